@@ -1,0 +1,24 @@
+//! The shapes of protocol v1 that acpd reads and originates.
+//!
+//! Reading is lenient: an optional field that is absent, `null` or of the wrong type is its default,
+//! bad items of a list are left out, a capability is supported if it is `true` or an object, and
+//! what is unknown is ignored. An error means that a required field is missing. Permission answers
+//! are the exception: they are read strictly, because a malformed answer is never consent.
+
+mod read;
+mod session;
+mod write;
+
+pub(crate) use read::Reader;
+pub use read::{
+    AgentCapabilities, AuthMethod, ClientCapabilities, ClientInitialize, Implementation,
+    InitializeResult, Unreadable,
+};
+pub use session::{
+    ConfigOption, Mode, Modes, NewSessionResult, PermissionAnswer, PermissionOption,
+    PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, UpdateHead,
+    stop_reason,
+};
+pub use write::{
+    CancelParams, InitializeParams, SessionUpdate, SetConfigOptionParams, SetModeParams, Update,
+};

@@ -1,0 +1,261 @@
+//! Reading values leniently, and the `initialize` exchange.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::locate::locate;
+use crate::scan::json;
+
+/// A message part that acpd needs and cannot read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {reason}")]
+pub struct Unreadable {
+    /// The shape that was expected.
+    pub what: &'static str,
+    /// What is wrong with the value.
+    pub reason: String,
+}
+
+impl Unreadable {
+    pub(super) fn missing(what: &'static str, field: &str) -> Self {
+        Self { what, reason: format!("`{field}` is missing or of the wrong type") }
+    }
+}
+
+/// Lenient access to the members of a JSON value.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a>(&'a str);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(raw: &'a RawValue) -> Self {
+        Self(raw.get())
+    }
+
+    fn at(self, path: &[&str]) -> Option<&'a str> {
+        self.0.get(locate(self.0.as_bytes(), path)?)
+    }
+
+    pub(crate) fn text(self, path: &[&str]) -> Option<Cow<'a, str>> {
+        json::decode(self.at(path)?)
+    }
+
+    pub(super) fn string(self, path: &[&str]) -> Option<String> {
+        self.text(path).map(Cow::into_owned)
+    }
+
+    pub(crate) fn integer(self, path: &[&str]) -> Option<i64> {
+        self.at(path)?.parse().ok()
+    }
+
+    /// The value itself; `null` counts as absent.
+    pub(crate) fn raw(self, path: &[&str]) -> Option<&'a RawValue> {
+        let text = self.at(path).filter(|text| *text != "null")?;
+        serde_json::from_str(text).ok()
+    }
+
+    pub(super) fn object(self, path: &[&str]) -> Option<Self> {
+        self.at(path).filter(|text| text.starts_with('{')).map(Self)
+    }
+
+    pub(super) fn supports(self, path: &[&str]) -> bool {
+        self.at(path).is_some_and(|text| text == "true" || text.starts_with('{'))
+    }
+
+    pub(super) fn list(self, path: &[&str]) -> Vec<&'a RawValue> {
+        let items = self.at(path).and_then(|text| serde_json::from_str(text).ok());
+        items.unwrap_or_default()
+    }
+
+    pub(super) fn strings(self, path: &[&str]) -> Vec<String> {
+        let items = self.list(path).into_iter();
+        items.filter_map(|item| Reader::new(item).string(&[])).collect()
+    }
+}
+
+/// Who is at the other end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Implementation {
+    /// The name for programs.
+    pub name: String,
+    /// The name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The version, in whatever form the program uses.
+    pub version: String,
+}
+
+impl Implementation {
+    fn read(info: Reader<'_>) -> Option<Self> {
+        Some(Self {
+            name: info.string(&["name"])?,
+            title: info.string(&["title"]),
+            version: info.string(&["version"]).unwrap_or_default(),
+        })
+    }
+}
+
+/// An agent's answer to `initialize` (protocol brief, section 2.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InitializeResult {
+    /// The version that the agent wants to speak.
+    pub protocol_version: u16,
+    /// What it can do.
+    pub capabilities: AgentCapabilities,
+    /// How one can log in. Empty does not mean logged in.
+    pub auth_methods: Vec<AuthMethod>,
+    /// Who it is.
+    pub agent_info: Option<Implementation>,
+}
+
+/// What an agent can do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AgentCapabilities {
+    /// `session/load`.
+    pub load_session: bool,
+    /// `session/list`.
+    pub list: bool,
+    /// `session/resume`.
+    pub resume: bool,
+    /// `session/close`.
+    pub close: bool,
+    /// `session/delete`.
+    pub delete: bool,
+    /// Image blocks in prompts.
+    pub image: bool,
+    /// Audio blocks in prompts.
+    pub audio: bool,
+    /// Resource blocks in prompts.
+    pub embedded_context: bool,
+    /// `logout`.
+    pub logout: bool,
+}
+
+/// A way to log in (protocol brief, section 5.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthMethod {
+    /// The id for `authenticate`.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+    /// More for people.
+    pub description: Option<String>,
+    /// The `type`: `agent` (also when absent), `terminal`, or another.
+    pub kind: String,
+}
+
+impl InitializeResult {
+    /// Reads an `initialize` result. Fails without an integer `protocolVersion`.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, Unreadable> {
+        let result = Reader::new(raw);
+        let can = |path: &[&str]| {
+            let capabilities = result.object(&["agentCapabilities"]);
+            capabilities.is_some_and(|capabilities| capabilities.supports(path))
+        };
+        Ok(Self {
+            protocol_version: protocol_version(result, "initialize result")?,
+            capabilities: AgentCapabilities {
+                load_session: can(&["loadSession"]),
+                list: can(&["sessionCapabilities", "list"]),
+                resume: can(&["sessionCapabilities", "resume"]),
+                close: can(&["sessionCapabilities", "close"]),
+                delete: can(&["sessionCapabilities", "delete"]),
+                image: can(&["promptCapabilities", "image"]),
+                audio: can(&["promptCapabilities", "audio"]),
+                embedded_context: can(&["promptCapabilities", "embeddedContext"]),
+                logout: can(&["auth", "logout"]),
+            },
+            auth_methods: result
+                .list(&["authMethods"])
+                .into_iter()
+                .filter_map(AuthMethod::read)
+                .collect(),
+            agent_info: result.object(&["agentInfo"]).and_then(Implementation::read),
+        })
+    }
+}
+
+impl AuthMethod {
+    fn read(raw: &RawValue) -> Option<Self> {
+        let method = Reader::new(raw);
+        let id = method.string(&["id"])?;
+        Some(Self {
+            name: method.string(&["name"]).unwrap_or_else(|| id.clone()),
+            description: method.string(&["description"]),
+            kind: method.string(&["type"]).unwrap_or_else(|| "agent".into()),
+            id,
+        })
+    }
+}
+
+/// A client's `initialize` params (protocol brief, section 2.1).
+#[derive(Debug, Clone)]
+pub struct ClientInitialize<'a> {
+    /// The newest version that the client speaks.
+    pub protocol_version: u16,
+    /// Who it is.
+    pub client_info: Option<Implementation>,
+    /// What it can do.
+    pub capabilities: ClientCapabilities,
+    /// The `_meta` object.
+    pub meta: Option<&'a RawValue>,
+}
+
+/// What a client can do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientCapabilities {
+    /// `fs/read_text_file`.
+    pub fs_read: bool,
+    /// `fs/write_text_file`.
+    pub fs_write: bool,
+    /// All `terminal/*` methods.
+    pub terminal: bool,
+    /// Config options of type `boolean`.
+    pub boolean_options: bool,
+    /// The update `notice`.
+    pub notices: bool,
+    /// The updates `compaction_update` and `compaction_summary_chunk`.
+    pub compaction: bool,
+    /// Elicitation in a form.
+    pub elicitation_form: bool,
+    /// Elicitation by a link.
+    pub elicitation_url: bool,
+    /// It can run the agent in a terminal for a login.
+    pub auth_terminal: bool,
+}
+
+impl<'a> ClientInitialize<'a> {
+    /// Reads `initialize` params. Fails without an integer `protocolVersion`.
+    pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
+        let params = Reader::new(raw);
+        let can = |path: &[&str]| {
+            let capabilities = params.object(&["clientCapabilities"]);
+            capabilities.is_some_and(|capabilities| capabilities.supports(path))
+        };
+        Ok(Self {
+            protocol_version: protocol_version(params, "initialize params")?,
+            client_info: params.object(&["clientInfo"]).and_then(Implementation::read),
+            capabilities: ClientCapabilities {
+                fs_read: can(&["fs", "readTextFile"]),
+                fs_write: can(&["fs", "writeTextFile"]),
+                terminal: can(&["terminal"]),
+                boolean_options: can(&["session", "configOptions", "boolean"]),
+                notices: can(&["session", "notices"]),
+                compaction: can(&["session", "compaction"]),
+                elicitation_form: can(&["elicitation", "form"]),
+                elicitation_url: can(&["elicitation", "url"]),
+                auth_terminal: can(&["auth", "terminal"]),
+            },
+            meta: params.raw(&["_meta"]),
+        })
+    }
+}
+
+fn protocol_version(reader: Reader<'_>, what: &'static str) -> Result<u16, Unreadable> {
+    let version = reader.integer(&["protocolVersion"]);
+    version.and_then(|version| u16::try_from(version).ok()).ok_or_else(|| Unreadable {
+        what,
+        reason: "`protocolVersion` is not an integer from 0 to 65535".into(),
+    })
+}

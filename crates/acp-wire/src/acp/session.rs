@@ -1,0 +1,371 @@
+//! Reading what sessions are made of: setup, prompts, updates, permissions.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::read::{Reader, Unreadable};
+use crate::locate::locate;
+use crate::scan::json;
+
+/// The params of `session/new`, `session/load`, `session/resume`, `session/fork` and of every other
+/// method with a session id.
+#[derive(Debug, Clone)]
+pub struct SessionParams<'a> {
+    /// The session.
+    pub session_id: Option<Cow<'a, str>>,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// The MCP servers as the client wrote them.
+    pub mcp_servers: Option<&'a RawValue>,
+    /// Further roots.
+    pub additional_directories: Vec<String>,
+    /// The `_meta` object.
+    pub meta: Option<&'a RawValue>,
+}
+
+impl<'a> SessionParams<'a> {
+    /// Reads the params. Every field is optional here; the caller knows what its method requires.
+    pub fn from_raw(raw: &'a RawValue) -> Self {
+        let params = Reader::new(raw);
+        Self {
+            session_id: params.text(&["sessionId"]),
+            cwd: params.string(&["cwd"]),
+            mcp_servers: params.raw(&["mcpServers"]),
+            additional_directories: params.strings(&["additionalDirectories"]),
+            meta: params.raw(&["_meta"]),
+        }
+    }
+}
+
+/// The result of `session/new` and `session/fork`.
+#[derive(Debug, Clone)]
+pub struct NewSessionResult<'a> {
+    /// The new session.
+    pub session_id: Cow<'a, str>,
+    /// The mode state.
+    pub modes: Option<&'a RawValue>,
+    /// The list of config options.
+    pub config_options: Option<&'a RawValue>,
+}
+
+impl<'a> NewSessionResult<'a> {
+    /// Reads the result. Fails without a `sessionId`.
+    pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
+        let result = Reader::new(raw);
+        Ok(Self {
+            session_id: result
+                .text(&["sessionId"])
+                .ok_or_else(|| Unreadable::missing("session/new result", "sessionId"))?,
+            modes: result.raw(&["modes"]),
+            config_options: result.raw(&["configOptions"]),
+        })
+    }
+}
+
+/// The mode state of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Modes {
+    /// The current mode.
+    pub current_mode_id: String,
+    /// The modes to choose from.
+    pub available: Vec<Mode>,
+}
+
+/// A mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mode {
+    /// The id for `session/set_mode`.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+}
+
+impl Modes {
+    /// Reads a `modes` object. Fails without a `currentModeId`.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, Unreadable> {
+        let modes = Reader::new(raw);
+        let available = modes.list(&["availableModes"]).into_iter();
+        Ok(Self {
+            current_mode_id: modes
+                .string(&["currentModeId"])
+                .ok_or_else(|| Unreadable::missing("modes", "currentModeId"))?,
+            available: available
+                .filter_map(|item| {
+                    let mode = Reader::new(item);
+                    let id = mode.string(&["id"])?;
+                    let name = mode.string(&["name"]).unwrap_or_else(|| id.clone());
+                    Some(Mode { id, name })
+                })
+                .collect(),
+        })
+    }
+}
+
+/// A config option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigOption {
+    /// The id for `session/set_config_option`.
+    pub id: String,
+    /// What it is about: `mode`, `model`, `thought_level`, or another.
+    pub category: Option<String>,
+    /// The current value as JSON text: a string, or a boolean for options of that type.
+    pub current_value: String,
+}
+
+impl ConfigOption {
+    /// Reads a `configOptions` list.
+    pub fn list(raw: &RawValue) -> Vec<Self> {
+        let options = Reader::new(raw).list(&[]).into_iter();
+        options
+            .filter_map(|item| {
+                let option = Reader::new(item);
+                Some(Self {
+                    id: option.string(&["id"])?,
+                    category: option.string(&["category"]),
+                    current_value: option.raw(&["currentValue"])?.get().to_owned(),
+                })
+            })
+            .collect()
+    }
+}
+
+/// The result of `session/list`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionList {
+    /// The sessions of this page.
+    pub sessions: Vec<SessionInfo>,
+    /// The cursor of the next page.
+    pub next_cursor: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Its id.
+    pub session_id: String,
+    /// Its working directory.
+    pub cwd: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// When it last changed, as the agent wrote it (ISO 8601).
+    pub updated_at: Option<String>,
+}
+
+impl SessionList {
+    /// Reads a `session/list` result.
+    pub fn from_raw(raw: &RawValue) -> Self {
+        let result = Reader::new(raw);
+        let sessions = result.list(&["sessions"]).into_iter();
+        Self {
+            sessions: sessions.filter_map(SessionInfo::read).collect(),
+            next_cursor: result.string(&["nextCursor"]),
+        }
+    }
+}
+
+impl SessionInfo {
+    fn read(raw: &RawValue) -> Option<Self> {
+        let info = Reader::new(raw);
+        Some(Self {
+            session_id: info.string(&["sessionId"])?,
+            cwd: info.string(&["cwd"]),
+            title: info.string(&["title"]),
+            updated_at: info.string(&["updatedAt"]),
+        })
+    }
+}
+
+/// The params of `session/prompt`.
+#[derive(Debug, Clone)]
+pub struct PromptParams<'a> {
+    /// The session.
+    pub session_id: Cow<'a, str>,
+    /// The content blocks as the client wrote them.
+    pub blocks: Vec<&'a RawValue>,
+}
+
+impl<'a> PromptParams<'a> {
+    /// Reads the params. Fails without a `sessionId`, or if `prompt` is not a list.
+    pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
+        let params = Reader::new(raw);
+        let what = "session/prompt params";
+        Ok(Self {
+            session_id: params
+                .text(&["sessionId"])
+                .ok_or_else(|| Unreadable::missing(what, "sessionId"))?,
+            blocks: params
+                .raw(&["prompt"])
+                .and_then(|prompt| serde_json::from_str(prompt.get()).ok())
+                .ok_or_else(|| Unreadable::missing(what, "prompt"))?,
+        })
+    }
+}
+
+/// The `stopReason` of a `session/prompt` result.
+pub fn stop_reason(result: &RawValue) -> Option<Cow<'_, str>> {
+    Reader::new(result).text(&["stopReason"])
+}
+
+/// What acpd looks at in a `session/update`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UpdateHead<'a> {
+    /// The kind of the update; empty if there is none.
+    #[serde(borrow, deserialize_with = "text_or_empty")]
+    pub session_update: Cow<'a, str>,
+    /// The tool call that it is about.
+    #[serde(borrow, deserialize_with = "text")]
+    pub tool_call_id: Option<Cow<'a, str>>,
+    /// The status of the tool call.
+    #[serde(borrow, deserialize_with = "text")]
+    pub status: Option<Cow<'a, str>>,
+    /// The title of the tool call, of the session or of the notice.
+    #[serde(borrow, deserialize_with = "text")]
+    pub title: Option<Cow<'a, str>>,
+    /// The kind of the tool call.
+    #[serde(borrow, deserialize_with = "text")]
+    pub kind: Option<Cow<'a, str>>,
+    /// The text of a chunk (`content.text`).
+    #[serde(borrow, rename = "content", deserialize_with = "content_text")]
+    pub text: Option<Cow<'a, str>>,
+}
+
+impl<'a> UpdateHead<'a> {
+    /// Reads the params of a `session/update`. Fails without an `update` object.
+    pub fn from_raw(params: &'a RawValue) -> Result<Self, Unreadable> {
+        let what = "session/update params";
+        let text = params.get();
+        let update = locate(text.as_bytes(), &["update"])
+            .and_then(|range| text.get(range))
+            .filter(|update| update.starts_with('{'))
+            .ok_or_else(|| Unreadable::missing(what, "update"))?;
+        serde_json::from_str(update).map_err(|error| Unreadable { what, reason: error.to_string() })
+    }
+}
+
+fn text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+    <&RawValue>::deserialize(d).map(|raw| json::decode(raw.get()))
+}
+
+fn text_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<Cow<'de, str>, D::Error> {
+    text(d).map(Option::unwrap_or_default)
+}
+
+fn content_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+    <&RawValue>::deserialize(d).map(|raw| Reader::new(raw).text(&["text"]))
+}
+
+/// The params of `session/request_permission`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionRequest<'a> {
+    /// The session.
+    pub session_id: Cow<'a, str>,
+    /// The tool call that waits.
+    pub tool_call_id: Option<Cow<'a, str>>,
+    /// The title of the tool call.
+    pub title: Option<Cow<'a, str>>,
+    /// The kind of the tool call.
+    pub kind: Option<Cow<'a, str>>,
+    /// The answers to choose from.
+    pub options: Vec<PermissionOption>,
+}
+
+/// An answer that may be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionOption {
+    /// The id for the answer.
+    pub option_id: String,
+    /// The name for people.
+    pub name: String,
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`; another or an empty kind means
+    /// that a person must be asked.
+    pub kind: String,
+}
+
+impl<'a> PermissionRequest<'a> {
+    /// Reads the params. Fails without a `sessionId`.
+    pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
+        let params = Reader::new(raw);
+        let options = params.list(&["options"]).into_iter();
+        Ok(Self {
+            session_id: params.text(&["sessionId"]).ok_or_else(|| {
+                Unreadable::missing("session/request_permission params", "sessionId")
+            })?,
+            tool_call_id: params.text(&["toolCall", "toolCallId"]),
+            title: params.text(&["toolCall", "title"]),
+            kind: params.text(&["toolCall", "kind"]),
+            options: options
+                .filter_map(|item| {
+                    let option = Reader::new(item);
+                    let option_id = option.string(&["optionId"])?;
+                    Some(PermissionOption {
+                        name: option.string(&["name"]).unwrap_or_else(|| option_id.clone()),
+                        kind: option.string(&["kind"]).unwrap_or_default(),
+                        option_id,
+                    })
+                })
+                .collect(),
+        })
+    }
+}
+
+/// The answer to `session/request_permission`. It serializes to the whole result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "PermissionResult")]
+pub enum PermissionAnswer {
+    /// The option with this id was chosen. Whether it was on offer is for the caller to check.
+    Selected(String),
+    /// The turn was cancelled.
+    Cancelled,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PermissionResult {
+    outcome: PermissionOutcome,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+enum PermissionOutcome {
+    Selected {
+        #[serde(rename = "optionId")]
+        option_id: String,
+    },
+    Cancelled,
+}
+
+impl From<PermissionResult> for PermissionAnswer {
+    fn from(result: PermissionResult) -> Self {
+        match result.outcome {
+            PermissionOutcome::Selected { option_id } => Self::Selected(option_id),
+            PermissionOutcome::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+impl From<PermissionAnswer> for PermissionResult {
+    fn from(answer: PermissionAnswer) -> Self {
+        let outcome = match answer {
+            PermissionAnswer::Selected(option_id) => PermissionOutcome::Selected { option_id },
+            PermissionAnswer::Cancelled => PermissionOutcome::Cancelled,
+        };
+        Self { outcome }
+    }
+}
+
+impl PermissionAnswer {
+    /// Reads a client's result strictly: anything but the two shapes of the schema is an error, and
+    /// an error is never consent.
+    pub fn from_raw(raw: &RawValue) -> Result<Self, Unreadable> {
+        let what = "session/request_permission result";
+        // A derived reader would take an array for a struct.
+        if Reader::new(raw).object(&["outcome"]).is_none() {
+            return Err(Unreadable::missing(what, "outcome"));
+        }
+        serde_json::from_str(raw.get())
+            .map(|result: PermissionResult| result.into())
+            .map_err(|error| Unreadable { what, reason: error.to_string() })
+    }
+}

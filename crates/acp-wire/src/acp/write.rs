@@ -1,0 +1,147 @@
+//! What acpd originates. Everything here serializes to params of protocol v1.
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::read::Implementation;
+
+/// The `initialize` params that acpd sends to agents: protocol version 1, and only what acpd can
+/// give with no client attached.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitializeParams {
+    protocol_version: u16,
+    client_capabilities: Capabilities,
+    client_info: Implementation,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+struct Capabilities {
+    fs: Fs,
+    terminal: bool,
+    session: Session,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Fs {
+    read_text_file: bool,
+    write_text_file: bool,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Session {
+    config_options: ConfigOptions,
+    notices: Supported,
+    compaction: Supported,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+struct ConfigOptions {
+    boolean: Supported,
+}
+
+/// Serializes to `{}`.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Supported {}
+
+impl InitializeParams {
+    /// The params under the given name.
+    pub fn new(client_info: Implementation) -> Self {
+        Self { protocol_version: 1, client_capabilities: Capabilities::default(), client_info }
+    }
+}
+
+/// The params of `session/cancel`.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelParams<'a> {
+    /// The session whose turn ends.
+    pub session_id: &'a str,
+}
+
+/// The params of `session/set_mode`.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetModeParams<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// The mode to switch to.
+    pub mode_id: &'a str,
+}
+
+/// The params of `session/set_config_option`.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetConfigOptionParams<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// The option.
+    pub config_id: &'a str,
+    /// `boolean` for such a value, else absent.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    /// The value.
+    value: &'a RawValue,
+}
+
+impl<'a> SetConfigOptionParams<'a> {
+    /// The params for a value as [`ConfigOption`](super::ConfigOption) reads it: a JSON string or
+    /// boolean.
+    pub fn new(session_id: &'a str, config_id: &'a str, value: &'a RawValue) -> Self {
+        Self {
+            session_id,
+            config_id,
+            kind: matches!(value.get(), "true" | "false").then_some("boolean"),
+            value,
+        }
+    }
+}
+
+/// The params of a `session/update` that acpd makes up.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionUpdate<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// What happened.
+    pub update: Update<'a>,
+}
+
+/// The updates that acpd makes up.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Update<'a> {
+    /// A block of a prompt, for the clients that did not send it.
+    UserMessageChunk {
+        /// The block as the sender wrote it.
+        content: &'a RawValue,
+    },
+    /// A tool call whose agent died.
+    #[serde(rename = "tool_call_update", serialize_with = "failed")]
+    ToolCallFailed {
+        /// The tool call.
+        tool_call_id: &'a str,
+    },
+    /// A mode that another client has set.
+    CurrentModeUpdate {
+        /// The mode.
+        current_mode_id: &'a str,
+    },
+    /// Options that another client has set.
+    ConfigOptionUpdate {
+        /// The complete list as the agent wrote it.
+        config_options: &'a RawValue,
+    },
+}
+
+fn failed<S: Serializer>(tool_call_id: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Failed<'a> {
+        tool_call_id: &'a str,
+        status: &'static str,
+    }
+    Failed { tool_call_id, status: "failed" }.serialize(serializer)
+}

@@ -1,0 +1,212 @@
+//! Newline framing: a byte stream in, lines with their stream offsets out.
+//!
+//! Lines are slices of the read buffer, so a line costs no allocation and no copy. Whoever keeps a
+//! line for long keeps its whole block (64 KiB) alive and should copy it.
+
+use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
+
+use crate::scan::junk;
+
+/// Size of a read block, and what the buffer shrinks back to after a big line.
+const BLOCK: usize = 64 * 1024;
+/// A read is not offered less room than this.
+const MIN_READ: usize = 4 * 1024;
+/// How much of an oversized line is kept.
+const HEAD: usize = 4 * 1024;
+
+/// One line of the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The stream offset in bytes just after the line's newline (at the end of the stream: after its
+    /// last byte). Everything before it has been seen.
+    pub end: u64,
+    /// What the line holds.
+    pub body: Body,
+}
+
+/// The content of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// The line without its line ending and without the junk around it.
+    Line(Bytes),
+    /// The line was longer than the limit and was dropped while it streamed by.
+    Oversized {
+        /// A copy of its first bytes, at most 4 KiB.
+        head: Bytes,
+        /// Its length in bytes, without the newline.
+        len: u64,
+    },
+}
+
+/// What a framer has met so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Lines handed out, oversized ones not included.
+    pub lines: u64,
+    /// Lines skipped because nothing but whitespace or junk was in them.
+    pub blank: u64,
+    /// Lines handed out that had a byte order mark, an escape sequence or control bytes cut off.
+    pub cleaned: u64,
+    /// Lines dropped because they were over the limit.
+    pub oversized: u64,
+}
+
+/// Cuts a byte stream into lines.
+///
+/// Feed it by [`push`](Self::push) or through [`read_buf`](Self::read_buf), then call
+/// [`next_frame`](Self::next_frame) until it returns `None`.
+#[derive(Debug)]
+pub struct Framer {
+    buf: BytesMut,
+    limit: usize,
+    /// How much of `buf` is known to hold no newline.
+    scanned: usize,
+    /// The stream offset of the first byte of `buf`.
+    offset: u64,
+    /// The largest capacity of the current allocation, as far as seen.
+    allocated: usize,
+    dropping: Option<Dropping>,
+    counters: Counters,
+}
+
+/// An oversized line whose end has not come yet.
+#[derive(Debug, Default)]
+struct Dropping {
+    head: Vec<u8>,
+    len: u64,
+}
+
+impl Dropping {
+    fn take(&mut self, bytes: &[u8]) {
+        let room = HEAD - self.head.len();
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.len += bytes.len() as u64;
+    }
+}
+
+impl Framer {
+    /// A framer at the start of a stream. A line of more than `limit` bytes before its newline is
+    /// oversized.
+    pub fn new(limit: usize) -> Self {
+        Self::with_offset(limit, 0)
+    }
+
+    /// A framer for a stream whose next byte has the given stream offset.
+    pub fn with_offset(limit: usize, offset: u64) -> Self {
+        Self {
+            buf: BytesMut::new(),
+            limit,
+            scanned: 0,
+            offset,
+            allocated: 0,
+            dropping: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Appends a copy of `bytes`.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buf.extend_from_slice(bytes);
+    }
+
+    /// The buffer with spare capacity, for a reader to append to. Only append.
+    pub fn read_buf(&mut self) -> &mut BytesMut {
+        if self.buf.capacity() - self.buf.len() < MIN_READ {
+            self.buf.reserve(BLOCK);
+        }
+        &mut self.buf
+    }
+
+    /// The next complete line, or `None` until more bytes come.
+    pub fn next_frame(&mut self) -> Option<Frame> {
+        self.allocated = self.allocated.max(self.buf.capacity());
+        while let Some(found) = memchr(b'\n', &self.buf[self.scanned..]) {
+            let frame = self.cut(self.scanned + found, 1);
+            if frame.is_some() {
+                return frame;
+            }
+        }
+        self.scanned = self.buf.len();
+        if self.dropping.is_some() || self.buf.len() > self.limit {
+            self.dropping.get_or_insert_default().take(&self.buf[..self.scanned]);
+            self.forget(self.scanned);
+            self.shrink();
+        }
+        None
+    }
+
+    /// At the end of the stream: the frames that are left, the last one being what no newline ended.
+    /// Call it until it returns `None`.
+    pub fn finish(&mut self) -> Option<Frame> {
+        if let Some(frame) = self.next_frame() {
+            return Some(frame);
+        }
+        if self.buf.is_empty() && self.dropping.is_none() {
+            return None;
+        }
+        self.cut(self.buf.len(), 0)
+    }
+
+    /// The stream offset up to which bytes are dealt with: handed out, skipped as blank, or dropped
+    /// as part of an oversized line (then it lies inside that line).
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// What was met so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The bytes of memory that the buffer holds on to.
+    pub fn capacity(&self) -> usize {
+        self.buf.capacity()
+    }
+
+    /// Takes the line of `len` bytes and its `newline` bytes off the front. `None`: it was blank.
+    fn cut(&mut self, len: usize, newline: usize) -> Option<Frame> {
+        let body = if self.dropping.is_some() || len > self.limit {
+            let mut dropped = self.dropping.take().unwrap_or_default();
+            dropped.take(&self.buf[..len]);
+            self.forget(len + newline);
+            self.counters.oversized += 1;
+            Some(Body::Oversized { head: dropped.head.into(), len: dropped.len })
+        } else {
+            let mut line = self.buf.split_to(len + newline).freeze();
+            line.truncate(len);
+            self.scanned = 0;
+            self.offset += (len + newline) as u64;
+            self.clean(line).map(Body::Line)
+        };
+        self.shrink();
+        body.map(|body| Frame { end: self.offset, body })
+    }
+
+    fn clean(&mut self, line: Bytes) -> Option<Bytes> {
+        let trimmed = junk::trim(&line);
+        if trimmed.range.is_empty() {
+            self.counters.blank += 1;
+            return None;
+        }
+        self.counters.lines += 1;
+        self.counters.cleaned += u64::from(trimmed.dirty);
+        Some(line.slice(trimmed.range))
+    }
+
+    fn forget(&mut self, len: usize) {
+        self.buf.advance(len);
+        self.scanned = 0;
+        self.offset += len as u64;
+    }
+
+    /// Gives a big allocation back as soon as what it still holds is small.
+    fn shrink(&mut self) {
+        if self.allocated > 2 * BLOCK && self.buf.len() <= BLOCK {
+            let mut small = BytesMut::with_capacity(BLOCK);
+            small.extend_from_slice(&self.buf);
+            self.buf = small;
+            self.allocated = BLOCK;
+        }
+    }
+}

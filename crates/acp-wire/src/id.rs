@@ -1,0 +1,133 @@
+//! Request ids, kept as the raw JSON text that the peer wrote.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// Ids up to this many bytes need no allocation. Every 64-bit integer fits.
+const INLINE: usize = 22;
+
+/// The id of a request: the raw JSON text of an integer, a string or `null`.
+///
+/// Ids go back to their sender byte for byte, so they compare as text: `92` is not `"92"`, and
+/// `"a"` is not `"\u0061"`.
+#[derive(Clone)]
+pub struct Id(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { len: u8, bytes: [u8; INLINE] },
+    Shared(Arc<str>),
+}
+
+impl Id {
+    /// The id `null`: protocol v1 allows it, and errors that answer an unreadable line carry it.
+    pub fn null() -> Self {
+        Self::from_text("null")
+    }
+
+    /// Reads an id, or `None` if the value is not an integer, a string or `null`.
+    pub fn from_raw(raw: &RawValue) -> Option<Self> {
+        let text = raw.get();
+        let fits = match text.as_bytes().first()? {
+            b'"' | b'n' => true,
+            b'-' | b'0'..=b'9' => !text.contains(['.', 'e', 'E']),
+            _ => false,
+        };
+        fits.then(|| Self::from_text(text))
+    }
+
+    /// The id as a number, if it is a plain non-negative integer as acpd issues them.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.raw().parse().ok()
+    }
+
+    /// The raw JSON text.
+    pub fn raw(&self) -> &str {
+        match &self.0 {
+            Repr::Inline { len, bytes } => std::str::from_utf8(&bytes[..usize::from(*len)])
+                .expect("an inline id is copied whole from a str"),
+            Repr::Shared(text) => text,
+        }
+    }
+
+    /// Whether this is the id `null`.
+    pub fn is_null(&self) -> bool {
+        self.raw() == "null"
+    }
+
+    fn from_text(text: &str) -> Self {
+        if text.len() > INLINE {
+            return Self(Repr::Shared(text.into()));
+        }
+        let mut bytes = [0; INLINE];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Self(Repr::Inline { len: text.len() as u8, bytes })
+    }
+}
+
+impl From<u64> for Id {
+    fn from(number: u64) -> Self {
+        Self::from_text(&number.to_string())
+    }
+}
+
+impl PartialEq for Id {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw() == other.raw()
+    }
+}
+
+impl Eq for Id {}
+
+impl PartialOrd for Id {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Id {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.raw().cmp(other.raw())
+    }
+}
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.raw().hash(state);
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.raw())
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({})", self.raw())
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(self.raw())
+            .map_err(S::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_raw(&raw)
+            .ok_or_else(|| D::Error::custom("an id is an integer, a string or null"))
+    }
+}

@@ -1,0 +1,27 @@
+//! The Agent Client Protocol on the wire: framing, the JSON-RPC envelope, ids, the method table, and
+//! the few shapes that acpd reads or originates.
+//!
+//! Bytes stay bytes: a forwarded message is the line that came in. [`frame`] cuts a byte stream into
+//! lines, [`envelope`] borrows the routing facts from a line, [`locate()`] finds a value in it, and
+//! [`splice()`] changes one value and nothing else. The structs of [`acp`] are never used to re-emit
+//! traffic.
+//!
+//! This crate does no I/O.
+
+pub mod acp;
+pub mod build;
+pub mod envelope;
+pub mod frame;
+pub mod id;
+pub mod locate;
+pub mod method;
+mod scan;
+pub mod splice;
+
+pub use build::{ErrorObject, code};
+pub use envelope::{Malformed, Message, Outcome, parse};
+pub use frame::{Body, Counters, Frame, Framer};
+pub use id::Id;
+pub use locate::{locate, str_at};
+pub use method::{StateKey, UpdateClass, classify_update};
+pub use splice::{remove_member, set_id, set_member, splice};

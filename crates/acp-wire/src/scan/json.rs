@@ -1,0 +1,169 @@
+//! A forward scanner over JSON that is already known to be valid.
+//!
+//! It allocates nothing and does not recurse. On bytes that are not JSON, or are cut short, it
+//! answers `None` or a meaningless range inside them; it never panics.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memchr2;
+
+/// A member of an object.
+pub(crate) struct Member {
+    /// The opening quote of the key.
+    pub(crate) key: usize,
+    pub(crate) value: Range<usize>,
+    /// Where the value of the member before it ended.
+    pub(crate) previous: Option<usize>,
+}
+
+/// The outcome of looking for a member.
+pub(crate) enum Lookup {
+    Found(Member),
+    /// The object has no such member: where one can be added.
+    Missing {
+        /// The end of its last value, or of its `{`.
+        end: usize,
+        empty: bool,
+    },
+}
+
+/// Looks for a member of the object whose `{` is at `at`. `None`: there is no object.
+pub(crate) fn member(json: &[u8], at: usize, key: &str) -> Option<Lookup> {
+    let mut members = Members::of(json, at)?;
+    while let Some((name, start)) = members.next_name()? {
+        if is_key(&json[name.clone()], key) {
+            return Some(Lookup::Found(Member {
+                key: name.start,
+                value: value(json, start)?,
+                previous: members.previous,
+            }));
+        }
+        members.skip_value(start)?;
+    }
+    Some(Lookup::Missing {
+        end: members.previous.unwrap_or(at + 1),
+        empty: members.previous.is_none(),
+    })
+}
+
+/// Where the value of a member starts, without looking for its end.
+pub(crate) fn enter(json: &[u8], at: usize, key: &str) -> Option<usize> {
+    let mut members = Members::of(json, at)?;
+    while let Some((name, start)) = members.next_name()? {
+        if is_key(&json[name], key) {
+            return Some(start);
+        }
+        members.skip_value(start)?;
+    }
+    None
+}
+
+/// A walk over the members of an object. Every step answers `None` where the JSON is broken.
+struct Members<'a> {
+    json: &'a [u8],
+    at: usize,
+    /// Where the last value ended.
+    previous: Option<usize>,
+}
+
+impl<'a> Members<'a> {
+    fn of(json: &'a [u8], at: usize) -> Option<Self> {
+        (json.get(at) == Some(&b'{')).then_some(Self { json, at: at + 1, previous: None })
+    }
+
+    /// The next key and the start of its value, or `Some(None)` after the last.
+    #[allow(clippy::option_option)]
+    fn next_name(&mut self) -> Option<Option<(Range<usize>, usize)>> {
+        let mut at = skip_space(self.json, self.at);
+        match self.json.get(at)? {
+            b'}' => return Some(None),
+            b',' if self.previous.is_some() => at = skip_space(self.json, at + 1),
+            _ => {}
+        }
+        let name = string(self.json, at)?;
+        let colon = skip_space(self.json, name.end);
+        if self.json.get(colon) != Some(&b':') {
+            return None;
+        }
+        Some(Some((name, skip_space(self.json, colon + 1))))
+    }
+
+    fn skip_value(&mut self, start: usize) -> Option<()> {
+        self.at = value(self.json, start)?.end;
+        self.previous = Some(self.at);
+        Some(())
+    }
+}
+
+/// The position of the first byte at or after `at` that is not whitespace.
+pub(crate) fn skip_space(json: &[u8], at: usize) -> usize {
+    let space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    at + json[at.min(json.len())..].iter().take_while(space).count()
+}
+
+/// The range of the value that starts at `at`.
+pub(crate) fn value(json: &[u8], at: usize) -> Option<Range<usize>> {
+    match json.get(at)? {
+        b'"' => string(json, at),
+        b'{' | b'[' => container(json, at),
+        _ => {
+            let end =
+                |byte: &&u8| !matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n');
+            let len = json[at..].iter().take_while(end).count();
+            (len > 0).then_some(at..at + len)
+        }
+    }
+}
+
+/// Decodes a raw string with its quotes. `None`: not a string, or not decodable (a lone surrogate).
+pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
+    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str(raw).ok().map(Cow::Owned)
+}
+
+fn is_key(raw: &[u8], key: &str) -> bool {
+    let inner = &raw[1..raw.len() - 1];
+    if memchr::memchr(b'\\', inner).is_none() {
+        return inner == key.as_bytes();
+    }
+    serde_json::from_slice::<String>(raw).is_ok_and(|name| name == key)
+}
+
+/// The range of a string with its quotes.
+fn string(json: &[u8], start: usize) -> Option<Range<usize>> {
+    if json.get(start) != Some(&b'"') {
+        return None;
+    }
+    let mut at = start + 1;
+    loop {
+        at += memchr2(b'"', b'\\', json.get(at..)?)?;
+        if json[at] == b'"' {
+            return Some(start..at + 1);
+        }
+        at += 2;
+    }
+}
+
+fn container(json: &[u8], start: usize) -> Option<Range<usize>> {
+    let mut depth = 0_usize;
+    let mut at = start;
+    loop {
+        match json.get(at)? {
+            b'"' => {
+                at = string(json, at)?.end;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(start..at);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Changing one value of a line and leaving every other byte as it is.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::id::Id;
+use crate::scan::json::{self, Lookup, Member};
+
+/// Replaces byte ranges of a line. The edits must be sorted and must not overlap.
+pub fn splice(line: &[u8], edits: &[(Range<usize>, &[u8])]) -> Bytes {
+    let added: usize = edits.iter().map(|(_, text)| text.len()).sum();
+    let mut out = Vec::with_capacity(line.len() + added);
+    let mut kept = 0;
+    for (range, text) in edits {
+        out.extend_from_slice(&line[kept..range.start]);
+        out.extend_from_slice(text);
+        kept = range.end;
+    }
+    out.extend_from_slice(&line[kept..]);
+    out.into()
+}
+
+/// Replaces the id of a message.
+pub fn set_id(line: &Bytes, id: &Id) -> Bytes {
+    set_member(line, &["id"], id.raw().as_bytes())
+}
+
+/// Sets the member at `path` to `value` (JSON text): replaces the value or adds the member, together
+/// with the parent objects that are missing or `null`.
+///
+/// The line comes back unchanged if `path` is empty or if a parent is neither an object nor `null`.
+pub fn set_member(line: &Bytes, path: &[&str], value: &[u8]) -> Bytes {
+    let mut at = json::skip_space(line, 0);
+    for (depth, key) in path.iter().enumerate() {
+        let rest = &path[depth + 1..];
+        match json::member(line, at, key) {
+            None => break,
+            Some(Lookup::Missing { end, empty }) => {
+                let comma = if empty { "" } else { "," };
+                let mut text = format!("{comma}{}:", quoted(key)).into_bytes();
+                text.extend_from_slice(&nested(rest, value));
+                return splice(line, &[(end..end, &text)]);
+            }
+            Some(Lookup::Found(Member { value: found, .. })) => {
+                if rest.is_empty() || &line[found.clone()] == b"null" {
+                    return splice(line, &[(found, &nested(rest, value))]);
+                }
+                at = found.start;
+            }
+        }
+    }
+    line.clone()
+}
+
+/// Removes the member at `path`, repetitions of it included. The line comes back unchanged if there
+/// is none.
+pub fn remove_member(line: &Bytes, path: &[&str]) -> Bytes {
+    let mut line = line.clone();
+    while let Some(range) = removable(&line, path) {
+        line = splice(&line, &[(range, b"")]);
+    }
+    line
+}
+
+/// The range to cut so that a member is gone together with one comma.
+fn removable(line: &[u8], path: &[&str]) -> Option<Range<usize>> {
+    let (last, parents) = path.split_last()?;
+    let mut at = json::skip_space(line, 0);
+    for key in parents {
+        at = json::enter(line, at, key)?;
+    }
+    let Lookup::Found(member) = json::member(line, at, last)? else {
+        return None;
+    };
+    let end = member.value.end;
+    if let Some(previous) = member.previous {
+        return Some(previous..end);
+    }
+    let next = json::skip_space(line, end);
+    if line.get(next) == Some(&b',') {
+        return Some(member.key..json::skip_space(line, next + 1));
+    }
+    Some(member.key..end)
+}
+
+/// `value` inside the objects that `path` names.
+fn nested(path: &[&str], value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(value.len() + 16 * path.len());
+    for key in path {
+        out.push(b'{');
+        out.extend_from_slice(quoted(key).as_bytes());
+        out.push(b':');
+    }
+    out.extend_from_slice(value);
+    out.resize(out.len() + path.len(), b'}');
+    out
+}
+
+fn quoted(key: &str) -> String {
+    serde_json::Value::from(key).to_string()
+}

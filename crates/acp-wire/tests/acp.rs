@@ -1,0 +1,382 @@
+//! The typed shapes: lenient readers, strict consent, and originated lines that the official types
+//! accept.
+
+use std::str::FromStr;
+
+use acp_wire::acp::{
+    AgentCapabilities, CancelParams, ClientCapabilities, ClientInitialize, ConfigOption,
+    Implementation, InitializeParams, InitializeResult, Modes, NewSessionResult, PermissionAnswer,
+    PermissionRequest, PromptParams, SessionList, SessionParams, SessionUpdate,
+    SetConfigOptionParams, SetModeParams, Update, UpdateHead, stop_reason,
+};
+use acp_wire::method::{self, Answer, Call, METHODS, Scope, Side, Stability};
+use acp_wire::{ErrorObject, StateKey, UpdateClass, classify_update, code};
+use agent_client_protocol_schema::v1;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).expect("a value serializes")
+}
+
+/// Reads what acpd wrote as the official type, and makes sure that no field was lost on the way.
+fn official<T: DeserializeOwned + Serialize>(written: &impl Serialize) -> T {
+    let text = serde_json::to_string(written).expect("it serializes");
+    let typed: T = serde_json::from_str(&text).expect("the official type takes it");
+    let mut wanted: Value = serde_json::from_str(&text).expect("it is JSON");
+    let mut kept = serde_json::to_value(&typed).expect("the official type serializes");
+    prune(&mut wanted);
+    prune(&mut kept);
+    assert_eq!(kept, wanted);
+    typed
+}
+
+/// Drops what the official types leave out or add by default.
+fn prune(value: &mut Value) {
+    if let Value::Object(members) = value {
+        members.values_mut().for_each(prune);
+        members.retain(|_, member| *member != json!(false) && !member.is_null());
+        members
+            .retain(|name, member| !matches!(name.as_str(), "auth" | "fs") || *member != json!({}));
+    }
+}
+
+fn acpd() -> Implementation {
+    Implementation { name: "acpd".into(), title: None, version: "0.1.0".into() }
+}
+
+#[test]
+fn the_initialize_params_are_official_and_offer_what_acpd_can_give() {
+    let params = InitializeParams::new(acpd());
+    let typed: v1::InitializeRequest = official(&params);
+    let capabilities = typed.client_capabilities;
+    assert!(!capabilities.fs.read_text_file && !capabilities.fs.write_text_file);
+    assert!(!capabilities.terminal);
+    let text = serde_json::to_value(&params).expect("it serializes");
+    assert_eq!(
+        text,
+        json!({
+            "protocolVersion": 1,
+            "clientCapabilities": {
+                "fs": {"readTextFile": false, "writeTextFile": false},
+                "terminal": false,
+                "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+            },
+            "clientInfo": {"name": "acpd", "version": "0.1.0"},
+        })
+    );
+}
+
+#[test]
+fn the_client_reader_understands_what_acpd_offers() {
+    let written = to_raw_value(&InitializeParams::new(acpd())).expect("it serializes");
+    let read = ClientInitialize::from_raw(&written).expect("it is readable");
+    assert_eq!(read.client_info, Some(acpd()));
+    let wanted = ClientCapabilities {
+        boolean_options: true,
+        notices: true,
+        compaction: true,
+        ..ClientCapabilities::default()
+    };
+    assert_eq!(read.capabilities, wanted);
+}
+
+#[test]
+fn originated_calls_are_official() {
+    let session_id = "s";
+    official::<v1::CancelNotification>(&CancelParams { session_id });
+    official::<v1::SetSessionModeRequest>(&SetModeParams { session_id, mode_id: "plan" });
+    for value in ["\"opus\"", "true", "false"] {
+        let value: &RawValue = serde_json::from_str(value).expect("it is JSON");
+        let params = SetConfigOptionParams::new(session_id, "o", value);
+        let text = serde_json::to_string(&params).expect("it serializes");
+        let typed: v1::SetSessionConfigOptionRequest =
+            serde_json::from_str(&text).expect("the official type takes it");
+        assert_eq!(
+            serde_json::to_value(typed).expect("it serializes"),
+            serde_json::from_str::<Value>(&text).expect("it is JSON")
+        );
+    }
+    let error = ErrorObject::new(code::INTERNAL, "gone").with_data(&json!({"_acpd": {}}));
+    official::<v1::Error>(&error);
+}
+
+#[test]
+fn originated_updates_are_official() {
+    let block = raw(&json!({"type": "text", "text": "hi"}));
+    let options = raw(&json!([{
+        "id": "m", "name": "Model", "category": "model", "type": "select",
+        "currentValue": "a", "options": [{"value": "a", "name": "A"}],
+    }]));
+    for (update, wanted) in [
+        (
+            Update::UserMessageChunk { content: &block },
+            json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hi"}}),
+        ),
+        (
+            Update::ToolCallFailed { tool_call_id: "t" },
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "failed"}),
+        ),
+        (
+            Update::CurrentModeUpdate { current_mode_id: "plan" },
+            json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"}),
+        ),
+        (
+            Update::ConfigOptionUpdate { config_options: &options },
+            json!({
+                "sessionUpdate": "config_option_update",
+                "configOptions": serde_json::from_str::<Value>(options.get()).expect("it is JSON"),
+            }),
+        ),
+    ] {
+        let params = SessionUpdate { session_id: "s", update };
+        let text = serde_json::to_value(params).expect("it serializes");
+        assert_eq!(text, json!({"sessionId": "s", "update": wanted}));
+        official::<v1::SessionNotification>(&params);
+    }
+}
+
+#[test]
+fn permission_answers_are_official_both_ways() {
+    for answer in [PermissionAnswer::Selected("allow".into()), PermissionAnswer::Cancelled] {
+        let typed: v1::RequestPermissionResponse = official(&answer);
+        let back = to_raw_value(&typed).expect("it serializes");
+        assert_eq!(PermissionAnswer::from_raw(&back), Ok(answer));
+    }
+}
+
+#[test]
+fn a_malformed_permission_answer_is_never_consent() {
+    for answer in [
+        json!(null),
+        json!({}),
+        json!(true),
+        json!("allow"),
+        json!({"outcome": "selected"}),
+        json!({"outcome": "allowed"}),
+        json!({"outcome": {"outcome": "allowed"}}),
+        json!({"outcome": {"outcome": "selected"}}),
+        json!({"outcome": {"outcome": "selected", "optionId": null}}),
+        json!({"outcome": {"outcome": "selected", "optionId": 1}}),
+        json!({"outcome": {"selected": {"optionId": "x"}}}),
+        json!({"outcome": ["selected", "x"]}),
+        json!([{"outcome": "selected", "optionId": "x"}]),
+        json!({"selected": {"optionId": "x"}}),
+        json!({"optionId": "x"}),
+    ] {
+        assert!(PermissionAnswer::from_raw(&raw(&answer)).is_err(), "{answer}");
+    }
+    let twice = r#"{"outcome":{"outcome":"cancelled","outcome":"selected","optionId":"x"}}"#;
+    let twice: &RawValue = serde_json::from_str(twice).expect("it is JSON");
+    assert!(PermissionAnswer::from_raw(twice).is_err());
+}
+
+#[test]
+fn an_initialize_result_is_read_with_every_capability_spelling() {
+    let result = raw(&json!({
+        "protocolVersion": 1,
+        "agentCapabilities": {
+            "loadSession": true,
+            "promptCapabilities": {"image": true, "audio": "yes", "embeddedContext": {}},
+            "sessionCapabilities": {"list": {}, "resume": true, "close": null, "delete": false},
+            "auth": {"logout": {"x": 1}},
+            "new": 1,
+        },
+        "authMethods": [
+            {"id": "a", "name": "A", "description": null},
+            {"id": "t", "type": "terminal", "args": []},
+            {"name": "no id"},
+            7,
+        ],
+        "agentInfo": {"name": "agent", "version": 2},
+    }));
+    let read = InitializeResult::from_raw(&result).expect("it is readable");
+    let wanted = AgentCapabilities {
+        load_session: true,
+        list: true,
+        resume: true,
+        image: true,
+        embedded_context: true,
+        logout: true,
+        ..AgentCapabilities::default()
+    };
+    assert_eq!(read.capabilities, wanted);
+    let methods: Vec<_> = read
+        .auth_methods
+        .iter()
+        .map(|method| (method.id.as_str(), method.name.as_str(), method.kind.as_str()))
+        .collect();
+    assert_eq!(methods, [("a", "A", "agent"), ("t", "t", "terminal")]);
+    let info = read.agent_info.expect("there is one");
+    assert_eq!((info.name.as_str(), info.version.as_str()), ("agent", ""));
+}
+
+#[test]
+fn optional_fields_of_a_wrong_type_are_defaults() {
+    for junk in [json!(null), json!(1), json!("x"), json!([]), json!(true)] {
+        let result = raw(&json!({
+            "protocolVersion": 0, "agentCapabilities": junk, "authMethods": junk, "agentInfo": junk,
+        }));
+        let read = InitializeResult::from_raw(&result).expect("it is readable");
+        assert_eq!(read.capabilities, AgentCapabilities::default());
+        assert!(read.auth_methods.is_empty() && read.agent_info.is_none());
+        let params = raw(&json!({
+            "protocolVersion": 1, "clientCapabilities": junk, "clientInfo": junk,
+        }));
+        let read = ClientInitialize::from_raw(&params).expect("it is readable");
+        assert_eq!(read.capabilities, ClientCapabilities::default());
+        let params = raw(&json!({"cwd": [junk], "sessionId": {}, "additionalDirectories": junk}));
+        let read = SessionParams::from_raw(&params);
+        assert!(read.cwd.is_none() && read.session_id.is_none());
+        assert!(read.additional_directories.is_empty());
+    }
+}
+
+#[test]
+fn a_protocol_version_must_be_an_integer() {
+    for version in [json!("1"), json!(1.0), json!(null), json!(-1), json!(65536), json!([1])] {
+        let value = raw(&json!({"protocolVersion": version}));
+        assert!(InitializeResult::from_raw(&value).is_err(), "{version}");
+        assert!(ClientInitialize::from_raw(&value).is_err(), "{version}");
+    }
+    assert!(InitializeResult::from_raw(&raw(&json!(null))).is_err());
+}
+
+#[test]
+fn session_shapes_are_read() {
+    let params = raw(&json!({
+        "sessionId": "s", "cwd": "/w", "mcpServers": [{"name": "m"}],
+        "additionalDirectories": ["/a", 1, "/b"], "_meta": {"k": 1},
+    }));
+    let read = SessionParams::from_raw(&params);
+    assert_eq!(read.session_id.as_deref(), Some("s"));
+    assert_eq!(read.cwd.as_deref(), Some("/w"));
+    assert_eq!(read.mcp_servers.map(RawValue::get), Some(r#"[{"name":"m"}]"#));
+    assert_eq!(read.additional_directories, ["/a", "/b"]);
+    assert_eq!(read.meta.map(RawValue::get), Some(r#"{"k":1}"#));
+
+    let result = raw(&json!({
+        "sessionId": "n",
+        "modes": {"currentModeId": "a", "availableModes": [{"id": "a", "name": "A"}, {}]},
+        "configOptions": [{"id": "b", "type": "boolean", "currentValue": true}, {"id": "x"}],
+    }));
+    let read = NewSessionResult::from_raw(&result).expect("it is readable");
+    let modes = Modes::from_raw(read.modes.expect("there are modes")).expect("they are readable");
+    assert_eq!((modes.current_mode_id.as_str(), modes.available.len()), ("a", 1));
+    let options = ConfigOption::list(read.config_options.expect("there are options"));
+    assert_eq!(options.len(), 1);
+    assert_eq!(options[0].current_value, "true");
+    assert!(NewSessionResult::from_raw(&raw(&json!({}))).is_err());
+
+    let list = SessionList::from_raw(&raw(&json!({
+        "sessions": [{"sessionId": "a", "cwd": "/w", "title": null, "updatedAt": "t"}, {}],
+        "nextCursor": "c",
+    })));
+    assert_eq!(list.sessions.len(), 1);
+    assert_eq!(list.sessions[0].updated_at.as_deref(), Some("t"));
+    assert_eq!(list.next_cursor.as_deref(), Some("c"));
+}
+
+#[test]
+fn prompts_and_their_ends_are_read() {
+    let params = raw(&json!({"sessionId": "s", "prompt": [{"type": "text", "text": "a"}, 1]}));
+    let read = PromptParams::from_raw(&params).expect("it is readable");
+    assert_eq!(read.blocks.len(), 2);
+    assert!(PromptParams::from_raw(&raw(&json!({"sessionId": "s", "prompt": "a"}))).is_err());
+    assert!(PromptParams::from_raw(&raw(&json!({"prompt": []}))).is_err());
+    let result = raw(&json!({"stopReason": "end_turn"}));
+    assert_eq!(stop_reason(&result).as_deref(), Some("end_turn"));
+    assert_eq!(stop_reason(&raw(&json!(null))), None);
+}
+
+#[test]
+fn the_head_of_an_update_is_read() {
+    let chunk = raw(&json!({"sessionId": "s", "update": {
+        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a\nb"},
+    }}));
+    let head = UpdateHead::from_raw(&chunk).expect("it is readable");
+    assert_eq!(head.session_update, "agent_message_chunk");
+    assert_eq!(head.text.as_deref(), Some("a\nb"));
+
+    let call = raw(&json!({"update": {
+        "sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "kind": null,
+        "status": 3, "content": [{"type": "content"}], "rawOutput": {"status": "x"},
+    }}));
+    let head = UpdateHead::from_raw(&call).expect("it is readable");
+    let wanted = UpdateHead {
+        session_update: "tool_call".into(),
+        tool_call_id: Some("t".into()),
+        title: Some("T".into()),
+        ..UpdateHead::default()
+    };
+    assert_eq!(head, wanted);
+    assert!(UpdateHead::from_raw(&raw(&json!({"update": []}))).is_err());
+    assert!(UpdateHead::from_raw(&raw(&json!({"updates": [{}]}))).is_err());
+}
+
+#[test]
+fn a_permission_request_is_read_with_unknown_option_kinds() {
+    let params = raw(&json!({
+        "sessionId": "s",
+        "toolCall": {"toolCallId": "t", "title": "rm", "kind": "execute"},
+        "options": [
+            {"optionId": "a", "name": "Allow", "kind": "allow_once"},
+            {"optionId": "p", "kind": "allow_persistent"},
+            {"name": "no id"},
+        ],
+    }));
+    let read = PermissionRequest::from_raw(&params).expect("it is readable");
+    assert_eq!(read.title.as_deref(), Some("rm"));
+    let kinds: Vec<_> = read.options.iter().map(|option| option.kind.as_str()).collect();
+    assert_eq!(kinds, ["allow_once", "allow_persistent"]);
+    assert!(PermissionRequest::from_raw(&raw(&json!({"options": []}))).is_err());
+}
+
+#[test]
+fn every_method_has_one_row_per_receiver() {
+    for row in METHODS {
+        assert_eq!(method::lookup(row.to, row.name), Some(row));
+    }
+    assert_eq!(method::lookup(Side::Agent, "fs/read_text_file"), None);
+    assert_eq!(method::lookup(Side::Agent, "_x/y"), None);
+}
+
+#[test]
+fn the_table_knows_every_official_method_name() {
+    let agent = serde_json::to_value(&v1::AGENT_METHOD_NAMES).expect("it serializes");
+    let client = serde_json::to_value(&v1::CLIENT_METHOD_NAMES).expect("it serializes");
+    for (to, names) in [(Side::Agent, agent), (Side::Client, client)] {
+        for name in names.as_object().expect("it is a table").values() {
+            let name = name.as_str().expect("it is a name");
+            let known = method::lookup(to, name);
+            assert!(known.is_some_and(|row| row.since != Stability::Removed), "{name}");
+        }
+    }
+}
+
+#[test]
+fn rows_say_what_the_router_needs() {
+    let prompt = method::lookup(Side::Agent, "session/prompt").expect("it is known");
+    assert_eq!(
+        (prompt.call, prompt.scope, prompt.answer),
+        (Call::Request, Scope::Session, Answer::Hub)
+    );
+    let update = method::lookup(Side::Client, "session/update").expect("it is known");
+    assert_eq!((update.call, update.answer), (Call::Notification, Answer::Forward));
+}
+
+#[test]
+fn updates_are_classified_and_state_keys_have_stable_names() {
+    assert_eq!(classify_update("agent_thought_chunk"), UpdateClass::Conversation);
+    assert_eq!(classify_update("tool_call_update"), UpdateClass::ToolCall);
+    assert_eq!(classify_update("plan"), UpdateClass::State(StateKey::Plan));
+    assert_eq!(classify_update("notice"), UpdateClass::Live);
+    assert_eq!(classify_update("plan_update"), UpdateClass::Other);
+    assert_eq!(classify_update(""), UpdateClass::Other);
+    for key in StateKey::ALL {
+        assert_eq!(StateKey::from_str(key.as_str()), Ok(key));
+    }
+    assert!(StateKey::from_str("Plan").is_err());
+}

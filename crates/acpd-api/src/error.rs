@@ -1,0 +1,85 @@
+//! Machine-readable reasons of errors, in `error.data._acpd`.
+
+use serde::{Deserialize, Serialize};
+
+/// `error.data._acpd` of an error that acpd itself gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorData {
+    /// What it is about.
+    pub reason: Reason,
+    /// The way out, in one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The session it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The last lines of the agent's stderr.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+}
+
+impl ErrorData {
+    /// Only a reason.
+    pub fn new(reason: Reason) -> ErrorData {
+        ErrorData { reason, hint: None, session_id: None, stderr: None }
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> ErrorData {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Why acpd could not do what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Parameters that do not fit.
+    Invalid,
+    /// No agent profile of that name.
+    AgentUnknown,
+    /// The agent's process could not be started.
+    AgentStartFailed,
+    /// The agent's process ended.
+    AgentExited,
+    /// The agent was stopped by a person.
+    AgentStopped,
+    /// The agent crashes again and again and is not restarted any more.
+    AgentCrashLoop,
+    /// The agent did not answer in time.
+    AgentTimeout,
+    /// The agent speaks another protocol version.
+    AgentProtocol,
+    /// The agent wants a login.
+    NeedsLogin,
+    /// No such session.
+    SessionNotFound,
+    /// Several sessions fit.
+    SessionAmbiguous,
+    /// The agent no longer has the session.
+    SessionLost,
+    /// The session waits for something that a person must do.
+    SessionBlocked,
+    /// The session was deleted while the request waited.
+    SessionRemoved,
+    /// Another session has that name.
+    NameTaken,
+    /// The turn was cut off.
+    Interrupted,
+    /// It is not known whether the agent got the request.
+    OutcomeUnknown,
+    /// The journal cannot be written.
+    StoreFailed,
+    /// A line was longer than the limit.
+    LineTooLong,
+    /// More than acpd accepts: clients, requests in flight, queued prompts.
+    TooMany,
+    /// The daemon is going down.
+    ShuttingDown,
+    /// A newer reason than this client knows.
+    #[serde(other)]
+    Other,
+}

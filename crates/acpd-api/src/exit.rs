@@ -1,0 +1,77 @@
+//! Exit codes of `acpctl`: an interface, never renumbered.
+
+use crate::Reason;
+
+/// How `acpctl` ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ExitCode {
+    /// Done.
+    Ok = 0,
+    /// Something went wrong that has no code of its own.
+    Error = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// No such agent, session or file.
+    NotFound = 3,
+    /// The agent wants a login.
+    NeedsLogin = 4,
+    /// The agent or a person refused.
+    Refused = 5,
+    /// The turn was cut off in the middle.
+    Interrupted = 6,
+    /// The conversation did not come back whole.
+    ContextLost = 7,
+    /// It is not known whether the prompt was carried out.
+    OutcomeUnknown = 8,
+    /// Cancelled from the keyboard.
+    Cancelled = 130,
+}
+
+impl ExitCode {
+    /// All codes with one line each, for the documentation and `--help`.
+    pub const ALL: [(ExitCode, &'static str); 10] = [
+        (ExitCode::Ok, "done"),
+        (ExitCode::Error, "error"),
+        (ExitCode::Usage, "wrong usage"),
+        (ExitCode::NotFound, "no such agent, session or file"),
+        (ExitCode::NeedsLogin, "the agent wants a login"),
+        (ExitCode::Refused, "refused"),
+        (ExitCode::Interrupted, "the turn was interrupted"),
+        (ExitCode::ContextLost, "the conversation was lost or reseeded"),
+        (ExitCode::OutcomeUnknown, "the outcome is unknown"),
+        (ExitCode::Cancelled, "cancelled"),
+    ];
+
+    /// The number given to the shell.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<Reason> for ExitCode {
+    fn from(reason: Reason) -> ExitCode {
+        match reason {
+            Reason::AgentUnknown | Reason::SessionNotFound | Reason::SessionRemoved => {
+                ExitCode::NotFound
+            }
+            Reason::NeedsLogin => ExitCode::NeedsLogin,
+            Reason::AgentExited | Reason::AgentStopped | Reason::Interrupted => {
+                ExitCode::Interrupted
+            }
+            Reason::SessionLost => ExitCode::ContextLost,
+            Reason::OutcomeUnknown => ExitCode::OutcomeUnknown,
+            Reason::Invalid | Reason::SessionAmbiguous | Reason::NameTaken => ExitCode::Usage,
+            Reason::AgentStartFailed
+            | Reason::AgentCrashLoop
+            | Reason::AgentTimeout
+            | Reason::AgentProtocol
+            | Reason::SessionBlocked
+            | Reason::StoreFailed
+            | Reason::LineTooLong
+            | Reason::TooMany
+            | Reason::ShuttingDown
+            | Reason::Other => ExitCode::Error,
+        }
+    }
+}

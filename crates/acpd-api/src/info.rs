@@ -1,0 +1,220 @@
+//! What acpd tells about itself, its agents and its sessions.
+
+use serde::{Deserialize, Serialize};
+
+/// Result of `_acpd/status`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// The daemon itself.
+    pub daemon: DaemonInfo,
+    /// Every configured agent, and agents that still have sessions.
+    pub agents: Vec<AgentInfo>,
+    /// Every session that is not deleted.
+    pub sessions: Vec<SessionInfo>,
+}
+
+/// The running daemon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonInfo {
+    /// Version of the program.
+    pub version: String,
+    /// Version of the `_acpd/*` methods.
+    pub api: u32,
+    /// Process id.
+    pub pid: u32,
+    /// When it started (ms since the epoch).
+    pub since: u64,
+    /// Resident memory in bytes, where the system tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rss: Option<u64>,
+    /// Connected clients.
+    pub clients: u32,
+    /// Whether the journal can be written.
+    pub store: StoreState,
+    /// The agent that a connection gets when it names none.
+    pub default_agent: String,
+    /// Where its files are.
+    pub socket: String,
+    /// Database file.
+    pub database: String,
+    /// The daemon's own log.
+    pub log: String,
+    /// Configuration file, whether or not it exists.
+    pub config: String,
+}
+
+/// Whether the journal can be written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum StoreState {
+    /// Everything is committed as it comes.
+    Ok,
+    /// Writes fail and are retried; nothing new is shown meanwhile.
+    Failing {
+        /// What the file system or the database said.
+        reason: String,
+        /// Since when (ms since the epoch).
+        since: u64,
+    },
+}
+
+/// One agent profile and its process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentInfo {
+    /// Profile name.
+    pub name: String,
+    /// Human title from the catalogue or the profile.
+    pub title: String,
+    /// State of its process.
+    pub state: AgentState,
+    /// Since when it is in this state (ms since the epoch).
+    pub since: u64,
+    /// Why, when there is something to say: last exit, error, what is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Process id of the leader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Resident memory of the whole tree in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rss: Option<u64>,
+    /// Restarts after unexpected exits since the daemon started.
+    pub restarts: u32,
+    /// Command line.
+    pub command: Vec<String>,
+    /// Name and version that the agent reported last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Sessions that acpd knows of this agent.
+    pub sessions: u32,
+    /// File with the agent's stderr.
+    pub log: String,
+    /// Whether the launch line was tried by acpd's authors.
+    pub tried: bool,
+}
+
+/// State of an agent's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// No process.
+    Stopped,
+    /// The process is being made.
+    Starting,
+    /// `initialize` has been sent.
+    Initializing,
+    /// The agent wants a login.
+    NeedsAuth,
+    /// Usable.
+    Ready,
+    /// Going down.
+    Stopping,
+    /// Waiting before the next start.
+    Backoff,
+    /// Given up; a start by a person clears it.
+    Failed,
+}
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionInfo {
+    /// Id as clients use it.
+    pub session_id: String,
+    /// Agent profile.
+    pub agent: String,
+    /// Handle for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Title that the agent gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Working directory.
+    pub cwd: String,
+    /// State.
+    pub state: SessionState,
+    /// Why, when there is something to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What the last restore kept, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restore: Option<RestoreLevel>,
+    /// The running turn, or the last one.
+    pub turn: TurnInfo,
+    /// Prompts that wait for the running one.
+    pub queued: u32,
+    /// Attached clients.
+    pub clients: u32,
+    /// Prompts so far.
+    pub prompts: u64,
+    /// Last sequence number of the journal.
+    pub seq: u64,
+    /// Created (ms since the epoch).
+    pub created: u64,
+    /// Last prompt or line (ms since the epoch).
+    pub updated: u64,
+}
+
+/// State of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// The agent's process holds it.
+    Live,
+    /// On disk only; the next prompt brings it back.
+    Parked,
+    /// Being brought back.
+    Restoring,
+    /// Waits for something that a person must do.
+    Blocked,
+    /// The agent no longer has it; the journal stays readable.
+    Lost,
+    /// Closed by a person; the next prompt brings it back.
+    Closed,
+}
+
+/// How much of a conversation survived a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreLevel {
+    /// The process never died.
+    Exact,
+    /// The agent resumed it.
+    Resumed,
+    /// The agent loaded it.
+    Loaded,
+    /// Made anew; it had never had a prompt, so nothing was lost.
+    Renewed,
+    /// A new session with a summary.
+    Reseeded,
+    /// Nothing.
+    Lost,
+}
+
+/// The running turn of a session, or the last one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnInfo {
+    /// What goes on.
+    pub state: TurnState,
+    /// Since when (ms since the epoch); 0 when there was no turn yet.
+    pub since: u64,
+    /// How the last turn ended, in words: a stop reason, `interrupted`, `outcome_unknown`, `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+}
+
+/// What a session does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnState {
+    /// Nothing.
+    Idle,
+    /// Works on a prompt.
+    Working,
+    /// Waits for a person's answer.
+    NeedsAction,
+}

@@ -1,0 +1,38 @@
+//! What the daemon and its clients say to each other beyond ACP.
+//!
+//! A connection speaks ACP v1; everything that is acpd's own is an extension method `_acpd/…` on the
+//! same connection, a notice (a notification `_acpd/…`, sent only to clients that asked for notices)
+//! or a member `_acpd` inside a `_meta` or `error.data` object. This crate holds those types and
+//! nothing else, so that the daemon, the command line and plugins cannot disagree about them.
+//!
+//! JSON members are camelCase as in ACP; times are milliseconds since the Unix epoch.
+
+mod error;
+mod exit;
+mod info;
+mod meta;
+pub mod method;
+mod notice;
+mod params;
+
+pub use error::{ErrorData, Reason};
+pub use exit::ExitCode;
+pub use info::{
+    AgentInfo, AgentState, DaemonInfo, RestoreLevel, SessionInfo, SessionState, Status, StoreState,
+    TurnInfo, TurnState,
+};
+pub use meta::{ClientMeta, NewSessionMeta, Role, UpdateMeta};
+pub use notice::{
+    AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionNotice, Skipped, StateChanged,
+    TurnEnded, TurnStarted,
+};
+pub use params::{
+    AgentList, AgentRef, AttachParams, AttachResult, Empty, LogEntry, LogParams, LogResult,
+    RenameParams, SessionList, SessionListParams, SessionRef,
+};
+
+/// The key under which acpd puts its own members into `_meta` and `error.data`.
+pub const NAMESPACE: &str = "_acpd";
+
+/// Version of the `_acpd/*` methods; a daemon serves this one and the one before it.
+pub const API_VERSION: u32 = 1;

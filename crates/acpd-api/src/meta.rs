@@ -1,0 +1,49 @@
+//! Members `_acpd` inside `_meta`.
+
+use serde::{Deserialize, Serialize};
+
+/// `_meta._acpd` of a client's `initialize`: what it wants beyond plain ACP. Absent = plain ACP.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClientMeta {
+    /// The agent profile this connection is bound to; the configured default when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Send `_acpd/…` notices.
+    pub notices: bool,
+    /// Put `_meta._acpd` with the sequence number into each `session/update`.
+    pub seq: bool,
+    /// Longest line in bytes that the client can take; longer ones become a `_acpd/skipped` notice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_line: Option<u64>,
+}
+
+/// `_meta._acpd` of a client's `session/new`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NewSessionMeta {
+    /// Handle for people, unique per agent and workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// When the name is taken, answer with that session (as `session/resume` would) instead of an
+    /// error.
+    pub reuse: bool,
+}
+
+/// `_meta._acpd` of a relayed `session/update`, for clients that asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateMeta {
+    /// Position in the session's journal, from 1, without gaps in the journal itself.
+    pub seq: u64,
+}
+
+/// What an attached client may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Prompts, answers permissions, changes modes.
+    #[default]
+    Controller,
+    /// Watches only.
+    Observer,
+}

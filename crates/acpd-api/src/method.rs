@@ -1,0 +1,58 @@
+//! Names of the extension methods and notices.
+
+/// Daemon, agents, sessions and turns in one answer: [`crate::Empty`] → [`crate::Status`].
+pub const STATUS: &str = "_acpd/status";
+/// Ends running turns, stops every agent, then the daemon: [`crate::Empty`] → [`crate::Empty`].
+/// The answer is sent when the agents are gone.
+pub const DAEMON_STOP: &str = "_acpd/daemon/stop";
+
+/// All configured agents: [`crate::Empty`] → [`crate::AgentList`].
+pub const AGENT_LIST: &str = "_acpd/agent/list";
+/// One agent: [`crate::AgentRef`] → [`crate::AgentInfo`].
+pub const AGENT_SHOW: &str = "_acpd/agent/show";
+/// Wants an agent up and clears a crash loop; answered when it is ready or has failed:
+/// [`crate::AgentRef`] → [`crate::AgentInfo`].
+pub const AGENT_START: &str = "_acpd/agent/start";
+/// Stops an agent and keeps it down until it is started: [`crate::AgentRef`] → [`crate::AgentInfo`].
+pub const AGENT_STOP: &str = "_acpd/agent/stop";
+/// Stops an agent and starts it again; its sessions are restored: [`crate::AgentRef`] →
+/// [`crate::AgentInfo`].
+pub const AGENT_RESTART: &str = "_acpd/agent/restart";
+
+/// Sessions of all agents: [`crate::SessionListParams`] → [`crate::SessionList`].
+pub const SESSION_LIST: &str = "_acpd/session/list";
+/// One session by name, id or unique prefix: [`crate::SessionRef`] → [`crate::SessionInfo`].
+pub const SESSION_SHOW: &str = "_acpd/session/show";
+/// A page of a session's journal: [`crate::LogParams`] → [`crate::LogResult`].
+pub const SESSION_LOG: &str = "_acpd/session/log";
+/// Follows a session of any agent from a sequence number: [`crate::AttachParams`] →
+/// [`crate::AttachResult`]; then the journal, then a [`CAUGHT_UP`] notice, then what comes.
+pub const SESSION_ATTACH: &str = "_acpd/session/attach";
+/// Stops following: [`crate::SessionRef`] → [`crate::Empty`].
+pub const SESSION_DETACH: &str = "_acpd/session/detach";
+/// Gives a session another name: [`crate::RenameParams`] → [`crate::SessionInfo`].
+pub const SESSION_RENAME: &str = "_acpd/session/rename";
+/// Frees the agent's copy; the session stays listed and comes back with the next prompt:
+/// [`crate::SessionRef`] → [`crate::SessionInfo`].
+pub const SESSION_CLOSE: &str = "_acpd/session/close";
+/// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
+pub const SESSION_REMOVE: &str = "_acpd/session/remove";
+
+/// Notice [`crate::TurnStarted`]. Journalled.
+pub const TURN_STARTED: &str = "_acpd/turn_started";
+/// Notice [`crate::TurnEnded`]. Journalled.
+pub const TURN_ENDED: &str = "_acpd/turn_ended";
+/// Notice [`crate::Restored`]. Journalled.
+pub const RESTORED: &str = "_acpd/restored";
+/// Notice [`crate::StateChanged`]. Live only.
+pub const SESSION_STATE: &str = "_acpd/session_state";
+/// Notice [`crate::SessionNotice`]: a sentence for the person at a session. Journalled.
+pub const NOTICE: &str = "_acpd/notice";
+/// Notice [`crate::Skipped`]: a line that was too long to relay. Journalled.
+pub const SKIPPED: &str = "_acpd/skipped";
+/// Notice [`crate::PromptQueued`]: another prompt runs first. Live only.
+pub const PROMPT_QUEUED: &str = "_acpd/prompt_queued";
+/// Notice [`crate::CaughtUp`]: all that was journalled has been sent. Live only.
+pub const CAUGHT_UP: &str = "_acpd/caught_up";
+/// Notice [`crate::AgentNotice`]: an agent changed its state. Live only.
+pub const AGENT_STATE: &str = "_acpd/agent_state";

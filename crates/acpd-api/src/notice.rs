@@ -1,0 +1,160 @@
+//! Notices: notifications `_acpd/…` for clients that asked for them.
+//!
+//! Those about a session carry its `sessionId`; those that are part of its journal also carry
+//! `_meta._acpd.seq`, like every `session/update`, for clients that asked for sequence numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentState, RestoreLevel, SessionState};
+
+/// A prompt was given to the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnStarted {
+    /// Session.
+    pub session_id: String,
+    /// Number of the turn in its session, from 1.
+    pub turn: u64,
+    /// When (ms since the epoch).
+    pub at: u64,
+}
+
+/// A turn is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEnded {
+    /// Session.
+    pub session_id: String,
+    /// Number of the turn in its session, from 1.
+    pub turn: u64,
+    /// When (ms since the epoch).
+    pub at: u64,
+    /// How.
+    pub outcome: Outcome,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent answered with a stop reason.
+    Stopped {
+        /// The agent's stop reason, as it gave it.
+        #[serde(rename = "stopReason")]
+        stop_reason: String,
+    },
+    /// The agent answered with an error.
+    Error {
+        /// JSON-RPC error code.
+        code: i64,
+        /// The agent's message.
+        message: String,
+    },
+    /// The agent died or was stopped in the middle; what was shown stays.
+    Interrupted {
+        /// Why, in words.
+        reason: String,
+    },
+    /// It is not known whether the agent got the prompt; it is never sent again by itself.
+    OutcomeUnknown {
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// One word for lists: the stop reason or the kind of the outcome.
+    pub fn word(&self) -> &str {
+        match self {
+            Outcome::Stopped { stop_reason } => stop_reason,
+            Outcome::Error { .. } => "error",
+            Outcome::Interrupted { .. } => "interrupted",
+            Outcome::OutcomeUnknown { .. } => "outcome_unknown",
+        }
+    }
+}
+
+/// A session is usable again after its agent was restarted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restored {
+    /// Session.
+    pub session_id: String,
+    /// What was kept.
+    pub level: RestoreLevel,
+    /// When (ms since the epoch).
+    pub at: u64,
+    /// For [`RestoreLevel::Lost`]: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A session changed its state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateChanged {
+    /// Session.
+    pub session_id: String,
+    /// New state.
+    pub state: SessionState,
+    /// Why, when there is something to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A sentence for the person at a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionNotice {
+    /// Session.
+    pub session_id: String,
+    /// `info` or `warning`.
+    pub severity: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// A line of the agent was too long and was not relayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Skipped {
+    /// Session, when the head of the line named one.
+    pub session_id: String,
+    /// Length of the line in bytes.
+    pub bytes: u64,
+    /// Limit in bytes.
+    pub limit: u64,
+}
+
+/// The prompt with this request id waits behind others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptQueued {
+    /// Session.
+    pub session_id: String,
+    /// Prompts before it, the running one included.
+    pub ahead: u32,
+}
+
+/// Everything that was journalled at the time of the attach has been sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CaughtUp {
+    /// Session.
+    pub session_id: String,
+    /// The client has everything up to here.
+    pub seq: u64,
+}
+
+/// An agent changed its state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentNotice {
+    /// Profile name.
+    pub agent: String,
+    /// New state.
+    pub state: AgentState,
+    /// Why, when there is something to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

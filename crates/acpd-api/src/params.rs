@@ -1,0 +1,137 @@
+//! Parameters and results of the `_acpd/*` methods.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{AgentInfo, Role, SessionInfo};
+
+/// Nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Empty {}
+
+/// Names an agent profile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentRef {
+    /// Profile name.
+    pub agent: String,
+}
+
+/// Result of `_acpd/agent/list`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentList {
+    /// In the order of their names.
+    pub agents: Vec<AgentInfo>,
+}
+
+/// Names a session: a name, an id or a prefix of either that fits one session only.
+///
+/// An exact name in `cwd` beats an exact name elsewhere, and an exact name or id beats a prefix.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRef {
+    /// Name, id or prefix.
+    pub session: String,
+    /// Only sessions of this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The caller's working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Match `session` as a whole name in exactly `cwd` and nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact_name: bool,
+}
+
+/// Filter of `_acpd/session/list`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SessionListParams {
+    /// Only sessions of this agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Only sessions with this working directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// Result of `_acpd/session/list`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionList {
+    /// The most recently used first.
+    pub sessions: Vec<SessionInfo>,
+}
+
+/// Parameters of `_acpd/session/rename`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RenameParams {
+    /// Which session.
+    #[serde(rename = "ref")]
+    pub session: SessionRef,
+    /// Its new name; null takes the name away.
+    pub name: Option<String>,
+}
+
+/// Parameters of `_acpd/session/attach`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachParams {
+    /// Which session.
+    #[serde(rename = "ref")]
+    pub session: SessionRef,
+    /// Send what comes after this sequence number; 0 = everything. Absent = only what comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// What the client may do.
+    #[serde(default)]
+    pub role: Role,
+}
+
+/// Result of `_acpd/session/attach`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachResult {
+    /// The session.
+    pub session: SessionInfo,
+}
+
+/// Parameters of `_acpd/session/log`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogParams {
+    /// Which session.
+    #[serde(rename = "ref")]
+    pub session: SessionRef,
+    /// Entries after this sequence number.
+    #[serde(default)]
+    pub after: u64,
+    /// At most so many entries; 1000 when absent, and never more than about 4 MiB in one answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Result of `_acpd/session/log`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogResult {
+    /// The session's public id.
+    pub session_id: String,
+    /// In order.
+    pub entries: Vec<LogEntry>,
+    /// Ask again with this as `after`; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// One line of a journal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogEntry {
+    /// Position.
+    pub seq: u64,
+    /// The notification as it was relayed.
+    pub line: Box<RawValue>,
+}

@@ -1,0 +1,698 @@
+//! Client connections: what a client asks, and who answers it.
+//!
+//! A connection is bound to one agent profile by its `initialize`; session ids resolve inside it.
+//! Some methods are answered from memory and journal without the agent (`initialize` when its result
+//! is known, `session/load`, `resume`, `list`, `close` of known sessions), the others are relayed.
+
+use std::collections::BTreeSet;
+
+use acp_wire::acp::{ClientCapabilities, ClientInitialize, PromptParams, SessionParams};
+use acp_wire::{
+    ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
+};
+use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Role};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, SessionKey};
+use crate::input::{Batch, Effect, ReadStyle, View};
+use crate::ledger::{NewSession, Requester, Why};
+use crate::profile::Sharing;
+use crate::record::Rest;
+use crate::session::{Relayed, State};
+
+/// Requests of one client that may be open at once.
+const OPEN_REQUESTS: usize = 128;
+
+/// A connection.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    /// The agent profile it is bound to, once it has sent `initialize`.
+    pub(crate) profile: Option<String>,
+    pub(crate) view: View,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) sessions: BTreeSet<SessionKey>,
+    open: BTreeSet<Id>,
+}
+
+impl Client {
+    pub(crate) fn close_request(&mut self, id: &Id) {
+        self.open.remove(id);
+    }
+}
+
+impl Hub {
+    pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
+        let Some(gone) = self.clients.remove(&client) else { return };
+        self.ledger.drop_client(client);
+        let mut slots = BTreeSet::new();
+        for key in gone.sessions {
+            let session = self.session_mut(key);
+            session.attached.remove(&client);
+            slots.insert(session.slot);
+            // The turn goes on; only nobody waits for its response any more.
+            for sender in session.queue.iter_mut().map(|prompt| &mut prompt.sender) {
+                sender.take_if(|sender| sender.client == client);
+            }
+            if let Some(running) = session.running.as_mut() {
+                running.sender.take_if(|sender| sender.client == client);
+            }
+        }
+        for slot in slots {
+            self.check_idle(slot, out);
+        }
+    }
+
+    pub(crate) fn on_client_line(&mut self, client: ClientId, line: Bytes, out: &mut Batch) {
+        if !self.clients.contains_key(&client) {
+            return;
+        }
+        match acp_wire::parse(&line) {
+            Err(malformed) => {
+                let error = ErrorObject::new(malformed.code(), malformed.to_string());
+                let line = build::error(&Id::null(), &error);
+                out.effects.push(Effect::Send { client, line });
+            }
+            Ok(Message::Response { id, outcome }) => {
+                self.interaction_answered(client, &id, outcome, out);
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.client_notified(client, &method, params, &line, out);
+            }
+            Ok(Message::Request { id, method, params }) => {
+                let to = Requester { client, id };
+                if let Err(fault) = self.accept(&to, &method) {
+                    return self.send_error(&to, &fault.object(), out);
+                }
+                let answered = self.client_asked(&to, &method, params, &line, out);
+                if let Err(fault) = answered {
+                    self.refuse(&to, &fault, out);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_client_oversized(
+        &mut self,
+        client: ClientId,
+        head: &Bytes,
+        len: u64,
+        out: &mut Batch,
+    ) {
+        let limit = self.config.line_limit;
+        let text = format!("a line of {len} bytes is over the limit of {limit}");
+        let fault = Fault::new(Reason::LineTooLong, text)
+            .with_code(code::INVALID_REQUEST)
+            .hint("raise `line_limit` under `[daemon]` in the configuration");
+        let id = crate::inbound::head_id(head).unwrap_or_else(Id::null);
+        let line = build::error(&id, &fault.object());
+        out.effects.push(Effect::Send { client, line });
+    }
+
+    /// Registers a request, unless it cannot be accepted.
+    fn accept(&mut self, to: &Requester, method: &str) -> Result<(), Fault> {
+        if let Some(reason) = self.store_failing.clone().filter(|_| needs_store(method)) {
+            return Err(Fault::new(
+                Reason::StoreFailed,
+                format!("the journal cannot be written: {reason}"),
+            )
+            .hint("make room on the disk; acpd tries again by itself"));
+        }
+        let Some(client) = self.clients.get_mut(&to.client) else { return Ok(()) };
+        if client.open.len() >= OPEN_REQUESTS {
+            let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
+            return Err(Fault::new(Reason::TooMany, text));
+        }
+        if !client.open.insert(to.id.clone()) {
+            let text = format!("a request with the id {} is open already", to.id);
+            return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
+        }
+        Ok(())
+    }
+
+    fn client_asked(
+        &mut self,
+        to: &Requester,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        if method == "initialize" {
+            return self.initialize(to, params, out);
+        }
+        if method.starts_with("_acpd/") {
+            return self.manage(to, method, params, out);
+        }
+        let profile = self.clients[&to.client].profile.clone().ok_or_else(|| {
+            Fault::invalid(format!("`{method}` came before `initialize`"))
+                .with_code(code::INVALID_REQUEST)
+        })?;
+        if method == "session/new" {
+            return self.new_session(to.clone(), &profile, params, out);
+        }
+        if method == "session/list" {
+            self.list_sessions(to, &profile, params, out);
+            return Ok(());
+        }
+        let session = str_at(line, &["params", "sessionId"]);
+        let Some(session) = session else {
+            if let Some(method) = ["load", "resume", "close", "delete", "prompt"]
+                .iter()
+                .find(|name| method.strip_prefix("session/") == Some(**name))
+            {
+                return Err(Fault::invalid(format!("`session/{method}` needs a `sessionId`")));
+            }
+            let slot = self.shared_slot(&profile);
+            let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
+            return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+        };
+        let key =
+            self.by_public_id(&profile, &session).ok_or_else(|| Fault::no_session(&session))?;
+        if method != "session/load" && method != "session/resume" {
+            self.may_control(to.client, key)?;
+        }
+        match method {
+            "session/load" => self.open_session(to, key, params, ReadStyle::History, out)?,
+            "session/resume" => self.open_session(to, key, params, ReadStyle::Resume, out)?,
+            "session/close" => {
+                self.close_for(to.client, key, out);
+                self.answer(to, &json!({}), out);
+            }
+            "session/delete" => {
+                self.delete_for(to.client, key, out)?;
+                self.answer(to, &json!({}), out);
+            }
+            "session/prompt" => {
+                let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+                PromptParams::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
+                self.ensure_attached(to.client, key, out);
+                self.prompt(to.clone(), key, line.clone(), out);
+            }
+            _ => {
+                if self.session(key).row.rest == Rest::Lost {
+                    return Err(self.lost_fault(key));
+                }
+                self.ensure_attached(to.client, key, out);
+                let relayed =
+                    Relayed { to: to.clone(), method: method.to_owned(), line: line.clone() };
+                self.session_mut(key).waiting.push(relayed);
+                self.need_session(key, Asker::Person, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
+        match self.session(key).attached.get(&client) {
+            Some(attached) if attached.role == Role::Observer => {
+                Err(Fault::invalid("this connection only observes the session")
+                    .hint("attach as a controller"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn ensure_attached(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        if !self.is_attached(client, key) {
+            self.attach(client, key, Role::Controller, None, ReadStyle::Resume, out);
+        }
+    }
+
+    fn client_notified(
+        &mut self,
+        client: ClientId,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        if matches!(method, "$/cancel_request" | "$/cancelRequest") {
+            let id = params.and_then(|params| {
+                let range = locate(params.get().as_bytes(), &["requestId"])?;
+                let raw: &RawValue = serde_json::from_str(&params.get()[range]).ok()?;
+                Id::from_raw(raw)
+            });
+            if let Some(id) = id {
+                self.cancel_request(&Requester { client, id }, out);
+            }
+            return;
+        }
+        let Some(profile) = self.clients[&client].profile.clone() else { return };
+        let Some(session) = str_at(line, &["params", "sessionId"]) else { return };
+        let Some(key) = self.by_public_id(&profile, &session) else { return };
+        if self.may_control(client, key).is_err() {
+            return;
+        }
+        if method == "session/cancel" {
+            self.cancel(key, Some(line.clone()), out);
+        } else if matches!(self.session(key).state, State::Live) {
+            let slot = self.session(key).slot;
+            let line = self.to_agent_id(key, line.clone());
+            self.host_write(slot, line, out);
+        }
+    }
+
+    /// `$/cancel_request` names a request of this connection; it is never forwarded verbatim.
+    fn cancel_request(&mut self, to: &Requester, out: &mut Batch) {
+        let prompt = self.sessions.iter().find_map(|(key, session)| {
+            let queued = session.queue.iter().any(|prompt| prompt.sender.as_ref() == Some(to));
+            let running =
+                session.running.as_ref().is_some_and(|turn| turn.sender.as_ref() == Some(to));
+            (queued || running).then_some(*key)
+        });
+        if let Some(key) = prompt {
+            return self.cancel_prompt(to, key, out);
+        }
+        if let Some((id, host)) = self.ledger.relayed(to)
+            && let Some(&slot) = self.hosts.get(&host)
+        {
+            let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+            self.host_write(slot, line, out);
+        }
+    }
+
+    fn initialize(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let asked =
+            ClientInitialize::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
+        if asked.protocol_version == 0 {
+            return Err(Fault::invalid("protocol version 0 does not exist; acpd speaks 1"));
+        }
+        let meta = asked.meta.map(|meta| own_meta::<ClientMeta>(meta.get())).transpose()?;
+        let meta = meta.flatten().unwrap_or_default();
+        let profile = meta.agent.unwrap_or_else(|| self.config.default_agent.clone());
+        if !self.config.agents.contains_key(&profile) {
+            return Err(self.unknown_agent(&profile));
+        }
+        let fingerprint = self.config.agents[&profile].fingerprint.clone();
+        if let Some(client) = self.clients.get_mut(&to.client) {
+            client.view = View {
+                seq: meta.seq,
+                notices: meta.notices,
+                boolean_options: asked.capabilities.boolean_options,
+                notice_updates: asked.capabilities.notices,
+                compaction: asked.capabilities.compaction,
+                max_line: meta.max_line.unwrap_or(0),
+            };
+            client.capabilities = asked.capabilities;
+            client.profile = Some(profile.clone());
+        }
+        let known = self.known(&profile);
+        if known.row.initialize.is_some() && known.row.fingerprint == fingerprint {
+            self.send_initialized(to, &profile, out);
+            return Ok(());
+        }
+        let slot = self.shared_slot(&profile);
+        self.with_agent(slot, Waiting { to: to.clone(), what: WaitFor::Initialize }, out)
+    }
+
+    /// The agent's own result, with what acpd adds to every agent.
+    fn send_initialized(&mut self, to: &Requester, profile: &str, out: &mut Batch) {
+        let Some(mut result) = self.known(profile).row.initialize.clone() else { return };
+        let session = ["agentCapabilities", "sessionCapabilities"];
+        result = set_member(&result, &["agentCapabilities", "loadSession"], b"true");
+        for name in ["list", "resume", "close", "delete"] {
+            result = set_member(&result, &[session[0], session[1], name], b"{}");
+        }
+        result = set_member(&result, &["protocolVersion"], b"1");
+        let own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
+        result = set_member(
+            &result,
+            &["agentCapabilities", "_meta", NAMESPACE],
+            own.to_string().as_bytes(),
+        );
+        let shows_terminal = self.clients[&to.client].capabilities.auth_terminal;
+        if !shows_terminal {
+            result = without_terminal_logins(&result);
+        }
+        let mut line = build::response(&to.id, &json!(null));
+        line = set_member(&line, &["result"], &result);
+        self.respond(to, None, line, out);
+    }
+
+    /// Serves a request now if the agent is usable, or when it is.
+    fn with_agent(
+        &mut self,
+        slot: AgentId,
+        waiting: Waiting,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        self.need_agent(slot, Asker::Person, out)?;
+        if self.agents[&slot].is_up() {
+            self.serve_waiting(slot, waiting, out);
+        } else {
+            self.agent_mut(slot).waiting.push(waiting);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn serve_waiting(&mut self, slot: AgentId, waiting: Waiting, out: &mut Batch) {
+        let Waiting { to, what } = waiting;
+        if !self.clients.contains_key(&to.client) {
+            return;
+        }
+        let Some(host) = self.agents[&slot].usable_host() else { return };
+        match what {
+            WaitFor::Initialize => {
+                let profile = self.agents[&slot].profile.clone();
+                self.send_initialized(&to, &profile, out);
+            }
+            WaitFor::New(new) => {
+                let ask = self.ids.issue();
+                let text = String::from_utf8_lossy(&new.params).into_owned();
+                let params = RawValue::from_string(text).unwrap_or_default();
+                let line = build::request(&Id::from(ask), "session/new", &params);
+                self.ledger.ask(ask, host, Why::NewSession(new));
+                self.host_write(slot, line, out);
+            }
+            WaitFor::Relay { method, line } => {
+                let ask = self.ids.issue();
+                self.ledger.ask(ask, host, Why::Relay { to, session: None, method, params: None });
+                self.host_write(slot, set_id(&line, &Id::from(ask)), out);
+            }
+        }
+    }
+
+    /// Gives a client's request about a live session to the agent.
+    pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed, out: &mut Batch) {
+        let Relayed { to, method, line } = relayed;
+        let slot = self.session(key).slot;
+        let Some(host) = self.agents[&slot].usable_host() else { return };
+        let params = locate(&line, &["params"]).map(|range| line.slice(range));
+        let ask = self.ids.issue();
+        let line = self.to_agent_id(key, set_id(&line, &Id::from(ask)));
+        self.ledger.ask(ask, host, Why::Relay { to, session: Some(key), method, params });
+        self.host_write(slot, line, out);
+    }
+
+    fn new_session(
+        &mut self,
+        to: Requester,
+        profile: &str,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let params = SessionParams::from_raw(raw);
+        let cwd = params.cwd.ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
+        absolute(&cwd)?;
+        let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
+        let meta = meta.flatten().unwrap_or_default();
+        if let Some(name) = &meta.name {
+            valid_name(name)?;
+            if let Some(key) = self.by_name(profile, &cwd, name) {
+                return self.name_is_taken(&to, key, meta.reuse, out);
+            }
+        }
+        let own = Bytes::copy_from_slice(raw.get().as_bytes());
+        let params = remove_member(&own, &["_meta", NAMESPACE]);
+        let new = NewSession { to: to.clone(), name: meta.name, cwd, params };
+        let slot = match self.config.agents[profile].sharing {
+            Sharing::Agent => self.shared_slot(profile),
+            Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),
+        };
+        self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out)
+    }
+
+    fn name_is_taken(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        reuse: bool,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let row = &self.session(key).row;
+        let (id, name) = (row.public_id.clone(), row.name.clone().unwrap_or_default());
+        if !reuse {
+            let mut fault = Fault::invalid(format!("a session named `{name}` exists here"))
+                .session(&id)
+                .hint("choose another name, or go on with that session");
+            fault.data.reason = Reason::NameTaken;
+            return Err(fault);
+        }
+        let extra = format!("\"sessionId\":{}", json!(id));
+        self.send_values(to, key, extra, out);
+        self.attach(to.client, key, Role::Controller, None, ReadStyle::Resume, out);
+        self.warm_up(key, out);
+        Ok(())
+    }
+
+    /// `session/load` and `session/resume` of a session that acpd knows never reach the agent.
+    fn open_session(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        params: Option<&RawValue>,
+        style: ReadStyle,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
+        let row = &self.session(key).row;
+        if let Some(cwd) = cwd
+            && cwd.trim_end_matches('/') != row.cwd.trim_end_matches('/')
+        {
+            let text =
+                format!("session `{}` works in `{}`, not in `{cwd}`", row.public_id, row.cwd);
+            return Err(Fault::invalid(text).session(&row.public_id.clone()));
+        }
+        if style == ReadStyle::History {
+            self.attach(to.client, key, Role::Controller, Some(0), style, out);
+            self.send_values(to, key, String::new(), out);
+        } else {
+            self.send_values(to, key, String::new(), out);
+            self.attach(to.client, key, Role::Controller, None, style, out);
+        }
+        self.warm_up(key, out);
+        Ok(())
+    }
+
+    /// Somebody opened a session: have it ready for the next prompt.
+    pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        if !matches!(session.state, State::Resting) || session.row.rest == Rest::Lost {
+            return;
+        }
+        session.eager = true;
+        let slot = session.slot;
+        if self.need_agent(slot, Asker::Policy, out).is_ok() {
+            self.wake_session(key, out);
+        } else {
+            self.session_mut(key).eager = false;
+        }
+    }
+
+    fn send_values(&mut self, to: &Requester, key: SessionKey, extra: String, out: &mut Batch) {
+        let Some(client) = self.clients.get_mut(&to.client) else { return };
+        client.open.remove(&to.id);
+        let effect = Effect::SendValues {
+            client: to.client,
+            id: to.id.clone(),
+            session: key,
+            mode: self.sessions[&key].row.mode.clone(),
+            extra,
+            boolean_options: client.capabilities.boolean_options,
+        };
+        self.send_behind(to.client, Some(key), effect, out);
+    }
+
+    fn list_sessions(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) {
+        let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
+        let mut rows: Vec<_> = self.sessions.values().map(|session| &session.row).collect();
+        rows.retain(|row| row.agent == profile && cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
+        let sessions: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let at = jiff::Timestamp::from_millisecond(row.updated.0 as i64);
+                json!({
+                    "sessionId": row.public_id,
+                    "cwd": row.cwd,
+                    "title": row.title.as_ref().or(row.name.as_ref()),
+                    "updatedAt": at.map(|at| at.to_string()).ok(),
+                })
+            })
+            .collect();
+        self.answer(to, &json!({ "sessions": sessions }), out);
+    }
+
+    /// `session/close` of one client only detaches it, unless it was the last.
+    fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        self.detach(client, key);
+        let others = self.session(key).attached.values().any(|a| a.role == Role::Controller);
+        if !others {
+            self.close_session(key, out);
+        }
+    }
+
+    fn delete_for(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let others = self.session(key).attached.iter();
+        let others = others.filter(|(c, a)| **c != client && a.role == Role::Controller).count();
+        if others > 0 {
+            let text = format!("{others} other clients use this session");
+            return Err(Fault::new(Reason::SessionBlocked, text)
+                .hint("close it there first, or use `acpctl session rm`"));
+        }
+        self.delete_session(key, out);
+        Ok(())
+    }
+
+    /// Answers a request with an error of acpd.
+    pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault, out: &mut Batch) {
+        if let Some(client) = self.clients.get_mut(&to.client) {
+            client.open.remove(&to.id);
+        }
+        self.send_error(to, &fault.object(), out);
+    }
+
+    fn send_error(&mut self, to: &Requester, error: &ErrorObject, out: &mut Batch) {
+        let effect = Effect::Send { client: to.client, line: build::error(&to.id, error) };
+        self.send_answer(to.client, effect, out);
+    }
+
+    /// Answers a request with a result of acpd.
+    pub(crate) fn answer(
+        &mut self,
+        to: &Requester,
+        result: &impl serde::Serialize,
+        out: &mut Batch,
+    ) {
+        if let Some(client) = self.clients.get_mut(&to.client) {
+            client.open.remove(&to.id);
+        }
+        let effect = Effect::Send { client: to.client, line: build::response(&to.id, result) };
+        self.send_answer(to.client, effect, out);
+    }
+
+    /// While the store fails, what comes from memory does not wait for it.
+    pub(crate) fn send_answer(&mut self, client: ClientId, effect: Effect, out: &mut Batch) {
+        if !self.clients.contains_key(&client) {
+            return;
+        }
+        if self.store_failing.is_some() {
+            out.urgent.push(effect);
+        } else {
+            out.effects.push(effect);
+        }
+    }
+
+    /// Sends a complete response, behind the lines of its session.
+    pub(crate) fn respond(
+        &mut self,
+        to: &Requester,
+        session: Option<SessionKey>,
+        line: Bytes,
+        out: &mut Batch,
+    ) {
+        let Some(client) = self.clients.get_mut(&to.client) else { return };
+        client.open.remove(&to.id);
+        let effect = Effect::Send { client: to.client, line };
+        self.send_behind(to.client, session, effect, out);
+    }
+
+    /// A live-only notice for one client.
+    pub(crate) fn tell_client(&mut self, client: ClientId, line: &Bytes, out: &mut Batch) {
+        if self.clients.get(&client).is_some_and(|client| client.view.notices) {
+            out.effects.push(Effect::Send { client, line: line.clone() });
+        }
+    }
+
+    /// A live-only notice for every client of a profile.
+    pub(crate) fn notify_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
+        for (id, client) in &self.clients {
+            if client.view.notices && client.profile.as_deref() == Some(profile) {
+                out.effects.push(Effect::Send { client: *id, line: line.clone() });
+            }
+        }
+    }
+
+    /// A notification of an agent that is about no session.
+    pub(crate) fn forward_to_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
+        for (id, client) in &self.clients {
+            if client.profile.as_deref() == Some(profile) {
+                out.effects.push(Effect::Send { client: *id, line: line.clone() });
+            }
+        }
+    }
+}
+
+/// Methods that may be answered while the journal cannot be written.
+fn needs_store(method: &str) -> bool {
+    !matches!(
+        method,
+        "session/list"
+            | acpd_api::method::STATUS
+            | acpd_api::method::AGENT_LIST
+            | acpd_api::method::AGENT_SHOW
+            | acpd_api::method::SESSION_LIST
+            | acpd_api::method::SESSION_SHOW
+    )
+}
+
+/// The `_acpd` member of a `_meta` object.
+fn own_meta<T: serde::de::DeserializeOwned>(meta: &str) -> Result<Option<T>, Fault> {
+    let Some(range) = locate(meta.as_bytes(), &[NAMESPACE]) else { return Ok(None) };
+    let read = serde_json::from_str(&meta[range]);
+    read.map(Some).map_err(|e| Fault::invalid(format!("`_meta.{NAMESPACE}`: {e}")))
+}
+
+fn absolute(cwd: &str) -> Result<(), Fault> {
+    let drive = cwd.as_bytes().get(1) == Some(&b':');
+    if cwd.starts_with('/') || cwd.starts_with("\\\\") || drive {
+        return Ok(());
+    }
+    Err(Fault::invalid(format!("`cwd` must be an absolute path, not `{cwd}`")))
+}
+
+pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
+    let bad = name.is_empty()
+        || name.len() > 100
+        || name.starts_with('-')
+        || name.trim() != name
+        || name.chars().any(char::is_control);
+    if bad {
+        let text = format!("`{}` is not a session name", name.escape_debug());
+        return Err(Fault::invalid(text).hint(
+            "a name has 1 to 100 characters, no control characters, no white space at its ends \
+             and does not begin with `-`",
+        ));
+    }
+    Ok(())
+}
+
+/// Login methods that need a terminal are only for clients that said that they have one.
+fn without_terminal_logins(result: &Bytes) -> Bytes {
+    let Some(range) = locate(result, &["authMethods"]) else { return result.clone() };
+    let Ok(methods) = serde_json::from_slice::<Vec<&RawValue>>(&result[range]) else {
+        return result.clone();
+    };
+    let kept: Vec<&str> = methods
+        .iter()
+        .filter(|m| str_at(m.get().as_bytes(), &["type"]).as_deref() != Some("terminal"))
+        .map(|method| method.get())
+        .collect();
+    if kept.len() == methods.len() {
+        return result.clone();
+    }
+    set_member(result, &["authMethods"], format!("[{}]", kept.join(",")).as_bytes())
+}

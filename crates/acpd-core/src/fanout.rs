@@ -1,0 +1,239 @@
+//! Journal and views: every line of a session is appended once and shown to who is attached.
+//!
+//! ```text
+//!  attach ─▶ Reading{upto} ── ReadDone, more to read ─▶ Reading
+//!               │   ▲
+//!  ReadDone, at the head      drained
+//!               ▼   │
+//!             Live ─┴─ lagged ─▶ Paused{after}
+//! ```
+//!
+//! Architecture invariant: a client's view of a session is gap-free. It is either `Live`, and then
+//! it has been sent every line up to the head, or it is behind, and then nothing but the journal,
+//! read from its cursor, brings it forward. Answers that belong behind a line wait with it.
+
+use std::collections::VecDeque;
+
+use acp_wire::build;
+use acpd_api::{CaughtUp, Role, method};
+use bytes::Bytes;
+
+use crate::hub::Hub;
+use crate::ids::{ClientId, Seq, SessionKey};
+use crate::input::{Batch, Effect, Read, ReadStyle, View};
+use crate::record::{EventKind, EventRow, Record};
+use crate::view::render;
+
+/// One client at one session.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    pub(crate) role: Role,
+    view: View,
+    cursor: Cursor,
+    /// Lines that may be sent when the cursor has passed a position.
+    deferred: VecDeque<(Seq, Effect)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    /// Has everything up to the head.
+    Live,
+    /// A piece of journal is on its way: up to `history` as a newcomer, from there on complete.
+    Reading { history: Option<Seq> },
+    /// Does not read; has everything up to here.
+    Paused { after: Seq },
+}
+
+impl Hub {
+    /// Appends a line to a session's journal and shows it to everyone attached but its origin.
+    pub(crate) fn append(
+        &mut self,
+        key: SessionKey,
+        kind: EventKind,
+        line: Bytes,
+        origin: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let at = self.now;
+        let session = self.session_mut(key);
+        session.head += 1;
+        let seq = session.head;
+        let mut rendered: Option<(View, Option<Bytes>)> = None;
+        for (client, attachment) in &session.attached {
+            if attachment.cursor != Cursor::Live || origin == Some(*client) {
+                continue;
+            }
+            let line = match &rendered {
+                Some((view, line)) if *view == attachment.view => line.clone(),
+                _ => {
+                    let shown = render(&line, kind, seq, &attachment.view);
+                    rendered = Some((attachment.view, shown.clone()));
+                    shown
+                }
+            };
+            if let Some(line) = line {
+                out.effects.push(Effect::Send { client: *client, line });
+            }
+        }
+        out.records.push(Record::Event(EventRow { session: key, seq, pv: 1, kind, at, line }));
+    }
+
+    /// Shows a live-only notice to everyone attached who wants notices.
+    pub(crate) fn tell_attached(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        for (client, attachment) in &self.session(key).attached {
+            if attachment.view.notices {
+                out.effects.push(Effect::Send { client: *client, line: line.clone() });
+            }
+        }
+    }
+
+    /// Attaches a client that has everything up to `after`; `None` = only what comes.
+    pub(crate) fn attach(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        role: Role,
+        after: Option<Seq>,
+        style: ReadStyle,
+        out: &mut Batch,
+    ) {
+        let Some(view) = self.clients.get(&client).map(|client| client.view) else { return };
+        let head = self.session(key).head;
+        let after = after.unwrap_or(head).min(head);
+        let cursor = if after == head && style == ReadStyle::Resume {
+            Cursor::Live
+        } else {
+            Cursor::Reading { history: (style == ReadStyle::History).then_some(head) }
+        };
+        // A client that attaches again starts over: its old place says nothing about its new view.
+        let deferred = match self.session_mut(key).attached.remove(&client) {
+            Some(old) => old.deferred,
+            None => VecDeque::new(),
+        };
+        let attachment = Attachment { role, view, cursor, deferred };
+        self.session_mut(key).attached.insert(client, attachment);
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.sessions.insert(key);
+        }
+        if cursor == Cursor::Live {
+            self.caught_up(client, key, out);
+        } else {
+            let read = Read { client, session: key, after, upto: head, style, view };
+            out.effects.push(Effect::Read(read));
+        }
+        self.check_idle(self.session(key).slot, out);
+    }
+
+    pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey) {
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.attached.remove(&client);
+        }
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.sessions.remove(&key);
+        }
+    }
+
+    pub(crate) fn is_attached(&self, client: ClientId, key: SessionKey) -> bool {
+        self.session(key).attached.contains_key(&client)
+    }
+
+    /// A piece of journal was sent: more of it, or live from here on.
+    pub(crate) fn on_read_done(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        upto: Seq,
+        out: &mut Batch,
+    ) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let head = session.head;
+        let Some(attachment) = session.attached.get_mut(&client) else { return };
+        let Cursor::Reading { history } = attachment.cursor else { return };
+        while attachment.deferred.front().is_some_and(|(seq, _)| *seq <= upto) {
+            if let Some((_, effect)) = attachment.deferred.pop_front() {
+                out.effects.push(effect);
+            }
+        }
+        if upto >= head {
+            attachment.cursor = Cursor::Live;
+            self.caught_up(client, key, out);
+        } else {
+            self.read_on(client, key, upto, history.filter(|end| upto < *end), out);
+        }
+    }
+
+    fn read_on(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        after: Seq,
+        history: Option<Seq>,
+        out: &mut Batch,
+    ) {
+        let session = self.session_mut(key);
+        let upto = history.unwrap_or(session.head);
+        let style = if history.is_some() { ReadStyle::History } else { ReadStyle::Resume };
+        if let Some(attachment) = session.attached.get_mut(&client) {
+            attachment.cursor = Cursor::Reading { history };
+            let view = attachment.view;
+            out.effects.push(Effect::Read(Read { client, session: key, after, upto, style, view }));
+        }
+    }
+
+    fn caught_up(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let caught_up = CaughtUp { session_id: session.row.public_id.clone(), seq: session.head };
+        let line = build::notification(method::CAUGHT_UP, &caught_up);
+        self.tell_client(client, &line, out);
+        self.offer_all(client, key, out);
+    }
+
+    /// The client does not keep up: from here on it has to read the journal.
+    pub(crate) fn on_lagged(&mut self, client: ClientId) {
+        let keys = self.client_sessions(client);
+        for key in keys {
+            let session = self.session_mut(key);
+            let after = session.head;
+            if let Some(attachment) = session.attached.get_mut(&client)
+                && attachment.cursor == Cursor::Live
+            {
+                attachment.cursor = Cursor::Paused { after };
+            }
+        }
+    }
+
+    pub(crate) fn on_drained(&mut self, client: ClientId, out: &mut Batch) {
+        for key in self.client_sessions(client) {
+            let session = self.session(key);
+            if let Some(Cursor::Paused { after }) = session.attached.get(&client).map(|a| a.cursor)
+            {
+                self.read_on(client, key, after, None, out);
+            }
+        }
+    }
+
+    fn client_sessions(&self, client: ClientId) -> Vec<SessionKey> {
+        let sessions = self.clients.get(&client).map(|client| &client.sessions);
+        sessions.map(|keys| keys.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Sends something that must not overtake the session's lines.
+    pub(crate) fn send_behind(
+        &mut self,
+        client: ClientId,
+        session: Option<SessionKey>,
+        effect: Effect,
+        out: &mut Batch,
+    ) {
+        if let Some(session) = session.and_then(|key| self.sessions.get_mut(&key)) {
+            let head = session.head;
+            if let Some(attachment) = session.attached.get_mut(&client)
+                && attachment.cursor != Cursor::Live
+            {
+                attachment.deferred.push_back((head, effect));
+                return;
+            }
+        }
+        out.effects.push(effect);
+    }
+}

@@ -1,0 +1,63 @@
+//! Errors that acpd itself gives to clients.
+
+use acp_wire::{ErrorObject, code};
+use acpd_api::{ErrorData, NAMESPACE, Reason};
+use serde_json::json;
+
+/// An error of acpd: message, machine-readable reason, way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: ErrorData,
+}
+
+impl Fault {
+    /// `-32603` with a reason: acpd mints no codes of its own.
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Fault {
+        Fault { code: code::INTERNAL, message: message.into(), data: ErrorData::new(reason) }
+    }
+
+    /// `-32602`.
+    pub(crate) fn invalid(message: impl Into<String>) -> Fault {
+        Fault { code: code::INVALID_PARAMS, ..Fault::new(Reason::Invalid, message) }
+    }
+
+    pub(crate) fn with_code(mut self, code: i64) -> Fault {
+        self.code = code;
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Fault {
+        self.data.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn session(mut self, public_id: &str) -> Fault {
+        self.data.session_id = Some(public_id.to_owned());
+        self
+    }
+
+    pub(crate) fn stderr(mut self, tail: &str) -> Fault {
+        if !tail.is_empty() {
+            self.data.stderr = Some(tail.to_owned());
+        }
+        self
+    }
+
+    /// `-32002` with `data.sessionId`, as the protocol wants it.
+    pub(crate) fn no_session(session: &str) -> Fault {
+        Fault::new(Reason::SessionNotFound, format!("no session `{session}`"))
+            .with_code(code::NOT_FOUND)
+            .session(session)
+            .hint("`acpctl session ls` lists the sessions")
+    }
+
+    pub(crate) fn object(&self) -> ErrorObject {
+        let error = ErrorObject::new(self.code, self.message.clone());
+        match &self.data.session_id {
+            Some(id) => error.with_data(&json!({ NAMESPACE: self.data, "sessionId": id })),
+            None => error.with_data(&json!({ NAMESPACE: self.data })),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Identities inside the daemon.
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since the Unix epoch on a clock that never goes back within one daemon.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// This time and so many milliseconds.
+    #[must_use]
+    pub fn after(self, ms: u64) -> Time {
+        Time(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` to this, 0 when `earlier` is later.
+    pub fn since(self, earlier: Time) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// A session's row number: small, never reused, never shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SessionKey(pub u32);
+
+/// One run of one agent process. Unique across daemon incarnations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HostId(pub u64);
+
+/// One client connection. Unique within a daemon incarnation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u64);
+
+/// An interaction: a question of an agent that waits for a person. Unique across incarnations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct InteractionId(pub u64);
+
+/// Position in a session's journal, from 1.
+pub type Seq = u64;

@@ -1,0 +1,449 @@
+//! Lines from agents: what belongs to which session, request or nobody.
+//!
+//! Architecture invariant: no line of an agent is fatal. What cannot be understood is noted and
+//! skipped; what is understood is forwarded byte for byte, but for ids.
+
+use std::borrow::Cow;
+
+use acp_wire::acp::{NewSessionResult, UpdateHead};
+use acp_wire::{
+    ErrorObject, Id, Message, Outcome, StateKey, UpdateClass, build, classify_update, code, locate,
+    set_id, set_member, str_at,
+};
+use acpd_api::{Reason, Skipped, method};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::agent::AgentId;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{HostId, SessionKey};
+use crate::input::{Batch, Effect, ReadStyle};
+use crate::ledger::{NewSession, Requester, Why};
+use crate::record::EventKind;
+use crate::session::State;
+
+/// Bytes that are kept for sessions whose `session/new` is not answered yet.
+const PARKED_BYTES: usize = 4 << 20;
+
+impl Hub {
+    pub(crate) fn on_host_line(&mut self, host: HostId, line: Bytes, end: u64, out: &mut Batch) {
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        self.read_line(slot, host, &line, out);
+        let agent = self.agent_mut(slot);
+        // Parked lines are in no journal yet: the host must keep them.
+        if agent.parked.is_empty() {
+            self.acks.insert(host, end);
+        }
+    }
+
+    fn read_line(&mut self, slot: AgentId, host: HostId, line: &Bytes, out: &mut Batch) {
+        match acp_wire::parse(line) {
+            Err(malformed) => {
+                let text = format!("skipped a line of {} bytes: {malformed}", line.len());
+                out.effects.push(Effect::Note { host, text });
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.agent_notified(slot, host, &method, params, line, out);
+            }
+            Ok(Message::Request { id, method, .. }) if method == "session/request_permission" => {
+                self.permission_asked(slot, host, &id, line, out);
+            }
+            Ok(Message::Request { id, method, .. }) => {
+                let text = format!("asked for `{method}`, which is not on offer");
+                out.effects.push(Effect::Note { host, text });
+                let error = ErrorObject::new(
+                    code::METHOD_NOT_FOUND,
+                    format!("`{method}` is not offered by this client"),
+                );
+                self.host_write(slot, build::error(&id, &error), out);
+            }
+            Ok(Message::Response { id, outcome }) => match self.ledger.answer(host, &id) {
+                Some(why) => self.agent_answered(slot, host, why, line, outcome, out),
+                None => {
+                    let text = format!("answered a request that is not open: id {id}");
+                    out.effects.push(Effect::Note { host, text });
+                }
+            },
+        }
+    }
+
+    fn agent_notified(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        if matches!(method, "$/cancel_request" | "$/cancelRequest") {
+            let id = params.and_then(|params| {
+                let range = locate(params.get().as_bytes(), &["requestId"])?;
+                let raw: &RawValue = serde_json::from_str(&params.get()[range]).ok()?;
+                Id::from_raw(raw)
+            });
+            if let Some(id) = id {
+                self.withdraw_request(slot, host, &id, out);
+            }
+            return;
+        }
+        let session = str_at(line, &["params", "sessionId"]);
+        let Some(session) = session else {
+            // Not about a session: news for everybody who uses this agent.
+            let profile = self.agents[&slot].profile.clone();
+            return self.forward_to_profile(&profile, line, out);
+        };
+        let key = self.routes.get(&slot).and_then(|routes| routes.get(&*session)).copied();
+        match key {
+            Some(key) if method == "session/update" => {
+                let line = self.to_public_id(key, line.clone());
+                self.on_update(key, line, out);
+            }
+            Some(key) => {
+                let line = self.to_public_id(key, line.clone());
+                self.append(key, EventKind::Extension, line, None, out);
+            }
+            None => self.park(slot, host, session, line, out),
+        }
+    }
+
+    /// A line for a session that is not known: kept while a `session/new` is open, else dropped.
+    fn park(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        session: Cow<'_, str>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        let pending = self.ledger.new_pending(host);
+        let agent = self.agent_mut(slot);
+        if pending && agent.parked_bytes + line.len() <= PARKED_BYTES {
+            agent.parked_bytes += line.len();
+            agent.parked.entry(session.into_owned()).or_default().push(line.clone());
+        } else {
+            let text = format!("skipped a line for the unknown session `{session}`");
+            out.effects.push(Effect::Note { host, text });
+        }
+    }
+
+    /// A `session/update` of a session, with its public id.
+    pub(crate) fn on_update(&mut self, key: SessionKey, line: Bytes, out: &mut Batch) {
+        let update = str_at(&line, &["params", "update", "sessionUpdate"]);
+        let class = update.as_deref().map_or(UpdateClass::Other, classify_update);
+        let is_user = update.as_deref() == Some("user_message_chunk");
+        if matches!(self.session(key).state, State::Restoring(_)) {
+            return self.update_while_restoring(key, line, class, is_user, out);
+        }
+        let now = self.now;
+        let session = self.session_mut(key);
+        if let Some(running) = session.running.as_mut() {
+            running.last_line = now;
+            if running.echo.is_some() && is_echo(&line, class, is_user, running.echo.as_deref()) {
+                return;
+            }
+            if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
+                running.echo = None;
+            }
+        }
+        self.journal_update(key, line, class, out);
+    }
+
+    /// Appends an update of the agent and remembers what of it counts later.
+    pub(crate) fn journal_update(
+        &mut self,
+        key: SessionKey,
+        line: Bytes,
+        class: UpdateClass,
+        out: &mut Batch,
+    ) {
+        let kind = match class {
+            UpdateClass::Conversation | UpdateClass::Other => EventKind::Update,
+            UpdateClass::ToolCall => {
+                self.note_tool(key, &line);
+                EventKind::Update
+            }
+            UpdateClass::Live => EventKind::Live,
+            UpdateClass::State(slot) => {
+                self.note_state(key, slot, &line, out);
+                EventKind::State(slot)
+            }
+        };
+        self.append(key, kind, line, None, out);
+    }
+
+    fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
+        let Some(range) = locate(line, &["params"]) else { return };
+        let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
+        let Ok(head) = UpdateHead::from_raw(params) else { return };
+        if let Some(id) = &head.tool_call_id {
+            self.session_mut(key).follow_tool(id, head.status.as_deref());
+        }
+    }
+
+    fn note_state(&mut self, key: SessionKey, slot: StateKey, line: &Bytes, out: &mut Batch) {
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        match slot {
+            StateKey::Mode if !restoring => {
+                let mode = str_at(line, &["params", "update", "currentModeId"])
+                    .or_else(|| str_at(line, &["params", "update", "modeId"]));
+                if let Some(mode) = mode {
+                    self.session_mut(key).row.mode = Some(mode.into_owned());
+                    self.save(key);
+                }
+            }
+            StateKey::Options => {
+                let range = locate(line, &["params", "update", "configOptions"]);
+                let options =
+                    range.and_then(|r| serde_json::from_slice::<&RawValue>(&line[r]).ok());
+                self.take_values(key, None, options, !restoring, out);
+            }
+            StateKey::Info => {
+                if locate(line, &["params", "update", "title"]).is_some() {
+                    let title = str_at(line, &["params", "update", "title"]);
+                    self.session_mut(key).row.title = title.map(Cow::into_owned);
+                    self.save(key);
+                }
+            }
+            StateKey::Mode | StateKey::Plan | StateKey::Commands | StateKey::Usage => {}
+        }
+    }
+
+    fn agent_answered(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        why: Why,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        match why {
+            Why::Initialize => self.on_initialized(slot, outcome, out),
+            Why::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
+            Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
+            Why::Restore { session } => self.restore_answered(session, outcome, out),
+            Why::Relay { to, session, method, params } => {
+                self.relay_answered(slot, to, session, &method, params, line, outcome, out);
+            }
+            Why::Farewell => {}
+        }
+        if self.agents.contains_key(&slot) {
+            self.check_idle(slot, out);
+        }
+    }
+
+    /// The answer to a client's `session/new`.
+    fn session_made(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        new: NewSession,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        let made = match outcome {
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                self.note_auth(slot, Some(&error), out);
+                self.respond(&new.to, None, set_id(line, &new.to.id), out);
+                return self.unpark(slot, host, out);
+            }
+            Outcome::Result(result) => NewSessionResult::from_raw(result),
+        };
+        let Ok(made) = made else {
+            let fault = Fault::new(Reason::Other, "the agent's answer to `session/new` has no id");
+            self.refuse(&new.to, &fault, out);
+            return self.unpark(slot, host, out);
+        };
+        self.note_auth(slot, None, out);
+        let key = self.adopt_new(slot, &new, &made.session_id, out);
+        self.take_values(key, made.modes, made.config_options, true, out);
+        let mut line = set_id(line, &new.to.id);
+        let row = &self.session(key).row;
+        if row.public_id != row.agent_id {
+            let id = json!(row.public_id).to_string();
+            line = set_member(&line, &["result", "sessionId"], id.as_bytes());
+        }
+        let to = new.to;
+        self.respond(&to, None, line, out);
+        self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
+        let agent_id = self.session(key).row.agent_id.clone();
+        let parked = self.agent_mut(slot).parked.remove(&agent_id).unwrap_or_default();
+        for line in parked {
+            self.agent_mut(slot).parked_bytes -= line.len();
+            self.read_line(slot, host, &line, out);
+        }
+        self.unpark(slot, host, out);
+    }
+
+    /// With no `session/new` open any more, what is still parked belongs to nobody.
+    fn unpark(&mut self, slot: AgentId, host: HostId, out: &mut Batch) {
+        if self.ledger.new_pending(host) {
+            return;
+        }
+        let agent = self.agent_mut(slot);
+        agent.parked_bytes = 0;
+        for (session, lines) in std::mem::take(&mut agent.parked) {
+            let text = format!("skipped {} lines for the unknown session `{session}`", lines.len());
+            out.effects.push(Effect::Note { host, text });
+        }
+    }
+
+    /// The answer to a client's relayed request.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one answered request")]
+    fn relay_answered(
+        &mut self,
+        slot: AgentId,
+        to: Requester,
+        session: Option<SessionKey>,
+        method: &str,
+        params: Option<Bytes>,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        let ok = match outcome {
+            Outcome::Error(error) => {
+                self.note_auth(slot, Some(&ErrorObject::from_raw(error)), out);
+                None
+            }
+            Outcome::Result(result) => Some(result),
+        };
+        if let Some(result) = ok {
+            if method == "authenticate" {
+                self.authenticated(slot, out);
+            }
+            if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
+                self.setting_changed(key, to.client, method, params.as_deref(), result, out);
+            }
+        }
+        self.respond(&to, session, set_id(line, &to.id), out);
+    }
+
+    /// A mode or an option was set by one client: the others learn it from us.
+    fn setting_changed(
+        &mut self,
+        key: SessionKey,
+        by: crate::ids::ClientId,
+        method: &str,
+        params: Option<&[u8]>,
+        result: &RawValue,
+        out: &mut Batch,
+    ) {
+        let session_id = self.session(key).row.public_id.clone();
+        let update = match method {
+            "session/set_mode" => {
+                let mode = params.and_then(|params| str_at(params, &["modeId"]));
+                let Some(mode) = mode.map(Cow::into_owned) else { return };
+                self.session_mut(key).row.mode = Some(mode.clone());
+                self.save(key);
+                let update = acp_wire::acp::Update::CurrentModeUpdate { current_mode_id: &mode };
+                let update = acp_wire::acp::SessionUpdate { session_id: &session_id, update };
+                (build::notification("session/update", &update), StateKey::Mode)
+            }
+            "session/set_config_option" => {
+                let range = locate(result.get().as_bytes(), &["configOptions"]);
+                let raw =
+                    range.and_then(|r| serde_json::from_str::<&RawValue>(&result.get()[r]).ok());
+                let Some(config_options) = raw else { return };
+                self.take_values(key, None, Some(config_options), true, out);
+                let update = acp_wire::acp::Update::ConfigOptionUpdate { config_options };
+                let update = acp_wire::acp::SessionUpdate { session_id: &session_id, update };
+                (build::notification("session/update", &update), StateKey::Options)
+            }
+            _ => return,
+        };
+        self.append(key, EventKind::State(update.1), update.0, Some(by), out);
+    }
+
+    /// A line of an agent was over the limit and is gone; who waits for it must not hang.
+    pub(crate) fn on_host_oversized(
+        &mut self,
+        host: HostId,
+        head: &Bytes,
+        len: u64,
+        end: u64,
+        out: &mut Batch,
+    ) {
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        let limit = self.config.line_limit;
+        out.effects.push(Effect::Note {
+            host,
+            text: format!("skipped a line of {len} bytes, over the limit of {limit}"),
+        });
+        let fault = Fault::new(
+            Reason::LineTooLong,
+            format!("the agent's answer of {len} bytes is over the limit of {limit}"),
+        )
+        .hint("raise `line_limit` under `[daemon]` in the configuration");
+        let id = head_id(head);
+        let is_response = !head.windows(9).any(|window| window == b"\"method\":");
+        let why = id.filter(|_| is_response).and_then(|id| self.ledger.answer(host, &id));
+        match why {
+            Some(Why::Prompt { session }) => {
+                let error = fault.object();
+                let line = build::error(&Id::from(0), &error);
+                if let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&line) {
+                    self.prompt_answered(session, &line, outcome, out);
+                }
+            }
+            Some(Why::NewSession(new)) => self.refuse(&new.to, &fault, out),
+            Some(Why::Relay { to, .. }) => self.refuse(&to, &fault, out),
+            Some(Why::Restore { session }) => {
+                self.restore_failed(session, Reason::LineTooLong, &fault.message, out);
+            }
+            Some(Why::Initialize | Why::Farewell) | None => {}
+        }
+        if !is_response && let Some(session) = head_text(head, b"\"sessionId\":") {
+            let key = self.routes.get(&slot).and_then(|routes| routes.get(session)).copied();
+            if let Some(key) = key {
+                let session_id = self.session(key).row.public_id.clone();
+                let skipped = Skipped { session_id, bytes: len, limit };
+                let line = build::notification(method::SKIPPED, &skipped);
+                self.append(key, EventKind::Notice, line, None, out);
+            }
+        }
+        self.acks.insert(host, end);
+    }
+}
+
+/// Whether a line repeats the running prompt: some agents echo it, and it is in the journal already.
+fn is_echo(line: &[u8], class: UpdateClass, is_user: bool, prompt: Option<&str>) -> bool {
+    if class != UpdateClass::Conversation || !is_user {
+        return false;
+    }
+    let text = str_at(line, &["params", "update", "content", "text"]);
+    match (text, prompt) {
+        (Some(text), Some(prompt)) => prompt.contains(text.trim()),
+        _ => false,
+    }
+}
+
+/// The numeric id in the head of a line that is not complete.
+pub(crate) fn head_id(head: &[u8]) -> Option<Id> {
+    head_value(head, b"\"id\":").map(Id::from)
+}
+
+/// The number after a key in the head of a line that is not complete.
+fn head_value(head: &[u8], key: &[u8]) -> Option<u64> {
+    let rest = after(head, key)?;
+    let digits: String =
+        rest.iter().map_while(|b| b.is_ascii_digit().then_some(char::from(*b))).collect();
+    digits.parse().ok()
+}
+
+/// The plain string after a key in the head of a line that is not complete.
+fn head_text<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a str> {
+    let rest = after(head, key)?.strip_prefix(b"\"")?;
+    let end = rest.iter().position(|b| *b == b'"')?;
+    std::str::from_utf8(&rest[..end]).ok()
+}
+
+fn after<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let at = head.windows(key.len()).position(|window| window == key)?;
+    Some(head[at + key.len()..].trim_ascii_start())
+}

@@ -1,0 +1,336 @@
+//! What the hub is told and what it asks for.
+
+use acp_wire::Id;
+use acpd_api::Status;
+use bytes::Bytes;
+
+use crate::ids::{ClientId, HostId, Seq, SessionKey};
+use crate::record::Record;
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A client connected.
+    ClientOpened {
+        /// Which.
+        client: ClientId,
+    },
+    /// A client sent a line.
+    ClientLine {
+        /// Which.
+        client: ClientId,
+        /// The line without its newline.
+        line: Bytes,
+    },
+    /// A client sent a line over the limit.
+    ClientOversized {
+        /// Which.
+        client: ClientId,
+        /// Its first bytes.
+        head: Bytes,
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// A client is gone.
+    ClientClosed {
+        /// Which.
+        client: ClientId,
+    },
+    /// A client does not read as fast as it is sent to: no live lines for it until it has drained.
+    ClientLagged {
+        /// Which.
+        client: ClientId,
+    },
+    /// A client that lagged has read what was sent to it.
+    ClientDrained {
+        /// Which.
+        client: ClientId,
+    },
+    /// A piece of journal, asked for with [`Effect::Read`], was sent.
+    ReadDone {
+        /// To whom.
+        client: ClientId,
+        /// Of which session.
+        session: SessionKey,
+        /// Up to and including this position.
+        upto: Seq,
+    },
+    /// A process runs; nothing has been said to it yet.
+    HostStarted {
+        /// Which.
+        host: HostId,
+        /// Leader's process id.
+        pid: u32,
+        /// Leader's start time.
+        start: u64,
+    },
+    /// A process could not be made.
+    HostRefused {
+        /// Which.
+        host: HostId,
+        /// Why.
+        error: SpawnError,
+    },
+    /// A process wrote a line.
+    HostLine {
+        /// Which.
+        host: HostId,
+        /// The line without its newline.
+        line: Bytes,
+        /// Byte offset just after the line.
+        end: u64,
+    },
+    /// A process wrote a line over the limit, which was discarded.
+    HostOversized {
+        /// Which.
+        host: HostId,
+        /// Its first bytes.
+        head: Bytes,
+        /// Its length in bytes.
+        len: u64,
+        /// Byte offset just after the line.
+        end: u64,
+    },
+    /// Every chunk up to this one has been written to a process's stdin.
+    HostWritten {
+        /// Which.
+        host: HostId,
+        /// Last chunk.
+        chunk: u64,
+    },
+    /// The leader of a process has ended; descendants may be left.
+    HostExited {
+        /// Which.
+        host: HostId,
+        /// How it ended, in words.
+        status: String,
+        /// The last lines of its stderr.
+        stderr: String,
+    },
+    /// No process of a host's tree is left and all of its output has been handed over.
+    HostGone {
+        /// Which.
+        host: HostId,
+    },
+    /// The journal cannot be written; the batch is retried.
+    StoreFailing {
+        /// What the system said.
+        reason: String,
+    },
+    /// The journal can be written again.
+    StoreWorks,
+    /// A person or the system asks the daemon to end: agents are stopped, then [`Effect::Exit`].
+    Stop,
+    /// The time that [`crate::Hub::deadline`] named has come.
+    Tick,
+}
+
+/// Why a process could not be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpawnError {
+    /// What happened, in one sentence.
+    pub message: String,
+    /// The way out.
+    pub hint: Option<String>,
+    /// Trying again cannot help: no such file, not executable.
+    pub permanent: bool,
+}
+
+/// Something to be done after the records of the same batch are committed.
+#[derive(Debug, Clone)]
+pub enum Effect {
+    /// Send a line to a client.
+    Send {
+        /// To whom.
+        client: ClientId,
+        /// Without newline.
+        line: Bytes,
+    },
+    /// Send the status, completed with what only the system knows (memory).
+    SendStatus {
+        /// To whom.
+        client: ClientId,
+        /// Answer to this request.
+        id: Id,
+        /// Without memory figures.
+        status: Box<Status>,
+        /// What part of it was asked for.
+        part: StatusPart,
+    },
+    /// Close a client's connection after what was sent to it.
+    Close {
+        /// Whose.
+        client: ClientId,
+    },
+    /// Read a piece of journal, send it to a client, then report [`Input::ReadDone`].
+    Read(Read),
+    /// Read a page of journal and answer a request with it.
+    ReadLog {
+        /// To whom.
+        client: ClientId,
+        /// Answer to this request.
+        id: Id,
+        /// Which session.
+        session: SessionKey,
+        /// Its public id.
+        session_id: String,
+        /// Entries after this position.
+        after: Seq,
+        /// Entries up to this position.
+        upto: Seq,
+        /// At most so many.
+        limit: u32,
+    },
+    /// Answer a request with the values kept for a session (`modes`, `configOptions`).
+    SendValues {
+        /// To whom.
+        client: ClientId,
+        /// Answer to this request.
+        id: Id,
+        /// Which session.
+        session: SessionKey,
+        /// Mode in force, newer than the stored `modes`.
+        mode: Option<String>,
+        /// Members to put first into the result (JSON text `"key":value,…`), may be empty.
+        extra: String,
+        /// The client can show boolean options.
+        boolean_options: bool,
+    },
+    /// Start a process of this agent profile.
+    Spawn {
+        /// Its identity.
+        host: HostId,
+        /// Agent profile.
+        agent: String,
+    },
+    /// End what is left of a process that an earlier daemon started, then report
+    /// [`Input::HostGone`].
+    Sweep {
+        /// Its identity.
+        host: HostId,
+        /// Leader's process id.
+        pid: u32,
+        /// Leader's start time.
+        start: u64,
+    },
+    /// Write a line to a process.
+    HostWrite {
+        /// Which.
+        host: HostId,
+        /// Number of the line, from 1.
+        chunk: u64,
+        /// Without newline.
+        line: Bytes,
+    },
+    /// Everything that a process wrote up to this offset is committed.
+    HostAck {
+        /// Which.
+        host: HostId,
+        /// Byte offset.
+        offset: u64,
+    },
+    /// A step of the stop ladder.
+    HostStop {
+        /// Which.
+        host: HostId,
+        /// Which step.
+        step: StopStep,
+    },
+    /// Something odd that an agent did, for the log. Never holds a payload.
+    Note {
+        /// Which process.
+        host: HostId,
+        /// One sentence.
+        text: String,
+    },
+    /// All agents are gone: end the daemon.
+    Exit,
+}
+
+/// A piece of journal for a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// To whom.
+    pub client: ClientId,
+    /// Of which session.
+    pub session: SessionKey,
+    /// After this position.
+    pub after: Seq,
+    /// Up to this position.
+    pub upto: Seq,
+    /// What to leave out.
+    pub style: ReadStyle,
+    /// How this client wants lines.
+    pub view: View,
+}
+
+/// What a reading of the journal leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadStyle {
+    /// Nothing: the client goes on from its cursor.
+    Resume,
+    /// History for a newcomer: of each state only the last value, and no live-only lines.
+    History,
+}
+
+/// How a client wants journal lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct View {
+    /// `_meta._acpd.seq` on every line.
+    pub seq: bool,
+    /// `_acpd/…` notices.
+    pub notices: bool,
+    /// Boolean config options.
+    pub boolean_options: bool,
+    /// `notice` updates.
+    pub notice_updates: bool,
+    /// `compaction_*` updates.
+    pub compaction: bool,
+    /// Longest line in bytes; 0 = no limit.
+    pub max_line: u64,
+}
+
+/// What part of a status was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StatusPart {
+    /// `_acpd/status`.
+    All,
+    /// `_acpd/agent/list`.
+    Agents,
+    /// `_acpd/agent/show` and what answers like it.
+    Agent(String),
+}
+
+/// A step of the stop ladder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StopStep {
+    /// Close stdin.
+    CloseStdin,
+    /// SIGTERM to the group and to whatever escaped from it.
+    Term,
+    /// SIGKILL to every process of the tree.
+    Kill,
+}
+
+/// What one or more inputs led to.
+///
+/// Architecture invariant: effects are performed after the records are committed, in order; only
+/// `urgent` effects may be performed at once, and they never show anything that is not on disk.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// To be committed in one transaction, in order.
+    pub records: Vec<Record>,
+    /// The transaction must survive a loss of power.
+    pub durable: bool,
+    /// To be performed after the commit, in order.
+    pub effects: Vec<Effect>,
+    /// Answers from memory while the store fails; to be performed at once.
+    pub urgent: Vec<Effect>,
+}
+
+impl Batch {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.effects.is_empty() && self.urgent.is_empty()
+    }
+}

@@ -1,0 +1,208 @@
+//! Interactions: questions of an agent that wait for a person.
+//!
+//! ```text
+//!  request ─▶ open ── first valid answer of a controller ─▶ answered, withdrawn from the others
+//!               │ └── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
+//!               └─── nobody there: stays open, offered to whoever attaches
+//! ```
+//!
+//! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
+//! answer is never consent.
+
+use acp_wire::acp::{PermissionAnswer, PermissionRequest};
+use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member};
+use acpd_api::Role;
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::agent::AgentId;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::input::{Batch, Effect};
+use crate::record::{InteractionRow, Record};
+
+/// An open question.
+#[derive(Debug)]
+pub(crate) struct Interaction {
+    pub(crate) session: SessionKey,
+    pub(crate) host: HostId,
+    /// The agent's own id of the request.
+    pub(crate) agent_request: Id,
+    /// The request with the session's public id.
+    pub(crate) line: Bytes,
+    /// Ids of the options that may be chosen.
+    pub(crate) options: Vec<String>,
+}
+
+impl Hub {
+    /// `session/request_permission` of an agent.
+    pub(crate) fn permission_asked(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        id: &Id,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        let request = match acp_wire::parse(line) {
+            Ok(acp_wire::Message::Request { params: Some(params), .. }) => {
+                PermissionRequest::from_raw(params).map_err(|error| error.to_string())
+            }
+            _ => Err("params are missing".to_owned()),
+        };
+        let refusal = match request {
+            Err(reason) => reason,
+            Ok(request) => match self.routes.get(&slot).and_then(|r| r.get(&*request.session_id)) {
+                None => format!("no session `{}`", request.session_id),
+                Some(&key) => {
+                    let options = request.options.into_iter().map(|o| o.option_id).collect();
+                    return self.open_interaction(key, host, id, line, options, out);
+                }
+            },
+        };
+        let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
+        self.host_write(slot, build::error(id, &error), out);
+    }
+
+    fn open_interaction(
+        &mut self,
+        key: SessionKey,
+        host: HostId,
+        id: &Id,
+        line: &Bytes,
+        options: Vec<String>,
+        out: &mut Batch,
+    ) {
+        let interaction = InteractionId(self.ids.issue());
+        let line = self.to_public_id(key, line.clone());
+        out.records.push(Record::Interaction(InteractionRow {
+            id: interaction,
+            session: key,
+            host,
+            line: line.clone(),
+            at: self.now,
+        }));
+        out.durable = true;
+        self.session_mut(key).interactions.insert(interaction);
+        self.interactions.insert(
+            interaction,
+            Interaction { session: key, host, agent_request: id.clone(), line, options },
+        );
+        self.tell_state(key, out);
+        let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
+        for client in attached {
+            self.offer(client, interaction, out);
+        }
+    }
+
+    /// Offers every open interaction of a session to a client that has just come.
+    pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        for interaction in self.session(key).interactions.clone() {
+            self.offer(client, interaction, out);
+        }
+    }
+
+    fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
+        let Some(open) = self.interactions.get(&interaction) else { return };
+        let key = open.session;
+        let attached = self.session(key).attached.get(&client);
+        let may_answer = attached.is_some_and(|attached| attached.role == Role::Controller);
+        if !may_answer || self.ledger.is_offered(client, interaction) {
+            return;
+        }
+        let ask = self.ids.issue();
+        let line = set_id(&open.line, &Id::from(ask));
+        self.ledger.offer(client, ask, interaction);
+        self.send_behind(client, Some(key), Effect::Send { client, line }, out);
+    }
+
+    /// A client answered an offer.
+    pub(crate) fn interaction_answered(
+        &mut self,
+        client: ClientId,
+        id: &Id,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        // Late answers, answers to notifications and answers to nothing end here.
+        let Some(interaction) = self.ledger.offered(client, id) else { return };
+        let Some(open) = self.interactions.get(&interaction) else { return };
+        let Outcome::Result(result) = outcome else { return };
+        let Ok(answer) = PermissionAnswer::from_raw(result) else { return };
+        if let PermissionAnswer::Selected(option) = &answer
+            && !open.options.contains(option)
+        {
+            return;
+        }
+        self.answer_interaction(interaction, &answer, out);
+    }
+
+    fn answer_interaction(
+        &mut self,
+        interaction: InteractionId,
+        answer: &PermissionAnswer,
+        out: &mut Batch,
+    ) {
+        let Some(open) = self.interactions.remove(&interaction) else { return };
+        let line = build::response(&open.agent_request, answer);
+        if let Some(&slot) = self.hosts.get(&open.host) {
+            self.host_write(slot, line, out);
+        }
+        out.durable = true;
+        self.close_interaction(interaction, open.session, out);
+    }
+
+    /// Answers every open interaction of a session with `cancelled`, as a client that cancels must.
+    pub(crate) fn cancel_interactions(&mut self, key: SessionKey, out: &mut Batch) {
+        for interaction in self.session(key).interactions.clone() {
+            self.answer_interaction(interaction, &PermissionAnswer::Cancelled, out);
+        }
+    }
+
+    /// Takes every open interaction of a session back: there is nobody to answer to any more.
+    pub(crate) fn close_interactions(&mut self, key: SessionKey, out: &mut Batch) {
+        for interaction in std::mem::take(&mut self.session_mut(key).interactions) {
+            self.interactions.remove(&interaction);
+            self.close_interaction(interaction, key, out);
+        }
+    }
+
+    fn close_interaction(&mut self, interaction: InteractionId, key: SessionKey, out: &mut Batch) {
+        out.records.push(Record::InteractionGone { id: interaction });
+        self.session_mut(key).interactions.remove(&interaction);
+        for (client, id) in self.ledger.withdraw(interaction) {
+            let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+            self.send_behind(client, Some(key), Effect::Send { client, line }, out);
+        }
+        self.tell_state(key, out);
+    }
+
+    /// `$/cancel_request` of an agent for a request of its own.
+    pub(crate) fn withdraw_request(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        request: &Id,
+        out: &mut Batch,
+    ) {
+        let found = self
+            .interactions
+            .iter()
+            .find(|(_, open)| open.host == host && open.agent_request == *request);
+        let Some((&interaction, open)) = found else { return };
+        let key = open.session;
+        self.interactions.remove(&interaction);
+        let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
+        self.host_write(slot, build::error(request, &error), out);
+        self.close_interaction(interaction, key, out);
+    }
+
+    /// A line from the agent, with the id that clients use.
+    pub(crate) fn to_public_id(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        if row.agent_id == row.public_id {
+            return line;
+        }
+        set_member(&line, &["params", "sessionId"], json!(row.public_id).to_string().as_bytes())
+    }
+}

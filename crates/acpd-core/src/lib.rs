@@ -1,0 +1,45 @@
+//! The brain of acpd: state machines without I/O and without a clock.
+//!
+//! [`Hub::handle`] takes one [`Input`] and adds [`record::Record`]s and [`Effect`]s to a [`Batch`].
+//! The daemon commits the records in one transaction and only then performs the effects; it never
+//! decides anything itself. The same hub runs in the simulator, where agents crash, clients stall,
+//! the store loses its uncommitted tail and the daemon dies between any two effects.
+//!
+//! ```text
+//!   inputs ──▶ Hub::handle ──▶ Batch { records, effects }
+//!                 ▲                │ commit            │ after the commit
+//!                 │                ▼                   ▼
+//!             deadlines         the store     clients, processes, journal reads
+//! ```
+//!
+//! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`,
+//! conversations in `session.rs`, prompts in `turn.rs`, questions to people in `interaction.rs`,
+//! open requests in `ledger.rs`, coming back in `restore.rs` and `replay.rs`, what a client sees in
+//! `fanout.rs` and `view.rs`, what clients ask in `client.rs` and `manage.rs`, what agents say in
+//! `inbound.rs`.
+//!
+//! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
+//! each input, so a run is a function of its inputs.
+
+mod agent;
+mod client;
+mod fanout;
+mod fault;
+mod hub;
+pub mod ids;
+mod inbound;
+mod input;
+mod interaction;
+mod ledger;
+mod manage;
+pub mod profile;
+pub mod record;
+mod replay;
+mod restore;
+mod session;
+mod timers;
+mod turn;
+pub mod view;
+
+pub use hub::Hub;
+pub use input::{Batch, Effect, Input, Read, ReadStyle, SpawnError, StatusPart, StopStep, View};

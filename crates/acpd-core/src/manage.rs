@@ -1,0 +1,524 @@
+//! The `_acpd/*` methods: what people and scripts ask about agents and sessions.
+
+use acp_wire::build;
+use acpd_api::{
+    AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, Empty, LogParams, Reason,
+    RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, StoreState,
+    method,
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::agent::{Agent, AgentId, Asker, State as AgentState, StopWhy};
+use crate::client::valid_name;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::{Batch, Effect, ReadStyle, StatusPart};
+use crate::ledger::{Requester, Why};
+use crate::record::{Desired, Record, Rest};
+use crate::session::State;
+
+/// Journal entries in one answer when the caller names no number.
+const LOG_PAGE: u32 = 1_000;
+
+impl Hub {
+    pub(crate) fn manage(
+        &mut self,
+        to: &Requester,
+        name: &str,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        match name {
+            method::STATUS => self.send_status(to, StatusPart::All, out),
+            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, out),
+            method::AGENT_SHOW => {
+                let agent = self.agent_ref(params)?;
+                self.send_status(to, StatusPart::Agent(agent), out);
+            }
+            method::AGENT_START => self.agent_start(to, params, out)?,
+            method::AGENT_STOP => self.agent_stop(to, params, out)?,
+            method::AGENT_RESTART => self.agent_restart(to, params, out)?,
+            method::SESSION_LIST => {
+                let filter: SessionListParams = read_or_default(params)?;
+                let sessions = self.session_infos(|row| {
+                    filter.agent.as_ref().is_none_or(|agent| row.agent == *agent)
+                        && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
+                });
+                self.answer(to, &SessionList { sessions }, out);
+            }
+            method::SESSION_SHOW => {
+                let key = self.resolve(&read(params)?)?;
+                let info = self.session(key).info();
+                self.answer(to, &info, out);
+            }
+            method::SESSION_LOG => self.session_log(to, params, out)?,
+            method::SESSION_ATTACH => self.session_attach(to, params, out)?,
+            method::SESSION_DETACH => {
+                let key = self.resolve(&read(params)?)?;
+                self.detach(to.client, key);
+                self.answer(to, &Empty {}, out);
+                self.check_idle(self.session(key).slot, out);
+            }
+            method::SESSION_RENAME => self.session_rename(to, params, out)?,
+            method::SESSION_CLOSE => {
+                let key = self.resolve(&read(params)?)?;
+                self.close_session(key, out);
+                let info = self.session(key).info();
+                self.answer(to, &info, out);
+            }
+            method::SESSION_REMOVE => {
+                let key = self.resolve(&read(params)?)?;
+                self.delete_session(key, out);
+                self.answer(to, &Empty {}, out);
+            }
+            method::DAEMON_STOP => {
+                self.stop_watchers.push(to.clone());
+                self.begin_shutdown(out);
+            }
+            _ => {
+                return Err(Fault::invalid(format!("acpd has no method `{name}`"))
+                    .with_code(acp_wire::code::METHOD_NOT_FOUND));
+            }
+        }
+        Ok(())
+    }
+
+    fn agent_ref(&self, params: Option<&RawValue>) -> Result<String, Fault> {
+        let AgentRef { agent } = read(params)?;
+        if self.config.agents.contains_key(&agent) {
+            return Ok(agent);
+        }
+        Err(self.unknown_agent(&agent))
+    }
+
+    /// The error for an agent that is not configured, with the nearest name.
+    pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
+        let names = self.config.agents.keys();
+        let nearest = names
+            .map(|known| (strsim::damerau_levenshtein(known, name), known))
+            .filter(|(distance, known)| *distance <= 1 + known.len() / 3)
+            .min();
+        let fault = Fault::new(Reason::AgentUnknown, format!("no agent `{name}`"))
+            .with_code(acp_wire::code::INVALID_PARAMS);
+        match nearest {
+            Some((_, nearest)) => fault.hint(format!("did you mean `{nearest}`?")),
+            None => fault.hint("`acpctl agent ls` lists the agents"),
+        }
+    }
+
+    /// The session that a person means.
+    pub(crate) fn resolve(&self, wanted: &SessionRef) -> Result<SessionKey, Fault> {
+        let text = wanted.session.as_str();
+        let of_agent = |key: &SessionKey| {
+            wanted.agent.as_ref().is_none_or(|agent| self.session(*key).row.agent == *agent)
+        };
+        let find = |test: &dyn Fn(&crate::record::SessionRow) -> bool| -> Vec<SessionKey> {
+            let all = self.sessions.iter().filter(|(_, session)| test(&session.row));
+            all.map(|(key, _)| *key).filter(of_agent).collect()
+        };
+        let here = |row: &crate::record::SessionRow| wanted.cwd.as_deref() == Some(&row.cwd);
+        let named = |row: &crate::record::SessionRow| row.name.as_deref() == Some(text);
+        let mut rounds = vec![find(&|row| named(row) && here(row))];
+        if !wanted.exact_name {
+            rounds.push(find(&|row| named(row) || row.public_id == text));
+            rounds.push(find(&|row| {
+                let name = row.name.as_deref().unwrap_or_default();
+                !text.is_empty() && (name.starts_with(text) || row.public_id.starts_with(text))
+            }));
+        }
+        for found in rounds {
+            match found.as_slice() {
+                [] => {}
+                [key] => return Ok(*key),
+                several => return Err(self.ambiguous(text, several)),
+            }
+        }
+        Err(Fault::no_session(text))
+    }
+
+    fn ambiguous(&self, text: &str, keys: &[SessionKey]) -> Fault {
+        let names: Vec<String> = keys
+            .iter()
+            .take(8)
+            .map(|key| {
+                let row = &self.session(*key).row;
+                match &row.name {
+                    Some(name) => format!("`{name}` ({}, {})", row.agent, row.public_id),
+                    None => format!("{} ({})", row.public_id, row.agent),
+                }
+            })
+            .collect();
+        let text = format!("`{text}` fits {} sessions: {}", keys.len(), names.join(", "));
+        Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
+            .hint("give more of the name or the id")
+    }
+
+    fn session_infos(
+        &self,
+        wanted: impl Fn(&crate::record::SessionRow) -> bool,
+    ) -> Vec<SessionInfo> {
+        let sessions = self.sessions.values().filter(|session| wanted(&session.row));
+        let mut infos: Vec<_> = sessions.map(crate::session::Session::info).collect();
+        infos.sort_by_key(|info| std::cmp::Reverse(info.updated));
+        infos
+    }
+
+    /// One entry per profile; slots of single sessions are shown as the profile's first slot.
+    fn agent_info(&self, name: &str) -> AgentInfo {
+        let profile = self.config.agents.get(name).unwrap_or(&self.no_profile);
+        let slots: Vec<&Agent> = self.agents.values().filter(|a| a.profile == name).collect();
+        let up = slots.iter().find(|agent| agent.is_up());
+        let shown = up.or_else(|| slots.iter().find(|agent| agent.host.is_some()));
+        let shown = shown.or_else(|| slots.first());
+        let info = self.known.get(name).and_then(|known| known.info.as_ref());
+        AgentInfo {
+            name: name.to_owned(),
+            title: profile.title.clone(),
+            state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
+            since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
+            reason: shown.and_then(|agent| agent.reason.clone()),
+            pid: shown.and_then(|agent| agent.host.as_ref()?.pid),
+            rss: None,
+            restarts: slots.iter().map(|agent| agent.restarts).sum(),
+            command: profile.command.clone(),
+            version: info.map(|info| format!("{} {}", info.name, info.version)),
+            sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
+            log: profile.log.clone(),
+            tried: profile.tried,
+        }
+    }
+
+    fn send_status(&mut self, to: &Requester, part: StatusPart, out: &mut Batch) {
+        let names: Vec<&String> = match &part {
+            StatusPart::Agent(name) => vec![name],
+            StatusPart::All | StatusPart::Agents => {
+                let gone = self.sessions.values().map(|session| &session.row.agent);
+                let mut names: Vec<_> = self.config.agents.keys().chain(gone).collect();
+                names.sort();
+                names.dedup();
+                names
+            }
+        };
+        let sessions =
+            if part == StatusPart::All { self.session_infos(|_| true) } else { Vec::new() };
+        let facts = &self.config.daemon;
+        let store = match &self.store_failing {
+            None => StoreState::Ok,
+            Some(reason) => {
+                StoreState::Failing { reason: reason.clone(), since: self.store_failing_since.0 }
+            }
+        };
+        let status = Status {
+            daemon: DaemonInfo {
+                version: facts.version.clone(),
+                api: acpd_api::API_VERSION,
+                pid: facts.pid,
+                since: facts.since,
+                rss: None,
+                clients: self.clients.len() as u32,
+                store,
+                default_agent: self.config.default_agent.clone(),
+                socket: facts.socket.clone(),
+                database: facts.database.clone(),
+                log: facts.log.clone(),
+                config: facts.config.clone(),
+            },
+            agents: names.into_iter().map(|name| self.agent_info(name)).collect(),
+            sessions,
+        };
+        self.forget_request(to);
+        let (client, id, status) = (to.client, to.id.clone(), Box::new(status));
+        self.send_answer(client, Effect::SendStatus { client, id, status, part }, out);
+    }
+
+    /// Answers a person who waited for an agent.
+    pub(crate) fn answer_agent(&mut self, to: &Requester, slot: AgentId, out: &mut Batch) {
+        let profile = self.agents[&slot].profile.clone();
+        self.send_status(to, StatusPart::Agent(profile), out);
+    }
+
+    fn set_desired(&mut self, agent: &str, desired: Desired, out: &mut Batch) {
+        let known = self.known(agent);
+        if known.row.desired != desired {
+            known.row.desired = desired;
+            out.records.push(Record::Agent(known.row.clone()));
+        }
+    }
+
+    fn agent_start(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let agent = self.agent_ref(params)?;
+        self.set_desired(&agent, Desired::Up, out);
+        let slot = self.shared_slot(&agent);
+        self.need_agent(slot, Asker::Person, out)?;
+        self.check_idle(slot, out);
+        if self.agents[&slot].is_up() {
+            self.answer_agent(to, slot, out);
+        } else {
+            self.agent_mut(slot).watchers.push(to.clone());
+        }
+        Ok(())
+    }
+
+    fn agent_stop(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let agent = self.agent_ref(params)?;
+        self.set_desired(&agent, Desired::Down, out);
+        let shared = self.shared_slot(&agent);
+        for slot in self.slots_of(&agent) {
+            self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
+        }
+        if self.agents[&shared].host.is_some() {
+            self.agent_mut(shared).watchers.push(to.clone());
+        } else {
+            self.answer_agent(to, shared, out);
+        }
+        Ok(())
+    }
+
+    fn agent_restart(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let agent = self.agent_ref(params)?;
+        if self.known(&agent).row.desired == Desired::Down {
+            self.set_desired(&agent, Desired::OnDemand, out);
+        }
+        let shared = self.shared_slot(&agent);
+        // What the agent refused once may be there again: a person asked for another try.
+        for key in self.sessions_of(shared) {
+            if self.session(key).row.rest == Rest::Lost {
+                self.session_mut(key).row.rest = Rest::Failed;
+                self.save(key);
+            }
+        }
+        for slot in self.slots_of(&agent) {
+            let reason = Some("restarted by a person".to_owned());
+            self.begin_stop(slot, StopWhy::Restart, reason, out);
+        }
+        if self.agents[&shared].host.is_none() {
+            self.need_agent(shared, Asker::Person, out)?;
+        }
+        self.agent_mut(shared).watchers.push(to.clone());
+        Ok(())
+    }
+
+    fn slots_of(&self, agent: &str) -> Vec<AgentId> {
+        let slots = self.agents.iter().filter(|(_, slot)| slot.profile == agent);
+        slots.map(|(id, _)| *id).collect()
+    }
+
+    fn session_log(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: LogParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        let session = self.session(key);
+        let effect = Effect::ReadLog {
+            client: to.client,
+            id: to.id.clone(),
+            session: key,
+            session_id: session.row.public_id.clone(),
+            after: params.after,
+            upto: session.head,
+            limit: params.limit.unwrap_or(LOG_PAGE),
+        };
+        self.forget_request(to);
+        out.effects.push(effect);
+        Ok(())
+    }
+
+    fn session_attach(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: AttachParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        let result = AttachResult { session: self.session(key).info() };
+        self.answer(to, &result, out);
+        self.attach(to.client, key, params.role, params.after, ReadStyle::Resume, out);
+        if params.role == acpd_api::Role::Controller {
+            self.warm_up(key, out);
+        }
+        Ok(())
+    }
+
+    fn session_rename(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: RenameParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        if let Some(name) = &params.name {
+            valid_name(name)?;
+            let row = &self.session(key).row;
+            if self.by_name(&row.agent, &row.cwd, name).is_some_and(|other| other != key) {
+                let mut fault =
+                    Fault::invalid(format!("another session is named `{name}` in `{}`", row.cwd));
+                fault.data.reason = Reason::NameTaken;
+                return Err(fault.hint("choose another name"));
+            }
+        }
+        self.session_mut(key).row.name = params.name;
+        self.save(key);
+        let info = self.session(key).info();
+        self.answer(to, &info, out);
+        Ok(())
+    }
+
+    /// Frees the agent's copy of a session; it stays listed and comes back with the next prompt.
+    pub(crate) fn close_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let live = matches!(self.session(key).state, State::Live);
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
+        self.cancel(key, None, out);
+        self.interrupt_turn(key, &closed, out);
+        self.ledger.drop_session(key);
+        self.close_interactions(key, out);
+        self.fail_queue(key, &closed, out);
+        if live {
+            self.farewell(key, "session/close", out);
+        }
+        if live || restoring || self.session(key).row.rest == Rest::Parked {
+            self.timers.clear(crate::timers::Timer::Restore(key));
+            self.rest(key, Rest::Closed, Some("closed by a person".to_owned()), out);
+        }
+        self.check_idle(self.session(key).slot, out);
+    }
+
+    pub(crate) fn delete_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        if matches!(self.session(key).state, State::Live) {
+            self.cancel(key, None, out);
+            let agent = self.session(key).row.agent.clone();
+            let name = if self.known(&agent).capabilities.delete {
+                "session/delete"
+            } else {
+                "session/close"
+            };
+            self.farewell(key, name, out);
+        }
+        self.ledger.drop_session(key);
+        self.remove_session(key, out);
+        self.check_idle(slot, out);
+    }
+
+    /// Tells the agent that a session is over, if it wants to know.
+    fn farewell(&mut self, key: SessionKey, name: &str, out: &mut Batch) {
+        let session = self.session(key);
+        let (slot, id) = (session.slot, session.row.agent_id.clone());
+        let agent = session.row.agent.clone();
+        let capabilities = &self.known(&agent).capabilities;
+        let offered =
+            if name == "session/delete" { capabilities.delete } else { capabilities.close };
+        let Some(host) = self.agents[&slot].usable_host().filter(|_| offered) else { return };
+        let ask = self.ids.issue();
+        self.ledger.ask(ask, host, Why::Farewell);
+        let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
+        self.host_write(slot, line, out);
+    }
+
+    pub(crate) fn login_hint(&self, slot: AgentId) -> String {
+        let agent = &self.agents[&slot].profile;
+        match &self.profile_of(slot).login_hint {
+            Some(hint) => format!("`{hint}`, then try again"),
+            None => {
+                format!("log in with the agent's own command, then `acpctl agent restart {agent}`")
+            }
+        }
+    }
+
+    /// A login worked: every session that waited for it comes back.
+    pub(crate) fn authenticated(&mut self, slot: AgentId, out: &mut Batch) {
+        self.note_auth(slot, None, out);
+        for key in self.sessions_of(slot) {
+            let session = self.session_mut(key);
+            if session.row.rest == Rest::NeedsLogin && matches!(session.state, State::Resting) {
+                session.row.rest = Rest::Parked;
+                session.eager = true;
+                self.save(key);
+                self.wake_session(key, out);
+            }
+        }
+    }
+
+    /// Ends all agents, then the daemon.
+    pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
+        if !self.stopping {
+            self.stopping = true;
+            let slots: Vec<AgentId> = self.agents.keys().copied().collect();
+            for slot in slots {
+                let reason = Some("acpd is shutting down".to_owned());
+                self.begin_stop(slot, StopWhy::ByPerson, reason, out);
+                if self.agents[&slot].host.is_none() {
+                    self.refuse_waiting(slot, out);
+                }
+            }
+        }
+        self.check_stopped(out);
+    }
+
+    fn refuse_waiting(&mut self, slot: AgentId, out: &mut Batch) {
+        let fault = Fault::new(Reason::ShuttingDown, "acpd is shutting down");
+        for waiting in std::mem::take(&mut self.agent_mut(slot).waiting) {
+            self.refuse(&waiting.to, &fault, out);
+        }
+    }
+
+    /// During a shutdown: whether everything is gone.
+    pub(crate) fn check_stopped(&mut self, out: &mut Batch) {
+        if !self.stopping || self.stopped || !self.hosts.is_empty() || !self.sweeping.is_empty() {
+            return;
+        }
+        self.stopped = true;
+        for to in std::mem::take(&mut self.stop_watchers) {
+            self.answer(&to, &Empty {}, out);
+        }
+        out.effects.push(Effect::Exit);
+    }
+
+    /// Whether a process that went down comes back for the sessions it held.
+    pub(crate) fn restarts_by_itself(&self, slot: AgentId) -> bool {
+        let on_failure = self.profile_of(slot).restart.on_failure;
+        match &self.agents[&slot].state {
+            AgentState::Stopping { why, .. } => match why {
+                StopWhy::Restart | StopWhy::Wedged => true,
+                StopWhy::Crashed | StopWhy::BadStart { .. } => on_failure,
+                StopWhy::ByPerson | StopWhy::Idle => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Fault> {
+    let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+    serde_json::from_str(params.get()).map_err(|error| Fault::invalid(error.to_string()))
+}
+
+fn read_or_default<T: DeserializeOwned + Default>(params: Option<&RawValue>) -> Result<T, Fault> {
+    match params {
+        None => Ok(T::default()),
+        Some(_) => read(params),
+    }
+}

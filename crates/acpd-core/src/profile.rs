@@ -1,0 +1,143 @@
+//! What the hub has to know of an agent profile. The rest (environment, paths) is the daemon's.
+
+use std::collections::BTreeMap;
+
+/// Everything the hub is configured with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The agent of a connection that names none.
+    pub default_agent: String,
+    /// Profiles by name.
+    pub agents: BTreeMap<String, Profile>,
+    /// Limit of one line in bytes, for messages about it.
+    pub line_limit: u64,
+    /// Fixed facts for `status`.
+    pub daemon: DaemonFacts,
+}
+
+/// Fixed facts about the daemon for `status`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DaemonFacts {
+    /// Version of the program.
+    pub version: String,
+    /// Process id.
+    pub pid: u32,
+    /// Start (ms since the epoch).
+    pub since: u64,
+    /// Socket path.
+    pub socket: String,
+    /// Database path.
+    pub database: String,
+    /// Log path.
+    pub log: String,
+    /// Configuration path.
+    pub config: String,
+}
+
+/// One agent profile. All times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Human title.
+    pub title: String,
+    /// Command line, for people.
+    pub command: Vec<String>,
+    /// Identifies the launch line; a cached `initialize` result is valid for one fingerprint.
+    pub fingerprint: String,
+    /// File with the agent's stderr, for people.
+    pub log: String,
+    /// What to tell a person when a login is needed.
+    pub login_hint: Option<String>,
+    /// The launch line was tried by acpd's authors.
+    pub tried: bool,
+    /// One process for all sessions, or one each.
+    pub sharing: Sharing,
+    /// Stop the process when nothing has used it for so long; 0 = never.
+    pub idle_timeout: u64,
+    /// From spawn to the answer to `initialize`.
+    pub start_timeout: u64,
+    /// One request of a restore.
+    pub restore_timeout: u64,
+    /// From `session/cancel` to the end of the turn, before the process is stopped.
+    pub cancel_timeout: u64,
+    /// Tell people when a turn has been silent for so long; 0 = never.
+    pub stall_notice: u64,
+    /// The stop ladder.
+    pub stop: StopTimes,
+    /// When and how often it is restarted.
+    pub restart: Restart,
+    /// Part of a replay may come after the response of `session/load`.
+    pub late_replay: bool,
+    /// `session/resume` may be used.
+    pub use_resume: bool,
+    /// `session/load` may be used.
+    pub use_load: bool,
+}
+
+/// How many processes an agent profile has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// All sessions share one.
+    #[default]
+    Agent,
+    /// Each session has its own.
+    Session,
+}
+
+/// Times of the stop ladder in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopTimes {
+    /// From closing stdin to SIGTERM.
+    pub eof: u64,
+    /// From SIGTERM to SIGKILL.
+    pub term: u64,
+    /// The same for what an unexpectedly dead leader left behind.
+    pub leftovers: u64,
+}
+
+/// Restart rules; times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restart {
+    /// Restart after an unexpected exit.
+    pub on_failure: bool,
+    /// First delay; doubles with each failure.
+    pub delay: u64,
+    /// Longest delay.
+    pub max_delay: u64,
+    /// So many failures …
+    pub budget: u32,
+    /// … within so long are a crash loop.
+    pub window: u64,
+    /// A run that was ready for so long is restarted at once.
+    pub ready_after: u64,
+}
+
+impl Default for Profile {
+    fn default() -> Profile {
+        Profile {
+            title: String::new(),
+            command: Vec::new(),
+            fingerprint: String::new(),
+            log: String::new(),
+            login_hint: None,
+            tried: false,
+            sharing: Sharing::Agent,
+            idle_timeout: 30 * 60_000,
+            start_timeout: 60_000,
+            restore_timeout: 30_000,
+            cancel_timeout: 10_000,
+            stall_notice: 5 * 60_000,
+            stop: StopTimes { eof: 3_000, term: 7_000, leftovers: 1_000 },
+            restart: Restart {
+                on_failure: true,
+                delay: 250,
+                max_delay: 30_000,
+                budget: 5,
+                window: 120_000,
+                ready_after: 10_000,
+            },
+            late_replay: false,
+            use_resume: true,
+            use_load: true,
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! What is written: the records of a batch, and the snapshot that they add up to.
+//!
+//! A batch of records is applied in one transaction. [`Snapshot::apply`] is the meaning of each
+//! record; the store implements the same meaning in SQL, and a property test holds the two together.
+//!
+//! Architecture invariant: nothing in here is a secret but [`Record::Secret`], which the store keeps
+//! in a table of its own.
+
+use std::collections::BTreeMap;
+
+use acp_wire::StateKey;
+use acpd_api::RestoreLevel;
+use bytes::Bytes;
+
+use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
+
+/// One change of what is on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// A daemon incarnation began; ids that it issues start at `boot << 32`.
+    Boot {
+        /// Number of the incarnation, from 1.
+        boot: u64,
+    },
+    /// Replaces what is known of an agent profile.
+    Agent(AgentRow),
+    /// A process was started; written before anything is said to it.
+    Host(HostRow),
+    /// A process and all its descendants are gone; drops its outbox and interactions too.
+    HostGone {
+        /// Which.
+        host: HostId,
+    },
+    /// All output of a host up to this byte offset is part of this or an earlier transaction.
+    HostOffset {
+        /// Which.
+        host: HostId,
+        /// Byte offset just after the last line.
+        offset: u64,
+    },
+    /// A line for a host that is not known to be written yet.
+    Outbox {
+        /// Which host.
+        host: HostId,
+        /// Number of the line, from 1 per host.
+        chunk: u64,
+        /// The line, without its newline.
+        line: Bytes,
+    },
+    /// The host has written every chunk up to this one; drops them from the outbox.
+    Written {
+        /// Which host.
+        host: HostId,
+        /// Last chunk written.
+        chunk: u64,
+    },
+    /// Replaces a session's facts. `head` is not part of it: events move it.
+    Session(Box<SessionRow>),
+    /// Replaces the `mcpServers` that a client gave for a session (JSON text). May hold secrets.
+    Secret {
+        /// Which session.
+        session: SessionKey,
+        /// JSON array.
+        mcp_servers: Bytes,
+    },
+    /// Replaces a value that the agent gave in a response and that a later attach needs.
+    Value {
+        /// Which session.
+        session: SessionKey,
+        /// Which value.
+        key: ValueKey,
+        /// JSON text.
+        json: Bytes,
+    },
+    /// Removes a session with its journal, turns, values and secrets.
+    SessionRemoved {
+        /// Which.
+        session: SessionKey,
+    },
+    /// Appends to a session's journal.
+    Event(EventRow),
+    /// Replaces a turn.
+    Turn(TurnRow),
+    /// Replaces an interaction.
+    Interaction(InteractionRow),
+    /// Removes an interaction that is answered or withdrawn.
+    InteractionGone {
+        /// Which.
+        id: InteractionId,
+    },
+}
+
+/// Values kept beside the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ValueKey {
+    /// `modes` of a new, load or resume result.
+    Modes,
+    /// `configOptions`, complete.
+    ConfigOptions,
+}
+
+impl ValueKey {
+    /// Name of the member in the agent's results, also used on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ValueKey::Modes => "modes",
+            ValueKey::ConfigOptions => "configOptions",
+        }
+    }
+}
+
+/// One agent profile as the store knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentRow {
+    /// Profile name.
+    pub name: String,
+    /// Whether a person wants it up, down, or as needed.
+    pub desired: Desired,
+    /// Identifies the launch line that `initialize` belongs to.
+    pub fingerprint: String,
+    /// The last `initialize` result, as the agent sent it.
+    pub initialize: Option<Bytes>,
+    /// `session/resume` was advertised but answered with "method not found".
+    pub resume_lies: bool,
+}
+
+/// What a person wants of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Desired {
+    /// Start when something needs it, stop when idle.
+    #[default]
+    OnDemand,
+    /// Keep it running.
+    Up,
+    /// Keep it stopped until a person starts it.
+    Down,
+}
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRow {
+    /// Which.
+    pub host: HostId,
+    /// Agent profile.
+    pub agent: String,
+    /// Leader's process id.
+    pub pid: u32,
+    /// Leader's start time as `acpd-sys` gives it; together with `pid` an identity.
+    pub start: u64,
+}
+
+/// A session's facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Row number.
+    pub key: SessionKey,
+    /// Agent profile.
+    pub agent: String,
+    /// Id that clients use; unique per agent.
+    pub public_id: String,
+    /// Id that the agent uses now; differs from `public_id` after a collision or a renewal.
+    pub agent_id: String,
+    /// Handle for people; unique per agent and cwd.
+    pub name: Option<String>,
+    /// Working directory as first accepted.
+    pub cwd: String,
+    /// `session/new` params as first accepted (JSON object), without `mcpServers`.
+    pub params: Bytes,
+    /// Where it stands when no process holds it.
+    pub rest: Rest,
+    /// Why, when there is something to say.
+    pub reason: Option<String>,
+    /// Result of the last restore.
+    pub restore: Option<RestoreLevel>,
+    /// Mode that should be in force.
+    pub mode: Option<String>,
+    /// Option values that should be in force: option id → JSON text of the value.
+    pub options: BTreeMap<String, String>,
+    /// Title that the agent gave.
+    pub title: Option<String>,
+    /// Prompts that were dispatched; also the number of the last turn.
+    pub prompts: u64,
+    /// Hash of the last dispatched prompt's text; tells replayed history from news.
+    pub last_prompt: u64,
+    /// How the last turn ended, in one word.
+    pub last_outcome: Option<String>,
+    /// Created.
+    pub created: Time,
+    /// Last prompt or state change.
+    pub updated: Time,
+}
+
+/// Where a session stands when no process holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rest {
+    /// Comes back with the next prompt. Live sessions are parked ones as far as the disk knows.
+    Parked,
+    /// Closed by a person.
+    Closed,
+    /// Waits for a login.
+    NeedsLogin,
+    /// The agent refused it for good.
+    Lost,
+    /// The agent failed to restore it for a reason that may pass; the next prompt tries again.
+    Failed,
+}
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Session.
+    pub session: SessionKey,
+    /// Position.
+    pub seq: Seq,
+    /// ACP version of the connection it came from.
+    pub pv: u8,
+    /// What it is.
+    pub kind: EventKind,
+    /// When.
+    pub at: Time,
+    /// The notification, complete, with the session's public id.
+    pub line: Bytes,
+}
+
+/// What a journal line is, as far as replaying it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// `session/update` that is part of the conversation.
+    Update,
+    /// `session/update` of which only the last counts when history is replayed.
+    State(StateKey),
+    /// `session/update` that is never replayed to plain ACP clients.
+    Live,
+    /// An `_acpd/…` notice; only for clients that asked for notices.
+    Notice,
+    /// Another notification of the agent with this session's id.
+    Extension,
+    /// Like `Update`, but taken from an agent's replay: it happened outside acpd.
+    Imported,
+}
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRow {
+    /// Session.
+    pub session: SessionKey,
+    /// Order in the session's queue; never reused within a session.
+    pub ticket: u64,
+    /// Where it stands.
+    pub state: TurnRest,
+    /// When it was accepted.
+    pub at: Time,
+    /// The client's `session/prompt` line, until the turn has ended.
+    pub line: Option<Bytes>,
+}
+
+/// Where a turn stands, as far as the disk knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnRest {
+    /// Waits for its predecessors or for the session.
+    Queued,
+    /// Given to a host as this chunk.
+    Dispatched {
+        /// Which host.
+        host: HostId,
+        /// Which chunk.
+        chunk: u64,
+    },
+    /// Over; only the journal tells how.
+    Ended,
+}
+
+/// An interaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InteractionRow {
+    /// Which.
+    pub id: InteractionId,
+    /// Session.
+    pub session: SessionKey,
+    /// The process that asked.
+    pub host: HostId,
+    /// The agent's request, complete, with its own id.
+    pub line: Bytes,
+    /// When it was asked.
+    pub at: Time,
+}
+
+/// Everything a daemon needs to go on: what the records so far add up to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Identity of this journal; changes when it is replaced by a backup.
+    pub generation: String,
+    /// Last incarnation.
+    pub boot: u64,
+    /// Agents by name.
+    pub agents: BTreeMap<String, AgentRow>,
+    /// Processes that were not seen to be gone.
+    pub hosts: BTreeMap<HostId, HostState>,
+    /// Sessions.
+    pub sessions: BTreeMap<SessionKey, SessionState>,
+    /// Turns that have not ended, by session and ticket.
+    pub turns: BTreeMap<(SessionKey, u64), TurnRow>,
+    /// Interactions that wait.
+    pub interactions: BTreeMap<InteractionId, InteractionRow>,
+    /// Highest session row number ever used.
+    pub last_session: u32,
+}
+
+/// A process in a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostState {
+    /// The process.
+    pub row: HostRow,
+    /// Output committed up to here.
+    pub offset: u64,
+    /// Lines not known to be written, by chunk.
+    pub outbox: BTreeMap<u64, Bytes>,
+    /// Last chunk known to be written.
+    pub written: u64,
+}
+
+/// A session in a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionState {
+    /// Facts.
+    pub row: SessionRow,
+    /// Last position of the journal.
+    pub head: Seq,
+    /// Highest ticket ever given to a turn.
+    pub last_ticket: u64,
+    /// `mcpServers` (JSON array), if the client gave any.
+    pub mcp_servers: Option<Bytes>,
+}
+
+impl Snapshot {
+    /// Applies one record. Events move only the session's head: their lines live in the journal.
+    ///
+    /// Records about a session, host or interaction that does not exist are ignored.
+    pub fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Boot { boot } => self.boot = *boot,
+            Record::Agent(row) => {
+                self.agents.insert(row.name.clone(), row.clone());
+            }
+            Record::Host(row) => {
+                let state =
+                    HostState { row: row.clone(), offset: 0, outbox: BTreeMap::new(), written: 0 };
+                self.hosts.insert(row.host, state);
+            }
+            Record::HostGone { host } => {
+                self.hosts.remove(host);
+                self.interactions.retain(|_, row| row.host != *host);
+            }
+            Record::HostOffset { host, offset } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.offset = *offset;
+                }
+            }
+            Record::Outbox { host, chunk, line } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.outbox.insert(*chunk, line.clone());
+                }
+            }
+            Record::Written { host, chunk } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.outbox = state.outbox.split_off(&(chunk + 1));
+                    state.written = *chunk;
+                }
+            }
+            Record::Session(row) => self.apply_session(row),
+            Record::Secret { session, mcp_servers } => {
+                if let Some(state) = self.sessions.get_mut(session) {
+                    state.mcp_servers = Some(mcp_servers.clone());
+                }
+            }
+            Record::Value { .. } => {}
+            Record::SessionRemoved { session } => {
+                self.sessions.remove(session);
+                self.turns.retain(|(of, _), _| of != session);
+                self.interactions.retain(|_, row| row.session != *session);
+            }
+            Record::Event(row) => {
+                if let Some(state) = self.sessions.get_mut(&row.session) {
+                    state.head = row.seq;
+                }
+            }
+            Record::Turn(row) => self.apply_turn(row),
+            Record::Interaction(row) => {
+                self.interactions.insert(row.id, row.clone());
+            }
+            Record::InteractionGone { id } => {
+                self.interactions.remove(id);
+            }
+        }
+    }
+
+    fn apply_session(&mut self, row: &SessionRow) {
+        self.last_session = self.last_session.max(row.key.0);
+        match self.sessions.get_mut(&row.key) {
+            Some(state) => state.row = row.clone(),
+            None => {
+                let state =
+                    SessionState { row: row.clone(), head: 0, last_ticket: 0, mcp_servers: None };
+                self.sessions.insert(row.key, state);
+            }
+        }
+    }
+
+    fn apply_turn(&mut self, row: &TurnRow) {
+        let Some(state) = self.sessions.get_mut(&row.session) else { return };
+        state.last_ticket = state.last_ticket.max(row.ticket);
+        let place = (row.session, row.ticket);
+        if row.state == TurnRest::Ended {
+            self.turns.remove(&place);
+        } else {
+            self.turns.insert(place, row.clone());
+        }
+    }
+}

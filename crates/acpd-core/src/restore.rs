@@ -1,0 +1,479 @@
+//! Bringing a session back into a new process of its agent, with the best that the agent has.
+//!
+//! ```text
+//!            never had a prompt
+//! begin ──────────────────────────────▶ New ──────────────────────────────┐
+//!   │ can resume                                                          │
+//!   ├──────────▶ Resume ── ok ────────────────────────────────────────────┤
+//!   │              │ any error but -32000                                 ▼
+//!   │ can load     ▼                     ok                            Settings ─▶ live
+//!   ├──────────▶ List ── listed ─▶ Load ────▶ (Settle: late replay) ──────┘
+//!   │              │               │  ▲ other error, three times
+//!   │              │ not listed    │  └── Retry
+//!   │ can neither  ▼               ▼ -32002
+//!   └───────────▶ lost           lost              -32000 anywhere ─▶ blocked until a login
+//! ```
+//!
+//! Architecture invariant: `session/new` is asked for only when there is nothing to lose, and every
+//! loss is told.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use acp_wire::acp::{Modes, NewSessionResult, SessionList, SetConfigOptionParams, SetModeParams};
+use acp_wire::{ErrorObject, Id, Outcome, UpdateClass, build, code, locate, set_member, str_at};
+use acpd_api::{Reason, RestoreLevel, Restored, method};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::Batch;
+use crate::ledger::Why;
+use crate::record::{EventKind, Record, Rest};
+use crate::replay::Replay;
+use crate::session::{State, option_map};
+use crate::timers::Timer;
+
+/// Loads that fail for a reason that may pass are tried so often.
+const LOAD_TRIES: u32 = 3;
+/// A replay that goes on after the response is over when nothing came for so long (ms) …
+const QUIET: u64 = 300;
+/// … or after so long (ms).
+const QUIET_CAP: u64 = 5_000;
+/// Pages of `session/list` that are read.
+const LIST_PAGES: u32 = 100;
+
+/// A restore under way.
+#[derive(Debug)]
+pub(crate) struct Restore {
+    step: Step,
+    level: RestoreLevel,
+    tries: u32,
+    pages: u32,
+    replay: Replay,
+    /// What was in force before.
+    mode: Option<String>,
+    options: BTreeMap<String, String>,
+    /// When a late replay is over at the latest.
+    cap: crate::ids::Time,
+    /// What is still to be set again.
+    settings: VecDeque<Setting>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    New,
+    Resume,
+    List,
+    Load,
+    Retry,
+    Settle,
+    Settings,
+}
+
+#[derive(Debug, Clone)]
+enum Setting {
+    Option { id: String, value: String },
+    Mode(String),
+}
+
+impl Hub {
+    pub(crate) fn begin_restore(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let row = &session.row;
+        let agent = row.agent.clone();
+        let fresh = row.prompts == 0;
+        let restore = Restore {
+            step: Step::New,
+            level: RestoreLevel::Renewed,
+            tries: 0,
+            pages: 0,
+            replay: Replay::new(row.last_prompt),
+            mode: row.mode.clone(),
+            options: row.options.clone(),
+            cap: self.now,
+            settings: VecDeque::new(),
+        };
+        let may_resume = self.profile_of(session.slot).use_resume;
+        let known = self.known(&agent);
+        let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;
+        self.session_mut(key).state = State::Restoring(Box::new(restore));
+        self.tell_state(key, out);
+        if fresh {
+            self.restore_step(key, Step::New, out);
+        } else {
+            self.route(key);
+            if resume {
+                self.restore_step(key, Step::Resume, out);
+            } else {
+                self.load_or_lose(key, out);
+            }
+        }
+    }
+
+    fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
+        match &mut self.sessions.get_mut(&key)?.state {
+            State::Restoring(restore) => Some(restore),
+            State::Live | State::Resting => None,
+        }
+    }
+
+    /// The way of `session/load`, if the agent has it.
+    fn load_or_lose(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let agent = session.row.agent.clone();
+        let may_load = self.profile_of(session.slot).use_load;
+        let capabilities = self.known(&agent).capabilities;
+        if !may_load || !capabilities.load_session {
+            let text = format!("agent `{agent}` can neither resume nor load sessions");
+            self.session_is_lost(key, text, out);
+        } else if capabilities.list {
+            self.restore_step(key, Step::List, out);
+        } else {
+            self.restore_step(key, Step::Load, out);
+        }
+    }
+
+    fn restore_step(&mut self, key: SessionKey, step: Step, out: &mut Batch) {
+        if let Some(restore) = self.restore_mut(key) {
+            restore.step = step;
+        }
+        let session = self.session(key);
+        let id = json!(session.row.agent_id).to_string();
+        let params = session.restore_params();
+        let with_id = || {
+            let params = Bytes::copy_from_slice(params.get().as_bytes());
+            set_member(&params, &["sessionId"], id.as_bytes())
+        };
+        let (name, params) = match step {
+            Step::New => ("session/new", Bytes::copy_from_slice(params.get().as_bytes())),
+            Step::Resume => ("session/resume", with_id()),
+            Step::Load => ("session/load", with_id()),
+            Step::List => {
+                let params = json!({ "cwd": session.row.cwd }).to_string();
+                ("session/list", Bytes::from(params))
+            }
+            Step::Retry | Step::Settle | Step::Settings => return,
+        };
+        self.restore_ask(key, name, &params, out);
+    }
+
+    fn restore_ask(&mut self, key: SessionKey, name: &str, params: &[u8], out: &mut Batch) {
+        let slot = self.session(key).slot;
+        let Some(host) = self.agents[&slot].usable_host() else { return };
+        let ask = self.ids.issue();
+        self.ledger.ask(ask, host, Why::Restore { session: key });
+        let text = String::from_utf8_lossy(params).into_owned();
+        let params = RawValue::from_string(text).unwrap_or_default();
+        let line = build::request(&Id::from(ask), name, &params);
+        self.host_write(slot, line, out);
+        let timeout = self.profile_of(slot).restore_timeout;
+        self.timers.set(Timer::Restore(key), self.now.after(timeout));
+    }
+
+    pub(crate) fn restore_answered(
+        &mut self,
+        key: SessionKey,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        self.timers.clear(Timer::Restore(key));
+        let Some(step) = self.restore_mut(key).map(|restore| restore.step) else { return };
+        let result = match outcome {
+            Outcome::Result(result) => result,
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                return self.restore_refused(key, step, &error, out);
+            }
+        };
+        match step {
+            Step::New => self.session_renewed(key, result, out),
+            Step::Resume => self.session_back(key, RestoreLevel::Resumed, result, out),
+            Step::List => self.session_listed(key, result, out),
+            Step::Load => self.session_back(key, RestoreLevel::Loaded, result, out),
+            Step::Settings => self.next_setting(key, out),
+            Step::Retry | Step::Settle => {}
+        }
+    }
+
+    fn restore_refused(
+        &mut self,
+        key: SessionKey,
+        step: Step,
+        error: &ErrorObject,
+        out: &mut Batch,
+    ) {
+        let text = format!("{} ({})", error.message, error.code);
+        if error.code == code::AUTH_REQUIRED {
+            return self.session_needs_login(key, error, out);
+        }
+        match step {
+            Step::Resume => {
+                if error.code == code::METHOD_NOT_FOUND {
+                    self.resume_lied(key, out);
+                }
+                self.load_or_lose(key, out);
+            }
+            // A list that fails says nothing about the session.
+            Step::List => self.restore_step(key, Step::Load, out),
+            Step::Load if error.code == code::NOT_FOUND => {
+                self.session_is_lost(key, format!("the agent does not know it: {text}"), out);
+            }
+            Step::Load => self.retry_load(key, &text, out),
+            Step::New => self.restore_failed(key, Reason::AgentStartFailed, &text, out),
+            Step::Settings => {
+                let text = format!("a mode or option could not be set again: {text}");
+                self.notice(key, "warning", &text, out);
+                self.next_setting(key, out);
+            }
+            Step::Retry | Step::Settle => {}
+        }
+    }
+
+    fn resume_lied(&mut self, key: SessionKey, out: &mut Batch) {
+        let agent = self.session(key).row.agent.clone();
+        let known = self.known(&agent);
+        known.row.resume_lies = true;
+        out.records.push(Record::Agent(known.row.clone()));
+    }
+
+    fn retry_load(&mut self, key: SessionKey, error: &str, out: &mut Batch) {
+        let now = self.now;
+        let Some(restore) = self.restore_mut(key) else { return };
+        restore.tries += 1;
+        if restore.tries >= LOAD_TRIES {
+            let text = format!("it could not be loaded: {error}");
+            return self.restore_failed(key, Reason::SessionBlocked, &text, out);
+        }
+        restore.step = Step::Retry;
+        let delay = 250 << restore.tries;
+        self.timers.set(Timer::Restore(key), now.after(delay));
+    }
+
+    fn session_listed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
+        let page = SessionList::from_raw(result);
+        let wanted = &self.session(key).row.agent_id;
+        if page.sessions.iter().any(|session| session.session_id == *wanted) {
+            return self.restore_step(key, Step::Load, out);
+        }
+        let cwd = self.session(key).row.cwd.clone();
+        let Some(restore) = self.restore_mut(key) else { return };
+        restore.pages += 1;
+        match page.next_cursor.filter(|_| restore.pages < LIST_PAGES) {
+            Some(cursor) => {
+                let params = json!({ "cwd": cwd, "cursor": cursor }).to_string();
+                self.restore_ask(key, "session/list", params.as_bytes(), out);
+            }
+            None => self.session_is_lost(key, "the agent does not list it".to_owned(), out),
+        }
+    }
+
+    fn session_renewed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
+        let Ok(made) = NewSessionResult::from_raw(result) else {
+            let text = "the agent's answer to `session/new` has no id";
+            return self.restore_failed(key, Reason::Other, text, out);
+        };
+        let agent_id = made.session_id.into_owned();
+        self.session_mut(key).row.agent_id = agent_id;
+        self.route(key);
+        out.durable = true;
+        self.session_back(key, RestoreLevel::Renewed, result, out);
+    }
+
+    /// The agent has the session: set again what it has forgotten, then go on.
+    fn session_back(
+        &mut self,
+        key: SessionKey,
+        level: RestoreLevel,
+        result: &RawValue,
+        out: &mut Batch,
+    ) {
+        let member = |name: &str| {
+            let range = locate(result.get().as_bytes(), &[name])?;
+            serde_json::from_str::<&RawValue>(&result.get()[range]).ok()
+        };
+        let (modes, options) = (member("modes"), member("configOptions"));
+        self.take_values(key, modes, options, false, out);
+        let slot = self.session(key).slot;
+        let late = self.profile_of(slot).late_replay && level == RestoreLevel::Loaded;
+        let now = self.now;
+        let Some(restore) = self.restore_mut(key) else { return };
+        restore.level = level;
+        restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
+        if late {
+            restore.step = Step::Settle;
+            restore.cap = now.after(QUIET_CAP);
+            self.timers.set(Timer::Restore(key), now.after(QUIET));
+        } else {
+            restore.step = Step::Settings;
+            self.next_setting(key, out);
+        }
+    }
+
+    fn next_setting(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(restore) = self.restore_mut(key) else { return };
+        let Some(setting) = restore.settings.pop_front() else {
+            return self.session_usable(key, out);
+        };
+        let session_id = self.session(key).row.agent_id.clone();
+        match setting {
+            Setting::Option { id, value } => {
+                let Ok(value) = RawValue::from_string(value) else {
+                    return self.next_setting(key, out);
+                };
+                let params = SetConfigOptionParams::new(&session_id, &id, &value);
+                let params = serde_json::to_vec(&params).unwrap_or_default();
+                self.restore_ask(key, "session/set_config_option", &params, out);
+            }
+            Setting::Mode(mode_id) => {
+                let params = SetModeParams { session_id: &session_id, mode_id: &mode_id };
+                let params = serde_json::to_vec(&params).unwrap_or_default();
+                self.restore_ask(key, "session/set_mode", &params, out);
+            }
+        }
+    }
+
+    fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
+        let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
+        let State::Restoring(restore) = old else { return };
+        let slot = self.session(key).slot;
+        self.note_auth(slot, None, out);
+        for line in restore.replay.finish() {
+            self.append(key, EventKind::Imported, line, None, out);
+        }
+        self.session_mut(key).row.restore = Some(restore.level);
+        if restore.level != RestoreLevel::Renewed {
+            self.tell_restored(key, restore.level, None, out);
+        }
+        self.set_live(key, out);
+        self.wake_session(key, out);
+        self.check_idle(slot, out);
+    }
+
+    fn tell_restored(
+        &mut self,
+        key: SessionKey,
+        level: RestoreLevel,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        let session_id = self.session(key).row.public_id.clone();
+        let restored = Restored { session_id, level, at: self.now.0, reason };
+        let line = build::notification(method::RESTORED, &restored);
+        self.append(key, EventKind::Notice, line, None, out);
+    }
+
+    /// An update while the session is being restored: replay, or news about its state.
+    pub(crate) fn update_while_restoring(
+        &mut self,
+        key: SessionKey,
+        line: Bytes,
+        class: UpdateClass,
+        is_user: bool,
+        out: &mut Batch,
+    ) {
+        match class {
+            UpdateClass::State(_) => self.journal_update(key, line, class, out),
+            UpdateClass::Live => {}
+            UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
+                let text = is_user
+                    .then(|| str_at(&line, &["params", "update", "content", "text"]))
+                    .map(|text| text.unwrap_or_default().into_owned());
+                let now = self.now;
+                let Some(restore) = self.restore_mut(key) else { return };
+                restore.replay.line(line, text.as_deref());
+                if restore.step == Step::Settle {
+                    let at = now.after(QUIET).min(restore.cap);
+                    self.timers.set(Timer::Restore(key), at);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn on_restore_timer(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(step) = self.restore_mut(key).map(|restore| restore.step) else { return };
+        match step {
+            Step::Retry => self.restore_step(key, Step::Load, out),
+            Step::Settle => {
+                if let Some(restore) = self.restore_mut(key) {
+                    restore.step = Step::Settings;
+                }
+                self.next_setting(key, out);
+            }
+            Step::New | Step::Resume | Step::List | Step::Load | Step::Settings => {
+                self.ledger.drop_restore(key);
+                let slot = self.session(key).slot;
+                let seconds = self.profile_of(slot).restore_timeout / 1000;
+                let text = format!("the agent did not bring it back within {seconds} s");
+                self.restore_failed(key, Reason::AgentTimeout, &text, out);
+            }
+        }
+    }
+
+    /// It did not work for a reason that may pass: the next prompt tries again.
+    pub(crate) fn restore_failed(
+        &mut self,
+        key: SessionKey,
+        reason: Reason,
+        text: &str,
+        out: &mut Batch,
+    ) {
+        let id = self.session(key).row.public_id.clone();
+        self.rest(key, Rest::Failed, Some(text.to_owned()), out);
+        let fault = Fault::new(reason, format!("session `{id}` could not be restored: {text}"))
+            .session(&id)
+            .hint("its history is intact; the next prompt tries again");
+        self.fail_queue(key, &fault, out);
+    }
+
+    fn session_is_lost(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        self.session_mut(key).row.restore = Some(RestoreLevel::Lost);
+        self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
+        self.rest(key, Rest::Lost, Some(reason), out);
+        let fault = self.lost_fault(key);
+        self.fail_queue(key, &fault, out);
+    }
+
+    fn session_needs_login(&mut self, key: SessionKey, error: &ErrorObject, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        self.note_auth(slot, Some(error), out);
+        self.rest(key, Rest::NeedsLogin, Some(error.message.clone()), out);
+        let id = self.session(key).row.public_id.clone();
+        let fault = Fault::new(Reason::NeedsLogin, error.message.clone())
+            .with_code(code::AUTH_REQUIRED)
+            .session(&id)
+            .hint(self.login_hint(slot));
+        self.fail_queue(key, &fault, out);
+    }
+}
+
+/// What differs between what was in force and what the agent came back with; options first, and no
+/// mode where an option stands for it.
+fn settings(
+    wanted: &BTreeMap<String, String>,
+    mode: Option<&str>,
+    options: Option<&RawValue>,
+    modes: Option<&RawValue>,
+) -> VecDeque<Setting> {
+    let mut settings = VecDeque::new();
+    let current = options.map(option_map).unwrap_or_default();
+    for (id, value) in wanted {
+        if current.get(id).is_some_and(|now| now != value) {
+            settings.push_back(Setting::Option { id: id.clone(), value: value.clone() });
+        }
+    }
+    let by_option = options.is_some_and(|options| {
+        let list = acp_wire::acp::ConfigOption::list(options);
+        list.iter().any(|option| option.category.as_deref() == Some("mode"))
+    });
+    let modes = modes.and_then(|modes| Modes::from_raw(modes).ok());
+    if let (Some(mode), Some(modes), false) = (mode, modes, by_option)
+        && modes.current_mode_id != mode
+        && modes.available.iter().any(|available| available.id == mode)
+    {
+        settings.push_back(Setting::Mode(mode.to_owned()));
+    }
+    settings
+}

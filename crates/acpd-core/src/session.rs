@@ -1,0 +1,450 @@
+//! One session: a conversation with an agent, whether or not a process holds it.
+//!
+//! ```text
+//!  session/new ─▶ Live ◀───────────────── restored ──────────────┐
+//!                  │ process gone                                 │
+//!                  ▼              needed, process usable          │
+//!                Parked ───────────────────────────────────▶ Restoring
+//!                  ▲  ▲                                        │  │  │
+//!                  │  └──── process gone, error that may pass ─┘  │  │
+//!                  │ login                       -32000           │  │
+//!               Blocked ◀─────────────────────────────────────────┘  │
+//!                Closed ── prompt ─▶ Parked      the agent no longer │
+//!                 Lost  ◀───────────────────────── has it ───────────┘
+//! ```
+//!
+//! Architecture invariant: only [`State::Live`] sessions get prompts, and a session that cannot be
+//! restored is never replaced by a fresh one, except when it never had a prompt.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use acp_wire::{build, remove_member, set_member};
+use acpd_api::{
+    Outcome, SessionInfo, SessionNotice, SessionState, StateChanged, TurnInfo, TurnState, method,
+};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::agent::AgentId;
+use crate::fanout::Attachment;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
+use crate::input::Batch;
+use crate::ledger::{NewSession, Requester};
+use crate::record::{EventKind, Record, Rest, SessionRow, ValueKey};
+use crate::restore::Restore;
+use crate::turn::{Queued, Running};
+
+/// A session in memory. Values that only an attach needs stay in the store.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) row: SessionRow,
+    pub(crate) head: Seq,
+    pub(crate) last_ticket: u64,
+    pub(crate) mcp_servers: Option<Bytes>,
+    pub(crate) slot: AgentId,
+    pub(crate) state: State,
+    pub(crate) queue: VecDeque<Queued>,
+    pub(crate) running: Option<Running>,
+    /// Requests other than prompts that wait until it is live.
+    pub(crate) waiting: Vec<Relayed>,
+    pub(crate) attached: BTreeMap<ClientId, Attachment>,
+    pub(crate) interactions: BTreeSet<InteractionId>,
+    pub(crate) open_tools: BTreeSet<String>,
+    /// Wanted back without a prompt: it was cut off, or somebody opened it.
+    pub(crate) eager: bool,
+}
+
+/// What holds a session.
+#[derive(Debug)]
+pub(crate) enum State {
+    Live,
+    Restoring(Box<Restore>),
+    /// Nothing; the row says why.
+    Resting,
+}
+
+/// A request of a client about a session, to be relayed.
+#[derive(Debug)]
+pub(crate) struct Relayed {
+    pub(crate) to: Requester,
+    pub(crate) method: String,
+    /// The complete line as the client sent it.
+    pub(crate) line: Bytes,
+}
+
+/// Tool calls whose end is remembered; more are not closed by us when the agent dies.
+const OPEN_TOOLS: usize = 256;
+
+impl Session {
+    pub(crate) fn api_state(&self) -> SessionState {
+        match (&self.state, self.row.rest) {
+            (State::Live, _) => SessionState::Live,
+            (State::Restoring(_), _) => SessionState::Restoring,
+            (State::Resting, Rest::Parked) => SessionState::Parked,
+            (State::Resting, Rest::Closed) => SessionState::Closed,
+            (State::Resting, Rest::NeedsLogin | Rest::Failed) => SessionState::Blocked,
+            (State::Resting, Rest::Lost) => SessionState::Lost,
+        }
+    }
+
+    /// The params that an agent gets to make or restore this session.
+    pub(crate) fn restore_params(&self) -> Box<RawValue> {
+        let mut params = self.row.params.clone();
+        if let Some(servers) = &self.mcp_servers {
+            params = set_member(&params, &["mcpServers"], servers);
+        }
+        let text = String::from_utf8_lossy(&params).into_owned();
+        RawValue::from_string(text).unwrap_or_default()
+    }
+
+    /// Follows a tool call's state, to be able to close it if the agent dies.
+    pub(crate) fn follow_tool(&mut self, id: &str, status: Option<&str>) {
+        if matches!(status, Some("completed" | "failed" | "cancelled")) {
+            self.open_tools.remove(id);
+        } else if self.open_tools.len() < OPEN_TOOLS {
+            self.open_tools.insert(id.to_owned());
+        }
+    }
+
+    pub(crate) fn info(&self) -> SessionInfo {
+        let running = self.running.as_ref();
+        let state = match running {
+            Some(_) if !self.interactions.is_empty() => TurnState::NeedsAction,
+            Some(_) => TurnState::Working,
+            None => TurnState::Idle,
+        };
+        SessionInfo {
+            session_id: self.row.public_id.clone(),
+            agent: self.row.agent.clone(),
+            name: self.row.name.clone(),
+            title: self.row.title.clone(),
+            cwd: self.row.cwd.clone(),
+            state: self.api_state(),
+            reason: self.row.reason.clone(),
+            restore: self.row.restore,
+            turn: TurnInfo {
+                state,
+                since: running.map_or(self.row.updated, |turn| turn.started).0,
+                last: self.row.last_outcome.clone(),
+            },
+            queued: self.queue.len() as u32,
+            clients: self.attached.len() as u32,
+            prompts: self.row.prompts,
+            seq: self.head,
+            created: self.row.created.0,
+            updated: self.row.updated.0,
+        }
+    }
+}
+
+impl Hub {
+    pub(crate) fn session(&self, key: SessionKey) -> &Session {
+        &self.sessions[&key]
+    }
+
+    pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
+        self.sessions.get_mut(&key).expect("a key is only kept while its session exists")
+    }
+
+    pub(crate) fn sessions_of(&self, slot: AgentId) -> Vec<SessionKey> {
+        self.sessions.iter().filter(|(_, s)| s.slot == slot).map(|(key, _)| *key).collect()
+    }
+
+    pub(crate) fn by_public_id(&self, agent: &str, id: &str) -> Option<SessionKey> {
+        self.public.get(agent)?.get(id).copied()
+    }
+
+    pub(crate) fn by_name(&self, agent: &str, cwd: &str, name: &str) -> Option<SessionKey> {
+        let found = self.sessions.iter().find(|(_, session)| {
+            let row = &session.row;
+            row.agent == agent && row.cwd == cwd && row.name.as_deref() == Some(name)
+        });
+        found.map(|(key, _)| *key)
+    }
+
+    /// The row is written at the end of the batch, once.
+    pub(crate) fn save(&mut self, key: SessionKey) {
+        self.dirty.insert(key);
+    }
+
+    /// Takes over a session that the agent has just made for a client.
+    pub(crate) fn adopt_new(
+        &mut self,
+        slot: AgentId,
+        new: &NewSession,
+        agent_id: &str,
+        out: &mut Batch,
+    ) -> SessionKey {
+        let agent = self.agents[&slot].profile.clone();
+        self.last_session += 1;
+        let key = SessionKey(self.last_session);
+        // Some agents count from 0 after each start: the second "0" gets another public id.
+        let taken = self.by_public_id(&agent, agent_id).is_some();
+        let public_id = if taken { format!("{agent_id}.{}", key.0) } else { agent_id.to_owned() };
+        let mcp_servers = acp_wire::locate(&new.params, &["mcpServers"])
+            .map(|range| Bytes::copy_from_slice(&new.params[range]));
+        let row = SessionRow {
+            key,
+            agent: agent.clone(),
+            public_id: public_id.clone(),
+            agent_id: agent_id.to_owned(),
+            name: new.name.clone(),
+            cwd: new.cwd.clone(),
+            params: remove_member(&new.params, &["mcpServers"]),
+            rest: Rest::Parked,
+            reason: None,
+            restore: None,
+            mode: None,
+            options: BTreeMap::new(),
+            title: None,
+            prompts: 0,
+            last_prompt: 0,
+            last_outcome: None,
+            created: self.now,
+            updated: self.now,
+        };
+        out.records.push(Record::Session(Box::new(row.clone())));
+        if let Some(servers) = &mcp_servers {
+            out.records.push(Record::Secret { session: key, mcp_servers: servers.clone() });
+        }
+        out.durable = true;
+        let session = Session {
+            row,
+            head: 0,
+            last_ticket: 0,
+            mcp_servers,
+            slot,
+            state: State::Live,
+            queue: VecDeque::new(),
+            running: None,
+            waiting: Vec::new(),
+            attached: BTreeMap::new(),
+            interactions: BTreeSet::new(),
+            open_tools: BTreeSet::new(),
+            eager: false,
+        };
+        if self.agents[&slot].dedicated.is_some() {
+            self.agent_mut(slot).dedicated = Some(key);
+        }
+        self.sessions.insert(key, session);
+        self.public.entry(agent).or_default().insert(public_id, key);
+        self.route(key);
+        key
+    }
+
+    /// Lines of the agent with this session's id go to this session from now on.
+    pub(crate) fn route(&mut self, key: SessionKey) {
+        let session = self.session(key);
+        let (slot, id) = (session.slot, session.row.agent_id.clone());
+        self.routes.entry(slot).or_default().insert(id, key);
+    }
+
+    fn unroute(&mut self, key: SessionKey) {
+        let session = self.session(key);
+        let (slot, id) = (session.slot, session.row.agent_id.clone());
+        if let Some(routes) = self.routes.get_mut(&slot)
+            && routes.get(&id) == Some(&key)
+        {
+            routes.remove(&id);
+        }
+    }
+
+    /// `modes` and `configOptions` of a new, load or resume result: stored for later attaches.
+    pub(crate) fn take_values(
+        &mut self,
+        key: SessionKey,
+        modes: Option<&RawValue>,
+        options: Option<&RawValue>,
+        in_force: bool,
+        out: &mut Batch,
+    ) {
+        let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
+        for (value, raw) in values {
+            if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
+                let json = Bytes::copy_from_slice(raw.get().as_bytes());
+                out.records.push(Record::Value { session: key, key: value, json });
+            }
+        }
+        if !in_force {
+            return;
+        }
+        let row = &mut self.session_mut(key).row;
+        if let Some(modes) = modes.and_then(|raw| acp_wire::acp::Modes::from_raw(raw).ok()) {
+            row.mode = Some(modes.current_mode_id);
+        }
+        if let Some(options) = options {
+            row.options = option_map(options);
+        }
+        self.save(key);
+    }
+
+    /// Whether it needs its agent's process to be started.
+    pub(crate) fn wants_host(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        !session.queue.is_empty() || !session.waiting.is_empty() || session.eager
+    }
+
+    /// Whether its agent's process must not be stopped for idleness.
+    pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
+        busy || self.wants_host(key)
+            || !session.interactions.is_empty()
+            || !session.attached.is_empty()
+    }
+
+    pub(crate) fn is_running(&self, key: SessionKey) -> bool {
+        self.session(key).running.is_some()
+    }
+
+    /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
+    pub(crate) fn wake_session(&mut self, key: SessionKey, out: &mut Batch) {
+        if !self.sessions.contains_key(&key) {
+            return;
+        }
+        match self.session(key).state {
+            State::Live => {
+                self.dispatch_next(key, out);
+                for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
+                    self.relay(key, relayed, out);
+                }
+            }
+            State::Restoring(_) => {}
+            State::Resting => {
+                if self.wants_host(key) && self.agents[&self.session(key).slot].is_up() {
+                    self.begin_restore(key, out);
+                }
+            }
+        }
+    }
+
+    /// The process that held the session is gone.
+    pub(crate) fn session_lost_host(
+        &mut self,
+        key: SessionKey,
+        _host: HostId,
+        fault: &Fault,
+        out: &mut Batch,
+    ) {
+        let was_live = match self.session(key).state {
+            State::Live => true,
+            State::Restoring(_) => false,
+            State::Resting => return,
+        };
+        self.timers.clear(crate::timers::Timer::Restore(key));
+        self.unroute(key);
+        self.close_interactions(key, out);
+        self.close_tools(key, out);
+        self.interrupt_turn(key, fault, out);
+        for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
+            self.refuse(&relayed.to, fault, out);
+        }
+        let again = self.restarts_by_itself(self.session(key).slot);
+        let session = self.session_mut(key);
+        session.eager = again && (was_live || session.eager);
+        self.rest(key, Rest::Parked, Some(fault.message.clone()), out);
+    }
+
+    /// Leaves a session without a process, for a reason.
+    pub(crate) fn rest(
+        &mut self,
+        key: SessionKey,
+        rest: Rest,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        self.unroute(key);
+        let session = self.session_mut(key);
+        session.state = State::Resting;
+        session.row.rest = rest;
+        session.row.reason = reason;
+        if rest != Rest::Parked {
+            session.eager = false;
+        }
+        self.save(key);
+        self.tell_state(key, out);
+    }
+
+    /// A process holds the session.
+    pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        session.state = State::Live;
+        session.eager = false;
+        session.row.rest = Rest::Parked;
+        session.row.reason = None;
+        self.save(key);
+        self.tell_state(key, out);
+    }
+
+    pub(crate) fn tell_state(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let changed = StateChanged {
+            session_id: session.row.public_id.clone(),
+            state: session.api_state(),
+            reason: session.row.reason.clone(),
+        };
+        let line = build::notification(method::SESSION_STATE, &changed);
+        self.tell_attached(key, &line, out);
+    }
+
+    /// Writes a sentence into the conversation, for clients that show notices.
+    pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str, out: &mut Batch) {
+        let notice = SessionNotice {
+            session_id: self.session(key).row.public_id.clone(),
+            severity: severity.to_owned(),
+            text: text.to_owned(),
+        };
+        let line = build::notification(method::NOTICE, &notice);
+        self.append(key, EventKind::Notice, line, None, out);
+    }
+
+    /// Says of every open tool call that it failed: nobody else will.
+    fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
+        for tool_call_id in std::mem::take(&mut self.session_mut(key).open_tools) {
+            let update = acp_wire::acp::SessionUpdate {
+                session_id: &self.session(key).row.public_id,
+                update: acp_wire::acp::Update::ToolCallFailed { tool_call_id: &tool_call_id },
+            };
+            let line = build::notification("session/update", &update);
+            self.append(key, EventKind::Update, line, None, out);
+        }
+    }
+
+    /// Deletes a session for good.
+    pub(crate) fn remove_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted");
+        self.close_interactions(key, out);
+        self.fail_queue(key, &gone, out);
+        if self.is_running(key) {
+            self.end_turn(key, Outcome::Interrupted { reason: gone.message.clone() }, out);
+        }
+        self.unroute(key);
+        for timer in [
+            crate::timers::Timer::Restore(key),
+            crate::timers::Timer::Cancel(key),
+            crate::timers::Timer::Stall(key),
+        ] {
+            self.timers.clear(timer);
+        }
+        self.ledger.drop_restore(key);
+        let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
+        for client in attached {
+            self.detach(client, key);
+        }
+        if let Some(session) = self.sessions.remove(&key)
+            && let Some(ids) = self.public.get_mut(&session.row.agent)
+        {
+            ids.remove(&session.row.public_id);
+        }
+        self.dirty.remove(&key);
+        out.records.push(Record::SessionRemoved { session: key });
+    }
+}
+
+/// Option id → JSON text of its value.
+pub(crate) fn option_map(list: &RawValue) -> BTreeMap<String, String> {
+    let options = acp_wire::acp::ConfigOption::list(list);
+    options.into_iter().map(|option| (option.id, option.current_value)).collect()
+}

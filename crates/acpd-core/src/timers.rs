@@ -1,0 +1,59 @@
+//! Deadlines: at most one per purpose, found in order of time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::agent::AgentId;
+use crate::ids::{SessionKey, Time};
+
+/// What a deadline is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// The next step of an agent: start timeout, stop ladder, end of a back-off.
+    Agent(AgentId),
+    /// An agent that nothing uses.
+    Idle(AgentId),
+    /// The next step of a session's restore.
+    Restore(SessionKey),
+    /// A turn that does not end after a cancel.
+    Cancel(SessionKey),
+    /// A turn that has been silent.
+    Stall(SessionKey),
+}
+
+/// All armed deadlines.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    by_time: BTreeSet<(Time, Timer)>,
+    by_timer: BTreeMap<Timer, Time>,
+}
+
+impl Timers {
+    pub(crate) fn set(&mut self, timer: Timer, at: Time) {
+        self.clear(timer);
+        self.by_timer.insert(timer, at);
+        self.by_time.insert((at, timer));
+    }
+
+    pub(crate) fn clear(&mut self, timer: Timer) {
+        if let Some(at) = self.by_timer.remove(&timer) {
+            self.by_time.remove(&(at, timer));
+        }
+    }
+
+    pub(crate) fn is_set(&self, timer: Timer) -> bool {
+        self.by_timer.contains_key(&timer)
+    }
+
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<Timer> {
+        let (at, timer) = *self.by_time.first()?;
+        if at > now {
+            return None;
+        }
+        self.clear(timer);
+        Some(timer)
+    }
+}

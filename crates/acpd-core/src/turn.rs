@@ -1,0 +1,429 @@
+//! Turns: prompts, one at a time per session, the others in line.
+//!
+//! ```text
+//! session/prompt ─▶ queued ─▶ dispatched ─▶ ended: stop reason | error | interrupted | unknown
+//!                      │           │
+//!                      │           └─ session/cancel ─▶ cancelling ── no end in time ─▶ agent
+//!                      └─ session/cancel ─▶ answered `cancelled`, never dispatched      stopped
+//! ```
+//!
+//! In ACP v1 the response to `session/prompt` ends a turn; [`Hub::end_turn`] is what any protocol
+//! version has to call.
+//!
+//! Architecture invariant: a prompt is dispatched at most once. Whether an agent that died had read
+//! it cannot be known, so it is never sent again by acpd.
+
+use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
+use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, set_id, set_member};
+use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{SessionKey, Time};
+use crate::input::Batch;
+use crate::ledger::{Requester, Why};
+use crate::record::{EventKind, Record, Rest, TurnRest, TurnRow};
+use crate::session::State;
+use crate::timers::Timer;
+
+/// Prompts that may wait in one session.
+const QUEUE_LIMIT: usize = 32;
+
+/// A prompt in line.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) ticket: u64,
+    /// Who gets the answer; nobody after a restart of the daemon or of the client.
+    pub(crate) sender: Option<Requester>,
+    /// The client's line.
+    pub(crate) line: Bytes,
+    pub(crate) at: Time,
+}
+
+/// The turn that an agent works on.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) ticket: u64,
+    pub(crate) number: u64,
+    pub(crate) sender: Option<Requester>,
+    pub(crate) started: Time,
+    pub(crate) cancelling: bool,
+    pub(crate) last_line: Time,
+    /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
+    pub(crate) echo: Option<String>,
+}
+
+impl Hub {
+    /// A client's `session/prompt`.
+    pub(crate) fn prompt(&mut self, to: Requester, key: SessionKey, line: Bytes, out: &mut Batch) {
+        let session = self.session(key);
+        if session.queue.len() >= QUEUE_LIMIT {
+            let fault = Fault::new(
+                Reason::TooMany,
+                format!("{QUEUE_LIMIT} prompts already wait in this session"),
+            );
+            return self.refuse(&to, &fault, out);
+        }
+        if session.row.rest == Rest::Lost && matches!(session.state, State::Resting) {
+            let fault = self.lost_fault(key);
+            return self.refuse(&to, &fault, out);
+        }
+        let ahead = session.queue.len() as u32 + u32::from(session.running.is_some());
+        let now = self.now;
+        let session = self.session_mut(key);
+        session.last_ticket += 1;
+        let ticket = session.last_ticket;
+        out.records.push(Record::Turn(TurnRow {
+            session: key,
+            ticket,
+            state: TurnRest::Queued,
+            at: now,
+            line: Some(line.clone()),
+        }));
+        let queued = Queued { ticket, sender: Some(to.clone()), line, at: now };
+        session.queue.push_back(queued);
+        if ahead > 0 {
+            let session_id = session.row.public_id.clone();
+            let notice = PromptQueued { session_id, ahead };
+            let line = build::notification(method::PROMPT_QUEUED, &notice);
+            self.tell_client(to.client, &line, out);
+        }
+        self.need_session(key, Asker::Person, out);
+    }
+
+    /// Makes sure that the session is live or on its way; refuses what waits in it otherwise.
+    pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker, out: &mut Batch) {
+        if matches!(self.session(key).state, State::Resting) {
+            let slot = self.session(key).slot;
+            if let Err(fault) = self.need_agent(slot, asker, out) {
+                return self.fail_queue(key, &fault, out);
+            }
+        }
+        self.wake_session(key, out);
+    }
+
+    /// Answers everything that waits in a session with an error.
+    pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let session = self.session_mut(key);
+        session.eager = false;
+        let queued: Vec<_> = session.queue.drain(..).collect();
+        let waiting = std::mem::take(&mut session.waiting);
+        for prompt in queued {
+            drop_queued(key, &prompt, out);
+            if let Some(sender) = &prompt.sender {
+                self.refuse(sender, fault, out);
+            }
+        }
+        for relayed in waiting {
+            self.refuse(&relayed.to, fault, out);
+        }
+    }
+
+    /// Gives the next prompt to the agent, if the session is free.
+    pub(crate) fn dispatch_next(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let slot = session.slot;
+        let free = matches!(session.state, State::Live) && session.running.is_none();
+        let Some(host) = self.agents[&slot].usable_host().filter(|_| free) else { return };
+        let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
+        let ask = self.ids.issue();
+        self.ledger.ask(ask, host, Why::Prompt { session: key });
+        let line = self.to_agent_id(key, set_id(&prompt.line, &Id::from(ask)));
+        let number = self.journal_prompt(key, &prompt, out);
+        let chunk = self.host_write(slot, line, out);
+        out.records.push(Record::Turn(TurnRow {
+            session: key,
+            ticket: prompt.ticket,
+            state: TurnRest::Dispatched { host, chunk },
+            at: prompt.at,
+            line: None,
+        }));
+        out.durable = true;
+        let now = self.now;
+        let text = prompt_text(&prompt.line);
+        let session = self.session_mut(key);
+        session.row.last_prompt = hash(&text);
+        session.row.updated = now;
+        session.running = Some(Running {
+            ticket: prompt.ticket,
+            number,
+            sender: prompt.sender,
+            started: now,
+            cancelling: false,
+            last_line: now,
+            echo: Some(text),
+        });
+        self.save(key);
+        self.arm_stall(key);
+    }
+
+    /// Writes a prompt into the journal, as the conversation will show it to everyone else.
+    fn journal_prompt(&mut self, key: SessionKey, prompt: &Queued, out: &mut Batch) -> u64 {
+        let at = self.now.0;
+        let session = self.session_mut(key);
+        session.row.prompts += 1;
+        let turn = session.row.prompts;
+        let session_id = session.row.public_id.clone();
+        let started = TurnStarted { session_id: session_id.clone(), turn, at };
+        let line = build::notification(method::TURN_STARTED, &started);
+        self.append(key, EventKind::Notice, line, None, out);
+        let sender = prompt.sender.as_ref().map(|sender| sender.client);
+        if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(&prompt.line)
+            && let Ok(params) = PromptParams::from_raw(params)
+        {
+            for content in params.blocks {
+                let update = SessionUpdate {
+                    session_id: &session_id,
+                    update: Update::UserMessageChunk { content },
+                };
+                let line = build::notification("session/update", &update);
+                self.append(key, EventKind::Update, line, sender, out);
+            }
+        }
+        turn
+    }
+
+    /// The agent answered the prompt of the running turn.
+    pub(crate) fn prompt_answered(
+        &mut self,
+        key: SessionKey,
+        line: &Bytes,
+        outcome: WireOutcome<'_>,
+        out: &mut Batch,
+    ) {
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let sender = running.sender.take();
+        let slot = self.session(key).slot;
+        let ended = match outcome {
+            WireOutcome::Result(result) => {
+                self.note_auth(slot, None, out);
+                let stop_reason =
+                    stop_reason(result).map_or_else(String::new, std::borrow::Cow::into_owned);
+                Outcome::Stopped { stop_reason }
+            }
+            WireOutcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                self.note_auth(slot, Some(&error), out);
+                Outcome::Error { code: error.code, message: error.message }
+            }
+        };
+        self.end_turn(key, ended, out);
+        if let Some(sender) = sender {
+            let line = self.to_public_id_in_error(key, set_id(line, &sender.id));
+            self.respond(&sender, Some(key), line, out);
+        }
+        self.dispatch_next(key, out);
+        self.turn_ended_while_stopping(slot, out);
+        self.check_idle(slot, out);
+    }
+
+    /// The running turn is over, in whatever way.
+    pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
+        let now = self.now;
+        let session = self.session_mut(key);
+        let Some(running) = session.running.take() else { return };
+        session.row.last_outcome = Some(outcome.word().to_owned());
+        session.row.updated = now;
+        let ended = TurnEnded {
+            session_id: session.row.public_id.clone(),
+            turn: running.number,
+            at: now.0,
+            outcome,
+        };
+        self.save(key);
+        self.timers.clear(Timer::Cancel(key));
+        self.timers.clear(Timer::Stall(key));
+        self.close_interactions(key, out);
+        let line = build::notification(method::TURN_ENDED, &ended);
+        self.append(key, EventKind::Notice, line, None, out);
+        out.records.push(Record::Turn(TurnRow {
+            session: key,
+            ticket: running.ticket,
+            state: TurnRest::Ended,
+            at: running.started,
+            line: None,
+        }));
+    }
+
+    /// The process that worked on the running turn is gone.
+    pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let (sender, cancelling) = (running.sender.take(), running.cancelling);
+        self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone() }, out);
+        let Some(sender) = sender else { return };
+        if cancelling {
+            // The person wanted it to end and it has ended.
+            let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
+            self.respond(&sender, Some(key), line, out);
+        } else {
+            let name = self.session(key).row.public_id.clone();
+            let hint = "the conversation comes back with the next prompt; the turn does not run \
+                        again by itself";
+            self.refuse(&sender, &fault.clone().session(&name).hint(hint), out);
+        }
+    }
+
+    /// `session/cancel`, from a client or because the agent is to be stopped.
+    pub(crate) fn cancel(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
+        let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
+        for prompt in queued {
+            drop_queued(key, &prompt, out);
+            if let Some(sender) = &prompt.sender {
+                let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
+                self.respond(sender, Some(key), line, out);
+            }
+        }
+        let session = self.session(key);
+        let slot = session.slot;
+        // Idle sessions: the agent must not see a cancel that could hit the next prompt.
+        if session.running.is_none() {
+            return;
+        }
+        let line = line.unwrap_or_else(|| {
+            let params = acp_wire::acp::CancelParams { session_id: &session.row.public_id };
+            build::notification("session/cancel", &params)
+        });
+        let line = self.to_agent_id(key, line);
+        self.host_write(slot, line, out);
+        self.cancel_interactions(key, out);
+        let timeout = self.profile_of(slot).cancel_timeout;
+        let at = self.now.after(timeout);
+        if let Some(running) = self.session_mut(key).running.as_mut()
+            && !running.cancelling
+        {
+            running.cancelling = true;
+            self.timers.set(Timer::Cancel(key), at);
+        }
+    }
+
+    /// Cancels every running turn of an agent; whether there was one.
+    pub(crate) fn cancel_turns_of(&mut self, slot: AgentId, out: &mut Batch) -> bool {
+        let mut any = false;
+        for key in self.sessions_of(slot) {
+            if self.is_running(key) {
+                any = true;
+                self.cancel(key, None, out);
+            }
+        }
+        any
+    }
+
+    /// The agent did not end a cancelled turn in time: it is hung.
+    pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        if self.agents[&slot].host.is_none() || !self.is_running(key) {
+            return;
+        }
+        let seconds = self.profile_of(slot).cancel_timeout / 1000;
+        let reason = format!("it ignored a cancel for {seconds} s and was stopped");
+        if !matches!(self.agents[&slot].state, AgentState::Stopping { .. }) {
+            self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
+        }
+    }
+
+    pub(crate) fn arm_stall(&mut self, key: SessionKey) {
+        let notice = self.profile_of(self.session(key).slot).stall_notice;
+        if notice > 0 {
+            self.timers.set(Timer::Stall(key), self.now.after(notice));
+        }
+    }
+
+    /// A turn may have been silent for long. Waiting for a person or for a tool is not silence.
+    pub(crate) fn on_stall_timer(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let notice = self.profile_of(session.slot).stall_notice;
+        let Some(running) = &session.running else { return };
+        let silent = self.now.since(running.last_line);
+        if !session.interactions.is_empty() || !session.open_tools.is_empty() || silent < notice {
+            let from = if silent < notice { running.last_line } else { self.now };
+            return self.timers.set(Timer::Stall(key), from.after(notice));
+        }
+        let minutes = silent / 60_000;
+        let text = if minutes > 0 {
+            format!("stalled: no output for {minutes} min; the turn goes on until it is cancelled")
+        } else {
+            format!("stalled: no output for {silent} ms; the turn goes on until it is cancelled")
+        };
+        self.notice(key, "warning", &text, out);
+        self.timers.set(Timer::Stall(key), self.now.after(notice));
+    }
+
+    /// `$/cancel_request` of a client for one of its prompts.
+    pub(crate) fn cancel_prompt(&mut self, to: &Requester, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        let place = session.queue.iter().position(|prompt| prompt.sender.as_ref() == Some(to));
+        if let Some(prompt) = place.and_then(|at| session.queue.remove(at)) {
+            drop_queued(key, &prompt, out);
+            let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue")
+                .with_code(code::CANCELLED);
+            self.refuse(to, &fault, out);
+        } else {
+            self.cancel(key, None, out);
+        }
+    }
+
+    /// The error for a prompt to a session that the agent no longer has.
+    pub(crate) fn lost_fault(&self, key: SessionKey) -> Fault {
+        let row = &self.session(key).row;
+        let reason = row.reason.as_deref().unwrap_or("the agent no longer has it");
+        Fault::new(Reason::SessionLost, format!("session `{}` is lost: {reason}", row.public_id))
+            .session(&row.public_id)
+            .hint(format!(
+                "`acpctl session log {}` still shows it; start a new one to go on",
+                row.name.as_deref().unwrap_or(&row.public_id)
+            ))
+    }
+
+    /// A line to the agent, with the id that the agent uses.
+    pub(crate) fn to_agent_id(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        if row.agent_id == row.public_id {
+            return line;
+        }
+        set_member(&line, &["params", "sessionId"], json!(row.agent_id).to_string().as_bytes())
+    }
+
+    /// An error from the agent may name the session by the agent's own id.
+    fn to_public_id_in_error(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        let path = ["error", "data", "sessionId"];
+        if row.agent_id == row.public_id || acp_wire::locate(&line, &path).is_none() {
+            return line;
+        }
+        set_member(&line, &path, json!(row.public_id).to_string().as_bytes())
+    }
+}
+
+/// A prompt leaves the line without having been dispatched.
+fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
+    out.records.push(Record::Turn(TurnRow {
+        session: key,
+        ticket: prompt.ticket,
+        state: TurnRest::Ended,
+        at: prompt.at,
+        line: None,
+    }));
+}
+
+/// The text of a prompt: its text blocks, as an agent would replay or echo them.
+fn prompt_text(line: &[u8]) -> String {
+    let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(line) else {
+        return String::new();
+    };
+    let Ok(params) = PromptParams::from_raw(params) else { return String::new() };
+    let texts = params.blocks.iter().filter_map(|block| {
+        acp_wire::str_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
+    });
+    texts.collect()
+}
+
+/// FNV-1a of the text without white space at its ends. Stored, so it must never change.
+pub(crate) fn hash(text: &str) -> u64 {
+    let bytes = text.trim().bytes();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

@@ -1,0 +1,90 @@
+//! How one client sees a journal line: which lines it gets, and what is changed in them.
+//!
+//! Architecture invariant: live lines and lines read from the journal go through the same function,
+//! so a client that falls back to its cursor sees what it would have seen live.
+
+use std::borrow::Cow;
+
+use acp_wire::{build, locate, set_member, splice, str_at};
+use acpd_api::{Skipped, method};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::ids::Seq;
+use crate::input::View;
+use crate::record::EventKind;
+
+/// The line as this client gets it; `None` = not at all.
+pub fn render(line: &Bytes, kind: EventKind, seq: Seq, view: &View) -> Option<Bytes> {
+    if kind == EventKind::Notice && !view.notices {
+        return None;
+    }
+    let line = downgrade(line, kind, view)?;
+    if view.max_line > 0 && line.len() as u64 > view.max_line {
+        return skipped(&line, view, seq);
+    }
+    Some(if view.seq { with_seq(&line, seq) } else { line })
+}
+
+fn with_seq(line: &Bytes, seq: Seq) -> Bytes {
+    set_member(
+        line,
+        &["params", "_meta", acpd_api::NAMESPACE],
+        format!("{{\"seq\":{seq}}}").as_bytes(),
+    )
+}
+
+/// Removes what a client did not declare that it can take. ACP v1 unions are closed: a strict client
+/// fails on a kind that it does not know.
+fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
+    let shows_all = view.notice_updates && view.compaction && view.boolean_options;
+    let may_differ = matches!(
+        kind,
+        EventKind::Live | EventKind::Update | EventKind::State(acp_wire::StateKey::Options)
+    );
+    if shows_all || !may_differ {
+        return Some(line.clone());
+    }
+    if kind == EventKind::Live && !view.notice_updates {
+        return None;
+    }
+    if kind == EventKind::Update && !view.compaction {
+        let update =
+            str_at(line, &["params", "update", "sessionUpdate"]).unwrap_or(Cow::Borrowed(""));
+        if matches!(&*update, "compaction_update" | "compaction_summary_chunk") {
+            return None;
+        }
+    }
+    if kind == EventKind::State(acp_wire::StateKey::Options) && !view.boolean_options {
+        return Some(without_boolean_options(line, &["params", "update", "configOptions"]));
+    }
+    Some(line.clone())
+}
+
+/// The same JSON without the boolean options in the list at `path`.
+pub fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
+    let Some(range) = locate(json, path) else { return json.clone() };
+    let Ok(options) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
+        return json.clone();
+    };
+    let is_boolean = |option: &&RawValue| {
+        str_at(option.get().as_bytes(), &["type"]).as_deref() == Some("boolean")
+    };
+    if !options.iter().any(is_boolean) {
+        return json.clone();
+    }
+    let kept: Vec<&str> =
+        options.iter().filter(|option| !is_boolean(option)).map(|option| option.get()).collect();
+    let list = format!("[{}]", kept.join(","));
+    splice(json, &[(range, list.as_bytes())])
+}
+
+fn skipped(line: &Bytes, view: &View, seq: Seq) -> Option<Bytes> {
+    if !view.notices {
+        return None;
+    }
+    let session_id = str_at(line, &["params", "sessionId"])?.into_owned();
+    let notice = Skipped { session_id, bytes: line.len() as u64, limit: view.max_line };
+    let line = build::notification(method::SKIPPED, &notice);
+    Some(if view.seq { with_seq(&line, seq) } else { line })
+}

@@ -1,0 +1,31 @@
+//! Everything that differs between systems: paths, private directories, locks, peer
+//! credentials, process identity and process trees, the start of the daemon.
+//!
+//! Architecture invariant: this is the only crate with `unsafe` and the only one that asks
+//! which system it runs on. What a system needs lives in `os/`, one file each with the same
+//! functions; the modules here have no such conditions in them.
+//!
+//! On Windows only paths, directories and locks exist so far.
+
+pub mod dir;
+pub mod lock;
+pub mod paths;
+
+#[cfg(unix)]
+pub mod limits;
+#[cfg(unix)]
+pub mod process;
+#[cfg(unix)]
+pub mod socket;
+#[cfg(unix)]
+pub mod startup;
+#[cfg(unix)]
+mod tree;
+
+#[cfg_attr(target_os = "linux", path = "os/linux.rs")]
+#[cfg_attr(target_os = "macos", path = "os/macos.rs")]
+#[cfg_attr(windows, path = "os/windows.rs")]
+mod os;
+#[cfg(unix)]
+#[path = "os/unix.rs"]
+mod unix;

@@ -1,0 +1,31 @@
+//! Resource limits of this process.
+
+use std::io;
+use std::sync::OnceLock;
+
+use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
+
+/// The limits on open files as we found them: children get those, not ours.
+static FOUND_NOFILE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
+
+/// Raises the soft limit on open files to the hard one. Children started with
+/// [`detach_child`](crate::process::detach_child) get the old limit back, since programs that
+/// use `select` break with more than 1024.
+pub fn raise_nofile_limit() -> io::Result<()> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    FOUND_NOFILE.get_or_init(|| (soft, hard));
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
+}
+
+/// Forbids core dumps of this process and its children: they would hold transcripts and keys.
+pub fn no_core_dumps() -> io::Result<()> {
+    Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
+}
+
+/// Undoes [`raise_nofile_limit`]; safe between fork and exec.
+pub(crate) fn restore_nofile_limit() -> io::Result<()> {
+    match FOUND_NOFILE.get() {
+        Some(&(soft, hard)) => Ok(setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,120 @@
+//! One at a time: the daemon's lock, and the one that clients hold while they start it.
+//!
+//! The kernel releases a lock when its holder dies, however it dies. Lock files are never
+//! removed by us: a removed file can be locked twice.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::os;
+
+/// A held lock. Dropping it, or dying, releases it. A process that dies while it starts a child
+/// releases it only when that child has got to its exec, so a successor does well to
+/// [`acquire_wait`](InstanceLock::acquire_wait) for a moment.
+#[derive(Debug)]
+pub struct InstanceLock {
+    file: File,
+}
+
+impl Drop for InstanceLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child between fork and exec has the file open as well.
+        let _ = self.file.unlock();
+    }
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// Another process has it.
+    #[error("`{}` is locked by {}", .path.display(), holder(*.pid))]
+    Held {
+        /// The lock file.
+        path: PathBuf,
+        /// What the holder wrote into the file: good for a message, nothing else.
+        pid: Option<u32>,
+    },
+    /// The file could not be opened or locked.
+    #[error("cannot lock `{}`", .path.display())]
+    Io {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+impl InstanceLock {
+    /// Takes the lock or says at once who has it. The directory must exist.
+    pub fn acquire(path: &Path) -> Result<InstanceLock, LockError> {
+        take(path, |file| match file.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(held(path)),
+            Err(TryLockError::Error(source)) => Err(failed(path, source)),
+        })
+    }
+
+    /// Takes the lock, waiting for its holder for up to `deadline`, then [`LockError::Held`].
+    ///
+    /// The wait is the kernel's, on a thread of its own: if the deadline passes first, that
+    /// thread stays until it gets the lock, and lets go of it at once.
+    pub fn acquire_wait(path: &Path, deadline: Duration) -> Result<InstanceLock, LockError> {
+        let (send, receive) = mpsc::sync_channel(1);
+        let owned = path.to_owned();
+        thread::Builder::new()
+            .name("lock".to_owned())
+            .spawn(move || {
+                let wait = |file: &File| file.lock().map_err(|source| failed(&owned, source));
+                // Nobody listens any more: the lock goes with the message.
+                let _ = send.send(take(&owned, wait));
+            })
+            .map_err(|source| failed(path, source))?;
+        receive.recv_timeout(deadline).unwrap_or_else(|_| Err(held(path)))
+    }
+}
+
+/// Opens, locks, and makes sure that the locked file is still the one at `path`: a cleaner of
+/// temporary directories may have removed it in between.
+fn take(
+    path: &Path,
+    lock: impl Fn(&File) -> Result<(), LockError>,
+) -> Result<InstanceLock, LockError> {
+    loop {
+        let mut file = os::open_lock_file(path).map_err(|source| failed(path, source))?;
+        lock(&file)?;
+        if os::is_at(&file, path).map_err(|source| failed(path, source))? {
+            sign(&mut file).map_err(|source| failed(path, source))?;
+            return Ok(InstanceLock { file });
+        }
+    }
+}
+
+/// Writes our pid over whatever an earlier holder left.
+fn sign(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn held(path: &Path) -> LockError {
+    let mut text = String::new();
+    let pid = File::open(path)
+        .and_then(|file| file.take(32).read_to_string(&mut text))
+        .ok()
+        .and_then(|_| text.trim().parse().ok());
+    LockError::Held { path: path.to_owned(), pid }
+}
+
+fn failed(path: &Path, source: io::Error) -> LockError {
+    LockError::Io { path: path.to_owned(), source }
+}

@@ -1,0 +1,143 @@
+//! macOS: libproc, `getpeereid`. There is no subreaper and no environment to read, so a process
+//! that leaves its parent and its session between two looks is out of sight.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int};
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::{Pid, getpeereid, getsid};
+
+use crate::process::{Entry, ExitKind, ProcessId};
+use crate::socket::Peer;
+
+pub(crate) use crate::unix::*;
+
+/// `sun_path` has 104 bytes, the last one a zero.
+pub(crate) const SOCKET_PATH_LIMIT: usize = 103;
+
+pub(crate) fn fallback_runtime_dir() -> PathBuf {
+    // TMPDIR, which the system sets to a per-user directory, or that directory itself.
+    std::env::temp_dir().join("acpd")
+}
+
+pub(crate) fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
+    let (uid, _) = getpeereid(fd)?;
+    let pid = getsockopt(&fd, sockopt::LocalPeerPid).ok();
+    Ok(Peer { uid: uid.as_raw(), pid: pid.and_then(|pid| u32::try_from(pid).ok()) })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
+pub(crate) fn become_subreaper() -> io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn wait_leader(pid: Pid) -> io::Result<ExitKind> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    loop {
+        // SAFETY: `info` is ours and has room for what the call writes.
+        let result = unsafe {
+            libc::waitid(
+                libc::P_PID,
+                pid.as_raw() as libc::id_t,
+                info.as_mut_ptr(),
+                libc::WEXITED | libc::WNOWAIT,
+            )
+        };
+        match Errno::result(result) {
+            Ok(_) => break,
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // SAFETY: all zeroes is a value of this plain struct, and the call filled it in.
+    let info = unsafe { info.assume_init() };
+    Ok(if info.si_code == libc::CLD_EXITED {
+        ExitKind::Code(info.si_status)
+    } else {
+        ExitKind::Signal(info.si_status)
+    })
+}
+
+/// The process with this pid; `None` if there is none, an error if the system does not say.
+pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
+    match pid_info::<libc::proc_bsdinfo>(pid, libc::PROC_PIDTBSDINFO) {
+        Ok(info) => Ok(Some(Entry {
+            id: ProcessId { pid, start: info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec },
+            parent: info.pbi_ppid,
+            group: info.pbi_pgid,
+            session: getsid(Some(Pid::from_raw(pid as i32)))
+                .map_or(0, |session| session.as_raw() as u32),
+            uid: info.pbi_uid,
+            zombie: info.pbi_status == libc::SZOMB,
+        })),
+        Err(Errno::ESRCH) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Every process that can be seen.
+pub(crate) fn scan() -> io::Result<Vec<Entry>> {
+    // Room for those that start between the two calls.
+    // SAFETY: with no buffer the call only counts.
+    let count = unsafe { libc::proc_listallpids(std::ptr::null_mut(), 0) };
+    let mut pids: Vec<c_int> = vec![0; Errno::result(count)? as usize + 256];
+    let bytes = (pids.len() * size_of::<c_int>()) as c_int;
+    // SAFETY: the buffer is ours and `bytes` is its size.
+    let count = unsafe { libc::proc_listallpids(pids.as_mut_ptr().cast(), bytes) };
+    pids.truncate(Errno::result(count)? as usize);
+    Ok(pids.into_iter().filter_map(|pid| look_up(u32::try_from(pid).ok()?).ok()?).collect())
+}
+
+pub(crate) fn environ(_pid: u32) -> Option<Vec<u8>> {
+    None
+}
+
+/// Whether the process was started since this boot.
+pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
+    let mut boot = MaybeUninit::<libc::timeval>::zeroed();
+    let mut size = size_of::<libc::timeval>();
+    // SAFETY: the name ends in a zero byte, the buffer is ours and `size` is its size.
+    let result = unsafe {
+        libc::sysctlbyname(
+            c"kern.boottime".as_ptr(),
+            boot.as_mut_ptr().cast(),
+            &raw mut size,
+            std::ptr::null_mut(),
+            0,
+        )
+    };
+    // SAFETY: all zeroes is a value of this plain struct.
+    let boot = unsafe { boot.assume_init() };
+    result == 0 && id.start >= boot.tv_sec as u64 * 1_000_000
+}
+
+pub(crate) fn rss_bytes(pid: u32) -> io::Result<u64> {
+    let info = pid_info::<libc::proc_taskinfo>(pid, libc::PROC_PIDTASKINFO)?;
+    Ok(info.pti_resident_size)
+}
+
+pub(crate) fn pss_bytes(pid: u32) -> io::Result<u64> {
+    rss_bytes(pid)
+}
+
+/// The plain structs that `proc_pidinfo` fills in.
+trait PidInfo {}
+impl PidInfo for libc::proc_bsdinfo {}
+impl PidInfo for libc::proc_taskinfo {}
+
+fn pid_info<T: PidInfo>(pid: u32, flavor: c_int) -> Result<T, Errno> {
+    let mut info = MaybeUninit::<T>::zeroed();
+    let size = size_of::<T>() as c_int;
+    // SAFETY: the buffer is ours and `size` is its size.
+    let written =
+        unsafe { libc::proc_pidinfo(pid as c_int, flavor, 0, info.as_mut_ptr().cast(), size) };
+    if written != size {
+        return Err(Errno::last());
+    }
+    // SAFETY: the call filled it in, and all zeroes is a value of these plain structs.
+    Ok(unsafe { info.assume_init() })
+}

@@ -1,0 +1,110 @@
+//! What Linux and macOS have in common.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use nix::libc;
+use nix::unistd::{AccessFlags, access};
+
+use crate::dir::DirError;
+use crate::socket::own_uid;
+
+const OTHERS: u32 = 0o077;
+
+/// macOS has no state directory of its own kind.
+pub(crate) fn state_dir(base: &impl BaseStrategy) -> PathBuf {
+    base.state_dir().unwrap_or_else(|| base.data_dir())
+}
+
+pub(crate) fn socket_path(runtime: &Path) -> PathBuf {
+    runtime.join("acpd.sock")
+}
+
+/// Whether anything is there, a dangling link included.
+pub(crate) fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
+    Ok(access(path, AccessFlags::W_OK | AccessFlags::X_OK)?)
+}
+
+pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
+    let path = path.to_owned();
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(source) => return Err(DirError::Open { path, source }),
+    };
+    if found.is_symlink() {
+        return Err(DirError::Symlink { path });
+    }
+    if !found.is_dir() {
+        let expected = "directory";
+        return Err(DirError::WrongKind { path, expected });
+    }
+    if found.uid() != own_uid() {
+        let owner = found.uid();
+        return Err(DirError::ForeignOwner { path, owner });
+    }
+    let mode = found.mode() & 0o7777;
+    if mode & OTHERS != 0 {
+        return Err(DirError::OpenToOthers { path, mode });
+    }
+    Ok(())
+}
+
+pub(crate) fn open_private_file(path: &Path) -> Result<File, DirError> {
+    let failed = |source: io::Error| DirError::Open { path: path.to_owned(), source };
+    // Not blocking: a pipe in the file's place would else hold us until somebody reads it.
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .map_err(|source| match source.raw_os_error() {
+            Some(libc::ELOOP) => DirError::Symlink { path: path.to_owned() },
+            _ => failed(source),
+        })?;
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(DirError::WrongKind { path: path.to_owned(), expected: "regular file" });
+    }
+    if found.uid() != own_uid() {
+        return Err(DirError::ForeignOwner { path: path.to_owned(), owner: found.uid() });
+    }
+    if found.mode() & OTHERS != 0 {
+        file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
+    }
+    Ok(file)
+}
+
+pub(crate) fn open_lock_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+/// Whether the open file is the one that `path` names now.
+pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match path.symlink_metadata() {
+        Ok(named) => Ok((open.dev(), open.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

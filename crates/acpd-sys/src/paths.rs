@@ -1,0 +1,228 @@
+//! Where acpd keeps its things.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::base_strategy::{BaseStrategy, choose_native_strategy};
+use thiserror::Error;
+
+use crate::os;
+
+/// The longest name (bytes) that a log file is given, without its ending.
+const LOG_NAME_LIMIT: usize = 200;
+
+/// The three directories that everything else lives in. All are absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// Socket and lock; may vanish at logout.
+    pub runtime: PathBuf,
+    /// Database and logs; survives a reboot.
+    pub state: PathBuf,
+    /// The user's own files; read, never written.
+    pub config: PathBuf,
+}
+
+/// Why the directories could not be found.
+#[derive(Debug, Error)]
+pub enum PathError {
+    /// Neither the variable nor a home directory says where the directory is.
+    #[error("no place for the {what} directory: the home directory is unknown")]
+    NoHome {
+        /// `state` or `config`.
+        what: &'static str,
+        /// The variable that settles it.
+        variable: &'static str,
+    },
+    /// A variable holds a relative path, which would mean something else to each process.
+    #[error("{variable} is `{}`, which is not an absolute path", .path.display())]
+    NotAbsolute {
+        /// The variable that holds it.
+        variable: &'static str,
+        /// The path in question.
+        path: PathBuf,
+    },
+    /// The system takes no socket path of this length.
+    #[error(
+        "socket path `{}` has {length} bytes, the system allows {limit}",
+        .path.display()
+    )]
+    SocketTooLong {
+        /// The path in question.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: usize,
+        /// The most bytes that this system takes.
+        limit: usize,
+    },
+}
+
+impl PathError {
+    /// The way out, as a sentence without its period.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            PathError::NoHome { variable, .. } => {
+                format!("set HOME, or {variable} to a directory of your own")
+            }
+            PathError::NotAbsolute { variable, .. } => {
+                format!("set {variable} to an absolute path, or unset it")
+            }
+            PathError::SocketTooLong { .. } => {
+                "set ACPD_RUNTIME_DIR to a shorter directory of your own".to_owned()
+            }
+        })
+    }
+}
+
+impl Paths {
+    /// Finds the directories; creates nothing.
+    ///
+    /// `ACPD_RUNTIME_DIR`, `ACPD_STATE_DIR` and `ACPD_CONFIG_DIR` go first, then the system's
+    /// own rules with `acpd` as the last component. A system without a runtime directory gets
+    /// a per-user one in its temporary directory.
+    pub fn discover() -> Result<Paths, PathError> {
+        let runtime = match given("ACPD_RUNTIME_DIR")? {
+            Some(path) => path,
+            None => base("runtime", "ACPD_RUNTIME_DIR")
+                .ok()
+                .and_then(|base| base.runtime_dir())
+                .map_or_else(os::fallback_runtime_dir, |dir| dir.join("acpd")),
+        };
+        let state = match given("ACPD_STATE_DIR")? {
+            Some(path) => path,
+            None => os::state_dir(&base("state", "ACPD_STATE_DIR")?).join("acpd"),
+        };
+        let config = match given("ACPD_CONFIG_DIR")? {
+            Some(path) => path,
+            None => base("config", "ACPD_CONFIG_DIR")?.config_dir().join("acpd"),
+        };
+        let paths = Paths { runtime, state, config };
+        paths.check_socket()?;
+        Ok(paths)
+    }
+
+    /// The daemon's socket (on Windows: its pipe).
+    pub fn socket(&self) -> PathBuf {
+        os::socket_path(&self.runtime)
+    }
+
+    /// The file whose lock makes a daemon the only one.
+    pub fn lock(&self) -> PathBuf {
+        self.runtime.join("acpd.lock")
+    }
+
+    /// The database.
+    pub fn database(&self) -> PathBuf {
+        self.state.join("acpd.db")
+    }
+
+    /// What the daemon says.
+    pub fn daemon_log(&self) -> PathBuf {
+        self.state.join("log").join("acpd.log")
+    }
+
+    /// What the agent of this name says on stderr. Any name gives a file in the log
+    /// directory, and two names give two files (up to 200 bytes).
+    pub fn agent_log(&self, name: &str) -> PathBuf {
+        let file = format!("{}.log", file_name(name));
+        self.state.join("log").join("agents").join(file)
+    }
+
+    /// The user's configuration.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    fn check_socket(&self) -> Result<(), PathError> {
+        let path = self.socket();
+        let length = path.as_os_str().len();
+        let limit = os::SOCKET_PATH_LIMIT;
+        if length > limit {
+            return Err(PathError::SocketTooLong { path, length, limit });
+        }
+        Ok(())
+    }
+}
+
+/// The absolute path that a variable holds; an empty variable is an unset one.
+fn given(variable: &'static str) -> Result<Option<PathBuf>, PathError> {
+    match std::env::var_os(variable).filter(|value| !value.is_empty()) {
+        None => Ok(None),
+        Some(value) => absolute(variable, PathBuf::from(value)).map(Some),
+    }
+}
+
+fn absolute(variable: &'static str, path: PathBuf) -> Result<PathBuf, PathError> {
+    if path.is_absolute() { Ok(path) } else { Err(PathError::NotAbsolute { variable, path }) }
+}
+
+/// The system's own rules, which all start at the home directory.
+fn base(
+    what: &'static str,
+    variable: &'static str,
+) -> Result<impl BaseStrategy + use<>, PathError> {
+    let base = choose_native_strategy().map_err(|_| PathError::NoHome { what, variable })?;
+    absolute("HOME", base.home_dir().to_owned())?;
+    Ok(base)
+}
+
+/// Percent-encodes what could leave the directory, hide the file or upset a file system.
+fn file_name(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for (at, byte) in name.bytes().enumerate() {
+        let plain =
+            byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || (byte == b'.' && at > 0);
+        let piece = if plain { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+        if out.len() + piece.len() > LOG_NAME_LIMIT {
+            break;
+        }
+        out.push_str(&piece);
+    }
+    if out.is_empty() { "%".to_owned() } else { out }
+}
+
+/// A path as a person would type it in a shell.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(runtime: &str) -> Paths {
+        Paths { runtime: runtime.into(), state: "/s".into(), config: "/c".into() }
+    }
+
+    #[test]
+    fn agent_names_never_leave_the_log_directory() {
+        let paths = paths("/r");
+        for name in ["", ".", "..", "../../etc/passwd", "a/b", "\0", ".hidden"] {
+            let log = paths.agent_log(name);
+            assert_eq!(log.parent(), Some(Path::new("/s/log/agents")), "{name:?}");
+            assert!(!log.file_name().unwrap().to_str().unwrap().starts_with('.'));
+        }
+        assert_eq!(paths.agent_log("claude-2.1"), Path::new("/s/log/agents/claude-2.1.log"));
+        assert_ne!(paths.agent_log("a/b"), paths.agent_log("a_b"));
+        assert!(paths.agent_log(&"é".repeat(500)).file_name().unwrap().len() < 255);
+    }
+
+    #[test]
+    fn a_socket_path_beyond_the_limit_is_refused_with_the_way_out() {
+        let longest = "/".to_owned() + &"r".repeat(os::SOCKET_PATH_LIMIT - "//acpd.sock".len());
+        paths(&longest).check_socket().unwrap();
+        let error = paths(&(longest + "r")).check_socket().unwrap_err();
+        assert!(error.to_string().contains(&os::SOCKET_PATH_LIMIT.to_string()));
+        assert!(error.hint().unwrap().contains("ACPD_RUNTIME_DIR"));
+    }
+
+    #[test]
+    fn hints_quote_paths_that_a_shell_would_split() {
+        assert_eq!(shell_word(Path::new("/run/user/1/acpd")), "/run/user/1/acpd");
+        assert_eq!(shell_word(Path::new("/a b/it's")), r"'/a b/it'\''s'");
+    }
+}

@@ -1,0 +1,201 @@
+//! Processes: who they are, how they start detached, how they end.
+
+use std::fmt;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{Pid, setsid};
+
+use crate::{limits, os};
+
+pub use crate::tree::Tree;
+
+/// A process, told apart from every other that has or had its pid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId {
+    /// The pid.
+    pub pid: u32,
+    /// When the kernel started it, as an opaque number that fits in an `i64`. On Linux: 23 bits
+    /// of a hash of the boot id, then 40 bits of clock ticks since boot, so that the same pid
+    /// at the same uptime of another boot is another process. On macOS: microseconds since 1970.
+    pub start: u64,
+}
+
+/// What became of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It runs.
+    Alive,
+    /// It ended, or waits only to be reaped, or its pid is another process by now.
+    Gone,
+    /// The system does not say: neither kill nor forget it.
+    Unverifiable,
+}
+
+/// The two ways to ask a process to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopSignal {
+    /// `SIGTERM`: a request.
+    Term,
+    /// `SIGKILL`: no request.
+    Kill,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitKind {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+impl ProcessId {
+    /// The process that has this pid now, or `None` if there is none or the system does not say.
+    pub fn of(pid: u32) -> Option<ProcessId> {
+        Some(os::look_up(pid).ok()??.id)
+    }
+
+    /// Whether this very process still runs. A zombie does not.
+    pub fn is_alive(&self) -> Liveness {
+        match os::look_up(self.pid) {
+            Err(_) => Liveness::Unverifiable,
+            Ok(Some(found)) if found.id == *self && !found.zombie => Liveness::Alive,
+            Ok(_) => Liveness::Gone,
+        }
+    }
+}
+
+impl StopSignal {
+    pub(crate) fn as_nix(self) -> Signal {
+        match self {
+            StopSignal::Term => Signal::SIGTERM,
+            StopSignal::Kill => Signal::SIGKILL,
+        }
+    }
+}
+
+impl From<std::process::ExitStatus> for ExitKind {
+    fn from(status: std::process::ExitStatus) -> ExitKind {
+        use std::os::unix::process::ExitStatusExt as _;
+        match (status.code(), status.signal()) {
+            (Some(code), _) => ExitKind::Code(code),
+            (None, signal) => ExitKind::Signal(signal.unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for ExitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExitKind::Code(code) => write!(f, "exit code {code}"),
+            ExitKind::Signal(number) => match Signal::try_from(*number) {
+                Ok(signal) => write!(f, "signal {number} ({signal})"),
+                Err(_) => write!(f, "signal {number}"),
+            },
+        }
+    }
+}
+
+/// A line of the process table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) id: ProcessId,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+    pub(crate) uid: u32,
+    pub(crate) zombie: bool,
+}
+
+/// Makes orphans below this process its children rather than init's, so that none gets out of
+/// sight. Only Linux can; elsewhere nothing happens.
+pub fn become_subreaper() -> io::Result<()> {
+    os::become_subreaper()
+}
+
+/// Makes the command start in a session and group of its own, with default signal handling and
+/// our original limit on open files. Its pid is then its group's and session's id.
+pub fn detach_child(cmd: &mut Command) {
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed; `start_detached`
+    // makes system calls alone and allocates nothing.
+    unsafe {
+        cmd.pre_exec(start_detached);
+    }
+}
+
+/// What a detached child does between fork and exec. Async-signal-safe.
+pub(crate) fn start_detached() -> io::Result<()> {
+    setsid()?;
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    for signal in Signal::iterator() {
+        // SAFETY: the default disposition runs no code of ours. KILL and STOP refuse, which
+        // leaves them at their default.
+        let _ = unsafe { sigaction(signal, &default) };
+    }
+    SigSet::empty().thread_set_mask()?;
+    limits::restore_nofile_limit()
+}
+
+/// Waits until our child `pid` has ended, but leaves it a zombie, so that its pid and group id
+/// stay its own until [`reap`]. Blocks the thread.
+pub fn wait_leader(pid: u32) -> io::Result<ExitKind> {
+    os::wait_leader(child(pid)?)
+}
+
+/// Waits until our child `pid` has ended and lets it go. Blocks the thread.
+pub fn reap(pid: u32) -> io::Result<ExitKind> {
+    let pid = child(pid)?;
+    loop {
+        match waitpid(pid, None) {
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(status) => {
+                if let Some(exit) = exit_kind(status) {
+                    return Ok(exit);
+                }
+            }
+        }
+    }
+}
+
+/// Sends the signal to this process if it still is this process.
+pub(crate) fn signal_one(id: ProcessId, signal: StopSignal) {
+    // Look right before the kill: the pid would have to go round in between to hit a stranger.
+    if let (Liveness::Alive, Ok(pid)) = (id.is_alive(), child(id.pid)) {
+        // It may end at this moment, which is what we want of it.
+        let _ = kill(pid, signal.as_nix());
+    }
+}
+
+/// The memory of one process that is in RAM, in bytes; shared pages count in full.
+pub fn rss_bytes(pid: u32) -> io::Result<u64> {
+    os::rss_bytes(pid)
+}
+
+/// The memory of one process in bytes, shared pages divided among their users. Where the
+/// system does not count so, the same as [`rss_bytes`].
+pub fn pss_bytes(pid: u32) -> io::Result<u64> {
+    os::pss_bytes(pid)
+}
+
+/// A pid that names one process: 0 and negative numbers mean groups to the kernel, 1 is init.
+pub(crate) fn child(pid: u32) -> io::Result<Pid> {
+    i32::try_from(pid)
+        .ok()
+        .filter(|pid| *pid > 1)
+        .map(Pid::from_raw)
+        .ok_or_else(|| Errno::ECHILD.into())
+}
+
+pub(crate) fn exit_kind(status: WaitStatus) -> Option<ExitKind> {
+    match status {
+        WaitStatus::Exited(_, code) => Some(ExitKind::Code(code)),
+        WaitStatus::Signaled(_, signal, _) => Some(ExitKind::Signal(signal as i32)),
+        _ => None,
+    }
+}

@@ -1,0 +1,86 @@
+//! Who is at the other end of a socket, and whether a socket file is left over.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::dir::{self, DirError};
+use crate::os;
+
+/// The process at the other end of a connection, as the kernel saw it when it connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its effective user id: what access is decided by.
+    pub uid: u32,
+    /// Its pid, where the system tells. For logs: pids are used again.
+    pub pid: Option<u32>,
+}
+
+/// Why a socket file stays where it is.
+#[derive(Debug, Error)]
+pub enum StaleError {
+    /// Something listens there.
+    #[error("somebody listens on `{}`", .path.display())]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// It is no socket, so it is not ours to remove.
+    #[error("`{}` is not a socket", .path.display())]
+    NotASocket {
+        /// The path in question.
+        path: PathBuf,
+    },
+    /// The system would not say, or not remove it.
+    #[error("cannot clear the old socket `{}`", .path.display())]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The effective user id of this process.
+pub fn own_uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
+/// The process at the other end of this Unix socket.
+pub fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
+    os::peer_of(fd)
+}
+
+/// Checks, before a client says a word, that the directory of the socket is our own and closed
+/// to others: a stranger could otherwise listen there in the daemon's place.
+pub fn check_server_dir(path: &Path) -> Result<(), DirError> {
+    dir::check_private_dir(path)
+}
+
+/// Removes the socket of a daemon that is gone; a missing one is fine. Only a socket that
+/// refuses a connection is removed.
+///
+/// To be called under the instance lock: without it, another daemon might be between its bind
+/// and its listen.
+pub fn clear_stale_socket(path: &Path) -> Result<(), StaleError> {
+    let failed = |source| StaleError::Io { path: path.to_owned(), source };
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(StaleError::NotASocket { path: path.to_owned() });
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(StaleError::InUse { path: path.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(failed)
+        }
+        Err(error) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,247 @@
+//! Starting the daemon in the background, and hearing how that went.
+//!
+//! The client gives the daemon the write end of a pipe and its number in `ACPD_STARTUP_FD`. The
+//! daemon writes `ready` and a newline, or `error ` and a text up to the end. So the client
+//! can print the daemon's own reason at once, instead of guessing after a time-out.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{SFlag, fstat};
+use thiserror::Error;
+
+use crate::dir::{self, DirError};
+use crate::process::{ExitKind, start_detached};
+
+const VARIABLE: &str = "ACPD_STARTUP_FD";
+
+/// The most that is read of a reason.
+const REASON_LIMIT: u64 = 64 * 1024;
+
+/// Why the daemon could not even be started.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    /// Its log could not be opened.
+    #[error("cannot open the daemon's log")]
+    Log(#[source] DirError),
+    /// The program could not be run.
+    #[error("cannot start `{}`", .exe.display())]
+    Exec {
+        /// The program.
+        exe: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl SpawnError {
+    /// The way out, as a sentence without its period.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SpawnError::Log(error) => error.hint(),
+            SpawnError::Exec { exe, .. } => {
+                Some(format!("check that `{}` is installed and executable", exe.display()))
+            }
+        }
+    }
+}
+
+/// The client's end: a daemon that has been started and has not yet spoken.
+#[derive(Debug)]
+pub struct StartupPipe {
+    pid: u32,
+    pipe: PipeReader,
+    exit: mpsc::Receiver<ExitKind>,
+}
+
+/// What became of the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartupOutcome {
+    /// The daemon listens.
+    Ready,
+    /// The daemon gave up, with these words.
+    Failed(String),
+    /// The daemon ended without a word (how, if it was seen in time): its log may say more.
+    Died(Option<ExitKind>),
+    /// The deadline passed. The daemon may still be starting.
+    TimedOut,
+}
+
+/// The daemon's end. Dropped without a word it means that the daemon died.
+#[derive(Debug)]
+pub struct Notifier {
+    pipe: File,
+}
+
+/// Starts `exe` as a daemon: in a session of its own, at `/`, with nothing on stdin, with stdout
+/// and stderr appended to `log` (made, with its directory, private), our environment without
+/// an agent's mark, and one end of a pipe.
+///
+/// A name without a slash is looked up in `PATH`. The daemon is reaped if it ends before us.
+pub fn spawn_daemon(
+    exe: &Path,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    log: &Path,
+) -> Result<StartupPipe, SpawnError> {
+    if let Some(parent) = log.parent() {
+        dir::private_dir(parent).map_err(SpawnError::Log)?;
+    }
+    let out = dir::private_file(log).map_err(SpawnError::Log)?;
+    start(exe, args, out).map_err(|source| SpawnError::Exec { exe: exe.to_owned(), source })
+}
+
+fn start(
+    exe: &Path,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    out: File,
+) -> io::Result<StartupPipe> {
+    let (read, write) = io::pipe()?;
+    let number = write.as_raw_fd();
+    let is_bare_name = exe.components().count() == 1 && !exe.has_root();
+    let program = if is_bare_name { exe.to_owned() } else { std::path::absolute(exe)? };
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(out.try_clone()?)
+        .stderr(out)
+        .env(VARIABLE, number.to_string())
+        .env_remove("ACPD_HOST");
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed: `start_detached`
+    // is, and so is the fcntl behind `set_inherited`. The descriptor is open: `write` outlives
+    // the spawn.
+    unsafe {
+        command.pre_exec(move || {
+            start_detached()?;
+            set_inherited(BorrowedFd::borrow_raw(number), true)
+        });
+    }
+    let mut child = command.spawn()?;
+    drop(write);
+
+    // The thread reaps the daemon whenever it ends: a client may live longer than it.
+    let (send, exit) = mpsc::sync_channel(1);
+    let pid = child.id();
+    thread::Builder::new().name("reaper".to_owned()).spawn(move || {
+        if let Ok(status) = child.wait() {
+            // The client may have stopped listening.
+            let _ = send.send(status.into());
+        }
+    })?;
+    Ok(StartupPipe { pid, pipe: read, exit })
+}
+
+impl StartupPipe {
+    /// The daemon's pid.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Waits for the daemon's word for up to `deadline`.
+    pub fn wait(mut self, deadline: Duration) -> StartupOutcome {
+        let end = Instant::now() + deadline;
+        let mut said = Vec::new();
+        loop {
+            if said.starts_with(b"ready\n") {
+                return StartupOutcome::Ready;
+            }
+            match self.read_until(end, &mut said) {
+                Ok(true) => {}
+                Ok(false) => return StartupOutcome::TimedOut,
+                Err(_) => break,
+            }
+        }
+        let text = String::from_utf8_lossy(&said);
+        match text.strip_prefix("error ") {
+            Some(reason) => StartupOutcome::Failed(reason.trim_end().to_owned()),
+            // The pipe closes a little before the process is gone.
+            None => StartupOutcome::Died(self.exit.recv_timeout(left(end)).ok()),
+        }
+    }
+
+    /// Reads once: true if there was something, false if the deadline passed, an error at the
+    /// end of the pipe or beyond what a reason may be.
+    fn read_until(&mut self, end: Instant, said: &mut Vec<u8>) -> io::Result<bool> {
+        loop {
+            // Rounded up, so that the last wait is not a busy one.
+            let millis = left(end).as_micros().div_ceil(1000);
+            let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+            let mut fds = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut fds, timeout) {
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(0) if left(end).is_zero() => return Ok(false),
+                Ok(0) => {}
+                Ok(_) => break,
+            }
+        }
+        let mut chunk = [0; 4096];
+        let count = self.pipe.read(&mut chunk)?;
+        if count == 0 || said.len() as u64 >= REASON_LIMIT {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        said.extend_from_slice(&chunk[..count]);
+        Ok(true)
+    }
+}
+
+fn left(end: Instant) -> Duration {
+    end.saturating_duration_since(Instant::now())
+}
+
+/// Takes over the daemon's end of the pipe, if a client gave one, and removes the variable, so
+/// that no child is confused by it. To be called once, at the start of `main`, before there is
+/// a second thread.
+pub fn startup_notifier() -> Option<Notifier> {
+    let value = std::env::var(VARIABLE).ok()?;
+    // SAFETY: no other thread reads the environment: the contract above.
+    unsafe { std::env::remove_var(VARIABLE) };
+    let number: RawFd = value.parse().ok().filter(|number| *number > 2)?;
+    // SAFETY: the descriptor is only looked at; a closed one gives an error.
+    let fd = unsafe { BorrowedFd::borrow_raw(number) };
+    let kind = SFlag::from_bits_truncate(fstat(fd).ok()?.st_mode) & SFlag::S_IFMT;
+    if kind != SFlag::S_IFIFO {
+        return None;
+    }
+    // Agents must not inherit it: the client would wait for them.
+    set_inherited(fd, false).ok()?;
+    // SAFETY: it is open, and the client that put its number in the environment gave it to us
+    // alone.
+    let pipe = File::from(unsafe { OwnedFd::from_raw_fd(number) });
+    Some(Notifier { pipe })
+}
+
+impl Notifier {
+    /// Tells the client that the daemon listens.
+    pub fn ready(self) {
+        self.say("ready\n");
+    }
+
+    /// Tells the client why the daemon gives up.
+    pub fn failed(self, reason: &str) {
+        self.say(&format!("error {reason}"));
+    }
+
+    fn say(mut self, text: &str) {
+        // A client that waits no longer does not concern the daemon.
+        let _ = self.pipe.write_all(text.as_bytes());
+    }
+}
+
+fn set_inherited(fd: BorrowedFd<'_>, inherited: bool) -> io::Result<()> {
+    let flag = if inherited { FdFlag::empty() } else { FdFlag::FD_CLOEXEC };
+    fcntl(fd, FcntlArg::F_SETFD(flag))?;
+    Ok(())
+}

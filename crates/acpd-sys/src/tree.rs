@@ -1,0 +1,329 @@
+//! All processes of one agent, wherever they went.
+//!
+//! Real agents start themselves again under another pid, run their tools in sessions of their
+//! own, and daemonise. So a process belongs to the tree if
+//!
+//! - it is the leader, the process that we started, or
+//! - its environment says so (`ACPD_HOST`), or
+//! - its parent belongs, or its session or group was founded by one that belongs,
+//!
+//! and once it was seen to belong it always will. What leaves its parent, its session and its
+//! environment behind between two looks is not found. Without a readable environment (macOS),
+//! parents, sessions and groups decide alone.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use nix::errno::Errno;
+use nix::sys::signal::killpg;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+
+use crate::os;
+use crate::process::{Entry, ProcessId, StopSignal, child, rss_bytes, signal_one};
+use crate::socket::own_uid;
+
+/// The variable that marks an agent's processes.
+const MARK: &str = "ACPD_HOST";
+
+/// How often [`Tree::signal_all`] looks again. A tree that still grows after that forks faster
+/// than we kill.
+const MAX_ROUNDS: usize = 100;
+
+/// The processes of one agent. Never this process, init, or another user's.
+#[derive(Debug)]
+pub struct Tree {
+    marker: String,
+    leader: ProcessId,
+    /// Seen to belong, and still there in person or as the founder of a session or group.
+    known: HashSet<ProcessId>,
+    /// Looked at, and not marked: an environment is read once.
+    unmarked: HashSet<ProcessId>,
+    alive: Vec<ProcessId>,
+    /// Zombies of the tree that are our own children.
+    orphans: Vec<u32>,
+}
+
+impl Tree {
+    /// The tree below `leader`, a child just started with [`detach_child`] and with
+    /// `ACPD_HOST=marker` in its environment. Markers are unique among agent starts.
+    ///
+    /// [`detach_child`]: crate::process::detach_child
+    pub fn new(marker: impl Into<String>, leader: ProcessId) -> Tree {
+        Tree {
+            marker: marker.into(),
+            leader,
+            known: HashSet::from([leader]),
+            unmarked: HashSet::new(),
+            alive: Vec::new(),
+            orphans: Vec::new(),
+        }
+    }
+
+    /// What is left of a tree whose daemon is gone. The leader may be long dead: then its
+    /// session and group count only if nobody else has its pid and the system was not booted
+    /// since.
+    pub fn leftovers(marker: impl Into<String>, leader: ProcessId) -> Tree {
+        let mut tree = Tree::new(marker, leader);
+        tree.refresh();
+        tree
+    }
+
+    /// Looks at the process table once; the number of the tree's processes that run. If the
+    /// table cannot be read, the last look stands.
+    pub fn refresh(&mut self) -> usize {
+        if let Ok(entries) = os::scan() {
+            self.update(&Table::new(entries));
+        }
+        self.alive.len()
+    }
+
+    /// Looks, and tells the processes that run.
+    pub fn alive(&mut self) -> Vec<ProcessId> {
+        self.refresh();
+        self.alive.clone()
+    }
+
+    /// Looks, and tells whether nothing of the tree runs. Zombies do not.
+    pub fn is_empty(&mut self) -> bool {
+        self.refresh() == 0
+    }
+
+    /// Sends the signal to the leader's group, if that group is still the leader's.
+    pub fn signal_group(&mut self, signal: StopSignal) -> io::Result<()> {
+        self.refresh();
+        if !self.known.contains(&self.leader) {
+            return Ok(());
+        }
+        match killpg(child(self.leader.pid)?, signal.as_nix()) {
+            Ok(()) | Err(Errno::ESRCH) => Ok(()),
+            // What macOS says of a group that has only zombies in it.
+            Err(Errno::EPERM) if self.alive.is_empty() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sends the signal once to each process of the tree, and looks again until there is no new
+    /// one; the number of processes that got it.
+    pub fn signal_all(&mut self, signal: StopSignal) -> usize {
+        let mut done = HashSet::new();
+        for _ in 0..MAX_ROUNDS {
+            self.refresh();
+            let before = done.len();
+            for id in &self.alive {
+                if done.insert(*id) {
+                    signal_one(*id, signal);
+                }
+            }
+            if done.len() == before {
+                break;
+            }
+        }
+        done.len()
+    }
+
+    /// Reaps the tree's zombies that became our children when their parents died; their number.
+    /// The leader is left to its owner.
+    pub fn reap_orphans(&mut self) -> usize {
+        self.refresh();
+        let reaped = |pid: &u32| {
+            let status = child(*pid).map(|pid| waitpid(pid, Some(WaitPidFlag::WNOHANG)));
+            matches!(status, Ok(Ok(status)) if status != WaitStatus::StillAlive)
+        };
+        std::mem::take(&mut self.orphans).iter().filter(|pid| reaped(pid)).count()
+    }
+
+    /// Looks, and sums up the memory in RAM (bytes; shared pages count once per process).
+    pub fn rss_bytes(&mut self) -> u64 {
+        self.refresh();
+        let sizes = self.alive.iter().map(|id| rss_bytes(id.pid).unwrap_or(0));
+        sizes.sum()
+    }
+
+    fn update(&mut self, table: &Table) {
+        self.known.retain(|id| table.has_trace_of(*id));
+        self.unmarked.retain(|id| table.has(*id));
+        self.take_in(table, self.known.iter().map(|id| id.pid).collect());
+        let marked = self.marked(table);
+        self.take_in(table, marked);
+
+        self.alive.clear();
+        self.orphans.clear();
+        let own_pid = std::process::id();
+        for id in &self.known {
+            match table.by_pid.get(&id.pid).filter(|entry| entry.id == *id) {
+                Some(entry) if !entry.zombie => self.alive.push(*id),
+                Some(entry) if entry.parent == own_pid && *id != self.leader => {
+                    self.orphans.push(id.pid);
+                }
+                _ => {}
+            }
+        }
+        self.alive.sort_unstable();
+    }
+
+    /// Takes in the processes with these pids and all that hang on them. The walk goes on
+    /// through another user's process (`sudo`), which itself is none of ours.
+    fn take_in(&mut self, table: &Table, pids: Vec<u32>) {
+        let (own_uid, own_pid) = (own_uid(), std::process::id());
+        let mut seen = HashSet::from([0, 1, own_pid]);
+        let mut todo = pids;
+        while let Some(pid) = todo.pop() {
+            if !seen.insert(pid) {
+                continue;
+            }
+            todo.extend(table.by_founder.get(&pid).into_iter().flatten());
+            if let Some(entry) = table.by_pid.get(&pid).filter(|e| e.uid == own_uid) {
+                self.known.insert(entry.id);
+            }
+        }
+    }
+
+    /// The processes not known yet whose environment has the mark.
+    fn marked(&mut self, table: &Table) -> Vec<u32> {
+        let own_uid = own_uid();
+        let mut found = Vec::new();
+        for entry in table.by_pid.values() {
+            if entry.uid != own_uid
+                || entry.zombie
+                || self.known.contains(&entry.id)
+                || self.unmarked.contains(&entry.id)
+            {
+                continue;
+            }
+            if let Some(environ) = os::environ(entry.id.pid) {
+                if has_mark(&environ, &self.marker) {
+                    found.push(entry.id.pid);
+                } else {
+                    self.unmarked.insert(entry.id);
+                }
+            }
+        }
+        found
+    }
+}
+
+fn has_mark(environ: &[u8], marker: &str) -> bool {
+    environ.split(|byte| *byte == 0).any(|entry| {
+        entry.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+            == Some(marker.as_bytes())
+    })
+}
+
+/// One look at all processes.
+struct Table {
+    by_pid: HashMap<u32, Entry>,
+    /// Pid to the pids that name it as their parent, session or group.
+    by_founder: HashMap<u32, Vec<u32>>,
+}
+
+impl Table {
+    fn new(entries: Vec<Entry>) -> Table {
+        let mut by_founder: HashMap<u32, Vec<u32>> = HashMap::new();
+        for entry in &entries {
+            for founder in [entry.parent, entry.session, entry.group] {
+                if founder != entry.id.pid {
+                    by_founder.entry(founder).or_default().push(entry.id.pid);
+                }
+            }
+        }
+        let by_pid = entries.into_iter().map(|e| (e.id.pid, e)).collect();
+        Table { by_pid, by_founder }
+    }
+
+    fn has(&self, id: ProcessId) -> bool {
+        self.by_pid.get(&id.pid).is_some_and(|e| e.id == id)
+    }
+
+    /// Whether the process is there, or its pid still names a session or group that it founded:
+    /// the kernel gives a pid to nobody else for as long as it does.
+    fn has_trace_of(&self, id: ProcessId) -> bool {
+        match self.by_pid.get(&id.pid) {
+            Some(entry) => entry.id == id,
+            None => self.by_founder.contains_key(&id.pid) && os::is_of_this_boot(id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEADER: u32 = 4_000_000;
+
+    fn id(pid: u32, start: u64) -> ProcessId {
+        let own = ProcessId::of(std::process::id()).expect("own identity");
+        // Of this boot, and some ticks later.
+        let start = own.start + start;
+        ProcessId { pid, start }
+    }
+
+    fn entry(pid: u32, parent: u32, group: u32, session: u32) -> Entry {
+        Entry { id: id(pid, 0), parent, group, session, uid: own_uid(), zombie: false }
+    }
+
+    fn look(tree: &mut Tree, entries: Vec<Entry>) -> Vec<u32> {
+        tree.update(&Table::new(entries));
+        tree.alive.iter().map(|id| id.pid).collect()
+    }
+
+    #[test]
+    fn a_process_that_was_seen_below_the_leader_is_never_lost() {
+        let mut tree = Tree::new("m", id(LEADER, 0));
+        let (a, b) = (LEADER + 1, LEADER + 2);
+        let leader = entry(LEADER, 7, LEADER, LEADER);
+        assert_eq!(
+            look(&mut tree, vec![leader, entry(a, LEADER, a, a), entry(b, a, b, b)]),
+            [LEADER, a, b]
+        );
+        // All parents are gone, each is in a session of its own.
+        assert_eq!(look(&mut tree, vec![entry(b, 1, b, b)]), [b]);
+        // A founder that was never seen alive together with its late child is remembered.
+        assert_eq!(look(&mut tree, vec![entry(b + 1, 1, b, b)]), [b + 1]);
+    }
+
+    #[test]
+    fn a_pid_that_was_given_to_a_stranger_is_not_of_the_tree() {
+        let mut tree = Tree::new("m", id(LEADER, 0));
+        let mut stranger = entry(LEADER, 1, LEADER, LEADER);
+        stranger.id = id(LEADER, 500);
+        let below = entry(LEADER + 1, LEADER, LEADER, LEADER);
+        assert!(look(&mut tree, vec![stranger, below]).is_empty());
+        assert!(tree.known.is_empty());
+    }
+
+    #[test]
+    fn a_leader_of_another_boot_founds_nothing() {
+        let mut leader = id(LEADER, 0);
+        leader.start ^= 1 << 62;
+        let mut tree = Tree::new("m", leader);
+        assert!(look(&mut tree, vec![entry(LEADER + 1, 1, LEADER, LEADER)]).is_empty());
+    }
+
+    #[test]
+    fn neither_we_nor_init_nor_other_users_are_ever_of_a_tree() {
+        let mut tree = Tree::new("m", id(LEADER, 0));
+        let own = std::process::id();
+        let mut sudo = entry(LEADER + 1, LEADER, LEADER, LEADER);
+        sudo.uid = own_uid() + 1;
+        let found = look(
+            &mut tree,
+            vec![
+                entry(LEADER, 7, LEADER, LEADER),
+                entry(own, LEADER, LEADER, LEADER),
+                entry(LEADER + 3, own, LEADER + 3, LEADER + 3),
+                entry(1, LEADER, LEADER, LEADER),
+                entry(LEADER + 4, 1, LEADER + 4, LEADER + 4),
+                sudo,
+                entry(LEADER + 2, LEADER + 1, LEADER + 2, LEADER + 2),
+            ],
+        );
+        assert_eq!(found, [LEADER, LEADER + 2]);
+    }
+
+    #[test]
+    fn a_mark_counts_only_as_a_whole_entry() {
+        assert!(has_mark(b"A=1\0ACPD_HOST=m1\0B=2\0", "m1"));
+        assert!(!has_mark(b"A=1\0ACPD_HOST=m12\0", "m1"));
+        assert!(!has_mark(b"XACPD_HOST=m1\0A=ACPD_HOST=m1\0", "m1"));
+    }
+}

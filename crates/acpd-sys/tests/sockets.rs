@@ -1,0 +1,41 @@
+//! Sockets: which are left over, and who is at the other end.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use acpd_sys::socket::{Peer, StaleError, clear_stale_socket, own_uid, peer_of};
+use tempfile::TempDir;
+
+#[test]
+fn only_a_socket_that_nobody_listens_on_is_removed() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("acpd.sock");
+    clear_stale_socket(&path).unwrap();
+
+    let listener = UnixListener::bind(&path).unwrap();
+    assert!(matches!(clear_stale_socket(&path), Err(StaleError::InUse { .. })));
+    assert!(path.exists());
+
+    drop(listener);
+    assert!(path.exists());
+    clear_stale_socket(&path).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_is_no_socket_is_left_alone() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("acpd.sock");
+    fs::write(&path, "precious").unwrap();
+    assert!(matches!(clear_stale_socket(&path), Err(StaleError::NotASocket { .. })));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+}
+
+#[test]
+fn the_kernel_names_the_peer() {
+    let (a, _b) = UnixStream::pair().unwrap();
+    let peer = peer_of(a.as_fd()).unwrap();
+    assert_eq!(peer, Peer { uid: own_uid(), pid: Some(std::process::id()) });
+}

@@ -1,0 +1,195 @@
+//! Process trees, with real processes that hide the way agents do.
+//!
+//! All of them read a pipe that this program holds open, so none outlives it, whatever fails.
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use acpd_sys::process::{
+    ExitKind, Liveness, ProcessId, StopSignal, Tree, become_subreaper, detach_child, pss_bytes,
+    reap, rss_bytes, wait_leader,
+};
+use nix::errno::Errno;
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, getpgid};
+
+/// A shell that starts others and says `up` once for each that is ready.
+struct Agent {
+    child: Child,
+    id: ProcessId,
+    marker: String,
+    /// These tests count the children of this program.
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Ready, and there until it is killed: what each process of a script ends as.
+const STAY: &str = "echo up; exec cat <&3";
+
+fn start(script: &str) -> Agent {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    become_subreaper().unwrap();
+    // Unique among all that run at this moment, as markers have to be.
+    let marker = format!("test-{}", std::process::id());
+    let script = format!("exec 3<&0\n{}", script.replace("STAY", STAY));
+    let mut sh = Command::new("sh");
+    sh.args(["-c", &script]).env("ACPD_HOST", &marker).stdin(Stdio::piped()).stdout(Stdio::piped());
+    detach_child(&mut sh);
+    let mut child = sh.spawn().unwrap();
+    let ready = script.matches("echo up").count();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.take(ready).map_while(Result::ok).count(), ready);
+    let id = ProcessId::of(child.id()).unwrap();
+    Agent { child, id, marker, _alone: alone }
+}
+
+impl Agent {
+    /// Kills the leader and nothing else, and leaves it a zombie.
+    fn kill_leader(&mut self) {
+        self.child.kill().unwrap();
+        assert_eq!(wait_leader(self.id.pid).unwrap(), ExitKind::Signal(9));
+    }
+}
+
+/// All that are left end, become zombies of ours and are reaped.
+fn kill_all(tree: &mut Tree, expected: usize) {
+    let left = tree.alive();
+    assert_eq!(left.len(), expected, "{left:?}");
+    assert_eq!(tree.signal_all(StopSignal::Kill), expected);
+    for id in left {
+        assert_eq!(wait_leader(id.pid).unwrap(), ExitKind::Signal(9));
+        assert_eq!(id.is_alive(), Liveness::Gone);
+    }
+    assert!(tree.is_empty());
+    assert_eq!(tree.reap_orphans(), expected);
+}
+
+fn assert_no_children() {
+    assert_eq!(waitpid(None, None), Err(Errno::ECHILD));
+}
+
+/// A child in the group; a tool in a session of its own; a daemon by double fork that has the
+/// mark; one without the mark, in a group of its own, that lost its parent.
+const HIDING: &str = "
+sh -c 'STAY' &
+setsid sh -c 'STAY' &
+(setsid sh -c 'STAY' &)
+env -i PATH=\"$PATH\" setsid sh -c '(STAY) & STAY' &
+STAY";
+
+#[test]
+fn killing_the_leader_leaves_a_tree_that_is_found_and_emptied() {
+    let mut agent = start(HIDING);
+    let mut tree = Tree::new(&agent.marker, agent.id);
+    assert_eq!(tree.refresh(), 6);
+    assert!(tree.rss_bytes() > 6 * 4096);
+    agent.kill_leader();
+    kill_all(&mut tree, 5);
+    assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
+    assert_no_children();
+}
+
+#[test]
+fn the_leader_is_never_reaped_as_an_orphan() {
+    let mut agent = start("STAY");
+    let mut tree = Tree::new(&agent.marker, agent.id);
+    agent.kill_leader();
+    assert!(tree.is_empty());
+    assert_eq!(tree.reap_orphans(), 0);
+    assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
+    assert_no_children();
+}
+
+#[test]
+fn a_later_daemon_finds_what_is_left_by_mark_session_and_group() {
+    let script = "
+(setsid sh -c 'STAY' &)
+(env -i PATH=\"$PATH\" sh -c 'STAY' &)
+STAY";
+    let mut agent = start(script);
+    agent.kill_leader();
+    reap(agent.id.pid).unwrap();
+    let mut tree = Tree::leftovers(&agent.marker, agent.id);
+    kill_all(&mut tree, 2);
+    assert!(Tree::leftovers(&agent.marker, agent.id).is_empty());
+    assert_no_children();
+}
+
+#[test]
+fn a_group_signal_reaches_the_group_and_no_further() {
+    let agent = start("sh -c 'STAY' &\nsetsid sh -c 'STAY' &\nSTAY");
+    let mut tree = Tree::new(&agent.marker, agent.id);
+    assert_eq!(tree.refresh(), 3);
+    tree.signal_group(StopSignal::Term).unwrap();
+    assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(15));
+    let own_session = |id: &ProcessId| getpgid(Some(pid(*id))) == Ok(pid(*id));
+    let (apart, group): (Vec<_>, Vec<_>) = tree.alive().into_iter().partition(own_session);
+    assert_eq!(apart.len(), 1);
+    // The rest of the group may still be on its way out.
+    for id in group {
+        assert_eq!(wait_leader(id.pid).unwrap(), ExitKind::Signal(15));
+    }
+    tree.reap_orphans();
+    kill_all(&mut tree, 1);
+    tree.signal_group(StopSignal::Kill).unwrap();
+    assert_no_children();
+}
+
+fn pid(id: ProcessId) -> Pid {
+    Pid::from_raw(id.pid as i32)
+}
+
+#[test]
+fn trees_do_not_mix() {
+    let mut agent = start("STAY");
+    let own = ProcessId::of(std::process::id()).unwrap();
+    // This program is the leader's parent, and a leader of nothing.
+    assert_eq!(Tree::new("two", agent.id).alive(), [agent.id]);
+    assert!(Tree::new("two", ProcessId { start: 1, ..own }).is_empty());
+    agent.kill_leader();
+    reap(agent.id.pid).unwrap();
+    assert_no_children();
+}
+
+#[test]
+fn a_pid_that_is_used_again_is_another_process() {
+    let own = ProcessId::of(std::process::id()).unwrap();
+    assert_eq!(own.is_alive(), Liveness::Alive);
+    let earlier = ProcessId { start: own.start - 1, ..own };
+    assert_eq!(earlier.is_alive(), Liveness::Gone);
+    assert_eq!(ProcessId::of(0), None);
+    assert_eq!(ProcessId::of(u32::MAX), None);
+}
+
+#[test]
+fn a_zombie_is_gone_but_keeps_its_pid_until_it_is_reaped() {
+    let mut agent = start("STAY");
+    agent.kill_leader();
+    assert_eq!(agent.id.is_alive(), Liveness::Gone);
+    assert_eq!(ProcessId::of(agent.id.pid), Some(agent.id));
+    reap(agent.id.pid).unwrap();
+    assert_eq!(ProcessId::of(agent.id.pid), None);
+    wait_leader(agent.id.pid).unwrap_err();
+}
+
+#[test]
+fn an_exit_is_told_in_words() {
+    assert_eq!(ExitKind::Code(3).to_string(), "exit code 3");
+    assert_eq!(ExitKind::Signal(9).to_string(), "signal 9 (SIGKILL)");
+    assert_eq!(ExitKind::Signal(64).to_string(), "signal 64");
+    // Not init, not a group, not everybody.
+    for pid in [0, 1, u32::MAX] {
+        wait_leader(pid).unwrap_err();
+        reap(pid).unwrap_err();
+    }
+}
+
+#[test]
+fn shared_memory_is_divided_in_pss_alone() {
+    let own = std::process::id();
+    let (rss, pss) = (rss_bytes(own).unwrap(), pss_bytes(own).unwrap());
+    assert!(pss > 0 && rss > 0);
+    assert!(pss <= rss * 2, "pss {pss}, rss {rss}");
+}
