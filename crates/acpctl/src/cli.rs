@@ -1,0 +1,294 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use acpd_api::ExitCode;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+/// Talk to AI coding agents that outlive your terminal.
+#[derive(Debug, Parser)]
+#[command(
+    name = "acpctl",
+    version,
+    after_long_help = exit_codes(),
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Fail instead of starting the daemon.
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) no_spawn: bool,
+    /// Colour the output: auto, always or never [default: auto].
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Global options",
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub(crate) color: When,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Prompt an agent and stream its answer; Ctrl-C cancels.
+    Run(Run),
+    /// Follow a session: its history, then what comes.
+    Attach(Attach),
+    /// Be an ACP agent on stdin and stdout, for editors.
+    Acp(Acp),
+    /// Show the daemon, its agents and its sessions.
+    #[command(visible_alias = "status")]
+    Ps(Json),
+    /// List, show, rename, close and delete sessions.
+    #[command(subcommand)]
+    Session(Session),
+    /// List, start and stop agents.
+    #[command(subcommand)]
+    Agent(Agent),
+    /// Start and stop the daemon.
+    #[command(subcommand)]
+    Daemon(Daemon),
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+/// Machine-readable output.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Json {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The prompt is read from stdin if it is `-`, or if there is none and stdin is not a terminal.
+With other words before it, `-` adds what stdin holds: git diff | acpctl run 'review this' -
+
+The answer goes to stdout, everything else to stderr.")]
+pub(crate) struct Run {
+    /// Use this agent [default: the session's, else the configured one].
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Go on in the session of this name, or begin it.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+    /// Work in this directory [default: the current one].
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Add a file to the prompt.
+    #[arg(short, long = "file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Add an image to the prompt.
+    #[arg(short, long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) images: Vec<PathBuf>,
+    /// Show what the agent thinks.
+    #[arg(long)]
+    pub(crate) thoughts: bool,
+    /// Print each relayed message as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What to say; several words are joined.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+}
+
+/// Arguments of `attach`.
+#[derive(Debug, Args)]
+pub(crate) struct Attach {
+    /// Name, id or a unique prefix of either.
+    pub(crate) session: String,
+    /// Leave out the history.
+    #[arg(long)]
+    pub(crate) tail: bool,
+    /// Show what the agent thinks.
+    #[arg(long)]
+    pub(crate) thoughts: bool,
+    /// Print each relayed message as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `acp`.
+#[derive(Debug, Args)]
+pub(crate) struct Acp {
+    /// The agent [default: the configured one].
+    pub(crate) agent: Option<String>,
+    /// Give new sessions this name; if it is taken, go on in that session.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Session {
+    /// List sessions, the most recently used first.
+    Ls {
+        /// Only those of this agent.
+        #[arg(short, long)]
+        agent: Option<String>,
+        /// Only those of this directory.
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        cwd: Option<PathBuf>,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Show one session.
+    Show {
+        /// Name, id or a unique prefix of either.
+        session: String,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Print what was said and done.
+    Log {
+        /// Name, id or a unique prefix of either.
+        session: String,
+        /// Show what the agent thought.
+        #[arg(long)]
+        thoughts: bool,
+        /// Print each entry as one line of JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a session another name.
+    Rename {
+        /// Name, id or a unique prefix of either.
+        session: String,
+        /// The new name.
+        #[arg(required_unless_present = "clear")]
+        name: Option<String>,
+        /// Take the name away.
+        #[arg(long, conflicts_with = "name")]
+        clear: bool,
+    },
+    /// Free what the agent holds of a session; the next prompt brings it back.
+    Close {
+        /// Name, id or a unique prefix of either.
+        session: String,
+    },
+    /// Delete sessions and their history for good.
+    Rm {
+        /// Names, ids or unique prefixes.
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// List agents.
+    Ls(Json),
+    /// Show one agent.
+    Show {
+        /// Its name.
+        agent: String,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Start an agent and clear a crash loop.
+    Start {
+        /// Its name.
+        agent: String,
+    },
+    /// Stop an agent and keep it down.
+    Stop {
+        /// Its name.
+        agent: String,
+    },
+    /// Stop an agent and start it again; its sessions come back.
+    Restart {
+        /// Its name.
+        agent: String,
+    },
+    /// Print what an agent wrote to stderr.
+    Logs {
+        /// Its name.
+        agent: String,
+        #[command(flatten)]
+        tail: Tail,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Daemon {
+    /// Start the daemon if none runs.
+    Start,
+    /// Stop the daemon and every agent.
+    Stop,
+    /// Stop the daemon and start it again.
+    Restart,
+    /// Show the daemon; exit with 3 if none runs.
+    Status(Json),
+    /// Print the daemon's log.
+    Logs(Tail),
+}
+
+/// Which part of a log.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Tail {
+    /// Go on with what is written later.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Begin with the last N lines.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    pub(crate) lines: usize,
+}
+
+/// The exit codes, for `--help`.
+fn exit_codes() -> String {
+    let lines = ExitCode::ALL.iter().map(|(code, what)| format!("\n  {:<4} {what}", code.code()));
+    format!("Exit codes:{}", lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_prompt_may_be_words_or_a_dash() {
+        let parse = |args: &[&str]| {
+            let args = ["acpctl", "run"].iter().chain(args);
+            match Cli::try_parse_from(args).unwrap().command {
+                Command::Run(run) => run.prompt,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(parse(&["fix", "it"]), ["fix", "it"]);
+        assert_eq!(parse(&["review", "-"]), ["review", "-"]);
+        assert_eq!(parse(&["--", "--help me"]), ["--help me"]);
+    }
+}

@@ -1,0 +1,193 @@
+//! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
+//!
+//! Bytes pass as they are. Only the editor's `initialize` is told which agent it means, and, with a
+//! session name, each `session/new` which session. The process holds nothing that matters: it ends at
+//! once when the editor closes stdin or stdout, and any signal may kill it.
+
+use std::io::{self, Read, Write as _};
+use std::sync::mpsc;
+use std::thread;
+
+use acp_wire::{Body, Framer, Message, parse, set_member};
+use acpd_api::{ExitCode, NAMESPACE, NewSessionMeta};
+use acpd_client::Writer;
+use bytes::Bytes;
+use serde_json::json;
+
+use super::Door;
+use crate::cli;
+use crate::error::{CommandError, Result, gone};
+
+/// Bytes read at once.
+const BLOCK: usize = 64 * 1024;
+
+/// Why the relay ends.
+enum End {
+    /// The editor closed stdin or stdout.
+    Editor,
+    /// The daemon closed the connection.
+    Daemon,
+    /// Stdin or stdout broke in another way.
+    Broken(io::Error),
+}
+
+/// Relays until one side goes away.
+pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
+    // The connection comes first: an editor waits for the answer to `initialize`.
+    let (reader, writer) = door.connect()?.split();
+    let rewriter = Rewriter::new(args);
+    let (ended, end) = mpsc::channel();
+    let up = ended.clone();
+    thread::Builder::new()
+        .name("up".to_owned())
+        .spawn(move || drop(up.send(to_daemon(io::stdin(), writer, rewriter))))?;
+    thread::Builder::new()
+        .name("down".to_owned())
+        .spawn(move || drop(ended.send(to_editor(reader.into_bytes()))))?;
+    // Returning ends the process, whatever the other thread is blocked in.
+    match end.recv() {
+        Ok(End::Editor) => Ok(ExitCode::Ok),
+        Ok(End::Daemon) | Err(_) => Err(gone()),
+        Ok(End::Broken(error)) => {
+            Err(CommandError::new(ExitCode::Error, format!("the editor's pipe broke: {error}")))
+        }
+    }
+}
+
+fn to_daemon(mut stdin: impl Read, mut daemon: Writer, mut rewriter: Rewriter) -> End {
+    let mut framer = Framer::new(usize::MAX);
+    let mut block = vec![0; BLOCK];
+    loop {
+        let count = match stdin.read(&mut block) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return End::Broken(error),
+        };
+        framer.push(&block[..count]);
+        let at_end = count == 0;
+        while let Some(frame) = if at_end { framer.finish() } else { framer.next_frame() } {
+            let Body::Line(line) = frame.body else { continue };
+            if daemon.send(&rewriter.rewrite(line)).is_err() {
+                return End::Daemon;
+            }
+        }
+        if at_end {
+            return End::Editor;
+        }
+    }
+}
+
+/// Passes on whole lines only: what a dying daemon left unfinished is not JSON.
+fn to_editor(mut daemon: impl Read) -> End {
+    let mut stdout = io::stdout();
+    let mut unfinished = Vec::new();
+    let mut block = vec![0; BLOCK];
+    loop {
+        let bytes = match daemon.read(&mut block) {
+            Ok(0) => return End::Daemon,
+            Ok(count) => &block[..count],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return End::Daemon,
+        };
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let (lines, rest) = bytes.split_at(whole);
+        let written = if lines.is_empty() {
+            Ok(())
+        } else if unfinished.is_empty() {
+            write(&mut stdout, lines)
+        } else {
+            unfinished.extend_from_slice(lines);
+            write(&mut stdout, &std::mem::take(&mut unfinished))
+        };
+        match written {
+            Ok(()) => unfinished.extend_from_slice(rest),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return End::Editor,
+            Err(error) => return End::Broken(error),
+        }
+    }
+}
+
+fn write(stdout: &mut io::Stdout, lines: &[u8]) -> io::Result<()> {
+    stdout.write_all(lines)?;
+    stdout.flush()
+}
+
+/// What acpctl adds to the editor's requests.
+struct Rewriter {
+    /// JSON text for the first `initialize`.
+    agent: Option<String>,
+    /// JSON text for every `session/new`.
+    session: Option<String>,
+}
+
+impl Rewriter {
+    fn new(args: &cli::Acp) -> Rewriter {
+        let session = args.session.clone().map(|name| {
+            let meta = NewSessionMeta { name: Some(name), reuse: true };
+            json!(meta).to_string()
+        });
+        Rewriter { agent: args.agent.as_ref().map(|agent| json!(agent).to_string()), session }
+    }
+
+    fn rewrite(&mut self, line: Bytes) -> Bytes {
+        if self.agent.is_none() && self.session.is_none() {
+            return line;
+        }
+        let Ok(Message::Request { method, .. }) = parse(&line) else { return line };
+        match &*method {
+            "initialize" => match self.agent.take() {
+                Some(agent) => {
+                    let path = ["params", "_meta", NAMESPACE, "agent"];
+                    set_member(&line, &path, agent.as_bytes())
+                }
+                None => line,
+            },
+            "session/new" => match &self.session {
+                Some(meta) => set_member(&line, &["params", "_meta", NAMESPACE], meta.as_bytes()),
+                None => line,
+            },
+            _ => line,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(
+        agent: Option<&str>,
+        session: Option<&str>,
+        lines: &[&'static str],
+    ) -> Vec<String> {
+        let args =
+            cli::Acp { agent: agent.map(str::to_owned), session: session.map(str::to_owned) };
+        let mut rewriter = Rewriter::new(&args);
+        let text = |line: &&'static str| {
+            let line = rewriter.rewrite(Bytes::from_static(line.as_bytes()));
+            String::from_utf8(line.to_vec()).unwrap()
+        };
+        lines.iter().map(text).collect()
+    }
+
+    const INITIALIZE: &str = r#"{"id":0, "method":"initialize","params":{"protocolVersion":1}}"#;
+    const NEW: &str = r#"{"id":1,"method":"session/new","params":{"cwd":"/w","_meta":{"x":1}}}"#;
+
+    #[test]
+    fn without_arguments_nothing_is_changed() {
+        assert_eq!(rewritten(None, None, &[INITIALIZE, NEW, "junk"]), [INITIALIZE, NEW, "junk"]);
+    }
+
+    #[test]
+    fn the_agent_goes_into_the_first_initialize_only() {
+        let lines = rewritten(Some("a\"b"), None, &["[]", INITIALIZE, INITIALIZE, NEW]);
+        let with = r#"{"id":0, "method":"initialize","params":{"protocolVersion":1,"_meta":{"_acpd":{"agent":"a\"b"}}}}"#;
+        assert_eq!(lines, ["[]", with, INITIALIZE, NEW]);
+    }
+
+    #[test]
+    fn the_name_goes_into_every_new_session() {
+        let with = r#"{"id":1,"method":"session/new","params":{"cwd":"/w","_meta":{"x":1,"_acpd":{"name":"fix","reuse":true}}}}"#;
+        assert_eq!(rewritten(None, Some("fix"), &[INITIALIZE, NEW, NEW]), [INITIALIZE, with, with]);
+    }
+}

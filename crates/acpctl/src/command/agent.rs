@@ -1,0 +1,146 @@
+//! `acpctl agent …`.
+
+use std::path::Path;
+
+use acpd_api::{AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, method};
+use anstyle::Style;
+
+use super::{Door, log_file};
+use crate::cli::Agent;
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::live::Live;
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW, one_line};
+use crate::table::{Cell, Table};
+use crate::ui::Ui;
+
+/// Runs an `agent` command.
+pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
+    match command {
+        Agent::Ls(json) => {
+            let list: AgentList = door.connect()?.call(method::AGENT_LIST, &Empty {})?;
+            if json.json {
+                return Ok(ui.json(&list)?);
+            }
+            Ok(ui.print(&table(&list.agents, human::now(), ui.out_paint()))?)
+        }
+        Agent::Show { agent, json } => {
+            let info = ask(door, method::AGENT_SHOW, agent)?;
+            if json.json {
+                return Ok(ui.json(&info)?);
+            }
+            Ok(ui.print(&card(&info, ui.out_paint()))?)
+        }
+        Agent::Start { agent } => change(method::AGENT_START, "starting", agent, door, ui),
+        Agent::Stop { agent } => change(method::AGENT_STOP, "stopping", agent, door, ui),
+        Agent::Restart { agent } => change(method::AGENT_RESTART, "restarting", agent, door, ui),
+        Agent::Logs { agent, tail } => {
+            let info = ask(door, method::AGENT_SHOW, agent)?;
+            log_file::print(Path::new(&info.log), tail, ui)
+        }
+    }
+}
+
+fn ask(door: Door, method: &str, agent: String) -> Result<AgentInfo> {
+    Ok(door.connect()?.call(method, &AgentRef { agent })?)
+}
+
+fn change(method: &str, doing: &str, agent: String, door: Door, ui: &mut Ui) -> Result {
+    ui.spin(Some(&format!("{doing} {agent}")));
+    let mut live = Live::new(door.connect()?)?;
+    let info: AgentInfo = live.call(ui, method, &AgentRef { agent })?;
+    ui.spin(None);
+    let reason = info.reason.as_deref().map(|reason| format!(": {}", one_line(reason)));
+    let line = format!("{} is {}{}", info.name, word(info.state), reason.unwrap_or_default());
+    match info.state {
+        AgentState::Failed => Err(CommandError::new(ExitCode::Error, line)
+            .hint(format!("look into `acpctl agent logs {}`", info.name))),
+        AgentState::NeedsAuth => Err(CommandError::new(ExitCode::NeedsLogin, line)
+            .hint("log in with the agent's own command, then start it again")),
+        _ => {
+            ui.say(&line);
+            Ok(())
+        }
+    }
+}
+
+/// Agents as a table.
+pub(super) fn table<'a>(
+    agents: impl IntoIterator<Item = &'a AgentInfo>,
+    now: u64,
+    paint: Paint,
+) -> String {
+    let titles = ["AGENT", "STATE", "SINCE", "PID", "MEMORY", "RESTARTS", "SESSIONS", "REASON"];
+    let mut table = Table::new(titles);
+    for agent in agents {
+        table.row([
+            Cell::new(&agent.name, BOLD),
+            Cell::new(word(agent.state), style(agent.state)),
+            human::ago(agent.since, now).into(),
+            agent.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+            agent.rss.map(human::bytes).unwrap_or_default().into(),
+            agent.restarts.to_string().into(),
+            agent.sessions.to_string().into(),
+            agent.reason.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table.render(paint)
+}
+
+fn card(agent: &AgentInfo, paint: Paint) -> String {
+    let state = paint.apply(style(agent.state), word(agent.state));
+    let mut rows = vec![
+        ("agent", format!("{} ({})", agent.name, one_line(&agent.title))),
+        ("state", format!("{state} since {}", human::clock(agent.since))),
+        ("command", one_line(&agent.command.join(" "))),
+        ("sessions", agent.sessions.to_string()),
+        ("restarts", agent.restarts.to_string()),
+        ("log", agent.log.clone()),
+    ];
+    if agent.since == 0 {
+        rows[1].1 = state;
+    }
+    let mut add = |at: usize, key, value: Option<String>| {
+        rows.splice(at..at, value.map(|value| (key, value)));
+    };
+    add(3, "memory", agent.rss.map(human::bytes));
+    add(3, "pid", agent.pid.map(|pid| pid.to_string()));
+    add(3, "version", agent.version.as_deref().map(one_line));
+    add(2, "reason", agent.reason.as_deref().map(one_line));
+    if !agent.tried {
+        rows.push(("note", "this launch line has not been tried by acpd's authors".to_owned()));
+    }
+    key_values(&rows, paint)
+}
+
+/// Lines of `key  value`.
+pub(super) fn key_values(rows: &[(&str, String)], paint: Paint) -> String {
+    let width = rows.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    let line = |(key, value): &(&str, String)| {
+        format!("{}{}  {value}\n", paint.apply(DIM, key), " ".repeat(width - key.len()))
+    };
+    rows.iter().map(line).collect()
+}
+
+fn word(state: AgentState) -> &'static str {
+    match state {
+        AgentState::Stopped => "stopped",
+        AgentState::Starting => "starting",
+        AgentState::Initializing => "initializing",
+        AgentState::NeedsAuth => "needs login",
+        AgentState::Ready => "ready",
+        AgentState::Stopping => "stopping",
+        AgentState::Backoff => "backoff",
+        AgentState::Failed => "failed",
+    }
+}
+
+fn style(state: AgentState) -> Style {
+    match state {
+        AgentState::Stopped => DIM,
+        AgentState::Ready => GREEN,
+        AgentState::Starting | AgentState::Initializing | AgentState::Stopping => CYAN,
+        AgentState::NeedsAuth | AgentState::Backoff => YELLOW,
+        AgentState::Failed => RED,
+    }
+}

@@ -1,0 +1,120 @@
+//! The end of a log file, and what is written later.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use crate::cli::Tail;
+use crate::error::{CommandError, Result};
+use crate::ui::Ui;
+
+/// How often a followed file is looked at.
+const POLL: Duration = Duration::from_millis(250);
+/// Bytes read at once.
+const BLOCK: u64 = 64 * 1024;
+
+/// Prints the last lines of a file; with `follow` it goes on until Ctrl-C.
+pub(super) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
+    let failed = |error: io::Error| CommandError::file("read", path, &error);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !tail.follow => {
+            ui.say(&format!("nothing has been written to `{}` yet", path.display()));
+            return Ok(());
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let start = tail_start(&mut file, tail.lines).map_err(failed)?;
+    file.seek(SeekFrom::Start(start)).map_err(failed)?;
+    copy(&mut file, path, ui)?;
+    if !tail.follow {
+        return Ok(());
+    }
+    loop {
+        ui.flush()?;
+        thread::sleep(POLL);
+        copy(&mut file, path, ui)?;
+        if let Some(newer) = replaced(&mut file, path).map_err(failed)? {
+            copy(&mut file, path, ui)?;
+            file = newer;
+        }
+    }
+}
+
+/// Prints everything from the current place on.
+fn copy(file: &mut File, path: &Path, ui: &mut Ui) -> Result {
+    loop {
+        let mut bytes = Vec::new();
+        let read = Read::by_ref(file).take(BLOCK).read_to_end(&mut bytes);
+        match read.map_err(|error| CommandError::file("read", path, &error))? {
+            0 => return Ok(()),
+            _ => ui.relay(&String::from_utf8_lossy(&bytes))?,
+        }
+    }
+}
+
+/// The file that has taken this one's place: rotated, or cut and begun again.
+fn replaced(file: &mut File, path: &Path) -> io::Result<Option<File>> {
+    let newer = match File::open(path) {
+        Ok(newer) => newer,
+        // Between the two steps of a rotation.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (old, new) = (file.metadata()?, newer.metadata()?);
+    let is_other = (old.dev(), old.ino()) != (new.dev(), new.ino());
+    let is_cut = new.len() < file.stream_position()?;
+    Ok((is_other || is_cut).then_some(newer))
+}
+
+/// Where the last `lines` lines begin.
+fn tail_start(file: &mut File, lines: usize) -> io::Result<u64> {
+    let mut end = file.seek(SeekFrom::End(0))?;
+    // The newline that ends the file ends the last line, it does not begin another.
+    let mut missing = lines + 1;
+    let size = end;
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        file.seek(SeekFrom::Start(start))?;
+        let mut block = Vec::new();
+        Read::by_ref(file).take(end - start).read_to_end(&mut block)?;
+        if end == size && !block.ends_with(b"\n") {
+            missing -= 1;
+        }
+        for (at, _) in block.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
+            missing = missing.saturating_sub(1);
+            if missing == 0 {
+                return Ok(start + at as u64 + 1);
+            }
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn the_tail_begins_at_a_line() {
+        let start = |text: &str, lines| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            tail_start(&mut file, lines).unwrap()
+        };
+        assert_eq!(start("a\nb\nc\n", 2), 2);
+        assert_eq!(start("a\nb\nc", 2), 2);
+        assert_eq!(start("a\nb\nc\n", 9), 0);
+        assert_eq!(start("a\nb\n", 0), 4);
+        assert_eq!(start("", 3), 0);
+        let long = format!("{}\nlast\n", "x".repeat(200_000));
+        assert_eq!(start(&long, 1), 200_001);
+        assert_eq!(start(&long, 2), 0);
+    }
+}

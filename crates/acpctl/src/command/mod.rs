@@ -1,0 +1,89 @@
+//! The commands, one file each.
+
+mod acp;
+mod agent;
+mod attach;
+mod completions;
+mod daemon;
+mod log_file;
+mod ps;
+mod run;
+mod session;
+
+use std::env;
+use std::path::{self, Path, PathBuf};
+
+use acpd_api::{ExitCode, SessionRef};
+use acpd_client::{Connection, Options, Paths, connect};
+
+use crate::cli::{Cli, Command};
+use crate::error::{CommandError, Result};
+use crate::ui::Ui;
+
+/// Runs the command.
+pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
+    let door = Door { spawn: !cli.global.no_spawn };
+    match cli.command {
+        Command::Run(args) => return run::run(&args, door, ui),
+        Command::Attach(args) => attach::attach(&args, door, ui)?,
+        Command::Acp(args) => return acp::acp(&args, door),
+        Command::Ps(json) => ps::ps(json, door, ui)?,
+        Command::Session(command) => session::session(command, door, ui)?,
+        Command::Agent(command) => agent::agent(command, door, ui)?,
+        Command::Daemon(command) => daemon::daemon(command, door, ui)?,
+        Command::Completions { shell } => completions::completions(shell, ui)?,
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// The way to the daemon.
+#[derive(Debug, Clone, Copy)]
+struct Door {
+    /// Start the daemon if none runs.
+    spawn: bool,
+}
+
+impl Door {
+    /// Connects, and starts the daemon unless that was forbidden.
+    fn connect(self) -> Result<Connection> {
+        let paths = Paths::discover()?;
+        Ok(connect(&Options { spawn: self.spawn, paths })?)
+    }
+}
+
+/// A session as the user names it, with the directory that makes names unique.
+fn session_ref(session: &str) -> Result<SessionRef> {
+    let cwd = Some(text(&current_dir()?)?);
+    Ok(SessionRef { session: session.to_owned(), cwd, ..SessionRef::default() })
+}
+
+/// The current directory.
+fn current_dir() -> Result<PathBuf> {
+    env::current_dir().map_err(|error| {
+        CommandError::new(ExitCode::NotFound, format!("cannot tell the current directory: {error}"))
+            .hint("go to a directory that exists, or name one with `--cwd`")
+    })
+}
+
+/// An absolute path without symbolic links, as agents and session names want it.
+fn directory(path: &Path) -> Result<PathBuf> {
+    let full = path.canonicalize().map_err(|error| CommandError::file("enter", path, &error))?;
+    if full.is_dir() {
+        Ok(full)
+    } else {
+        Err(CommandError::usage(format!("`{}` is not a directory", path.display())))
+    }
+}
+
+/// An absolute path; its links stay.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    path::absolute(path).map_err(|error| CommandError::file("find", path, &error))
+}
+
+/// A path as JSON can carry it.
+fn text(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        CommandError::usage(format!("`{}` is not valid UTF-8", path.display()))
+            .hint("agents take only paths that JSON can hold; rename it")
+    })
+}

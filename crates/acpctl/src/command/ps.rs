@@ -1,0 +1,142 @@
+//! `acpctl ps`: everything at a glance.
+
+use acpd_api::{AgentState, DaemonInfo, Empty, Status, StoreState, method};
+
+use super::{Door, agent, session};
+use crate::cli::Json;
+use crate::error::Result;
+use crate::human;
+use crate::paint::{BOLD, DIM, GREEN, Paint, RED, one_line};
+use crate::ui::Ui;
+
+/// Shows the daemon, the agents that are up or have something to say, and all sessions.
+pub(super) fn ps(json: Json, door: Door, ui: &mut Ui) -> Result {
+    let status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
+    if json.json {
+        return Ok(ui.json(&status)?);
+    }
+    Ok(ui.print(&overview(&status, human::now(), ui.out_paint()))?)
+}
+
+fn overview(status: &Status, now: u64, paint: Paint) -> String {
+    let mut text = daemon_line(&status.daemon, now, paint);
+    let busy = |agent: &&_| -> bool {
+        let agent: &acpd_api::AgentInfo = agent;
+        agent.state != AgentState::Stopped || agent.sessions > 0
+    };
+    let agents: Vec<_> = status.agents.iter().filter(busy).collect();
+    if !agents.is_empty() {
+        text.push('\n');
+        text.push_str(&agent::table(agents, now, paint));
+    }
+    if !status.sessions.is_empty() {
+        text.push('\n');
+        text.push_str(&session::table(&status.sessions, now, paint));
+    }
+    let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
+    if idle > 0 {
+        let agents = if idle == 1 { "agent" } else { "agents" };
+        let line = format!("\n{idle} more {agents} without sessions: acpctl agent ls");
+        text.push_str(&paint.apply(DIM, &line));
+        text.push('\n');
+    }
+    text
+}
+
+/// The daemon in one line, and a second one if the journal cannot be written.
+pub(super) fn daemon_line(daemon: &DaemonInfo, now: u64, paint: Paint) -> String {
+    let mut parts = vec![
+        format!("{} {}", paint.apply(BOLD, "acpd"), one_line(&daemon.version)),
+        paint.apply(GREEN, "running"),
+        format!("pid {}", daemon.pid),
+        format!("up {}", human::duration(now.saturating_sub(daemon.since))),
+    ];
+    parts.extend(daemon.rss.map(human::bytes));
+    parts.push(match daemon.clients {
+        1 => "1 client".to_owned(),
+        clients => format!("{clients} clients"),
+    });
+    let mut text = parts.join("  ") + "\n";
+    if let StoreState::Failing { reason, since } = &daemon.store {
+        let line = format!(
+            "cannot write its journal: {} (since {}); nothing new is shown until it can",
+            one_line(reason),
+            human::ago(*since, now),
+        );
+        text.push_str(&paint.apply(RED, &line));
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn status() -> Status {
+        let agent = |name: &str, state: &str, more: serde_json::Value| {
+            let mut agent = json!({"name": name, "title": name, "state": state, "since": 40_000,
+                "restarts": 0, "command": [name, "--acp"], "sessions": 0, "log": "/l",
+                "tried": true});
+            agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            agent
+        };
+        let session = |id: &str, more: serde_json::Value| {
+            let mut session = json!({"sessionId": id, "agent": "demo", "cwd": "/work/app",
+                "state": "live", "turn": {"state": "idle", "since": 90_000, "last": "end_turn"},
+                "queued": 0, "clients": 1, "prompts": 3, "seq": 40, "created": 1000,
+                "updated": 90_000});
+            session.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            session
+        };
+        serde_json::from_value(json!({
+            "daemon": {"version": "0.1.0", "api": 1, "pid": 7, "since": 10_000, "rss": 5_400_000,
+                "clients": 2, "store": {"state": "failing", "reason": "disk full", "since": 70_000},
+                "defaultAgent": "demo", "socket": "/s", "database": "/d", "log": "/l",
+                "config": "/c"},
+            "agents": [
+                agent("copilot", "failed", json!({"reason": "crash loop: exit code 3"})),
+                agent("demo", "ready", json!({"pid": 42, "rss": 90_000_000, "sessions": 2,
+                    "restarts": 1, "version": "demo 1.0"})),
+                agent("gemini", "stopped", json!({})),
+            ],
+            "sessions": [
+                session("s-1", json!({"name": "fix", "queued": 1,
+                    "turn": {"state": "working", "since": 94_000}})),
+                session("s-2", json!({"state": "lost", "reason": "unknown session",
+                    "restore": "lost", "title": "Old\nthings"})),
+            ],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_overview_tells_states_reasons_and_ages() {
+        insta::assert_snapshot!(overview(&status(), 100_000, Paint::plain()), @"
+        acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
+        cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
+
+        AGENT    STATE   SINCE   PID  MEMORY  RESTARTS  SESSIONS  REASON
+        copilot  failed  1m ago  -    -       0         0         crash loop: exit code 3
+        demo     ready   1m ago  42   86 MB   1         2         -
+
+        SESSION  AGENT  STATE  TURN           PROMPTS  USED     DIRECTORY  TITLE
+        fix      demo   live   working 6s +1  3        10s ago  /work/app  -
+        s-2      demo   lost   idle           3        10s ago  /work/app  unknown session
+
+        1 more agent without sessions: acpctl agent ls
+        ");
+    }
+
+    #[test]
+    fn states_are_coloured() {
+        let text = overview(&status(), 100_000, Paint::colour());
+        for coloured in
+            ["\u{1b}[31mfailed", "\u{1b}[32mready", "\u{1b}[31mlost", "\u{1b}[36mworking"]
+        {
+            assert!(text.contains(coloured), "{coloured:?} in {text:?}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Questions that an agent asks before it acts.
+//!
+//! On a terminal the user answers with one key. Elsewhere nobody answers for them: the question is
+//! told and stays open for another client.
+
+use std::collections::VecDeque;
+
+use acp_wire::Id;
+use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+use crate::live::Live;
+use crate::paint::{BOLD, DIM, Paint, YELLOW, one_line};
+use crate::render::{ToolCall, request, title};
+use crate::terminal::KeyMode;
+use crate::ui::Ui;
+
+/// The open questions; the first one is on the screen.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    open: VecDeque<Question>,
+    keys: Option<KeyMode>,
+}
+
+#[derive(Debug)]
+struct Question {
+    id: Id,
+    call: ToolCall,
+    choices: Vec<Choice>,
+}
+
+/// An answer and its key.
+#[derive(Debug)]
+struct Choice {
+    key: char,
+    option: PermissionOption,
+}
+
+impl Questions {
+    /// Takes a `session/request_permission`.
+    pub(super) fn ask(
+        &mut self,
+        id: Id,
+        params: &RawValue,
+        live: &mut Live,
+        ui: &mut Ui,
+    ) -> Result {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Params {
+            tool_call: ToolCall,
+        }
+        let Ok(question) = PermissionRequest::from_raw(params) else { return Ok(()) };
+        let params: Params = serde_json::from_str(params.get()).unwrap_or_default();
+        let choices = choices(question.options);
+        self.open.push_back(Question { id, call: params.tool_call, choices });
+        if self.open.len() == 1 { self.show(live, ui) } else { Ok(()) }
+    }
+
+    /// Whether something waits for an answer.
+    pub(super) fn any(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Answers the question on the screen, if the key is one of its choices.
+    pub(super) fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
+        let key = char::from(key).to_ascii_lowercase();
+        let chosen = match self.open.front().filter(|_| self.keys.is_some()) {
+            Some(question) => question.choices.iter().find(|choice| choice.key == key),
+            None => None,
+        };
+        let Some(option) = chosen.map(|choice| choice.option.clone()) else { return Ok(()) };
+        ui.say(&ui.err_paint().apply(DIM, &format!("  {}", one_line(&option.name))));
+        if let Some(question) = self.open.pop_front() {
+            live.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
+        }
+        self.show(live, ui)
+    }
+
+    /// Takes back a question: somebody else answered it, or its turn is over.
+    pub(super) fn withdraw(&mut self, id: &Id, live: &mut Live, ui: &mut Ui) -> Result {
+        let Some(at) = self.open.iter().position(|question| question.id == *id) else {
+            return Ok(());
+        };
+        self.open.remove(at);
+        if at > 0 {
+            return Ok(());
+        }
+        ui.say(&ui.err_paint().apply(DIM, "  no longer asked"));
+        self.show(live, ui)
+    }
+
+    /// Gives every open question the answer that a cancelled turn asks for.
+    pub(super) fn cancel(&mut self, live: &mut Live) -> Result {
+        self.keys = None;
+        for question in self.open.drain(..) {
+            live.answer(&question.id, &PermissionAnswer::Cancelled)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the first question on the screen.
+    fn show(&mut self, live: &mut Live, ui: &mut Ui) -> Result {
+        self.keys = None;
+        let Some(question) = self.open.front() else { return Ok(()) };
+        ui.spin(None);
+        let paint = ui.err_paint();
+        if ui.can_ask() {
+            // What was typed up to now is thrown away before the question can be seen.
+            self.keys = Some(KeyMode::enter()?);
+            live.listen_to_keys()?;
+            ui.talk(&prompt(question, paint));
+        } else {
+            ui.talk(&waiting(question, paint));
+        }
+        Ok(())
+    }
+}
+
+fn prompt(question: &Question, paint: Paint) -> String {
+    let choices = question.choices.iter().map(|Choice { key, option }| {
+        format!("{} {}", paint.apply(BOLD, &format!("[{key}]")), one_line(&option.name))
+    });
+    let choices: Vec<String> = choices.collect();
+    let call = request(&question.call, paint);
+    format!("{} {call}  {}\n", paint.apply(YELLOW, "allow?"), choices.join("  "))
+}
+
+fn waiting(question: &Question, paint: Paint) -> String {
+    let names: Vec<String> =
+        question.choices.iter().map(|choice| one_line(&choice.option.name)).collect();
+    let line = format!("waiting for permission: {} ({})", title(&question.call), names.join(" / "));
+    let hint = "answer it in another client of this session; Ctrl-C cancels the turn";
+    format!("{}\n{}\n", paint.apply(YELLOW, &line), paint.apply(DIM, hint))
+}
+
+/// A key for each option: a letter by its kind, or its number where the letter says too little.
+fn choices(options: Vec<PermissionOption>) -> Vec<Choice> {
+    let letter = |kind: &str| match kind {
+        "allow_once" => Some('y'),
+        "allow_always" => Some('a'),
+        "reject_once" => Some('n'),
+        "reject_always" => Some('d'),
+        _ => None,
+    };
+    let is_alone = |kind: &str| options.iter().filter(|option| option.kind == kind).count() == 1;
+    let keys: Vec<char> = options
+        .iter()
+        .zip("123456789".chars().chain(std::iter::repeat('?')))
+        .map(|(option, digit)| {
+            letter(&option.kind).filter(|_| is_alone(&option.kind)).unwrap_or(digit)
+        })
+        .collect();
+    options.into_iter().zip(keys).map(|(option, key)| Choice { key, option }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(kinds: &[&str]) -> Question {
+        let option = |kind: &&str| PermissionOption {
+            option_id: format!("id-{kind}"),
+            name: kind.replace('_', " "),
+            kind: (*kind).to_owned(),
+        };
+        let call = ToolCall {
+            id: "t".to_owned(),
+            title: Some("rm -rf build".to_owned()),
+            kind: Some("execute".to_owned()),
+            ..ToolCall::default()
+        };
+        Question { id: 1.into(), call, choices: choices(kinds.iter().map(option).collect()) }
+    }
+
+    #[test]
+    fn each_kind_has_its_letter() {
+        let question = question(&["allow_once", "allow_always", "reject_once", "reject_always"]);
+        insta::assert_snapshot!(prompt(&question, Paint::plain()), @"
+        allow? $ rm -rf build
+          [y] allow once  [a] allow always  [n] reject once  [d] reject always
+        ");
+        insta::assert_snapshot!(waiting(&question, Paint::plain()), @"
+        waiting for permission: rm -rf build (allow once / allow always / reject once / reject always)
+        answer it in another client of this session; Ctrl-C cancels the turn
+        ");
+    }
+
+    #[test]
+    fn choosers_and_unknown_kinds_get_numbers() {
+        let keys: String =
+            question(&["allow_once", "allow_once", "reject_once", "allow_persistent"])
+                .choices
+                .iter()
+                .map(|choice| choice.key)
+                .collect();
+        assert_eq!(keys, "12n4");
+    }
+}

@@ -1,0 +1,219 @@
+//! One turn: everything that comes while an answer is waited for.
+
+use acp_wire::acp::CancelParams;
+use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
+use acpd_api::{
+    AgentNotice, AgentState, ExitCode, RestoreLevel, Restored, SessionState, StateChanged, method,
+};
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::{Deserialize, DeserializeOwned};
+use serde_json::value::RawValue;
+
+use super::permission::Questions;
+use crate::error::{CommandError, Result, gone};
+use crate::live::{Event, Live, result_of};
+use crate::screen::Screen;
+use crate::ui::Ui;
+
+/// A turn and the screen that shows it.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    /// What the user sees.
+    pub(super) ui: &'a mut Ui,
+    /// What the session kept, if it had to be brought back for this turn.
+    pub(super) restored: Option<RestoreLevel>,
+    live: Live,
+    screen: Screen,
+    json: bool,
+    questions: Questions,
+    /// The session whose prompt runs.
+    running: Option<String>,
+}
+
+impl<'a> Turn<'a> {
+    /// A turn that has not begun.
+    pub(super) fn new(live: Live, ui: &'a mut Ui, thoughts: bool, json: bool) -> Turn<'a> {
+        let screen = Screen::answer(ui, thoughts);
+        let questions = Questions::default();
+        Turn { ui, restored: None, live, screen, json, questions, running: None }
+    }
+
+    /// Sends a request and waits for its result.
+    pub(super) fn call<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<R> {
+        self.try_call(method, params)?.map_err(|error| CommandError::rpc(&error))
+    }
+
+    /// Sends a request and waits for its result or its error.
+    pub(super) fn try_call<R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<std::result::Result<R, ErrorObject>> {
+        let id = self.live.request(method, params)?;
+        Ok(match self.wait(&id)? {
+            Ok(result) => Ok(result_of(method, &result)?),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Sends the prompt and shows what comes until the turn is over. Ctrl-C cancels it.
+    pub(super) fn prompt(
+        &mut self,
+        session_id: &str,
+        params: &impl Serialize,
+    ) -> Result<std::result::Result<Box<RawValue>, ErrorObject>> {
+        self.running = Some(session_id.to_owned());
+        self.ui.spin(Some("thinking"));
+        let id = self.live.request("session/prompt", params)?;
+        let outcome = self.wait(&id);
+        // A question that is still open is not ours to answer: it stays for other clients.
+        self.questions = Questions::default();
+        self.ui.finish()?;
+        outcome
+    }
+
+    fn wait(&mut self, id: &Id) -> Result<std::result::Result<Box<RawValue>, ErrorObject>> {
+        loop {
+            match self.live.next(self.ui)? {
+                Event::Line(line) => {
+                    if let Some(outcome) = self.line(&line, id)? {
+                        return Ok(outcome);
+                    }
+                }
+                Event::Interrupt => self.interrupt()?,
+                Event::Key(key) => {
+                    self.questions.key(key, &mut self.live, self.ui)?;
+                    self.go_on();
+                }
+                Event::Closed if self.running.is_some() => {
+                    return Err(
+                        gone().hint("the turn may go on without this terminal; `acpctl ps` tells")
+                    );
+                }
+                Event::Closed => return Err(gone()),
+            }
+        }
+    }
+
+    /// Deals with a line; the outcome if it is the answer to `id`.
+    fn line(
+        &mut self,
+        line: &Bytes,
+        id: &Id,
+    ) -> Result<Option<std::result::Result<Box<RawValue>, ErrorObject>>> {
+        let Ok(message) = parse(line) else { return Ok(None) };
+        match message {
+            Message::Notification { method, params } => {
+                let params = params.unwrap_or(RawValue::NULL);
+                if method == "$/cancel_request" {
+                    self.withdrawn(params)?;
+                } else if self.json {
+                    self.print(line)?;
+                } else {
+                    self.watch(&method, params.get());
+                    self.screen.show(self.ui, &method, params.get())?;
+                }
+                // In JSON mode the lines tell it, but the exit code depends on it all the same.
+                if method == method::RESTORED {
+                    self.restored = read::<Restored>(params.get()).map(|restored| restored.level);
+                }
+            }
+            Message::Request { id, method, params } => {
+                if self.json {
+                    self.print(line)?;
+                }
+                match params {
+                    Some(params) if method == "session/request_permission" => {
+                        self.questions.ask(id, params, &mut self.live, self.ui)?;
+                    }
+                    _ => self.live.refuse(&id, &method)?,
+                }
+            }
+            Message::Response { id: answered, outcome } if answered == *id => {
+                if self.json && self.running.is_some() {
+                    self.print(line)?;
+                }
+                return Ok(Some(match outcome {
+                    Outcome::Result(result) => Ok(result.to_owned()),
+                    Outcome::Error(error) => Err(ErrorObject::from_raw(error)),
+                }));
+            }
+            Message::Response { .. } => {}
+        }
+        Ok(None)
+    }
+
+    fn print(&mut self, line: &[u8]) -> Result {
+        self.ui.print(&String::from_utf8_lossy(line))?;
+        Ok(self.ui.print("\n")?)
+    }
+
+    /// The first Ctrl-C; the second one does not come here.
+    fn interrupt(&mut self) -> Result {
+        let Some(session_id) = &self.running else {
+            return Err(CommandError::new(
+                ExitCode::Cancelled,
+                "cancelled before the prompt was sent",
+            ));
+        };
+        self.live.notify("session/cancel", &CancelParams { session_id })?;
+        self.questions.cancel(&mut self.live)?;
+        self.ui.spin(Some("cancelling, Ctrl-C leaves at once"));
+        Ok(())
+    }
+
+    fn withdrawn(&mut self, params: &RawValue) -> Result {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Withdrawn {
+            request_id: Id,
+        }
+        if let Some(Withdrawn { request_id }) = read(params.get()) {
+            self.questions.withdraw(&request_id, &mut self.live, self.ui)?;
+            self.go_on();
+        }
+        Ok(())
+    }
+
+    /// After the last question the agent works again.
+    fn go_on(&mut self) {
+        if !self.questions.any() {
+            self.ui.spin(Some("thinking"));
+        }
+    }
+
+    /// Lets the spinner say what is waited for.
+    fn watch(&mut self, name: &str, params: &str) {
+        let label = match name {
+            method::AGENT_STATE => match read::<AgentNotice>(params) {
+                Some(AgentNotice { agent, state, .. }) => match state {
+                    AgentState::Starting | AgentState::Initializing => format!("starting {agent}"),
+                    AgentState::Backoff => format!("{agent} failed, starting it again"),
+                    _ => return,
+                },
+                None => return,
+            },
+            method::SESSION_STATE => {
+                match read::<StateChanged>(params).map(|changed| changed.state) {
+                    Some(SessionState::Restoring) => "restoring the session".to_owned(),
+                    _ => return,
+                }
+            }
+            method::PROMPT_QUEUED => "queued".to_owned(),
+            method::TURN_STARTED => "thinking".to_owned(),
+            _ => return,
+        };
+        if !self.questions.any() {
+            self.ui.spin(Some(&label));
+        }
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
+    serde_json::from_str(params).ok()
+}

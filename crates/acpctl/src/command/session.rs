@@ -1,0 +1,185 @@
+//! `acpctl session …`.
+
+use acp_wire::{Message, parse};
+use acpd_api::{
+    Empty, LogParams, LogResult, RenameParams, SessionInfo, SessionList, SessionListParams,
+    SessionState, TurnState, method,
+};
+use anstyle::Style;
+
+use super::agent::key_values;
+use super::{Door, directory, session_ref, text};
+use crate::cli::Session;
+use crate::error::Result;
+use crate::human;
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW, one_line};
+use crate::screen::Screen;
+use crate::table::{Cell, Table};
+use crate::ui::Ui;
+
+/// Runs a `session` command.
+pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
+    match command {
+        Session::Ls { agent, cwd, json } => {
+            let cwd = cwd.map(|dir| text(&directory(&dir)?)).transpose()?;
+            let params = SessionListParams { agent, cwd };
+            let list: SessionList = door.connect()?.call(method::SESSION_LIST, &params)?;
+            if json.json {
+                return Ok(ui.json(&list)?);
+            }
+            if list.sessions.is_empty() {
+                ui.say("no sessions yet; begin one with `acpctl run -s NAME PROMPT`");
+                return Ok(());
+            }
+            Ok(ui.print(&table(&list.sessions, human::now(), ui.out_paint()))?)
+        }
+        Session::Show { session, json } => {
+            let info: SessionInfo =
+                door.connect()?.call(method::SESSION_SHOW, &session_ref(&session)?)?;
+            if json.json {
+                return Ok(ui.json(&info)?);
+            }
+            Ok(ui.print(&card(&info, human::now(), ui.out_paint()))?)
+        }
+        Session::Log { session, thoughts, json } => log(&session, thoughts, json, door, ui),
+        Session::Rename { session, name, clear: _ } => {
+            let params = RenameParams { session: session_ref(&session)?, name };
+            let info: SessionInfo = door.connect()?.call(method::SESSION_RENAME, &params)?;
+            match &info.name {
+                Some(name) => ui.say(&format!("session {} is `{name}` now", info.session_id)),
+                None => ui.say(&format!("session {} has no name now", info.session_id)),
+            }
+            Ok(())
+        }
+        Session::Close { session } => {
+            let info: SessionInfo =
+                door.connect()?.call(method::SESSION_CLOSE, &session_ref(&session)?)?;
+            ui.say(&format!("{} is closed; the next prompt brings it back", handle(&info)));
+            Ok(())
+        }
+        Session::Rm { sessions } => {
+            let mut connection = door.connect()?;
+            for session in sessions {
+                let Empty {} = connection.call(method::SESSION_REMOVE, &session_ref(&session)?)?;
+                ui.say(&format!("deleted {session}"));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Prints the journal page by page.
+fn log(session: &str, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> Result {
+    let mut connection = door.connect()?;
+    let mut screen = Screen::whole(ui, thoughts);
+    let mut params = LogParams { session: session_ref(session)?, after: 0, limit: None };
+    loop {
+        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+        for entry in &page.entries {
+            if json {
+                ui.print(&serde_json::to_string(entry).map_err(std::io::Error::from)?)?;
+                ui.print("\n")?;
+            } else if let Ok(Message::Notification { method, params }) =
+                parse(entry.line.get().as_bytes())
+            {
+                screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
+            }
+        }
+        match page.next {
+            Some(next) => params.after = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Sessions as a table.
+pub(super) fn table<'a>(
+    sessions: impl IntoIterator<Item = &'a SessionInfo>,
+    now: u64,
+    paint: Paint,
+) -> String {
+    let titles = ["SESSION", "AGENT", "STATE", "TURN", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
+    let mut table = Table::new(titles);
+    for session in sessions {
+        let (turn, style) = turn(session, now);
+        table.row([
+            Cell::new(handle(session), BOLD),
+            (&session.agent).into(),
+            Cell::new(word(session.state), state_style(session.state)),
+            Cell::new(turn, style),
+            session.prompts.to_string().into(),
+            human::ago(session.updated, now).into(),
+            (&session.cwd).into(),
+            session.reason.as_deref().or(session.title.as_deref()).unwrap_or_default().into(),
+        ]);
+    }
+    table.render(paint)
+}
+
+fn card(session: &SessionInfo, now: u64, paint: Paint) -> String {
+    let mut state = paint.apply(state_style(session.state), word(session.state));
+    if let Some(reason) = &session.reason {
+        state = format!("{state}: {}", one_line(reason));
+    }
+    let (turn, turn_style) = turn(session, now);
+    let mut rows = vec![("session", session.session_id.clone())];
+    rows.extend(session.name.as_deref().map(|name| ("name", one_line(name))));
+    rows.extend(session.title.as_deref().map(|title| ("title", one_line(title))));
+    rows.extend([
+        ("agent", session.agent.clone()),
+        ("directory", one_line(&session.cwd)),
+        ("state", state),
+        ("turn", paint.apply(turn_style, &turn)),
+        ("prompts", session.prompts.to_string()),
+        ("clients", session.clients.to_string()),
+        ("journal", format!("{} entries", session.seq)),
+        ("created", human::clock(session.created)),
+        (
+            "used",
+            format!("{} ({})", human::clock(session.updated), human::ago(session.updated, now)),
+        ),
+    ]);
+    key_values(&rows, paint)
+}
+
+/// What people call it.
+fn handle(session: &SessionInfo) -> &str {
+    session.name.as_deref().unwrap_or(&session.session_id)
+}
+
+fn turn(session: &SessionInfo, now: u64) -> (String, Style) {
+    let passed = human::duration(now.saturating_sub(session.turn.since));
+    let queued = match session.queued {
+        0 => String::new(),
+        queued => format!(" +{queued}"),
+    };
+    match session.turn.state {
+        TurnState::Working => (format!("working {passed}{queued}"), CYAN),
+        TurnState::NeedsAction => (format!("needs you {passed}{queued}"), YELLOW),
+        TurnState::Idle => match session.turn.last.as_deref() {
+            None | Some("end_turn") => ("idle".to_owned(), Style::new()),
+            Some(last) => (format!("idle ({})", last.replace('_', " ")), Style::new()),
+        },
+    }
+}
+
+fn word(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Live => "live",
+        SessionState::Parked => "parked",
+        SessionState::Restoring => "restoring",
+        SessionState::Blocked => "blocked",
+        SessionState::Lost => "lost",
+        SessionState::Closed => "closed",
+    }
+}
+
+fn state_style(state: SessionState) -> Style {
+    match state {
+        SessionState::Live => GREEN,
+        SessionState::Parked | SessionState::Closed => DIM,
+        SessionState::Restoring => CYAN,
+        SessionState::Blocked => YELLOW,
+        SessionState::Lost => RED,
+    }
+}

@@ -1,0 +1,296 @@
+//! How commands fail: what is printed, and the exit code.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+
+use acp_wire::{ErrorObject, code};
+use acpd_api::{ExitCode, NAMESPACE, Reason};
+use acpd_client::{CallError, ConnectError, PathError, error_data};
+use serde_json::Value;
+
+use crate::paint::{CYAN, DIM, Paint, RED, one_line, visible};
+
+/// Lines of an agent's stderr that are shown.
+const STDERR_LINES: usize = 12;
+
+/// What commands return.
+pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    kind: Kind,
+    message: String,
+    hints: Vec<String>,
+    /// The last lines that the agent wrote to stderr.
+    stderr: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Ends with this code.
+    Exit(ExitCode),
+    /// Nobody reads stdout any more: nothing is said.
+    BrokenPipe,
+}
+
+impl CommandError {
+    /// An error with a code of its own.
+    pub(crate) fn new(code: ExitCode, message: impl Into<String>) -> CommandError {
+        let message = message.into();
+        CommandError { kind: Kind::Exit(code), message, hints: Vec::new(), stderr: None }
+    }
+
+    /// The command line is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> CommandError {
+        CommandError::new(ExitCode::Usage, message)
+    }
+
+    /// A file cannot be used.
+    pub(crate) fn file(what: &str, path: &std::path::Path, error: &io::Error) -> CommandError {
+        let code = match error.kind() {
+            io::ErrorKind::NotFound => ExitCode::NotFound,
+            _ => ExitCode::Error,
+        };
+        CommandError::new(code, format!("cannot {what} `{}`: {error}", path.display()))
+    }
+
+    /// Adds a way out.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> CommandError {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> ExitCode {
+        match self.kind {
+            Kind::Exit(code) => code,
+            Kind::BrokenPipe => ExitCode::Ok,
+        }
+    }
+
+    /// What is printed to stderr; empty if nobody is to be told.
+    pub(crate) fn render(&self, paint: Paint) -> String {
+        if self.kind == Kind::BrokenPipe {
+            return String::new();
+        }
+        let mut text =
+            format!("{} {}\n", paint.apply(RED.bold(), "error:"), visible(&self.message));
+        if let Some(stderr) = &self.stderr {
+            let lines: Vec<&str> = stderr.lines().collect();
+            for line in &lines[lines.len().saturating_sub(STDERR_LINES)..] {
+                let _ = writeln!(text, "{}", paint.apply(DIM, &format!("  | {}", one_line(line))));
+            }
+        }
+        for hint in &self.hints {
+            let _ = write!(text, "\n{} {}\n", paint.apply(CYAN.bold(), "hint:"), visible(hint));
+        }
+        text
+    }
+
+    /// What a JSON-RPC error of the daemon or of an agent means here.
+    pub(crate) fn rpc(error: &ErrorObject) -> CommandError {
+        let Some(data) = error_data(error) else {
+            return agent_error(error);
+        };
+        let mut failed = CommandError::new(data.reason.into(), error.message.clone());
+        failed.stderr = data.stderr.filter(|stderr| !stderr.trim().is_empty());
+        failed.hints.extend(data.hint.or_else(|| way_out(data.reason).map(str::to_owned)));
+        failed
+    }
+}
+
+/// An error that the agent itself gave.
+fn agent_error(error: &ErrorObject) -> CommandError {
+    let code = match error.code {
+        code::AUTH_REQUIRED => ExitCode::NeedsLogin,
+        code::NOT_FOUND => ExitCode::NotFound,
+        code::CANCELLED => ExitCode::Cancelled,
+        _ => ExitCode::Error,
+    };
+    let mut message = error.message.clone();
+    if message.trim().is_empty() {
+        message = format!("the agent failed with code {}", error.code);
+    }
+    // The true reason often hides in the data.
+    if let Some(detail) = error.data.as_ref().and_then(|data| detail(data.get()))
+        && !message.contains(&detail)
+    {
+        let _ = write!(message, ": {detail}");
+    }
+    let failed = CommandError::new(code, message);
+    match code {
+        ExitCode::NeedsLogin => failed.hint(NEEDS_LOGIN),
+        _ => failed,
+    }
+}
+
+fn detail(data: &str) -> Option<String> {
+    let text = match serde_json::from_str(data).ok()? {
+        Value::Null => return None,
+        Value::String(text) => text,
+        Value::Object(map) if map.is_empty() || map.contains_key(NAMESPACE) => return None,
+        Value::Object(map) => {
+            let known = ["message", "details", "detail", "error", "reason"];
+            match known.iter().find_map(|key| map.get(*key).and_then(Value::as_str)) {
+                Some(text) => text.to_owned(),
+                None => Value::Object(map).to_string(),
+            }
+        }
+        other => other.to_string(),
+    };
+    Some(one_line(&text)).filter(|text| !text.is_empty())
+}
+
+const NEEDS_LOGIN: &str = "log in with the agent's own command, then try again";
+
+/// A hint for errors that came without one.
+fn way_out(reason: Reason) -> Option<&'static str> {
+    match reason {
+        Reason::AgentUnknown => Some("list the agents with `acpctl agent ls`"),
+        Reason::SessionNotFound | Reason::SessionRemoved => {
+            Some("list the sessions with `acpctl session ls`")
+        }
+        Reason::SessionAmbiguous => Some("give more of the name, the id, or the agent"),
+        Reason::NeedsLogin => Some(NEEDS_LOGIN),
+        Reason::AgentExited | Reason::Interrupted => {
+            Some("what was shown is kept; send a prompt to go on in the session")
+        }
+        Reason::AgentStopped => Some("start it with `acpctl agent start`"),
+        Reason::AgentCrashLoop => Some("look into `acpctl agent logs`, then `acpctl agent start`"),
+        Reason::SessionLost => Some("its history stays readable with `acpctl session log`"),
+        Reason::OutcomeUnknown => {
+            Some("look at what was done with `acpctl session log` before you send it again")
+        }
+        _ => None,
+    }
+}
+
+impl From<CallError> for CommandError {
+    fn from(error: CallError) -> CommandError {
+        match error {
+            CallError::Rpc(error) => CommandError::rpc(&error),
+            CallError::Closed | CallError::Io(_) => gone(),
+            CallError::Unreadable { .. } => CommandError::new(ExitCode::Error, chain(&error))
+                .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`"),
+        }
+    }
+}
+
+/// The daemon went away in the middle.
+pub(crate) fn gone() -> CommandError {
+    CommandError::new(ExitCode::Error, "acpd closed the connection")
+        .hint("look into `acpctl daemon logs`")
+}
+
+impl From<ConnectError> for CommandError {
+    fn from(error: ConnectError) -> CommandError {
+        let code = match error {
+            ConnectError::NotRunning { .. } => ExitCode::NotFound,
+            _ => ExitCode::Error,
+        };
+        let mut failed = CommandError::new(code, chain(&error));
+        failed.hints.extend(error.hint());
+        failed
+    }
+}
+
+impl From<PathError> for CommandError {
+    fn from(error: PathError) -> CommandError {
+        let mut failed = CommandError::new(ExitCode::Error, chain(&error));
+        failed.hints.extend(error.hint());
+        failed
+    }
+}
+
+/// Errors of stdout; everything else that does I/O says what it did.
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> CommandError {
+        let mut failed = CommandError::new(ExitCode::Error, format!("cannot write: {error}"));
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            failed.kind = Kind::BrokenPipe;
+        }
+        failed
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rpc(code: i64, message: &str, data: &Value) -> CommandError {
+        let error = json!({"code": code, "message": message, "data": data});
+        CommandError::rpc(&serde_json::from_value(error).unwrap())
+    }
+
+    #[test]
+    fn the_daemons_reason_decides_the_code_and_its_hint_is_shown() {
+        let failed = rpc(
+            -32603,
+            "agent `demo` exited with code 3",
+            &json!({"_acpd": {
+            "reason": "agent_exited", "hint": "try `acpctl agent logs demo`",
+            "stderr": "one\n\u{1b}[31mtwo\n"}}),
+        );
+        assert_eq!(failed.code(), ExitCode::Interrupted);
+        insta::assert_snapshot!(failed.render(Paint::plain()), @"
+        error: agent `demo` exited with code 3
+          | one
+          | ␛[31mtwo
+
+        hint: try `acpctl agent logs demo`
+        ");
+    }
+
+    #[test]
+    fn colours_mark_the_error_and_the_hint() {
+        let failed = CommandError::usage("no prompt").hint("say something");
+        let text = failed.render(Paint::colour()).replace('\u{1b}', "␛");
+        assert_eq!(text, "␛[1m␛[31merror:␛[0m no prompt\n\n␛[1m␛[36mhint:␛[0m say something\n");
+    }
+
+    #[test]
+    fn every_reason_has_its_code() {
+        let code = |reason: &str| rpc(-32603, "m", &json!({"_acpd": {"reason": reason}})).code();
+        assert_eq!(code("agent_unknown"), ExitCode::NotFound);
+        assert_eq!(code("needs_login"), ExitCode::NeedsLogin);
+        assert_eq!(code("interrupted"), ExitCode::Interrupted);
+        assert_eq!(code("session_lost"), ExitCode::ContextLost);
+        assert_eq!(code("outcome_unknown"), ExitCode::OutcomeUnknown);
+        assert_eq!(code("name_taken"), ExitCode::Usage);
+        assert_eq!(code("from_the_future"), ExitCode::Error);
+    }
+
+    #[test]
+    fn an_agents_own_error_keeps_its_code_and_its_data() {
+        let shown = |failed: CommandError| (failed.code().code(), failed.message);
+        assert_eq!(shown(rpc(-32000, "Authentication required", &Value::Null)).0, 4);
+        assert_eq!(shown(rpc(-32002, "gone", &json!({}))), (3, "gone".to_owned()));
+        let nested = rpc(-32603, "Internal error", &json!({"details": "no\ncredit"}));
+        assert_eq!(shown(nested), (1, "Internal error: no credit".to_owned()));
+        let odd = rpc(400, "", &json!({"status": 400}));
+        let text = r#"the agent failed with code 400: {"status":400}"#;
+        assert_eq!(shown(odd), (1, text.to_owned()));
+    }
+
+    #[test]
+    fn a_reader_that_left_is_no_error() {
+        let failed = CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!((failed.render(Paint::plain()).as_str(), failed.code()), ("", ExitCode::Ok));
+    }
+}

@@ -1,0 +1,187 @@
+//! How a conversation looks: relayed lines in, pieces of text out.
+
+mod diff;
+mod notice;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod tool;
+mod update;
+
+use serde::Deserialize;
+
+use crate::paint::{BOLD, DIM, Paint, one_line, visible};
+use plan::plan;
+use tool::Tools;
+use update::{Blob, Content, PlanEntry, Update};
+
+pub(crate) use tool::{request, title};
+pub(crate) use update::ToolCall;
+
+/// Something to show.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// A part of running text.
+    Flow(Flow, String),
+    /// Whole lines.
+    Lines(String),
+}
+
+/// Whose running text it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// The agent's answer, byte for byte.
+    Answer,
+    /// What the agent thinks.
+    Thought,
+    /// What the user said.
+    User,
+}
+
+/// What is shown of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    /// Colours.
+    pub(crate) paint: Paint,
+    /// Show what the agent thinks.
+    pub(crate) thoughts: bool,
+    /// Show what the user said and how turns ended; a client that runs the turn knows both.
+    pub(crate) whole: bool,
+}
+
+/// Renders one session.
+#[derive(Debug)]
+pub(crate) struct Transcript {
+    options: Options,
+    tools: Tools,
+    plan: Vec<PlanEntry>,
+    /// The running text that was shown last, and whether its line is unfinished.
+    flow: Option<(Flow, bool)>,
+    /// Something was shown.
+    begun: bool,
+}
+
+impl Transcript {
+    /// A renderer that has seen nothing yet.
+    pub(crate) fn new(options: Options) -> Transcript {
+        Transcript { options, tools: Tools::default(), plan: Vec::new(), flow: None, begun: false }
+    }
+
+    /// Takes a notification; unknown ones show nothing.
+    pub(crate) fn notification(&mut self, name: &str, params: &str) -> Vec<Piece> {
+        #[derive(Deserialize)]
+        struct Params {
+            update: Update,
+        }
+        if name == "session/update" {
+            return match serde_json::from_str::<Params>(params) {
+                Ok(params) => self.update(params.update),
+                Err(_) => Vec::new(),
+            };
+        }
+        let Options { paint, whole, .. } = self.options;
+        self.lines(notice::notice(name, params, whole, paint).unwrap_or_default())
+    }
+
+    fn update(&mut self, update: Update) -> Vec<Piece> {
+        let Options { paint, thoughts, whole } = self.options;
+        match update {
+            Update::AgentMessageChunk(chunk) => self.chunk(Flow::Answer, chunk.content),
+            Update::AgentThoughtChunk(chunk) if thoughts => {
+                self.chunk(Flow::Thought, chunk.content)
+            }
+            Update::UserMessageChunk(chunk) if whole => self.chunk(Flow::User, chunk.content),
+            Update::ToolCall(call) | Update::ToolCallChanged(call) => {
+                let lines = self.tools.update(call, paint);
+                self.lines(lines)
+            }
+            Update::Plan(new) => {
+                let lines = plan(&self.plan, &new.entries, paint);
+                self.plan = new.entries;
+                self.lines(lines)
+            }
+            Update::AgentThoughtChunk(_) | Update::UserMessageChunk(_) | Update::Quiet => {
+                Vec::new()
+            }
+        }
+    }
+
+    fn chunk(&mut self, flow: Flow, content: Content) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let before = self.flow.map(|(flow, _)| flow);
+        if before != Some(flow) {
+            // A line between what the user said and what came of it.
+            let turns = before == Some(Flow::User) || (flow == Flow::User && self.begun);
+            if turns {
+                pieces.push(Piece::Lines("\n".to_owned()));
+            }
+            self.flow = Some((flow, false));
+        }
+        self.begun = true;
+        let paint = self.options.paint;
+        match content {
+            Content::Text { text } if text.is_empty() => {}
+            Content::Text { text } => {
+                let shown = match flow {
+                    Flow::Answer => text.clone(),
+                    Flow::Thought => paint.apply(DIM, &visible(&text)),
+                    Flow::User => paint.apply(BOLD, &self.quoted(&visible(&text))),
+                };
+                self.flow = Some((flow, !text.ends_with('\n')));
+                pieces.push(Piece::Flow(flow, shown));
+            }
+            other => {
+                if let Some(what) = describe(&other) {
+                    let prefix = if flow == Flow::User { "> " } else { "" };
+                    pieces.push(Piece::Lines(paint.apply(DIM, &format!("{prefix}{what}")) + "\n"));
+                    self.flow = Some((flow, false));
+                }
+            }
+        }
+        pieces
+    }
+
+    /// A part of the user's text with a mark at every start of a line.
+    fn quoted(&self, text: &str) -> String {
+        let mut open = self.flow.is_some_and(|(_, open)| open);
+        let mut quoted = String::with_capacity(text.len() + 2);
+        for line in text.split_inclusive('\n') {
+            if !open {
+                quoted.push_str("> ");
+            }
+            quoted.push_str(line);
+            open = false;
+        }
+        quoted
+    }
+
+    fn lines(&mut self, lines: String) -> Vec<Piece> {
+        if lines.is_empty() {
+            return Vec::new();
+        }
+        let after_user = matches!(self.flow, Some((Flow::User, _)));
+        self.flow = None;
+        self.begun = true;
+        let gap = after_user.then(|| Piece::Lines("\n".to_owned()));
+        gap.into_iter().chain([Piece::Lines(lines)]).collect()
+    }
+}
+
+/// Content that is not text, in one line.
+fn describe(content: &Content) -> Option<String> {
+    let blob = |what: &str, blob: &Blob| {
+        let size = crate::human::bytes(blob.data.len() as u64 / 4 * 3);
+        let kind = blob.mime_type.as_deref().map(one_line).unwrap_or_default();
+        format!("[{what} {kind} {size}]")
+    };
+    match content {
+        Content::Text { .. } | Content::Unknown => None,
+        Content::Image(image) => Some(blob("image", image)),
+        Content::Audio(audio) => Some(blob("audio", audio)),
+        Content::ResourceLink { uri, name } => match name.as_deref().filter(|name| *name != uri) {
+            Some(name) => Some(format!("[{}] {}", one_line(name), one_line(uri))),
+            None => Some(format!("[{}]", one_line(uri))),
+        },
+        Content::Resource { resource } => Some(format!("[{}]", one_line(&resource.uri))),
+    }
+}

@@ -1,0 +1,89 @@
+//! The daemon's notices as sentences.
+
+use acpd_api::{
+    Outcome, PromptQueued, RestoreLevel, Restored, SessionNotice, Skipped, TurnEnded, method,
+};
+use serde::Deserialize;
+
+use crate::human;
+use crate::paint::{DIM, Paint, RED, YELLOW, one_line};
+
+/// The line for a notice; `None` for those that say nothing to a person. Without `whole`, what the
+/// answer to the prompt tells as well is left out.
+pub(super) fn notice(name: &str, params: &str, whole: bool, paint: Paint) -> Option<String> {
+    let (style, sentence) = match name {
+        method::TURN_ENDED if whole => ended(&read::<TurnEnded>(params)?.outcome)?,
+        method::RESTORED => {
+            let notice: Restored = read(params)?;
+            if notice.level == RestoreLevel::Lost && !whole {
+                return None;
+            }
+            restored(&notice)?
+        }
+        method::NOTICE => {
+            let notice: SessionNotice = read(params)?;
+            (if notice.severity == "info" { DIM } else { YELLOW }, one_line(&notice.text))
+        }
+        method::SKIPPED => {
+            let Skipped { bytes, limit, .. } = read(params)?;
+            let (bytes, limit) = (human::bytes(bytes), human::bytes(limit));
+            (YELLOW, format!("a line of {bytes} is left out: the limit is {limit}"))
+        }
+        method::PROMPT_QUEUED => {
+            let PromptQueued { ahead, .. } = read(params)?;
+            let prompts =
+                if ahead == 1 { "1 prompt".to_owned() } else { format!("{ahead} prompts") };
+            (DIM, format!("waiting: {prompts} of this session first"))
+        }
+        _ => return None,
+    };
+    Some(paint.apply(style, &sentence) + "\n")
+}
+
+fn ended(outcome: &Outcome) -> Option<(anstyle::Style, String)> {
+    Some(match outcome {
+        Outcome::Stopped { stop_reason } if stop_reason == "end_turn" => return None,
+        Outcome::Stopped { stop_reason } => {
+            (DIM, format!("turn ended: {}", one_line(&stop_reason.replace('_', " "))))
+        }
+        Outcome::Error { message, .. } => (RED, format!("turn failed: {}", one_line(message))),
+        Outcome::Interrupted { reason } => (
+            YELLOW,
+            format!("turn interrupted: {}; the last message may be incomplete", one_line(reason)),
+        ),
+        Outcome::OutcomeUnknown { reason } => (
+            YELLOW,
+            format!(
+                "outcome unknown: {}; the prompt is not sent again by itself",
+                one_line(reason)
+            ),
+        ),
+    })
+}
+
+fn restored(restored: &Restored) -> Option<(anstyle::Style, String)> {
+    let reason = restored.reason.as_deref().map(one_line);
+    Some(match restored.level {
+        RestoreLevel::Exact | RestoreLevel::Renewed => return None,
+        RestoreLevel::Resumed | RestoreLevel::Loaded => {
+            (DIM, "session restored: the agent has the conversation again".to_owned())
+        }
+        RestoreLevel::Reseeded => (
+            YELLOW,
+            "previous session could not be restored: the agent goes on with a summary; \
+             your history is intact"
+                .to_owned(),
+        ),
+        RestoreLevel::Lost => (
+            RED,
+            format!(
+                "session lost: {}; your history is intact",
+                reason.unwrap_or_else(|| "the agent no longer has it".to_owned())
+            ),
+        ),
+    })
+}
+
+fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {
+    serde_json::from_str(params).ok()
+}

@@ -1,0 +1,156 @@
+//! Tool calls: one line when they begin, one when they end, their diffs below.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use super::diff::diff;
+use super::update::{FileDiff, Location, ToolCall, ToolContent};
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, one_line};
+
+/// Lines of output shown for a call that failed.
+const FAILURE_LINES: usize = 5;
+/// Places shown on one line.
+const MAX_PLACES: usize = 3;
+
+/// What is known of the tool calls of a session.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    calls: HashMap<String, Shown>,
+}
+
+#[derive(Debug, Default)]
+struct Shown {
+    call: ToolCall,
+    begun: bool,
+    ended: bool,
+    /// Hashes of the diffs that were shown, so that each is shown once.
+    diffs: HashSet<u64>,
+}
+
+impl Tools {
+    /// Takes a call or a change of one; returns the lines to show, if any.
+    pub(super) fn update(&mut self, update: ToolCall, paint: Paint) -> String {
+        let shown = self.calls.entry(update.id.clone()).or_default();
+        let content = update.content.clone();
+        merge(&mut shown.call, update);
+        let mut text = String::new();
+        let end = match shown.call.status.as_deref() {
+            Some("completed") => Some(("✓", GREEN)),
+            Some("failed") => Some(("✗", RED)),
+            _ => None,
+        };
+        match end {
+            Some(_) if shown.ended => {}
+            Some((mark, style)) => {
+                shown.ended = true;
+                text.push_str(&head(&shown.call, &paint.apply(style, mark), paint));
+            }
+            None if shown.begun => {}
+            None => {
+                let mark = paint.apply(CYAN, icon(shown.call.kind.as_deref()));
+                text.push_str(&head(&shown.call, &mark, paint));
+            }
+        }
+        shown.begun = true;
+        for file in diffs(content.as_deref().unwrap_or_default()) {
+            let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(file);
+            if shown.diffs.insert(hash) {
+                text.push_str(&diff(file, paint));
+            }
+        }
+        if end.is_some() {
+            if shown.call.status.as_deref() == Some("failed") && !text.is_empty() {
+                text.push_str(&failure(&shown.call, paint));
+            }
+            // Its content may be big, and nothing of it is shown again.
+            shown.call.content = None;
+        }
+        text
+    }
+}
+
+/// The lines of a call that waits for a permission: its title, places and diffs.
+pub(crate) fn request(call: &ToolCall, paint: Paint) -> String {
+    let mut text = head(call, &paint.apply(CYAN, icon(call.kind.as_deref())), paint);
+    for file in diffs(call.content.as_deref().unwrap_or_default()) {
+        text.push_str(&diff(file, paint));
+    }
+    text
+}
+
+/// The title of a call, or its kind, or its id.
+pub(crate) fn title(call: &ToolCall) -> String {
+    let title = call.title.as_deref().filter(|title| !title.trim().is_empty());
+    one_line(title.or(call.kind.as_deref()).unwrap_or(&call.id))
+}
+
+fn head(call: &ToolCall, mark: &str, paint: Paint) -> String {
+    let title = title(call);
+    let places = places(call.locations.as_deref().unwrap_or_default(), &title);
+    let places = if places.is_empty() { places } else { format!("  {places}") };
+    format!("{mark} {}{}\n", paint.apply(BOLD, &title), paint.apply(DIM, &places))
+}
+
+/// The touched places that the title does not already name.
+fn places(locations: &[Location], title: &str) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for location in locations {
+        let name = match location.line {
+            Some(line) => format!("{}:{line}", one_line(&location.path)),
+            None => one_line(&location.path),
+        };
+        if !title.contains(&name) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.len() > MAX_PLACES {
+        let rest = names.len() - MAX_PLACES;
+        names.truncate(MAX_PLACES);
+        names.push(format!("and {rest} more"));
+    }
+    names.join(", ")
+}
+
+fn icon(kind: Option<&str>) -> &'static str {
+    match kind {
+        Some("read") => "◇",
+        Some("edit") => "✎",
+        Some("delete") => "−",
+        Some("move") => "→",
+        Some("search") => "?",
+        Some("execute") => "$",
+        Some("think") => "…",
+        Some("fetch") => "↓",
+        Some("switch_mode") => "⇄",
+        _ => "•",
+    }
+}
+
+fn diffs(content: &[ToolContent]) -> impl Iterator<Item = &FileDiff> {
+    content.iter().filter_map(|item| match item {
+        ToolContent::Diff(file) => Some(file),
+        _ => None,
+    })
+}
+
+fn failure(call: &ToolCall, paint: Paint) -> String {
+    let texts = call.content.iter().flatten().filter_map(|item| match item {
+        ToolContent::Content { content } => content.text.as_deref(),
+        _ => None,
+    });
+    let lines = texts.flat_map(str::lines).filter(|line| !line.trim().is_empty());
+    lines
+        .take(FAILURE_LINES)
+        .map(|line| paint.apply(DIM, &format!("    {}", one_line(line))) + "\n")
+        .collect()
+}
+
+fn merge(call: &mut ToolCall, update: ToolCall) {
+    let ToolCall { id, title, kind, status, content, locations } = update;
+    call.id = id;
+    call.title = title.or(call.title.take());
+    call.kind = kind.or(call.kind.take());
+    call.status = status.or(call.status.take());
+    call.content = content.or(call.content.take());
+    call.locations = locations.or(call.locations.take());
+}

@@ -1,0 +1,166 @@
+//! The parts of a `session/update` that are shown (protocol brief, section 3.3).
+//!
+//! Reading is lenient: what is missing or unknown is simply not shown.
+
+use serde::Deserialize;
+
+/// One update.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "sessionUpdate", rename_all = "snake_case")]
+pub(crate) enum Update {
+    /// A piece of what the user said.
+    UserMessageChunk(Chunk),
+    /// A piece of the answer.
+    AgentMessageChunk(Chunk),
+    /// A piece of what the agent thinks.
+    AgentThoughtChunk(Chunk),
+    /// A tool call begins.
+    ToolCall(ToolCall),
+    /// A tool call goes on.
+    #[serde(rename = "tool_call_update")]
+    ToolCallChanged(ToolCall),
+    /// The whole plan.
+    Plan(Plan),
+    /// Everything that is quiet: modes, commands, usage, titles and what is not known yet.
+    #[serde(other)]
+    Quiet,
+}
+
+/// A piece of a message.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Chunk {
+    /// What it holds.
+    pub(crate) content: Content,
+}
+
+/// A content block.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Content {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture.
+    Image(Blob),
+    /// A sound.
+    Audio(Blob),
+    /// Where something is.
+    ResourceLink {
+        /// Its address.
+        uri: String,
+        /// Its name.
+        name: Option<String>,
+    },
+    /// Something with its content.
+    Resource {
+        /// What.
+        resource: Resource,
+    },
+    /// A kind that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Data in base64.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Blob {
+    /// The data.
+    #[serde(default)]
+    pub(crate) data: String,
+    /// Its type.
+    pub(crate) mime_type: Option<String>,
+}
+
+/// An embedded resource; its content is not shown.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Resource {
+    /// Its address.
+    pub(crate) uri: String,
+}
+
+/// A tool call or a change of one; absent members are unchanged.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ToolCall {
+    /// Which one.
+    #[serde(rename = "toolCallId")]
+    pub(crate) id: String,
+    /// What it does, in words.
+    pub(crate) title: Option<String>,
+    /// `read`, `edit`, `execute`, …
+    pub(crate) kind: Option<String>,
+    /// `pending`, `in_progress`, `completed` or `failed`.
+    pub(crate) status: Option<String>,
+    /// What it produced.
+    pub(crate) content: Option<Vec<ToolContent>>,
+    /// Files that it touches.
+    pub(crate) locations: Option<Vec<Location>>,
+}
+
+/// Something that a tool produced.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ToolContent {
+    /// A content block; only text is shown.
+    Content {
+        /// The block.
+        content: ToolText,
+    },
+    /// A change of a file.
+    Diff(FileDiff),
+    /// A terminal or a kind that this version does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// The text of a content block, if it has one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ToolText {
+    /// The text.
+    pub(crate) text: Option<String>,
+}
+
+/// A change of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FileDiff {
+    /// The file.
+    pub(crate) path: String,
+    /// Its text before; absent for a new file.
+    pub(crate) old_text: Option<String>,
+    /// Its text after.
+    #[serde(default)]
+    pub(crate) new_text: String,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Location {
+    /// The file.
+    pub(crate) path: String,
+    /// The line, from 1.
+    pub(crate) line: Option<u64>,
+}
+
+/// A plan.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Plan {
+    /// In order.
+    pub(crate) entries: Vec<PlanEntry>,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(crate) struct PlanEntry {
+    /// What to do.
+    pub(crate) content: String,
+    /// `high`, `medium` or `low`.
+    pub(crate) priority: String,
+    /// `pending`, `in_progress` or `completed`.
+    pub(crate) status: String,
+}

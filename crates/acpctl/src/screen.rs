@@ -1,0 +1,54 @@
+//! Puts the pieces of a conversation on the right stream.
+
+use std::io;
+
+use crate::render::{Flow, Options, Piece, Transcript};
+use crate::ui::Ui;
+
+/// A conversation on the screen.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    transcript: Transcript,
+    /// Everything is data (a transcript was asked for), not only the agent's answer.
+    whole: bool,
+    flow: Option<Flow>,
+}
+
+impl Screen {
+    /// The answer on stdout, everything else on stderr.
+    pub(crate) fn answer(ui: &Ui, thoughts: bool) -> Screen {
+        let options = Options { paint: ui.err_paint(), thoughts, whole: false };
+        Screen { transcript: Transcript::new(options), whole: false, flow: None }
+    }
+
+    /// Everything on stdout.
+    pub(crate) fn whole(ui: &Ui, thoughts: bool) -> Screen {
+        let options = Options { paint: ui.out_paint(), thoughts, whole: true };
+        Screen { transcript: Transcript::new(options), whole: true, flow: None }
+    }
+
+    /// Shows a notification.
+    pub(crate) fn show(&mut self, ui: &mut Ui, method: &str, params: &str) -> io::Result<()> {
+        for piece in self.transcript.notification(method, params) {
+            match piece {
+                Piece::Lines(lines) if self.whole => {
+                    ui.end_line()?;
+                    ui.print(&lines)?;
+                    self.flow = None;
+                }
+                Piece::Flow(flow, text) if self.whole => {
+                    if self.flow != Some(flow) {
+                        ui.end_line()?;
+                        self.flow = Some(flow);
+                    }
+                    // Coloured by us, so only the agent's own words are made harmless.
+                    if flow == Flow::Answer { ui.relay(&text)? } else { ui.print(&text)? }
+                }
+                Piece::Lines(lines) => ui.talk(&lines),
+                Piece::Flow(Flow::Answer, text) => ui.relay(&text)?,
+                Piece::Flow(_, text) => ui.mutter(&text),
+            }
+        }
+        Ok(())
+    }
+}

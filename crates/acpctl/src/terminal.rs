@@ -1,0 +1,53 @@
+//! Single keys from the terminal.
+//!
+//! While a question is open, the terminal hands over each key at once and does not echo it; Ctrl-C
+//! stays a signal. What was typed before the question is thrown away: it cannot answer it.
+
+use std::io::{self, Read as _};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+
+/// How the terminal was before the open question. Global, because a signal ends the process from
+/// another thread.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// The terminal in single-key mode; dropping it restores the terminal.
+#[derive(Debug)]
+pub(crate) struct KeyMode(());
+
+impl KeyMode {
+    /// Switches the terminal on stdin.
+    pub(crate) fn enter() -> io::Result<KeyMode> {
+        let before = tcgetattr(io::stdin())?;
+        let mut keys = before.clone();
+        keys.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+        tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &keys)?;
+        Ok(KeyMode(()))
+    }
+}
+
+impl Drop for KeyMode {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Puts the terminal back as it was, if a question is open.
+pub(crate) fn restore() {
+    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // A terminal that is gone needs nothing.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
+    }
+}
+
+/// Hands every key to `take`, from a thread that stays until the process ends or `take` is false.
+pub(crate) fn read_keys(take: impl Fn(u8) -> bool + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name("keys".to_owned()).spawn(move || {
+        let mut key = [0];
+        while matches!(io::stdin().lock().read(&mut key), Ok(1)) && take(key[0]) {}
+    })?;
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! The two streams: data goes to stdout, talk goes to stderr.
+
+use std::io::{self, BufWriter, IsTerminal as _, Stderr, Stdout, Write as _};
+use std::time::{Duration, Instant};
+
+use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
+
+use crate::cli::When;
+use crate::paint::{CYAN, DIM, Paint, visible};
+
+/// How often a waiting command should call [`Ui::tick`].
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const CLEAR_LINE: &str = "\r\u{1b}[K";
+
+/// What the user sees.
+#[derive(Debug)]
+pub(crate) struct Ui {
+    out: BufWriter<Stdout>,
+    err: Stderr,
+    out_paint: Paint,
+    err_paint: Paint,
+    out_is_terminal: bool,
+    err_is_terminal: bool,
+    /// The last line of stdout, or of stderr, is not finished.
+    out_open: bool,
+    err_open: bool,
+    spinner: Option<Spinner>,
+}
+
+#[derive(Debug)]
+struct Spinner {
+    label: String,
+    since: Instant,
+    frame: usize,
+    drawn: bool,
+}
+
+impl Ui {
+    /// The streams of this process.
+    pub(crate) fn new(color: When) -> Ui {
+        let (out, err) = (io::stdout(), io::stderr());
+        let paint = |auto: ColorChoice| {
+            Paint::new(match color {
+                When::Auto => auto != ColorChoice::Never,
+                When::Always => true,
+                When::Never => false,
+            })
+        };
+        Ui {
+            out_paint: paint(AutoStream::choice(&out)),
+            err_paint: paint(AutoStream::choice(&err)),
+            out_is_terminal: out.is_terminal(),
+            err_is_terminal: err.is_terminal(),
+            out: BufWriter::with_capacity(64 * 1024, out),
+            err,
+            out_open: false,
+            err_open: false,
+            spinner: None,
+        }
+    }
+
+    /// The colours of stdout.
+    pub(crate) fn out_paint(&self) -> Paint {
+        self.out_paint
+    }
+
+    /// The colours of stderr.
+    pub(crate) fn err_paint(&self) -> Paint {
+        self.err_paint
+    }
+
+    /// Whether a person can be asked: both what they read and what they type is a terminal.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.err_is_terminal && io::stdin().is_terminal()
+    }
+
+    /// Data that is our own: its colours are kept.
+    pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.hide_spinner();
+        if self.out_is_terminal && self.err_open {
+            self.end_talk();
+        }
+        self.out.write_all(text.as_bytes())?;
+        self.out_open = !text.ends_with('\n');
+        Ok(())
+    }
+
+    /// Data of an agent: byte for byte, except that it cannot steer a terminal.
+    pub(crate) fn relay(&mut self, text: &str) -> io::Result<()> {
+        if self.out_is_terminal { self.print(&visible(text)) } else { self.print(text) }
+    }
+
+    /// Finishes the last line of data, if it is unfinished.
+    pub(crate) fn end_line(&mut self) -> io::Result<()> {
+        if self.out_open {
+            self.print("\n")?;
+        }
+        Ok(())
+    }
+
+    /// A value as indented JSON.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut self.out, value)?;
+        self.print("\n")
+    }
+
+    /// Whole lines of talk. A terminal that cannot be written to is no reason to stop.
+    pub(crate) fn talk(&mut self, lines: &str) {
+        self.end_talk();
+        let _ = self.err.write_all(lines.as_bytes());
+    }
+
+    /// One line of talk.
+    pub(crate) fn say(&mut self, line: &str) {
+        self.talk(&format!("{line}\n"));
+    }
+
+    /// A part of a line of talk.
+    pub(crate) fn mutter(&mut self, text: &str) {
+        if !self.err_open {
+            self.end_talk();
+        }
+        let _ = self.err.write_all(text.as_bytes());
+        self.err_open = !text.ends_with('\n');
+    }
+
+    /// Starts a new line on stderr. Where both streams share a terminal, also after data: the data
+    /// itself never gets a newline that the agent did not write.
+    fn end_talk(&mut self) {
+        self.hide_spinner();
+        let _ = self.out.flush();
+        if self.err_open || (self.out_open && self.out_is_terminal && self.err_is_terminal) {
+            let _ = self.err.write_all(b"\n");
+            self.err_open = false;
+            self.out_open = false;
+        }
+    }
+
+    /// Sends everything out.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Ends the last lines of both streams and sends everything out.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.spin(None);
+        if self.err_open {
+            self.end_talk();
+        }
+        self.end_line()?;
+        self.flush()
+    }
+
+    /// Shows a spinner with this label whenever nothing streams; `None` takes it away. Only on a
+    /// terminal.
+    pub(crate) fn spin(&mut self, label: Option<&str>) {
+        self.hide_spinner();
+        let since = self.spinner.take().map(|spinner| spinner.since);
+        if let (Some(label), true) = (label, self.err_is_terminal) {
+            let since = since.unwrap_or_else(Instant::now);
+            self.spinner = Some(Spinner { label: label.to_owned(), since, frame: 0, drawn: false });
+        }
+    }
+
+    /// Whether [`Ui::tick`] has something to move.
+    pub(crate) fn spins(&self) -> bool {
+        self.spinner.is_some() && !self.out_open && !self.err_open
+    }
+
+    /// Moves the spinner.
+    pub(crate) fn tick(&mut self) {
+        if !self.spins() {
+            return;
+        }
+        let Some(spinner) = &mut self.spinner else { return };
+        let passed = spinner.since.elapsed();
+        let line = spinner_line(spinner.frame, &spinner.label, passed, self.err_paint);
+        spinner.frame += 1;
+        spinner.drawn = true;
+        let _ = write!(self.err, "{CLEAR_LINE}{line}");
+    }
+
+    fn hide_spinner(&mut self) {
+        if let Some(spinner) = self.spinner.as_mut().filter(|spinner| spinner.drawn) {
+            spinner.drawn = false;
+            let _ = self.err.write_all(CLEAR_LINE.as_bytes());
+        }
+    }
+}
+
+fn spinner_line(frame: usize, label: &str, passed: Duration, paint: Paint) -> String {
+    let sign = paint.apply(CYAN, FRAMES[frame % FRAMES.len()]);
+    let passed = match passed.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => format!("{}m {:02}s", seconds / 60, seconds % 60),
+    };
+    format!("{sign} {}", paint.apply(DIM, &format!("{label} {passed}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spinner_tells_what_is_waited_for_and_how_long() {
+        let line = |frame, seconds| {
+            spinner_line(frame, "thinking", Duration::from_secs(seconds), Paint::plain())
+        };
+        assert_eq!(line(0, 3), "⠋ thinking 3s");
+        assert_eq!(line(11, 65), "⠙ thinking 1m 05s");
+    }
+}

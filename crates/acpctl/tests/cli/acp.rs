@@ -1,0 +1,124 @@
+//! `acpctl acp`: the editor's door.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, Stdio};
+
+use crate::support::{Client, Home};
+use serde_json::json;
+
+fn bridge(home: &Home, args: &[&str]) -> Child {
+    let args = ["acp"].iter().chain(args);
+    home.acpctl(args).stdin(Stdio::piped()).spawn().unwrap()
+}
+
+fn type_line(child: &mut Child, line: &str) {
+    let stdin = child.stdin.as_mut().unwrap();
+    stdin.write_all(line.as_bytes()).unwrap();
+    stdin.write_all(b"\n").unwrap();
+}
+
+#[test]
+fn bytes_pass_as_they_are_both_ways_and_the_end_of_stdin_ends_it() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = bridge(&home, &[]);
+    let mut client = Client::accept(&listener);
+    let odd = r#"{ "id":"a\u0062" ,"method":"initialize", "x":[1.0]}"#;
+    type_line(&mut child, odd);
+    assert_eq!(client.expect("initialize")["id"], "ab");
+    let answer = "{ \"id\":\"a\\u0062\" , \"result\":{\"y\": 1.00}}\n{\"second\":1}\n";
+    client.raw(answer.as_bytes());
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut read = String::new();
+    stdout.read_line(&mut read).unwrap();
+    stdout.read_line(&mut read).unwrap();
+    assert_eq!(read, answer);
+
+    drop(child.stdin.take());
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn the_agent_and_the_session_name_are_added_for_the_editor() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = bridge(&home, &["demo", "-s", "fix"]);
+    let mut client = Client::accept(&listener);
+    let initialize =
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+    type_line(&mut child, initialize);
+    let seen = client.expect("initialize");
+    assert_eq!(
+        seen["params"],
+        json!({"protocolVersion": 1, "_meta": {"_acpd": {"agent": "demo"}}})
+    );
+    let new =
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
+    type_line(&mut child, new);
+    let seen = client.expect("session/new");
+    assert_eq!(seen["params"]["_meta"], json!({"_acpd": {"name": "fix", "reuse": true}}));
+    drop(child.stdin.take());
+    assert_eq!(home.wait(child).code, Some(0));
+}
+
+#[test]
+fn a_daemon_that_dies_leaves_whole_lines_only_and_a_word_on_stderr() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = bridge(&home, &[]);
+    let _open = child.stdin.take();
+    let mut client = Client::accept(&listener);
+    client.raw(b"{\"whole\":1}\n{\"cut off");
+    drop(client);
+    let done = home.wait(child);
+    assert_eq!(done.out, "{\"whole\":1}\n");
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.starts_with("error: acpd closed the connection\n"), "{}", done.err);
+}
+
+#[test]
+fn a_big_line_passes_in_one_piece() {
+    const SIZE: usize = 20 << 20;
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = bridge(&home, &[]);
+    let _open = child.stdin.take();
+    let mut client = Client::accept(&listener);
+    let reader = {
+        let mut stdout = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            let mut all = Vec::new();
+            stdout.read_to_end(&mut all).unwrap();
+            all.len()
+        })
+    };
+    let line = format!("\"{}\"\n", "x".repeat(SIZE));
+    client.raw(line.as_bytes());
+    drop(client);
+    assert_eq!(reader.join().unwrap(), SIZE + 3);
+    assert_eq!(home.wait(child).code, Some(1));
+}
+
+#[test]
+fn an_editor_that_closes_stdout_ends_it() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = bridge(&home, &[]);
+    drop(child.stdout.take());
+    let _open = child.stdin.take();
+    let mut client = Client::accept(&listener);
+    client.raw(b"{\"nobody\":\"reads\"}\n");
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn without_a_daemon_stdout_stays_empty() {
+    let home = Home::new();
+    let done = home.run(&["--no-spawn", "acp"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(3), ""));
+    assert!(done.err.starts_with("error: acpd is not running\n"), "{}", done.err);
+}

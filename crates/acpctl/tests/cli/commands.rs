@@ -1,0 +1,315 @@
+//! Everything but `acpctl run` and `acpctl acp`.
+
+use crate::run::interrupt;
+use crate::support::{Client, Home, capable, session};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Command;
+
+use acpd_api::method;
+use serde_json::{Value, json};
+
+fn status() -> Value {
+    json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 4711, "since": 1, "clients": 1,
+        "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
+        "log": "/l", "config": "/c"}, "agents": [], "sessions": [session("s-1")]})
+}
+
+fn agent(state: &str, log: &str) -> Value {
+    json!({"name": "demo", "title": "Demo", "state": state, "since": 0, "restarts": 0,
+        "command": ["demo"], "sessions": 0, "log": log, "tried": true})
+}
+
+#[test]
+fn no_daemon_and_no_spawn_is_not_found_with_the_way_out() {
+    let home = Home::new();
+    let done = home.run(&["--no-spawn", "ps"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(3), ""));
+    assert_eq!(
+        done.err,
+        "error: acpd is not running\n\nhint: start it with `acpctl daemon start`, or leave out `--no-spawn`\n"
+    );
+    let done = home.run(&["daemon", "status"]);
+    assert_eq!(done.code, Some(3));
+    assert!(done.err.ends_with("hint: start it with `acpctl daemon start`\n"), "{}", done.err);
+    let done = home.run(&["daemon", "stop"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd is not running\n"));
+}
+
+#[test]
+fn a_daemon_that_cannot_start_gives_its_own_reason() {
+    let home = Home::new();
+    home.install_daemon(
+        r"printf 'error config.toml:3: unknown key `agnet`' >&$ACPD_STARTUP_FD; exit 1",
+    );
+    let done = home.run(&["ps"]);
+    assert_eq!(done.code, Some(1));
+    assert_eq!(done.err, "error: acpd cannot start: config.toml:3: unknown key `agnet`\n");
+
+    home.install_daemon("exit 7");
+    let done = home.run(&["ps"]);
+    assert!(done.err.starts_with("error: acpd ended while it started ("), "{}", done.err);
+    assert!(done.err.contains("[HOME]/state/log/acpd.log"), "{}", done.err);
+
+    std::fs::remove_file(home.path("acpd")).unwrap();
+    let done = home.run(&["ps"]);
+    assert!(done.err.starts_with("error: cannot start `[HOME]/acpd`: "), "{}", done.err);
+}
+
+#[test]
+fn two_commands_that_find_no_daemon_start_one() {
+    let home = Home::new();
+    let fifo = |name: &str| {
+        let path = home.path(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    };
+    let (started, listening) = (fifo("started"), fifo("listening"));
+    // The program in the daemon's place lets the test's thread listen, and tells that it does.
+    home.install_daemon(&format!(
+        "echo \"$@\" >> {}; echo now > {}; read now < {}; echo ready >&$ACPD_STARTUP_FD",
+        home.path("starts").display(),
+        started.display(),
+        listening.display(),
+    ));
+    let children = [(); 2].map(|()| home.acpctl(["ps", "--json"]).spawn().unwrap());
+    std::fs::read(&started).unwrap();
+    let listener = home.listen();
+    std::fs::write(&listening, "now\n").unwrap();
+    for _ in 0..2 {
+        Client::accept(&listener).answer(method::STATUS, status());
+    }
+    for child in children {
+        let done = home.wait(child);
+        assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+    }
+    assert_eq!(std::fs::read_to_string(home.path("starts")).unwrap(), "run\n");
+}
+
+#[test]
+fn ps_shows_text_for_people_and_json_for_programs() {
+    let home = Home::new();
+    let listener = home.listen();
+    let daemon = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let mut client = Client::accept(&listener);
+            client.answer(method::STATUS, status());
+            client.closed();
+        }
+    });
+    let done = home.run(&["ps", "--json"]);
+    let json: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(json, status());
+    let done = home.run(&["status"]);
+    assert!(done.out.starts_with("acpd 0.1.0  running  pid 4711  up "), "{}", done.out);
+    assert!(done.out.contains("\nfix "), "{}", done.out);
+    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn stop_waits_until_the_daemon_is_gone() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.answer(method::DAEMON_STOP, json!({}));
+    });
+    let done = home.run(&["daemon", "stop"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn start_says_whose_pid_serves() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.answer(method::STATUS, status());
+    });
+    let done = home.run(&["daemon", "start"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd runs already (pid 4711)\n"));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn attach_shows_the_history_then_what_comes() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let show = client.answer(method::SESSION_SHOW, session("s-1"));
+        assert_eq!(show["params"]["session"], "fi");
+        let initialize = client.answer("initialize", capable());
+        assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
+        let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+        assert_eq!(
+            attach["params"],
+            json!({"ref": {"session": "s-1", "agent": "demo"}, "after": 0, "role": "observer"})
+        );
+        client.update(json!({"sessionUpdate": "user_message_chunk",
+            "content": {"type": "text", "text": "hi"}}));
+        client.says("Hel");
+        client.notice(method::CAUGHT_UP, json!({"seq": 2}));
+        client.says("lo");
+        client.notice(
+            method::TURN_ENDED,
+            json!({"turn": 1, "at": 1,
+            "outcome": {"kind": "interrupted", "reason": "killed"}}),
+        );
+    });
+    let done = home.run(&["attach", "fi"]);
+    assert_eq!(
+        done.out,
+        "> hi\n\nHello\nturn interrupted: killed; the last message may be incomplete\n"
+    );
+    // The test's daemon went away, which is not how a session ends.
+    assert_eq!(done.code, Some(1));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_log_is_fetched_page_by_page() {
+    let home = Home::new();
+    let listener = home.listen();
+    let daemon = std::thread::spawn(move || {
+        let entry = |seq: u64, text: &str| {
+            json!({"seq": seq, "line": {"jsonrpc": "2.0", "method": "session/update",
+                "params": {"sessionId": "s-1", "update": {"sessionUpdate": "agent_message_chunk",
+                    "content": {"type": "text", "text": text}}}}})
+        };
+        for _ in 0..2 {
+            let mut client = Client::accept(&listener);
+            let page = json!({"sessionId": "s-1", "entries": [entry(1, "one, ")], "next": 1});
+            client.answer(method::SESSION_LOG, page);
+            let page = json!({"sessionId": "s-1", "entries": [entry(2, "two")]});
+            let asked = client.answer(method::SESSION_LOG, page);
+            assert_eq!(asked["params"]["after"], 1);
+        }
+    });
+    assert_eq!(home.run(&["session", "log", "fix"]).out, "one, two\n");
+    let json = home.run(&["session", "log", "fix", "--json"]).out;
+    let seqs: Vec<Value> = json
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].clone())
+        .collect();
+    assert_eq!(seqs, [1, 2]);
+    daemon.join().unwrap();
+}
+
+#[test]
+fn sessions_are_renamed_closed_and_deleted() {
+    let home = Home::new();
+    let cwd = home.work();
+    let listener = home.listen();
+    let daemon = std::thread::spawn(move || {
+        let mut client = Client::accept(&listener);
+        let rename = client.answer(method::SESSION_RENAME, session("s-1"));
+        assert_eq!(rename["params"], json!({"ref": {"session": "s", "cwd": cwd}, "name": "fix"}));
+        let mut client = Client::accept(&listener);
+        client.answer(method::SESSION_CLOSE, session("s-1"));
+        let mut client = Client::accept(&listener);
+        client.answer(method::SESSION_REMOVE, json!({}));
+        client.fail(
+            method::SESSION_REMOVE,
+            "no session `b`",
+            json!({"reason": "session_not_found"}),
+        );
+    });
+    let done = home.run(&["session", "rename", "s", "fix"]);
+    assert_eq!(done.err, "session s-1 is `fix` now\n");
+    let done = home.run(&["session", "close", "fix"]);
+    assert_eq!(done.err, "fix is closed; the next prompt brings it back\n");
+    let done = home.run(&["session", "rm", "a", "b"]);
+    assert_eq!(done.code, Some(3));
+    assert_eq!(
+        done.err,
+        "deleted a\nerror: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n"
+    );
+    daemon.join().unwrap();
+}
+
+#[test]
+fn an_agent_that_fails_to_start_is_an_error() {
+    let home = Home::new();
+    let listener = home.listen();
+    let daemon = std::thread::spawn(move || {
+        let mut client = Client::accept(&listener);
+        client.answer(method::AGENT_START, agent("ready", "/l"));
+        let mut client = Client::accept(&listener);
+        client.answer(method::AGENT_START, agent("failed", "/l"));
+    });
+    let done = home.run(&["agent", "start", "demo"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "demo is ready\n"));
+    let done = home.run(&["agent", "start", "demo"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.starts_with("error: demo is failed\n"), "{}", done.err);
+    daemon.join().unwrap();
+}
+
+#[test]
+fn logs_print_the_end_of_the_file() {
+    let home = Home::new();
+    let log = home.path("demo.log");
+    std::fs::write(&log, "one\ntwo\nthree\n").unwrap();
+    let log = log.to_str().unwrap().to_owned();
+    let daemon = home.daemon(move |mut client| {
+        client.answer(method::AGENT_SHOW, agent("stopped", &log));
+    });
+    let done = home.run(&["agent", "logs", "-n", "2", "demo"]);
+    assert_eq!((done.out.as_str(), done.code), ("two\nthree\n", Some(0)));
+    daemon.join().unwrap();
+    let done = home.run(&["daemon", "logs"]);
+    assert_eq!(done.err, "nothing has been written to `[HOME]/state/log/acpd.log` yet\n");
+}
+
+#[test]
+fn a_followed_log_goes_on_with_what_is_written_later() {
+    let home = Home::new();
+    let logs = home.path("state/log");
+    std::fs::create_dir_all(&logs).unwrap();
+    let log = logs.join("acpd.log");
+    std::fs::write(&log, "one\n").unwrap();
+    let mut child = home.acpctl(["daemon", "logs", "-f"]).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut next = || {
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        line
+    };
+    assert_eq!(next(), "one\n");
+    let mut file = std::fs::File::options().append(true).open(&log).unwrap();
+    file.write_all(b"two\n").unwrap();
+    assert_eq!(next(), "two\n");
+    // The last lines of the old file are not lost when another takes its place.
+    std::fs::rename(&log, logs.join("acpd.log.1")).unwrap();
+    file.write_all(b"three\n").unwrap();
+    std::fs::write(&log, "four\n").unwrap();
+    assert_eq!((next(), next()), ("three\n".to_owned(), "four\n".to_owned()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn ctrl_c_ends_attach_without_an_error() {
+    let home = Home::new();
+    let listener = home.listen();
+    let child = home.acpctl(["attach", "fix", "--tail", "--json"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.answer("initialize", capable());
+    let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+    assert_eq!(attach["params"].get("after"), None);
+    // Answered only by a client that already listens to Ctrl-C.
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "unknown"}));
+    client.read().unwrap();
+    interrupt(child.id());
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (Some(0), "", ""));
+}
+
+#[test]
+fn completions_and_the_version_need_no_daemon() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let done = home.run(&["completions", shell]);
+        assert!(done.code == Some(0) && done.out.contains("acpctl"), "{shell}: {done:?}");
+    }
+    assert!(home.run(&["--version"]).out.starts_with("acpctl "));
+    assert_eq!(home.run(&["frobnicate"]).code, Some(2));
+}

@@ -1,0 +1,309 @@
+//! `acpctl run` against a daemon that a thread of the test plays.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use crate::support::{Client, Home, capable, session};
+use acpd_api::method;
+use serde_json::{Value, json};
+
+/// Serves everything up to the prompt of an unnamed session.
+fn begin(client: &mut Client) -> Value {
+    client.answer("initialize", capable());
+    client.answer("session/new", json!({"sessionId": "s-1"}));
+    client.expect("session/prompt")
+}
+
+#[test]
+fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
+    let home = Home::new();
+    let cwd = home.work();
+    let daemon = home.daemon(move |mut client| {
+        let initialize = client.answer("initialize", capable());
+        assert_eq!(
+            initialize["params"]["_meta"]["_acpd"],
+            json!({"agent": "demo", "notices": true, "seq": true})
+        );
+        let new = client.answer("session/new", json!({"sessionId": "s-1"}));
+        assert_eq!(new["params"], json!({"cwd": cwd, "mcpServers": []}));
+        let prompt = client.expect("session/prompt");
+        assert_eq!(
+            prompt["params"],
+            json!({"sessionId": "s-1", "prompt": [{"type": "text", "text": "hello there"}]})
+        );
+        client.update(json!({"sessionUpdate": "agent_thought_chunk",
+            "content": {"type": "text", "text": "secret"}}));
+        client.says("Let me ");
+        client.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "read",
+            "title": "Read x", "status": "completed"}));
+        client.notice(method::RESTORED, json!({"level": "loaded", "at": 1}));
+        client.says("look.");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+        client.closed();
+    });
+    let done = home.run(&["run", "-a", "demo", "hello", "there"]);
+    assert_eq!(done.out, "Let me look.\n");
+    assert_eq!(done.err, "✓ Read x\nsession restored: the agent has the conversation again\n");
+    assert_eq!(done.code, Some(0));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn json_prints_what_is_relayed_and_the_answer_to_the_prompt() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = begin(&mut client);
+        client.says("hi");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    let done = home.run(&["run", "--json", "hello"]);
+    let lines: Vec<Value> =
+        done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines[0]["params"]["update"]["content"]["text"], "hi");
+    assert_eq!(lines[1]["result"]["stopReason"], "end_turn");
+    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_name_that_exists_goes_on_with_its_own_agent() {
+    let home = Home::new();
+    let cwd = home.work();
+    let daemon = home.daemon(move |mut client| {
+        let show = client.answer(method::SESSION_SHOW, session("s-1"));
+        assert_eq!(show["params"], json!({"session": "fix", "cwd": cwd, "exactName": true}));
+        let initialize = client.answer("initialize", capable());
+        assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
+        let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+        assert_eq!(
+            attach["params"],
+            json!({"ref": {"session": "s-1", "agent": "demo"}, "role": "controller"})
+        );
+        let prompt = client.expect("session/prompt");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    let done = home.run(&["run", "-s", "fix", "more"]);
+    assert_eq!((done.out.as_str(), done.err.as_str(), done.code), ("", "", Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
+        client.answer("initialize", capable());
+        let new = client.fail(
+            "session/new",
+            "taken",
+            json!({"reason": "name_taken", "sessionId": "s-9"}),
+        );
+        assert_eq!(new["params"]["_meta"]["_acpd"]["name"], "fix");
+        client.answer(method::SESSION_ATTACH, json!({"session": session("s-9")}));
+        let prompt = client.expect("session/prompt");
+        assert_eq!(prompt["params"]["sessionId"], "s-9");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    assert_eq!(home.run(&["run", "-s", "fix", "more"]).code, Some(0));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn how_a_turn_ends_decides_the_exit_code() {
+    let ends = [
+        (json!({"stopReason": "refusal"}), 5, "the agent refused\n"),
+        (json!({"stopReason": "cancelled"}), 130, "cancelled\n"),
+        (
+            json!({"stopReason": "max_tokens"}),
+            0,
+            "stopped: the answer reached the agent's length limit\n",
+        ),
+    ];
+    for (result, code, err) in ends {
+        let home = Home::new();
+        let daemon = home.daemon(move |mut client| {
+            let prompt = begin(&mut client);
+            client.result(&prompt, result);
+        });
+        let done = home.run(&["run", "hello"]);
+        assert_eq!((done.code, done.err.as_str()), (Some(code), err));
+        daemon.join().unwrap();
+    }
+}
+
+#[test]
+fn an_error_tells_its_reason_its_hint_and_keeps_what_was_shown() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = begin(&mut client);
+        client.says("half an ans");
+        let data = json!({"reason": "interrupted", "hint": "say it again", "stderr": "boom"});
+        client.error(&prompt, "agent `demo` was killed", data);
+    });
+    let done = home.run(&["run", "hello"]);
+    assert_eq!(done.out, "half an ans\n");
+    assert_eq!(done.err, "error: agent `demo` was killed\n  | boom\n\nhint: say it again\n");
+    assert_eq!(done.code, Some(6));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn ctrl_c_cancels_the_turn_once() {
+    let home = Home::new();
+    let listener = home.listen();
+    let child = home.acpctl(["run", "hello"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    let prompt = begin(&mut client);
+    interrupt(child.id());
+    let cancel = client.expect("session/cancel");
+    assert_eq!(cancel["params"]["sessionId"], "s-1");
+    client.says("oh");
+    client.result(&prompt, json!({"stopReason": "cancelled"}));
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!(
+        (done.code, done.out.as_str(), done.err.as_str()),
+        (Some(130), "oh\n", "cancelled\n")
+    );
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_at_once() {
+    let home = Home::new();
+    let listener = home.listen();
+    let child = home.acpctl(["run", "hello"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    begin(&mut client);
+    interrupt(child.id());
+    client.expect("session/cancel");
+    interrupt(child.id());
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(130));
+}
+
+/// Ctrl-C, as the terminal sends it.
+pub(crate) fn interrupt(pid: u32) {
+    let sent = Command::new("/bin/kill").args(["-INT", &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = home.acpctl(["run", "hello"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    let prompt = begin(&mut client);
+    let ask = json!({"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "rm -rf /"},
+        "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
+    client.send(json!({"jsonrpc": "2.0", "id": "q1", "method": "session/request_permission",
+        "params": ask}));
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    err.read_line(&mut line).unwrap();
+    assert_eq!(line, "waiting for permission: rm -rf / (Allow)\n");
+    client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
+        "params": {"requestId": "q1"}}));
+    client.result(&prompt, json!({"stopReason": "end_turn"}));
+    // Nothing may have been answered.
+    client.closed();
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("no longer asked"), "{rest}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn requests_for_services_that_were_not_offered_are_refused() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = begin(&mut client);
+        client.send(json!({"jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file",
+            "params": {"sessionId": "s-1", "path": "/etc/passwd"}}));
+        let refused = client.read().unwrap();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32601)));
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    assert_eq!(home.run(&["run", "hello"]).code, Some(0));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn files_images_and_stdin_become_blocks_of_the_prompt() {
+    let home = Home::new();
+    std::fs::write(home.work().join("notes.md"), "# notes").unwrap();
+    std::fs::write(home.work().join("dot.png"), b"\x89PNG").unwrap();
+    let daemon = home.daemon(|mut client| {
+        let prompt = begin(&mut client);
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+        prompt
+    });
+    let mut child = home
+        .acpctl(["run", "--file", "notes.md", "--image", "dot.png", "review", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"a diff\n").unwrap();
+    assert_eq!(home.wait(child).code, Some(0));
+    let prompt = daemon.join().unwrap();
+    let blocks = prompt["params"]["prompt"].as_array().unwrap().clone();
+    assert_eq!(blocks.len(), 3, "{blocks:?}");
+    assert_eq!(blocks[0]["text"], "review\n\na diff");
+    assert_eq!(blocks[1]["resource"]["text"], "# notes");
+    assert_eq!(blocks[1]["resource"]["mimeType"], "text/markdown");
+    assert_eq!(blocks[2]["mimeType"], "image/png");
+}
+
+#[test]
+fn an_agent_that_takes_no_images_is_named() {
+    let home = Home::new();
+    std::fs::write(home.work().join("dot.png"), b"\x89PNG").unwrap();
+    let daemon = home.daemon(|mut client| {
+        client.answer("initialize", json!({"protocolVersion": 1, "agentCapabilities": {}}));
+        client.answer("session/new", json!({"sessionId": "s-1"}));
+        client.closed();
+    });
+    let done = home.run(&["run", "-a", "blind", "--image", "dot.png", "look"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.starts_with("error: blind takes no images\n"), "{}", done.err);
+    daemon.join().unwrap();
+}
+
+#[test]
+fn an_answer_nobody_reads_any_more_ends_the_command_in_silence() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = home.acpctl(["run", "hello"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut client = Client::accept(&listener);
+    begin(&mut client);
+    client.says("is anybody there?");
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_daemon_that_dies_in_the_middle_is_told() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        begin(&mut client);
+        client.says("half");
+    });
+    let done = home.run(&["run", "hello"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(1), "half\n"));
+    assert!(done.err.starts_with("error: acpd closed the connection\n"), "{}", done.err);
+    daemon.join().unwrap();
+}
+
+#[test]
+fn nothing_to_say_is_a_usage_error_before_any_daemon_is_asked() {
+    let home = Home::new();
+    let done = home.run(&["run"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.starts_with("error: there is nothing to say\n\nhint: "), "{}", done.err);
+    let done = home.run(&["run", "--file", "nothing.txt", "x"]);
+    assert_eq!(done.code, Some(3));
+    assert!(done.err.contains("cannot read `nothing.txt`"), "{}", done.err);
+}

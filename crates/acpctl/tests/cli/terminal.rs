@@ -1,0 +1,102 @@
+//! `acpctl run` on a terminal.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+
+use nix::pty::openpty;
+use nix::sys::termios::{LocalFlags, tcgetattr};
+use serde_json::json;
+
+use crate::support::{Client, Home, capable};
+
+/// The person's side of a terminal.
+struct Person {
+    side: File,
+    seen: String,
+    /// Keeps the terminal open after the command.
+    terminal: OwnedFd,
+}
+
+impl Person {
+    /// Starts `acpctl` with stdin and stderr on a new terminal.
+    fn start(home: &Home, args: &[&str]) -> (Person, Child) {
+        let pty = openpty(None, None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let child = home.acpctl(args).env("TERM", "xterm").stdin(end()).stderr(end()).spawn();
+        let side = File::from(pty.master);
+        (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.side.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Reads until this is on the screen.
+    fn sees(&mut self, text: &str) {
+        while !self.seen.contains(text) {
+            let mut bytes = [0; 4096];
+            let count = self.side.read(&mut bytes).unwrap();
+            self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    }
+}
+
+#[test]
+fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
+    let home = Home::new();
+    let listener = home.listen();
+    let (mut person, child) = Person::start(&home, &["run", "hello"]);
+    let mut client = Client::accept(&listener);
+    client.answer("initialize", capable());
+    client.answer("session/new", json!({"sessionId": "s-1"}));
+    let prompt = client.expect("session/prompt");
+    // The echo shows that the terminal has taken the key.
+    person.types("~y");
+    person.sees("~y");
+
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
+    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "rm -rf build"},
+        "options": [
+            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+            {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}));
+    person.sees("rm -rf build");
+    person.sees("Reject\r\n");
+    person.types("xn");
+    let answer = client.read().unwrap();
+    assert_eq!(
+        answer,
+        json!({"jsonrpc": "2.0", "id": 1,
+            "result": {"outcome": {"outcome": "selected", "optionId": "no"}}})
+    );
+    client.result(&prompt, json!({"stopReason": "end_turn"}));
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
+    let flags = tcgetattr(&person.terminal).unwrap().local_flags;
+    assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+}
+
+#[test]
+fn ctrl_c_while_a_question_is_open_cancels_and_restores_the_terminal() {
+    let home = Home::new();
+    let listener = home.listen();
+    let (mut person, child) = Person::start(&home, &["run", "hello"]);
+    let mut client = Client::accept(&listener);
+    client.answer("initialize", capable());
+    client.answer("session/new", json!({"sessionId": "s-1"}));
+    let prompt = client.expect("session/prompt");
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
+    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "cc"},
+        "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]}}));
+    person.sees("Allow\r\n");
+    crate::run::interrupt(child.id());
+    client.expect("session/cancel");
+    let answer = client.read().unwrap();
+    assert_eq!(answer["result"], json!({"outcome": {"outcome": "cancelled"}}));
+    client.result(&prompt, json!({"stopReason": "cancelled"}));
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(130));
+    let flags = tcgetattr(&person.terminal).unwrap().local_flags;
+    assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+}

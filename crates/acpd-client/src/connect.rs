@@ -1,0 +1,127 @@
+//! Finding the daemon, and starting it when there is none.
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use acpd_sys::dir;
+use acpd_sys::lock::{InstanceLock, LockError};
+use acpd_sys::paths::Paths;
+use acpd_sys::socket::{check_server_dir, own_uid};
+use acpd_sys::startup::{StartupOutcome, spawn_daemon};
+use interprocess::local_socket::prelude::*;
+use interprocess::local_socket::{GenericFilePath, Stream};
+
+use crate::connection::Connection;
+use crate::error::ConnectError;
+
+/// How long a daemon may take until it listens.
+const START_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How to connect.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Start the daemon if none runs.
+    pub spawn: bool,
+    /// Where its files are.
+    pub paths: Paths,
+}
+
+/// Connects to the user's daemon, and starts it first if none runs and `spawn` is set.
+///
+/// Nothing is sent before the socket's directory and the user id of the server are checked. Clients
+/// that find no daemon at the same time start one daemon. If it cannot start, its own reason is the
+/// error.
+pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
+    let paths = &options.paths;
+    if let Some(connection) = try_connect(paths)? {
+        return Ok(connection);
+    }
+    let not_running = || ConnectError::NotRunning { socket: paths.socket() };
+    if !options.spawn {
+        return Err(not_running());
+    }
+    dir::private_dir(&paths.runtime)?;
+    let lock = InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?;
+    // Whoever held the lock may have started it.
+    if let Some(connection) = try_connect(paths)? {
+        return Ok(connection);
+    }
+    let started = start(paths);
+    // Also after a failure: a daemon that somebody else started is the usual reason for one.
+    let connection = try_connect(paths)?;
+    drop(lock);
+    started.and(connection.ok_or_else(not_running))
+}
+
+/// Waits until no daemon holds the instance lock, for up to `deadline`; for after a stop.
+pub fn wait_until_gone(paths: &Paths, deadline: Duration) -> Result<(), ConnectError> {
+    if !is_there(&paths.runtime) {
+        return Ok(());
+    }
+    match InstanceLock::acquire_wait(&paths.lock(), deadline) {
+        Ok(_released_at_once) => Ok(()),
+        Err(LockError::Held { pid, .. }) => Err(ConnectError::StillRunning {
+            seconds: deadline.as_secs(),
+            pid,
+            log: paths.daemon_log(),
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn start(paths: &Paths) -> Result<(), ConnectError> {
+    let log = paths.daemon_log();
+    let pipe = spawn_daemon(&daemon_exe(), ["run"], &log)?;
+    match pipe.wait(START_DEADLINE) {
+        StartupOutcome::Ready => Ok(()),
+        StartupOutcome::Failed(reason) => Err(ConnectError::StartFailed { reason }),
+        StartupOutcome::Died(how) => {
+            Err(ConnectError::StartDied { how: how.map(|how| how.to_string()), log })
+        }
+        StartupOutcome::TimedOut => {
+            Err(ConnectError::StartTimedOut { seconds: START_DEADLINE.as_secs(), log })
+        }
+    }
+}
+
+/// `$ACPD_EXE`, else `acpd` next to this program, else `acpd` in `PATH`.
+fn daemon_exe() -> PathBuf {
+    let given = env::var_os("ACPD_EXE").filter(|exe| !exe.is_empty()).map(PathBuf::from);
+    let name = format!("acpd{}", env::consts::EXE_SUFFIX);
+    let sibling = || {
+        let exe = env::current_exe().ok()?.with_file_name(&name);
+        exe.is_file().then_some(exe)
+    };
+    given.or_else(sibling).unwrap_or_else(|| PathBuf::from(&name))
+}
+
+/// A connection, or `None` if no daemon listens.
+fn try_connect(paths: &Paths) -> Result<Option<Connection>, ConnectError> {
+    if !is_there(&paths.runtime) {
+        return Ok(None);
+    }
+    check_server_dir(&paths.runtime)?;
+    let socket = paths.socket();
+    let failed = |source| ConnectError::Socket { socket: socket.clone(), source };
+    let name = socket.as_path().to_fs_name::<GenericFilePath>().map_err(failed)?;
+    let stream = match Stream::connect(name) {
+        Ok(stream) => stream,
+        Err(error) if nobody_listens(&error) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let uid = stream.peer_creds().map_err(failed)?.euid();
+    match uid {
+        Some(uid) if uid != own_uid() => Err(ConnectError::ForeignServer { socket, uid }),
+        _ => Ok(Some(Connection::new(stream))),
+    }
+}
+
+fn is_there(path: &Path) -> bool {
+    !matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+fn nobody_listens(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}

@@ -1,0 +1,176 @@
+//! A connection to the daemon.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Read, Write};
+use std::sync::Arc;
+
+use acp_wire::{Body, ErrorObject, Framer, Id, Message, Outcome, build, parse};
+use acpd_api::{ClientMeta, NAMESPACE};
+use bytes::Bytes;
+use interprocess::local_socket::Stream;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::error::CallError;
+
+/// Bytes asked for in one read.
+const BLOCK: usize = 64 * 1024;
+
+/// A connection to the daemon.
+#[derive(Debug)]
+pub struct Connection {
+    reader: Reader,
+    writer: Writer,
+    /// What came while an answer was waited for.
+    held: VecDeque<Bytes>,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream) -> Connection {
+        let stream = Arc::new(stream);
+        let reader = Reader {
+            stream: Arc::clone(&stream),
+            // The daemon is trusted and has a limit of its own.
+            framer: Framer::new(usize::MAX),
+            block: vec![0; BLOCK].into(),
+            held: VecDeque::new(),
+        };
+        Connection { reader, writer: Writer { stream, last_id: 0 }, held: VecDeque::new() }
+    }
+
+    /// Sends a request and waits for its answer. Whatever else comes meanwhile is kept for the
+    /// [`Reader`] of [`split`](Connection::split).
+    pub fn call<P: Serialize, R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &P,
+    ) -> Result<R, CallError> {
+        let id = Id::from(self.writer.request(method, params)?);
+        loop {
+            let line = self.reader.next_line()?.ok_or(CallError::Closed)?;
+            match parse(&line) {
+                Ok(Message::Response { id: answered, outcome }) if answered == id => {
+                    return match outcome {
+                        Outcome::Error(error) => Err(CallError::Rpc(ErrorObject::from_raw(error))),
+                        Outcome::Result(result) => {
+                            serde_json::from_str(result.get()).map_err(|source| {
+                                CallError::Unreadable { method: method.to_owned(), source }
+                            })
+                        }
+                    };
+                }
+                _ => self.held.push_back(line),
+            }
+        }
+    }
+
+    /// Sends `initialize` (protocol version 1) for a client that gives agents no services of its
+    /// own, and returns the raw result. Needed once before the first ACP method.
+    pub fn initialize(
+        &mut self,
+        meta: &ClientMeta,
+        client_name: &str,
+    ) -> Result<Box<RawValue>, CallError> {
+        self.call("initialize", &initialize_params(meta, client_name))
+    }
+
+    /// The two directions, for two threads.
+    pub fn split(self) -> (Reader, Writer) {
+        let Connection { mut reader, writer, held } = self;
+        reader.held = held;
+        (reader, writer)
+    }
+}
+
+/// The parameters of `initialize` (protocol version 1) of a client that gives agents no services of
+/// its own.
+pub fn initialize_params(meta: &ClientMeta, client_name: &str) -> Value {
+    json!({
+        "protocolVersion": 1,
+        "clientCapabilities": {},
+        "clientInfo": {"name": client_name, "version": env!("CARGO_PKG_VERSION")},
+        "_meta": {NAMESPACE: meta},
+    })
+}
+
+/// What the daemon sends.
+#[derive(Debug)]
+pub struct Reader {
+    stream: Arc<Stream>,
+    framer: Framer,
+    block: Box<[u8]>,
+    held: VecDeque<Bytes>,
+}
+
+impl Reader {
+    /// The next line without its newline, however long; `None` at the end.
+    pub fn next_line(&mut self) -> io::Result<Option<Bytes>> {
+        if let Some(line) = self.held.pop_front() {
+            return Ok(Some(line));
+        }
+        loop {
+            while let Some(frame) = self.framer.next_frame() {
+                if let Body::Line(line) = frame.body {
+                    return Ok(Some(line));
+                }
+            }
+            match (&*self.stream).read(&mut self.block) {
+                // A line that was cut off is of no use.
+                Ok(0) => return Ok(None),
+                Ok(count) => self.framer.push(&self.block[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The daemon died with something unread: the end all the same.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The bytes as they come, for a relay. What has already been read as lines is not in it.
+    pub fn into_bytes(self) -> impl Read + Send {
+        Incoming(self.stream)
+    }
+}
+
+struct Incoming(Arc<Stream>);
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(buffer)
+    }
+}
+
+/// What goes to the daemon.
+#[derive(Debug)]
+pub struct Writer {
+    stream: Arc<Stream>,
+    last_id: u64,
+}
+
+impl Writer {
+    /// Sends a line; the newline is added.
+    pub fn send(&mut self, line: &[u8]) -> io::Result<()> {
+        let mut stream = &*self.stream;
+        // Nearly always everything goes out at once, without a copy.
+        let sent = stream.write_vectored(&[IoSlice::new(line), IoSlice::new(b"\n")])?;
+        if sent <= line.len() {
+            stream.write_all(&line[sent..])?;
+            stream.write_all(b"\n")?;
+        }
+        stream.flush()
+    }
+
+    /// Sends a request and returns its id: 1, 2, 3 and so on in each connection.
+    pub fn request<P: Serialize>(&mut self, method: &str, params: &P) -> io::Result<u64> {
+        self.last_id += 1;
+        self.send(&build::request(&self.last_id.into(), method, params))?;
+        Ok(self.last_id)
+    }
+
+    /// Sends a notification.
+    pub fn notify<P: Serialize>(&mut self, method: &str, params: &P) -> io::Result<()> {
+        self.send(&build::notification(method, params))
+    }
+}

@@ -1,0 +1,169 @@
+//! What can go wrong between a client and the daemon.
+
+use std::io;
+use std::path::PathBuf;
+
+use acp_wire::ErrorObject;
+use acpd_api::ErrorData;
+use acpd_sys::dir::DirError;
+use acpd_sys::lock::LockError;
+use acpd_sys::startup::SpawnError;
+use serde::Deserialize;
+use thiserror::Error;
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// No daemon runs, and none was to be started.
+    #[error("acpd is not running")]
+    NotRunning {
+        /// Where it would listen.
+        socket: PathBuf,
+    },
+    /// The socket's directory cannot be trusted or made.
+    #[error(transparent)]
+    Dir(#[from] DirError),
+    /// The socket is there but cannot be used.
+    #[error("cannot connect to `{}`", .socket.display())]
+    Socket {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Somebody else listens there.
+    #[error("`{}` is served by user {uid}, not by you", .socket.display())]
+    ForeignServer {
+        /// The socket.
+        socket: PathBuf,
+        /// The server's effective user id.
+        uid: u32,
+    },
+    /// Another client starts the daemon and does not come to an end.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The daemon was told to stop and still holds its lock.
+    #[error("acpd has not ended in {seconds} s{}", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    StillRunning {
+        /// How long it had.
+        seconds: u64,
+        /// Its pid, as far as the lock file tells.
+        pid: Option<u32>,
+        /// The daemon's log.
+        log: PathBuf,
+    },
+    /// The daemon's program could not be run.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The daemon gave up with this reason.
+    #[error("acpd cannot start: {reason}")]
+    StartFailed {
+        /// Its words.
+        reason: String,
+    },
+    /// The daemon ended without a word.
+    #[error("acpd ended while it started{}", .how.as_deref().map(|how| format!(" ({how})")).unwrap_or_default())]
+    StartDied {
+        /// How it ended, if that was seen.
+        how: Option<String>,
+        /// The daemon's log.
+        log: PathBuf,
+    },
+    /// The daemon did not listen in time.
+    #[error("acpd has not started in {seconds} s")]
+    StartTimedOut {
+        /// How long it had.
+        seconds: u64,
+        /// The daemon's log.
+        log: PathBuf,
+    },
+}
+
+impl ConnectError {
+    /// The way out, as a sentence without its period.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ConnectError::NotRunning { .. } => {
+                Some("start it with `acpctl daemon start`, or leave out `--no-spawn`".to_owned())
+            }
+            ConnectError::Dir(error) => error.hint(),
+            ConnectError::Socket { .. } | ConnectError::StartFailed { .. } => None,
+            ConnectError::ForeignServer { .. } => Some(
+                "choose a directory of your own with ACPD_RUNTIME_DIR, and tell whoever runs this machine"
+                    .to_owned(),
+            ),
+            ConnectError::Lock(LockError::Held { .. }) => {
+                Some("another acpctl starts the daemon; try again when it is done".to_owned())
+            }
+            ConnectError::Lock(LockError::Io { .. }) => None,
+            ConnectError::Spawn(error) => error.hint(),
+            ConnectError::StartDied { log, .. }
+            | ConnectError::StartTimedOut { log, .. }
+            | ConnectError::StillRunning { log, .. } => {
+                Some(format!("look into its log `{}`", log.display()))
+            }
+        }
+    }
+}
+
+/// Why a request has no result.
+#[derive(Debug, Error)]
+pub enum CallError {
+    /// The daemon answered with an error.
+    #[error("{}", .0.message)]
+    Rpc(ErrorObject),
+    /// The daemon closed the connection before it answered.
+    #[error("acpd closed the connection")]
+    Closed,
+    /// The connection broke.
+    #[error("the connection to acpd broke")]
+    Io(#[from] io::Error),
+    /// The result is not what this version expects.
+    #[error("acpd's answer to `{method}` cannot be read")]
+    Unreadable {
+        /// The method that was called.
+        method: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+impl CallError {
+    /// acpd's own part of the error, if the daemon gave one.
+    pub fn data(&self) -> Option<ErrorData> {
+        match self {
+            CallError::Rpc(error) => error_data(error),
+            _ => None,
+        }
+    }
+}
+
+/// The member `_acpd` of an error's data.
+pub fn error_data(error: &ErrorObject) -> Option<ErrorData> {
+    #[derive(Deserialize)]
+    struct Data {
+        #[serde(rename = "_acpd")]
+        acpd: ErrorData,
+    }
+    let data = error.data.as_ref()?;
+    serde_json::from_str::<Data>(data.get()).ok().map(|data| data.acpd)
+}
+
+#[cfg(test)]
+mod tests {
+    use acpd_api::Reason;
+
+    use super::*;
+
+    #[test]
+    fn only_acpds_own_part_of_an_error_is_read() {
+        let mine = r#"{"code":-32603,"message":"m","data":{"_acpd":{"reason":"needs_login","hint":"h"},"x":1}}"#;
+        let data = error_data(&serde_json::from_str(mine).unwrap()).unwrap();
+        assert_eq!((data.reason, data.hint.as_deref()), (Reason::NeedsLogin, Some("h")));
+
+        for other in [r#""text""#, r#"{"details":"x"}"#, r#"{"_acpd":7}"#, "null"] {
+            let error = format!(r#"{{"code":1,"message":"m","data":{other}}}"#);
+            assert_eq!(error_data(&serde_json::from_str(&error).unwrap()), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The way to acpd for the command line and for plugins: blocking, with no runtime.
+//!
+//! [`connect`] finds the daemon's socket, makes sure that it is the user's own, and starts the
+//! daemon if there is none. A [`Connection`] is good for requests one after another
+//! ([`Connection::call`]); split into [`Reader`] and [`Writer`] it carries anything, from two threads.
+//!
+//! A connection speaks ACP and `_acpd/…` methods. The latter need no `initialize`.
+
+mod connect;
+mod connection;
+mod error;
+
+pub use acpd_sys::paths::{PathError, Paths};
+pub use connect::{Options, connect, wait_until_gone};
+pub use connection::{Connection, Reader, Writer, initialize_params};
+pub use error::{CallError, ConnectError, error_data};

@@ -1,0 +1,160 @@
+//! Connections to a daemon that a thread of the test plays.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+
+use acpd_api::{ClientMeta, Empty, method};
+use acpd_client::{CallError, ConnectError, Connection, Options, connect};
+use acpd_sys::paths::Paths;
+use serde_json::{Value, json};
+
+fn options(home: &Path) -> Options {
+    let paths =
+        Paths { runtime: home.join("run"), state: home.join("state"), config: home.join("config") };
+    Options { spawn: false, paths }
+}
+
+/// A daemon that serves one connection with `serve`, and the connection to it.
+fn connected<T: Send + 'static>(
+    serve: impl FnOnce(BufReader<UnixStream>) -> T + Send + 'static,
+) -> (tempfile::TempDir, Connection, JoinHandle<T>) {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
+    let listener = UnixListener::bind(options.paths.socket()).unwrap();
+    let server = thread::spawn(move || serve(BufReader::new(listener.accept().unwrap().0)));
+    let connection = connect(&options).unwrap();
+    (home, connection, server)
+}
+
+fn read(stream: &mut BufReader<UnixStream>) -> Value {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+fn write(stream: &mut BufReader<UnixStream>, line: &Value) {
+    writeln!(stream.get_mut(), "{line}").unwrap();
+}
+
+#[test]
+fn a_call_gets_its_own_answer_and_keeps_the_rest_for_the_reader() {
+    let (_home, mut connection, server) = connected(|mut stream| {
+        let request = read(&mut stream);
+        assert_eq!(request["method"], method::STATUS);
+        write(&mut stream, &json!({"jsonrpc": "2.0", "method": "first"}));
+        write(&mut stream, &json!({"jsonrpc": "2.0", "id": "1", "result": "not this one"}));
+        write(&mut stream, &json!({"jsonrpc": "2.0", "id": request["id"], "result": [1, 2]}));
+        write(&mut stream, &json!({"jsonrpc": "2.0", "method": "last"}));
+    });
+    let result: Vec<u32> = connection.call(method::STATUS, &Empty {}).unwrap();
+    assert_eq!(result, [1, 2]);
+    server.join().unwrap();
+
+    let (mut reader, _writer) = connection.split();
+    let mut lines = Vec::new();
+    while let Some(line) = reader.next_line().unwrap() {
+        lines.push(String::from_utf8(line.to_vec()).unwrap());
+    }
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[0].contains("first") && lines[2].contains("last"), "{lines:?}");
+}
+
+#[test]
+fn initialize_carries_what_the_client_wants_of_acpd() {
+    let (_home, mut connection, server) = connected(|mut stream| {
+        let request = read(&mut stream);
+        write(&mut stream, &json!({"jsonrpc": "2.0", "id": request["id"], "result": {"ok": 1}}));
+        request
+    });
+    let meta = ClientMeta { agent: Some("demo".into()), seq: true, ..ClientMeta::default() };
+    assert_eq!(connection.initialize(&meta, "test").unwrap().get(), r#"{"ok":1}"#);
+    let request = server.join().unwrap();
+    assert_eq!(request["params"]["protocolVersion"], 1);
+    assert_eq!(request["params"]["clientInfo"]["name"], "test");
+    assert_eq!(
+        request["params"]["_meta"]["_acpd"],
+        json!({"agent": "demo", "notices": false, "seq": true})
+    );
+}
+
+#[test]
+fn errors_and_ends_are_told_apart() {
+    let (_home, mut connection, server) = connected(|mut stream| {
+        let id = read(&mut stream)["id"].clone();
+        let error = json!({"code": -32603, "message": "no such session",
+            "data": {"_acpd": {"reason": "session_not_found"}}});
+        write(&mut stream, &json!({"jsonrpc": "2.0", "id": id, "error": error}));
+        let id = read(&mut stream)["id"].clone();
+        write(&mut stream, &json!({"jsonrpc": "2.0", "id": id, "result": {"wrong": true}}));
+        read(&mut stream);
+    });
+    let error = connection.call::<_, Value>("a", &Empty {}).unwrap_err();
+    assert_eq!(error.to_string(), "no such session");
+    assert_eq!(error.data().unwrap().reason, acpd_api::Reason::SessionNotFound);
+    let error = connection.call::<_, Vec<u8>>("b", &Empty {}).unwrap_err();
+    assert!(matches!(error, CallError::Unreadable { .. }), "{error:?}");
+    let error = connection.call::<_, Value>("c", &Empty {}).unwrap_err();
+    assert!(matches!(error, CallError::Closed), "{error:?}");
+    server.join().unwrap();
+}
+
+#[test]
+fn lines_of_seventy_megabytes_pass_both_ways() {
+    const SIZE: usize = 70 << 20;
+    let (_home, connection, server) = connected(|mut stream| {
+        let mut line = Vec::new();
+        stream.read_until(b'\n', &mut line).unwrap();
+        stream.get_mut().write_all(&line).unwrap();
+        line.len()
+    });
+    let (mut reader, mut writer) = connection.split();
+    let sender = thread::spawn(move || {
+        let line = format!("\"{}\"", "x".repeat(SIZE));
+        writer.send(line.as_bytes()).unwrap();
+    });
+    let line = reader.next_line().unwrap().unwrap();
+    assert_eq!(line.len(), SIZE + 2);
+    assert_eq!(reader.next_line().unwrap(), None);
+    sender.join().unwrap();
+    assert_eq!(server.join().unwrap(), SIZE + 3);
+}
+
+#[test]
+fn without_a_daemon_the_error_says_how_to_start_one() {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    let error = connect(&options).unwrap_err();
+    assert!(matches!(error, ConnectError::NotRunning { .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("acpctl daemon start"));
+    assert!(!options.paths.runtime.exists(), "looking must not create anything");
+
+    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
+    drop(UnixListener::bind(options.paths.socket()).unwrap());
+    let error = connect(&options).unwrap_err();
+    assert!(matches!(error, ConnectError::NotRunning { .. }), "a stale socket: {error:?}");
+}
+
+#[test]
+fn a_directory_that_others_could_use_is_refused_before_a_word() {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    let runtime = &options.paths.runtime;
+    acpd_sys::dir::private_dir(runtime).unwrap();
+    let listener = UnixListener::bind(options.paths.socket()).unwrap();
+    listener.set_nonblocking(true).unwrap();
+
+    std::fs::set_permissions(runtime, std::fs::Permissions::from_mode(0o770)).unwrap();
+    let error = connect(&options).unwrap_err();
+    assert!(matches!(error, ConnectError::Dir(_)), "{error:?}");
+    assert!(error.hint().unwrap().contains("chmod 700"), "{error:?}");
+
+    std::fs::set_permissions(runtime, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::rename(runtime, home.path().join("elsewhere")).unwrap();
+    symlink(home.path().join("elsewhere"), runtime).unwrap();
+    assert!(matches!(connect(&options).unwrap_err(), ConnectError::Dir(_)));
+    assert!(listener.accept().is_err(), "nobody may have connected");
+}

@@ -1,0 +1,287 @@
+//! Records in SQL, with the meaning of [`acpd_core::record::Snapshot::apply`].
+
+use std::collections::HashMap;
+
+use acp_wire::StateKey;
+use acpd_core::ids::{HostId, Seq, SessionKey};
+use acpd_core::record::{
+    AgentRow, EventKind, EventRow, HostRow, InteractionRow, Record, SessionRow, TurnRest, TurnRow,
+};
+use rusqlite::{CachedStatement, Connection, Params, params};
+
+use crate::code::{
+    MAX_SEQ, SLOTS, desired_code, event_key, int, kind_code, rest_code, restore_code, slot_code,
+};
+use crate::error::StoreError;
+
+/// Records on their way into one transaction, which the caller begins and commits.
+pub(crate) struct Apply<'c> {
+    conn: &'c Connection,
+    /// Kept at hand: nearly all records are events.
+    insert_event: CachedStatement<'c>,
+    /// Sessions that got events; `None` for those that do not exist.
+    tails: HashMap<SessionKey, Option<Tail>>,
+}
+
+/// How the events of this transaction move a session; 0 is "not at all".
+#[derive(Debug, Default)]
+struct Tail {
+    head: Seq,
+    states: [Seq; SLOTS.len()],
+}
+
+impl<'c> Apply<'c> {
+    pub(crate) fn new(conn: &'c Connection) -> Result<Apply<'c>, StoreError> {
+        let insert_event = conn.prepare_cached(
+            "INSERT INTO events (key, pv, kind, at, line) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        Ok(Apply { conn, insert_event, tails: HashMap::new() })
+    }
+
+    pub(crate) fn record(&mut self, record: &Record) -> Result<(), StoreError> {
+        match record {
+            Record::Boot { boot } => {
+                self.run("UPDATE meta SET boot = ?1", [int(*boot)])?;
+            }
+            Record::Agent(row) => self.agent(row)?,
+            Record::Host(row) => self.host(row)?,
+            Record::HostGone { host } => self.host_gone(*host)?,
+            Record::HostOffset { host, offset } => {
+                self.run(
+                    "UPDATE hosts SET offset = ?2 WHERE host = ?1",
+                    [int(host.0), int(*offset)],
+                )?;
+            }
+            Record::Outbox { host, chunk, line } => {
+                self.run(
+                    "INSERT OR REPLACE INTO outbox (host, chunk, line) \
+                     SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?1)",
+                    params![int(host.0), int(*chunk), line.as_ref()],
+                )?;
+            }
+            Record::Written { host, chunk } => {
+                let place = [int(host.0), int(*chunk)];
+                self.run("DELETE FROM outbox WHERE host = ?1 AND chunk <= ?2", place)?;
+                self.run("UPDATE hosts SET written = ?2 WHERE host = ?1", place)?;
+            }
+            Record::Session(row) => self.session(row)?,
+            Record::Secret { session, mcp_servers } => {
+                self.run(
+                    "INSERT OR REPLACE INTO secrets (session, mcp_servers) \
+                     SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
+                    params![session.0, mcp_servers.as_ref()],
+                )?;
+            }
+            Record::Value { session, key, json } => {
+                self.run(
+                    "INSERT OR REPLACE INTO session_values (session, key, json) \
+                     SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM sessions WHERE session = ?1)",
+                    params![session.0, key.as_str(), json.as_ref()],
+                )?;
+            }
+            Record::SessionRemoved { session } => self.session_removed(*session)?,
+            Record::Event(row) => self.event(row)?,
+            Record::Turn(row) => self.turn(row)?,
+            Record::Interaction(row) => self.interaction(row)?,
+            Record::InteractionGone { id } => {
+                self.run("DELETE FROM interactions WHERE id = ?1", [int(id.0)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the heads and last states of the sessions that got events.
+    pub(crate) fn finish(self) -> Result<(), StoreError> {
+        for (session, tail) in &self.tails {
+            let Some(tail) = tail else { continue };
+            if tail.head != 0 {
+                self.run(
+                    "UPDATE sessions SET head = ?2 WHERE session = ?1",
+                    params![session.0, int(tail.head)],
+                )?;
+            }
+            for (slot, seq) in SLOTS.into_iter().zip(tail.states) {
+                if seq != 0 {
+                    self.run(
+                        "INSERT OR REPLACE INTO session_state (session, slot, seq) \
+                         VALUES (?1, ?2, ?3)",
+                        params![session.0, slot_code(slot), int(seq)],
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        Ok(self.conn.prepare_cached(sql)?.execute(params)?)
+    }
+
+    fn agent(&self, row: &AgentRow) -> Result<(), StoreError> {
+        self.run(
+            "INSERT OR REPLACE INTO agents (name, desired, fingerprint, initialize, resume_lies) \
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                row.name,
+                desired_code(row.desired),
+                row.fingerprint,
+                row.initialize.as_deref(),
+                row.resume_lies,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn host(&self, row: &HostRow) -> Result<(), StoreError> {
+        self.run("DELETE FROM outbox WHERE host = ?1", [int(row.host.0)])?;
+        self.run(
+            "INSERT OR REPLACE INTO hosts (host, agent, pid, start, offset, written) \
+             VALUES (?1, ?2, ?3, ?4, 0, 0)",
+            params![int(row.host.0), row.agent, row.pid, int(row.start)],
+        )?;
+        Ok(())
+    }
+
+    fn host_gone(&self, host: HostId) -> Result<(), StoreError> {
+        let host = [int(host.0)];
+        self.run("DELETE FROM hosts WHERE host = ?1", host)?;
+        self.run("DELETE FROM outbox WHERE host = ?1", host)?;
+        self.run("DELETE FROM interactions WHERE host = ?1", host)?;
+        Ok(())
+    }
+
+    fn session(&mut self, row: &SessionRow) -> Result<(), StoreError> {
+        if let Some(None) = self.tails.get(&row.key) {
+            self.tails.remove(&row.key);
+        }
+        let options = serde_json::to_string(&row.options)
+            .map_err(|error| StoreError::Other(error.to_string()))?;
+        // Named columns, not OR REPLACE: `head` and `last_ticket` stay.
+        self.run(
+            "INSERT INTO sessions (session, agent, public_id, agent_id, name, cwd, params, rest, \
+             reason, restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
+             updated) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+             ?18) \
+             ON CONFLICT (session) DO UPDATE SET agent = ?2, public_id = ?3, agent_id = ?4, \
+             name = ?5, cwd = ?6, params = ?7, rest = ?8, reason = ?9, restore = ?10, mode = ?11, \
+             options = ?12, title = ?13, prompts = ?14, last_prompt = ?15, last_outcome = ?16, \
+             created = ?17, updated = ?18",
+            params![
+                row.key.0,
+                row.agent,
+                row.public_id,
+                row.agent_id,
+                row.name,
+                row.cwd,
+                row.params.as_ref(),
+                rest_code(row.rest),
+                row.reason,
+                row.restore.map(restore_code),
+                row.mode,
+                options,
+                row.title,
+                int(row.prompts),
+                int(row.last_prompt),
+                row.last_outcome,
+                int(row.created.0),
+                int(row.updated.0),
+            ],
+        )?;
+        self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])?;
+        Ok(())
+    }
+
+    fn session_removed(&mut self, session: SessionKey) -> Result<(), StoreError> {
+        self.tails.insert(session, None);
+        let journal = [event_key(session, 0)?, event_key(session, MAX_SEQ)?];
+        self.run("DELETE FROM events WHERE key BETWEEN ?1 AND ?2", journal)?;
+        for sql in [
+            "DELETE FROM sessions WHERE session = ?1",
+            "DELETE FROM secrets WHERE session = ?1",
+            "DELETE FROM session_values WHERE session = ?1",
+            "DELETE FROM session_state WHERE session = ?1",
+            "DELETE FROM turns WHERE session = ?1",
+            "DELETE FROM interactions WHERE session = ?1",
+        ] {
+            self.run(sql, [session.0])?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, row: &EventRow) -> Result<(), StoreError> {
+        let key = event_key(row.session, row.seq)?;
+        if !self.tails.contains_key(&row.session) {
+            let exists = self
+                .conn
+                .prepare_cached("SELECT 1 FROM sessions WHERE session = ?1")?
+                .exists([row.session.0])?;
+            self.tails.insert(row.session, exists.then(Tail::default));
+        }
+        let Some(Some(tail)) = self.tails.get_mut(&row.session) else { return Ok(()) };
+        tail.head = row.seq;
+        if let EventKind::State(slot) = row.kind {
+            tail.states[place(slot)] = row.seq;
+        }
+        self.insert_event.execute(params![
+            key,
+            row.pv,
+            kind_code(row.kind),
+            int(row.at.0),
+            row.line.as_ref()
+        ])?;
+        Ok(())
+    }
+
+    fn turn(&self, row: &TurnRow) -> Result<(), StoreError> {
+        let place = params![row.session.0, int(row.ticket)];
+        let known = self.run(
+            "UPDATE sessions SET last_ticket = max(last_ticket, ?2) WHERE session = ?1",
+            place,
+        )?;
+        if known == 0 {
+            return Ok(());
+        }
+        let (host, chunk) = match row.state {
+            TurnRest::Ended => {
+                self.run("DELETE FROM turns WHERE session = ?1 AND ticket = ?2", place)?;
+                return Ok(());
+            }
+            TurnRest::Queued => (None, None),
+            TurnRest::Dispatched { host, chunk } => (Some(int(host.0)), Some(int(chunk))),
+        };
+        self.run(
+            "INSERT OR REPLACE INTO turns (session, ticket, host, chunk, at, line) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                row.session.0,
+                int(row.ticket),
+                host,
+                chunk,
+                int(row.at.0),
+                row.line.as_deref()
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn interaction(&self, row: &InteractionRow) -> Result<(), StoreError> {
+        self.run(
+            "INSERT OR REPLACE INTO interactions (id, session, host, line, at) \
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                int(row.id.0),
+                row.session.0,
+                int(row.host.0),
+                row.line.as_ref(),
+                int(row.at.0)
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+/// A slot's place in [`Tail::states`], the order of [`SLOTS`].
+fn place(slot: StateKey) -> usize {
+    slot_code(slot) as usize
+}

@@ -1,0 +1,62 @@
+//! Emptying the write-ahead log, away from the commits.
+//!
+//! A checkpoint inside a commit stalls it for many milliseconds, so SQLite's own is off. While there
+//! are commits, a passive checkpoint runs every [`PERIOD`]; when it gets quiet, a log file that has
+//! grown is cut. Without commits nothing runs, no timer either. Under a flood a passive checkpoint
+//! never catches up: the writer itself empties a log that is too long, see [`crate::writer`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::shared::{Shared, Wake};
+
+/// Commits are gathered for so long.
+const PERIOD: Duration = Duration::from_millis(100);
+/// Without a commit for so long it is quiet.
+const QUIET: Duration = Duration::from_secs(2);
+/// A log file of more bytes is cut when it is quiet.
+const GROWN: u64 = 1 << 20;
+
+/// Runs until `shared` is closed. Failures pass: the next commit leads to the next attempt, and until
+/// then nothing is lost but room.
+pub(crate) fn run(conn: Connection, log: PathBuf, shared: Arc<Shared>) {
+    let mut patience = None;
+    loop {
+        match shared.await_commit(patience) {
+            Wake::Closed => return,
+            Wake::Commit => {
+                if !shared.gather(PERIOD) {
+                    return;
+                }
+                let _turn = shared.copying();
+                checkpoint(&conn, "PASSIVE").ok();
+                patience = Some(QUIET);
+            }
+            Wake::Quiet => {
+                if std::fs::metadata(&log).is_ok_and(|file| file.len() > GROWN) {
+                    let _turn = shared.copying();
+                    // If a reader is in the way, the next quiet time will do.
+                    checkpoint(&conn, "TRUNCATE").ok();
+                }
+                patience = None;
+            }
+        }
+    }
+}
+
+/// Runs a checkpoint and tells whether it did all that it should.
+pub(crate) fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<bool> {
+    conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+        row.get(0).map(|blocked: bool| !blocked)
+    })
+}
+
+/// Pages in the log since it was last begun anew. The file may be longer.
+pub(crate) fn pages_in_log(conn: &Connection) -> rusqlite::Result<u32> {
+    let mut statement = conn.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?;
+    // -1 when there is no log yet.
+    statement.query_row([], |row| row.get(1).map(|pages: i64| pages.max(0) as u32))
+}

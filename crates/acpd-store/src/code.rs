@@ -1,0 +1,152 @@
+//! How enums and numbers of the core look in columns. Codes are part of the schema: never reuse one.
+
+use acp_wire::StateKey;
+use acpd_api::RestoreLevel;
+use acpd_core::ids::{Seq, SessionKey};
+use acpd_core::record::{Desired, EventKind, Rest, ValueKey};
+
+use crate::error::StoreError;
+
+/// Bits of an event key that hold the position; the session is above them.
+const SEQ_BITS: u32 = 36;
+/// Bits that are left for the session in a positive 64-bit integer.
+const SESSION_BITS: u32 = 63 - SEQ_BITS;
+/// Highest position that a key can hold.
+pub(crate) const MAX_SEQ: Seq = (1 << SEQ_BITS) - 1;
+
+/// The key of a journal line: `session << 36 | seq`, so that a journal is one range of the table's
+/// own tree and needs no index.
+pub(crate) fn event_key(session: SessionKey, seq: Seq) -> Result<i64, StoreError> {
+    if session.0 >> SESSION_BITS != 0 || seq > MAX_SEQ {
+        return Err(StoreError::Range { session: session.0, seq });
+    }
+    Ok(i64::from(session.0) << SEQ_BITS | int(seq))
+}
+
+/// The position within an event key.
+pub(crate) fn seq_of(key: i64) -> Seq {
+    key as u64 & MAX_SEQ
+}
+
+/// A 64-bit number as SQLite has it: the same bits, signed.
+pub(crate) fn int(value: u64) -> i64 {
+    value as i64
+}
+
+/// State keys in the order in which their last values are sent.
+pub(crate) const SLOTS: [StateKey; 6] = StateKey::ALL;
+
+/// Kinds from this code on are state, the key's slot number above it.
+pub(crate) const STATE: i64 = 16;
+/// Code of [`EventKind::Live`].
+pub(crate) const LIVE: i64 = 1;
+
+/// Slot number of a state key.
+pub(crate) fn slot_code(key: StateKey) -> i64 {
+    match key {
+        StateKey::Plan => 0,
+        StateKey::Commands => 1,
+        StateKey::Mode => 2,
+        StateKey::Options => 3,
+        StateKey::Info => 4,
+        StateKey::Usage => 5,
+    }
+}
+
+pub(crate) fn kind_code(kind: EventKind) -> i64 {
+    match kind {
+        EventKind::Update => 0,
+        EventKind::Live => LIVE,
+        EventKind::Notice => 2,
+        EventKind::Extension => 3,
+        EventKind::Imported => 4,
+        EventKind::State(slot) => STATE + slot_code(slot),
+    }
+}
+
+pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
+    Ok(match code {
+        0 => EventKind::Update,
+        LIVE => EventKind::Live,
+        2 => EventKind::Notice,
+        3 => EventKind::Extension,
+        4 => EventKind::Imported,
+        _ => {
+            let slot = SLOTS.into_iter().find(|slot| STATE + slot_code(*slot) == code);
+            EventKind::State(slot.ok_or_else(|| unknown("event kind", &code.to_string()))?)
+        }
+    })
+}
+
+pub(crate) fn rest_code(rest: Rest) -> &'static str {
+    match rest {
+        Rest::Parked => "parked",
+        Rest::Closed => "closed",
+        Rest::NeedsLogin => "needs_login",
+        Rest::Lost => "lost",
+        Rest::Failed => "failed",
+    }
+}
+
+pub(crate) fn rest_of(code: &str) -> Result<Rest, StoreError> {
+    Ok(match code {
+        "parked" => Rest::Parked,
+        "closed" => Rest::Closed,
+        "needs_login" => Rest::NeedsLogin,
+        "lost" => Rest::Lost,
+        "failed" => Rest::Failed,
+        other => return Err(unknown("session state", other)),
+    })
+}
+
+pub(crate) fn restore_code(level: RestoreLevel) -> &'static str {
+    match level {
+        RestoreLevel::Exact => "exact",
+        RestoreLevel::Resumed => "resumed",
+        RestoreLevel::Loaded => "loaded",
+        RestoreLevel::Renewed => "renewed",
+        RestoreLevel::Reseeded => "reseeded",
+        RestoreLevel::Lost => "lost",
+    }
+}
+
+pub(crate) fn restore_of(code: &str) -> Result<RestoreLevel, StoreError> {
+    Ok(match code {
+        "exact" => RestoreLevel::Exact,
+        "resumed" => RestoreLevel::Resumed,
+        "loaded" => RestoreLevel::Loaded,
+        "renewed" => RestoreLevel::Renewed,
+        "reseeded" => RestoreLevel::Reseeded,
+        "lost" => RestoreLevel::Lost,
+        other => return Err(unknown("restore level", other)),
+    })
+}
+
+pub(crate) fn desired_code(desired: Desired) -> &'static str {
+    match desired {
+        Desired::OnDemand => "on_demand",
+        Desired::Up => "up",
+        Desired::Down => "down",
+    }
+}
+
+pub(crate) fn desired_of(code: &str) -> Result<Desired, StoreError> {
+    Ok(match code {
+        "on_demand" => Desired::OnDemand,
+        "up" => Desired::Up,
+        "down" => Desired::Down,
+        other => return Err(unknown("desired state", other)),
+    })
+}
+
+pub(crate) fn value_of(code: &str) -> Result<ValueKey, StoreError> {
+    [ValueKey::Modes, ValueKey::ConfigOptions]
+        .into_iter()
+        .find(|key| key.as_str() == code)
+        .ok_or_else(|| unknown("value", code))
+}
+
+/// A code that no acpd with this schema writes.
+pub(crate) fn unknown(what: &str, code: &str) -> StoreError {
+    StoreError::Damaged(format!("unknown {what} {code:?}"))
+}

@@ -1,0 +1,138 @@
+//! What can go wrong, in the words that a person gets to read.
+
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+
+/// Why something could not be written or read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// No room for the database or its log.
+    #[error("disk is full: {0}")]
+    DiskFull(String),
+    /// The system refused to read or write.
+    #[error("database file cannot be read or written: {0}")]
+    Io(String),
+    /// Another program holds the database for longer than is waited for.
+    #[error("database is locked by another program: {0}")]
+    Busy(String),
+    /// The content is not what acpd wrote.
+    #[error("database is damaged: {0}")]
+    Damaged(String),
+    /// A session or position beyond what a journal key can hold.
+    #[error("journal has no room for position {seq} of session {session}")]
+    Range {
+        /// Session row number.
+        session: u32,
+        /// Position.
+        seq: u64,
+    },
+    /// SQLite refused for a reason that should not occur.
+    #[error("database error: {0}")]
+    Other(String),
+}
+
+impl StoreError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            StoreError::DiskFull(_) => Some("free some space; acpd goes on by itself"),
+            StoreError::Io(_) => Some("check the disk and the permissions of the state directory"),
+            StoreError::Busy(_) => {
+                Some("close the other program that has acpd.db open; acpd goes on by itself")
+            }
+            StoreError::Damaged(_) => Some(DAMAGED_HINT),
+            StoreError::Range { .. } | StoreError::Other(_) => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> StoreError {
+        let text = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::DiskFull(text),
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied,
+            ) => StoreError::Io(text),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(text),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(text),
+            Some(_) => StoreError::Other(text),
+            // A column that does not hold what the schema says.
+            None => StoreError::Damaged(text),
+        }
+    }
+}
+
+/// Why the database could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file could not be made private to this user.
+    #[error(transparent)]
+    File(#[from] acpd_sys::dir::DirError),
+    /// A newer acpd wrote it.
+    #[error("`{path}` has schema {found}, this acpd knows schemas up to {known}")]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+        /// The newest schema that this build knows.
+        known: u32,
+    },
+    /// The file system has no shared memory for the write-ahead log (network file systems).
+    #[error("`{path}` cannot have a write-ahead log (journal mode is {mode})")]
+    NoLog {
+        /// The database.
+        path: PathBuf,
+        /// The journal mode that SQLite fell back to.
+        mode: String,
+    },
+    /// A migration of the schema failed; nothing was changed.
+    #[error("schema of `{path}` could not be brought up to date: {source}")]
+    Migrate {
+        /// The database.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite_migration::Error,
+    },
+    /// The database could not be read or set up.
+    #[error("`{path}` could not be opened: {source}")]
+    Store {
+        /// The database.
+        path: PathBuf,
+        /// Why.
+        source: StoreError,
+    },
+    /// The system gave no thread.
+    #[error("a thread for `{path}` could not be started: {source}")]
+    Thread {
+        /// The database.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl OpenError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            OpenError::File(error) => error.hint(),
+            OpenError::Migrate { .. } | OpenError::Thread { .. } => None,
+            OpenError::Newer { path, .. } => Some(format!(
+                "run the acpd that wrote it or a newer one, or move `{}` away to start with an \
+                 empty journal",
+                path.display()
+            )),
+            OpenError::NoLog { .. } => Some("put the state directory on a local disk".to_owned()),
+            OpenError::Store { source, .. } => source.hint().map(str::to_owned),
+        }
+    }
+}
+
+const DAMAGED_HINT: &str = "move acpd.db, acpd.db-wal and acpd.db-shm away and start again, \
+                            or put a backup of all three in their place";

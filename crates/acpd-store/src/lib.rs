@@ -1,0 +1,30 @@
+//! The journal on disk: everything that acpd must still know after it was killed.
+//!
+//! The only SQL of the project. One SQLite file, three connections, each on a thread of its own:
+//!
+//! - [`Writer`] applies batches of records, one transaction per wake-up, and reports each batch when
+//!   it is committed.
+//! - The checkpoint thread copies what is committed from the write-ahead log into the database, so
+//!   that no commit has to wait for it.
+//! - [`Reader`] reads journals in short transactions.
+//!
+//! What a record means is said by [`acpd_core::record::Snapshot::apply`]; a property test holds the
+//! SQL to it.
+//!
+//! Architecture invariant: `mcpServers` of a client are in the table `secrets` and nowhere else.
+
+mod apply;
+mod checkpoint;
+mod code;
+mod error;
+mod open;
+mod reader;
+mod schema;
+mod shared;
+mod snapshot;
+mod writer;
+
+pub use error::{OpenError, StoreError};
+pub use open::open;
+pub use reader::Reader;
+pub use writer::{CommitBatch, Report, Writer};

@@ -1,0 +1,98 @@
+//! Opening a database: private, with a write-ahead log, up to date.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use acpd_core::record::Snapshot;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{OpenError, StoreError};
+use crate::reader::Reader;
+use crate::shared::Shared;
+use crate::writer::{LONG, QUEUE, Report, Work, Writer};
+use crate::{checkpoint, schema, snapshot};
+
+/// Statements kept prepared per connection; more than there are.
+const STATEMENTS: usize = 64;
+/// How long the writer and the reader wait for a lock. Short: a failed commit is tried again anyway.
+const LOCK_WAIT: Duration = Duration::from_millis(250);
+
+/// Opens the database, makes it if there is none, and starts the threads of writer and checkpoints.
+///
+/// `report` is called on the writer's thread for every batch; it must not block for long. The
+/// snapshot is what all committed batches add up to. The directory must exist. The caller sees to it
+/// that one daemon at a time opens a database (see the lock in `acpd-sys`).
+pub fn open(
+    path: &Path,
+    report: impl Fn(Report) + Send + 'static,
+) -> Result<(Writer, Reader, Snapshot), OpenError> {
+    // The log and its index are made by SQLite with the mode of this file.
+    drop(acpd_sys::dir::private_file(path)?);
+
+    let failed = |source| OpenError::Store { path: path.into(), source };
+    let sql_failed = |error| failed(StoreError::from(error));
+
+    let mut conn = connect(path, LOCK_WAIT, 512).map_err(sql_failed)?;
+    let mode: String = conn
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(sql_failed)?;
+    if mode != "wal" {
+        return Err(OpenError::NoLog { path: path.into(), mode });
+    }
+    conn.pragma_update(None, "secure_delete", "ON").map_err(sql_failed)?;
+    schema::migrate(&mut conn, path)?;
+    let snapshot = snapshot::read(&mut conn).map_err(failed)?;
+
+    // A second connection: a checkpoint on the writer's own would be in the way of its commits.
+    let aside = connect(path, Duration::ZERO, 64).map_err(sql_failed)?;
+    let reading = connect(path, LOCK_WAIT, 512).map_err(sql_failed)?;
+    reading.pragma_update(None, "query_only", "ON").map_err(sql_failed)?;
+
+    let thread_failed = |source| OpenError::Thread { path: path.into(), source };
+    let shared = Arc::new(Shared::default());
+    let (batches, queue) = sync_channel(QUEUE);
+    let work = Work {
+        conn,
+        shared: Arc::clone(&shared),
+        report,
+        log_limit: LONG,
+        full: true,
+        page_limit: None,
+    };
+    let thread = spawn("store", move || work.run(queue)).map_err(thread_failed)?;
+    let (log, for_checkpoints) = (log_path(path), Arc::clone(&shared));
+    let checkpoints = spawn("checkpoint", move || checkpoint::run(aside, log, for_checkpoints))
+        .map_err(thread_failed)?;
+    // A killed daemon leaves a log; look at it once.
+    shared.committed();
+    Ok((Writer { batches, shared, thread, checkpoints }, Reader { conn: reading }, snapshot))
+}
+
+/// A connection with all that is the same for each. `cache` is in KiB.
+fn connect(path: &Path, lock_wait: Duration, cache: i32) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(lock_wait)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    conn.pragma_update(None, "cache_size", -cache)?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+    Ok(conn)
+}
+
+/// Where SQLite puts the write-ahead log.
+fn log_path(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    Builder::new().name(name.to_owned()).spawn(run)
+}

@@ -1,0 +1,134 @@
+//! Journals, read in pages.
+//!
+//! Each call is one short read transaction that is over when the call returns: a reader that held
+//! one while it waits for a socket would keep the write-ahead log from ever being emptied.
+
+use acpd_core::ids::{Seq, SessionKey, Time};
+use acpd_core::record::{EventRow, ValueKey};
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::code::{LIVE, MAX_SEQ, SLOTS, STATE, event_key, kind_of, seq_of, slot_code, value_of};
+use crate::error::StoreError;
+use crate::snapshot::{bytes, number};
+
+/// A connection that only reads. Blocks for the time of a disk access: keep it off an async thread.
+#[derive(Debug)]
+pub struct Reader {
+    pub(crate) conn: Connection,
+}
+
+impl Reader {
+    /// The lines after `after` up to and including `upto`, in order.
+    ///
+    /// Stops with the line that makes it `max_bytes` or more, so there is at least one line unless
+    /// there is none left: an empty page is the end.
+    pub fn events(
+        &mut self,
+        session: SessionKey,
+        after: Seq,
+        upto: Seq,
+        max_bytes: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let sql = "SELECT key, pv, kind, at, line FROM events \
+                   WHERE key > ?1 AND key <= ?2 ORDER BY key";
+        self.page(sql, session, after, upto, max_bytes)
+    }
+
+    /// Like [`Reader::events`], without those that say nothing once the session has moved on: every
+    /// state event and every live one.
+    ///
+    /// A full replay up to a position is all pages of this, then [`Reader::states`] of the same
+    /// position. So each state value is sent once, and the current one is what the client keeps.
+    pub fn replay(
+        &mut self,
+        session: SessionKey,
+        after: Seq,
+        upto: Seq,
+        max_bytes: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        const { assert!(LIVE == 1 && STATE == 16, "the query has these codes in its text") };
+        let sql = "SELECT key, pv, kind, at, line FROM events \
+                   WHERE key > ?1 AND key <= ?2 AND kind < 16 AND kind <> 1 ORDER BY key";
+        self.page(sql, session, after, upto, max_bytes)
+    }
+
+    /// The last event of each state slot at position `upto`, in the order of the slots.
+    pub fn states(&mut self, session: SessionKey, upto: Seq) -> Result<Vec<EventRow>, StoreError> {
+        let tx = self.conn.transaction()?;
+        let mut rows = Vec::with_capacity(SLOTS.len());
+        for slot in SLOTS {
+            let last: Option<i64> = tx
+                .prepare_cached("SELECT seq FROM session_state WHERE session = ?1 AND slot = ?2")?
+                .query_row(params![session.0, slot_code(slot)], |row| row.get(0))
+                .optional()?;
+            let Some(last) = last else { continue };
+            // `session_state` knows the present only. If it is already past `upto`, look back.
+            let from = if last as u64 <= upto { last as u64 } else { 0 };
+            let bounds = params![
+                event_key(session, from)?,
+                event_key(session, upto.min(MAX_SEQ))?,
+                STATE + slot_code(slot)
+            ];
+            let mut statement = tx.prepare_cached(
+                "SELECT key, pv, kind, at, line FROM events \
+                 WHERE key BETWEEN ?1 AND ?2 AND kind = ?3 ORDER BY key DESC LIMIT 1",
+            )?;
+            let mut found = statement.query(bounds)?;
+            if let Some(row) = found.next()? {
+                rows.push(event(session, row)?);
+            }
+        }
+        tx.commit()?;
+        Ok(rows)
+    }
+
+    /// The values kept beside the journal, as JSON text.
+    pub fn values(&mut self, session: SessionKey) -> Result<Vec<(ValueKey, Bytes)>, StoreError> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT key, json FROM session_values WHERE session = ?1 ORDER BY key",
+        )?;
+        statement
+            .query_and_then([session.0], |row| {
+                Ok((value_of(&row.get::<_, String>(0)?)?, bytes(row, 1)?))
+            })?
+            .collect()
+    }
+
+    fn page(
+        &mut self,
+        sql: &str,
+        session: SessionKey,
+        after: Seq,
+        upto: Seq,
+        max_bytes: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let bounds =
+            [event_key(session, after.min(MAX_SEQ))?, event_key(session, upto.min(MAX_SEQ))?];
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut found = statement.query(bounds)?;
+        let mut rows = Vec::new();
+        let mut size = 0;
+        while let Some(row) = found.next()? {
+            let row = event(session, row)?;
+            size += row.line.len();
+            rows.push(row);
+            if size >= max_bytes {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// A row of the columns `key, pv, kind, at, line`.
+fn event(session: SessionKey, row: &Row<'_>) -> Result<EventRow, StoreError> {
+    Ok(EventRow {
+        session,
+        seq: seq_of(row.get(0)?),
+        pv: row.get(1)?,
+        kind: kind_of(row.get(2)?)?,
+        at: Time(number(row, 3)?),
+        line: bytes(row, 4)?,
+    })
+}

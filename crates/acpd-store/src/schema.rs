@@ -1,0 +1,140 @@
+//! The tables, and how they became what they are.
+//!
+//! `PRAGMA user_version` counts the migrations that were applied. A released migration is never
+//! edited: a change is a new one at the end, with a fixture of the schema before it in `tests/`.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite_migration::{M, Migrations};
+
+use crate::error::{OpenError, StoreError};
+
+/// Schema 1.
+///
+/// - `meta`: one row. `generation` names this journal: a random id of its own for each new file.
+/// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
+///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
+/// - `sessions.head`: last `seq` of the journal, moved once per transaction.
+/// - `session_state`: for each slot (a state key's number) the `seq` of its last event.
+/// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others.
+/// - `secrets`: `mcpServers` of clients; no other table ever holds them.
+///
+/// Numbers that do not fit a signed integer keep their bits (`last_prompt`).
+const V1: &str = "
+CREATE TABLE meta (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    generation TEXT NOT NULL,
+    boot INTEGER NOT NULL,
+    last_session INTEGER NOT NULL
+) STRICT;
+INSERT INTO meta VALUES (1, lower(hex(randomblob(16))), 0, 0);
+
+CREATE TABLE agents (
+    name TEXT PRIMARY KEY,
+    desired TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    initialize BLOB,
+    resume_lies INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE hosts (
+    host INTEGER PRIMARY KEY,
+    agent TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    offset INTEGER NOT NULL,
+    written INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE outbox (
+    host INTEGER NOT NULL,
+    chunk INTEGER NOT NULL,
+    line BLOB NOT NULL,
+    PRIMARY KEY (host, chunk)
+) STRICT;
+
+CREATE TABLE sessions (
+    session INTEGER PRIMARY KEY,
+    head INTEGER NOT NULL DEFAULT 0,
+    last_ticket INTEGER NOT NULL DEFAULT 0,
+    agent TEXT NOT NULL,
+    public_id TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    name TEXT,
+    cwd TEXT NOT NULL,
+    params BLOB NOT NULL,
+    rest TEXT NOT NULL,
+    reason TEXT,
+    restore TEXT,
+    mode TEXT,
+    options TEXT NOT NULL,
+    title TEXT,
+    prompts INTEGER NOT NULL,
+    last_prompt INTEGER NOT NULL,
+    last_outcome TEXT,
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE secrets (
+    session INTEGER PRIMARY KEY,
+    mcp_servers BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE session_values (
+    session INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    json BLOB NOT NULL,
+    PRIMARY KEY (session, key)
+) STRICT;
+
+CREATE TABLE session_state (
+    session INTEGER NOT NULL,
+    slot INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (session, slot)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    key INTEGER PRIMARY KEY,
+    pv INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    line BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE turns (
+    session INTEGER NOT NULL,
+    ticket INTEGER NOT NULL,
+    host INTEGER,
+    chunk INTEGER,
+    at INTEGER NOT NULL,
+    line BLOB,
+    PRIMARY KEY (session, ticket)
+) STRICT;
+
+CREATE TABLE interactions (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    host INTEGER NOT NULL,
+    line BLOB NOT NULL,
+    at INTEGER NOT NULL
+) STRICT;
+";
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1)];
+
+/// Brings the schema up to date; refuses one that a newer acpd wrote.
+pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let found = conn
+        .pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+        .map_err(|error| OpenError::Store { path: path.into(), source: StoreError::from(error) })?;
+    let known = MIGRATIONS.len() as u32;
+    if found > known {
+        return Err(OpenError::Newer { path: path.into(), found, known });
+    }
+    Migrations::from_slice(MIGRATIONS)
+        .to_latest(conn)
+        .map_err(|source| OpenError::Migrate { path: path.into(), source })
+}

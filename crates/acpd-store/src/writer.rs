@@ -1,0 +1,224 @@
+//! The one thread that writes.
+//!
+//! It takes all batches that wait, applies them in one transaction, reports each, and waits again.
+//! A transaction that fails changes nothing; it is tried again batch by batch, so that the batch that
+//! fails is known, reported and kept. Nothing that comes after it is applied before it.
+//!
+//! A log that has grown past [`LONG`] is emptied between two transactions. That is the back-pressure
+//! of a flood, and it keeps the next start short: a killed daemon's log is read from its beginning.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use acpd_core::record::Record;
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::apply::Apply;
+use crate::checkpoint::{checkpoint, pages_in_log};
+use crate::error::StoreError;
+use crate::shared::Shared;
+
+/// Batches that may wait for the writer.
+pub(crate) const QUEUE: usize = 256;
+/// Wait after a first failure; it doubles with each further one.
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+/// Longest wait between attempts.
+const LAST_DELAY: Duration = Duration::from_secs(2);
+/// A log of more pages is emptied before the next transaction: 64 MiB.
+pub(crate) const LONG: u32 = (64 << 20) / 4096;
+/// What SQLite takes for "no limit".
+const ALL_PAGES: u32 = 0xffff_fffe;
+
+/// Records that become visible together or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitBatch {
+    /// In the order in which they are applied.
+    pub records: Vec<Record>,
+    /// Must survive a loss of power, not only the end of the process.
+    pub durable: bool,
+    /// The caller's name for it, given back in reports.
+    pub tag: u64,
+}
+
+/// What became of a batch. Called on the writer's thread, in the order of the batches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// It is on disk.
+    Committed {
+        /// Which.
+        tag: u64,
+    },
+    /// It could not be written and is tried again until it is. Said once per reason.
+    Failing {
+        /// Which.
+        tag: u64,
+        /// Why.
+        reason: StoreError,
+    },
+}
+
+/// The handle of the writer's thread.
+///
+/// Dropping it lets the thread finish what waits, without anybody knowing when; see
+/// [`Writer::close`].
+#[derive(Debug)]
+pub struct Writer {
+    pub(crate) batches: SyncSender<CommitBatch>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) thread: JoinHandle<End>,
+    pub(crate) checkpoints: JoinHandle<()>,
+}
+
+/// What a writer's thread leaves.
+#[derive(Debug)]
+pub(crate) struct End {
+    conn: Connection,
+    outcome: Result<(), StoreError>,
+}
+
+impl Writer {
+    /// Hands a batch to the writer's thread. Never waits.
+    ///
+    /// `Full` gives the batch back while too many wait (the store is failing or far behind): hand it
+    /// over again after the next report. `Disconnected` means that the thread has died.
+    pub fn commit(&self, batch: CommitBatch) -> Result<(), TrySendError<CommitBatch>> {
+        self.batches.try_send(batch)
+    }
+
+    /// Waits until all batches are committed, empties the log and ends the threads.
+    ///
+    /// A store that is failing tries once more and gives up: the error says why, and the batches from
+    /// the one that was reported as failing are not written.
+    pub fn close(self) -> Result<(), StoreError> {
+        let Writer { batches, shared, thread, checkpoints } = self;
+        drop(batches);
+        shared.close();
+        let end = thread.join();
+        // It cannot fail but by a panic, of which the panic hook has told.
+        checkpoints.join().ok();
+        let End { conn, outcome } =
+            end.map_err(|_| StoreError::Other("the writer's thread died".to_owned()))?;
+        outcome?;
+        checkpoint(&conn, "TRUNCATE")?;
+        Ok(())
+    }
+
+    /// For tests of a full disk: lets the database have at most so many pages (4 KiB each); `None`
+    /// takes the limit away and has a failing batch tried again at once.
+    ///
+    /// Heeded from the next transaction on. A limit below what the database has is taken as what it
+    /// has.
+    #[doc(hidden)]
+    pub fn limit_pages(&self, limit: Option<u32>) {
+        self.shared.limit_pages(limit);
+    }
+}
+
+/// The writer's thread.
+pub(crate) struct Work<F> {
+    pub(crate) conn: Connection,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) report: F,
+    /// A log of more pages is emptied.
+    pub(crate) log_limit: u32,
+    /// `synchronous` is FULL at the moment.
+    pub(crate) full: bool,
+    /// The page limit in force.
+    pub(crate) page_limit: Option<u32>,
+}
+
+impl<F: Fn(Report)> Work<F> {
+    /// Runs until the handle is gone and everything is written, or until it has to give up.
+    pub(crate) fn run(mut self, batches: Receiver<CommitBatch>) -> End {
+        let outcome = self.serve(&batches);
+        // Also when the handle was dropped without `close`.
+        self.shared.close();
+        End { conn: self.conn, outcome }
+    }
+
+    fn serve(&mut self, batches: &Receiver<CommitBatch>) -> Result<(), StoreError> {
+        let mut waiting = VecDeque::new();
+        while let Ok(batch) = batches.recv() {
+            waiting.push_back(batch);
+            waiting.extend(batches.try_iter().take(QUEUE));
+            self.commit_all(&mut waiting)?;
+        }
+        Ok(())
+    }
+
+    /// Commits what waits: all at once, or if that fails, the first alone and then the rest.
+    fn commit_all(&mut self, waiting: &mut VecDeque<CommitBatch>) -> Result<(), StoreError> {
+        let mut size = waiting.len();
+        let mut delay = FIRST_DELAY;
+        let mut reported = None;
+        while let Some(first) = waiting.front() {
+            let tag = first.tag;
+            match self.commit(waiting.iter().take(size)) {
+                Ok(()) => {
+                    for batch in waiting.drain(..size) {
+                        (self.report)(Report::Committed { tag: batch.tag });
+                    }
+                    self.shared.committed();
+                    size = waiting.len();
+                    delay = FIRST_DELAY;
+                    reported = None;
+                }
+                Err(_) if size > 1 => size = 1,
+                Err(reason) => {
+                    if reported.as_ref() != Some(&reason) {
+                        (self.report)(Report::Failing { tag, reason: reason.clone() });
+                        reported = Some(reason.clone());
+                    }
+                    if !self.shared.await_retry(delay, self.page_limit) {
+                        return Err(reason);
+                    }
+                    delay = (delay * 2).min(LAST_DELAY);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One transaction.
+    fn commit<'b>(
+        &mut self,
+        batches: impl Iterator<Item = &'b CommitBatch> + Clone,
+    ) -> Result<(), StoreError> {
+        self.prepare()?;
+        let full = batches.clone().any(|batch| batch.durable);
+        if full != self.full {
+            // SQLite ignores this within a transaction.
+            self.conn.pragma_update(None, "synchronous", if full { "FULL" } else { "NORMAL" })?;
+            self.full = full;
+        }
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut apply = Apply::new(&tx)?;
+        for record in batches.flat_map(|batch| &batch.records) {
+            apply.record(record)?;
+        }
+        apply.finish()?;
+        tx.commit()?;
+        Ok(())
+    }
+
+    /// What has to be done between two transactions.
+    fn prepare(&mut self) -> Result<(), StoreError> {
+        let length = pages_in_log(&self.conn)?;
+        if length > self.log_limit {
+            let _turn = self.shared.copying();
+            let emptied = checkpoint(&self.conn, "RESTART").unwrap_or(false);
+            // A reader that stays in the way must not slow down every commit.
+            self.log_limit = if emptied { LONG } else { length + LONG };
+        }
+        let page_limit = self.shared.page_limit();
+        if page_limit != self.page_limit {
+            let pages = page_limit.unwrap_or(ALL_PAGES);
+            self.conn.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+            self.page_limit = page_limit;
+        }
+        Ok(())
+    }
+}

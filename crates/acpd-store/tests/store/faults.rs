@@ -1,0 +1,200 @@
+//! A disk without room, and a queue in front of it.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, TrySendError, channel};
+
+use acpd_core::ids::{Seq, SessionKey};
+use acpd_core::record::{EventKind, Record};
+use acpd_store::{CommitBatch, Reader, Report, StoreError, Writer, open};
+
+use crate::crash::{commits_in_log, pin_log};
+use crate::running::{Running, event, session, turn};
+
+const ONE: SessionKey = SessionKey(1);
+
+/// Does not fit into the pages that an almost empty database has.
+fn big(seq: Seq) -> Record {
+    event(1, seq, EventKind::Update, vec![b'x'; 200_000])
+}
+
+fn small(seq: Seq) -> Record {
+    event(1, seq, EventKind::Update, "small")
+}
+
+fn fails_for_lack_of_room(report: &Report, expected: u64) -> bool {
+    matches!(report, Report::Failing { tag, reason: StoreError::DiskFull(_) } if *tag == expected)
+}
+
+#[test]
+fn a_failing_batch_is_kept_and_committed_in_order_when_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![session(1)]);
+    store.writer.limit_pages(Some(1));
+
+    let first = store.send(vec![small(1), turn(1, 1), big(2)]);
+    let report = store.report();
+    assert!(fails_for_lack_of_room(&report, first), "{report:?}");
+    let second = store.send(vec![small(3)]);
+    let third = store.send(vec![small(4)]);
+    assert_eq!(store.journal(ONE), [], "nothing of a failed batch is visible");
+
+    store.writer.limit_pages(None);
+    for tag in [first, second, third] {
+        assert_eq!(store.report(), Report::Committed { tag });
+    }
+    assert_eq!(store.journal(ONE).len(), 4);
+    store.close();
+    let store = Running::start(dir.path());
+    assert_eq!(store.snapshot.sessions[&ONE].head, 4);
+    assert_eq!(store.snapshot.turns.len(), 1);
+    store.close();
+}
+
+#[test]
+fn a_batch_is_written_whole_or_not_at_all_wherever_the_room_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![session(1)]);
+    let conn = rusqlite::Connection::open(dir.path().join("acpd.db")).unwrap();
+    let mut failures = 0;
+    for round in 0..12 {
+        let pages: u32 = conn.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+        store.writer.limit_pages(Some(pages + round));
+        let before = store.journal(ONE).len() as Seq;
+        let lines = (1..=8).map(|n| event(1, before + n, EventKind::Update, vec![b'x'; 3000]));
+        let tag = store.send(lines.collect());
+        let mut report = store.report();
+        if fails_for_lack_of_room(&report, tag) {
+            failures += 1;
+            assert_eq!(store.journal(ONE).len() as Seq, before);
+            store.writer.limit_pages(None);
+            report = store.report();
+        }
+        assert_eq!(report, Report::Committed { tag });
+        assert_eq!(store.journal(ONE).len() as Seq, before + 8);
+    }
+    assert!((1..12).contains(&failures), "{failures} of the limits were felt");
+    drop(conn);
+    store.close();
+}
+
+#[test]
+fn closing_a_store_that_fails_says_why_and_leaves_what_was_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![session(1), small(1)]);
+    store.writer.limit_pages(Some(1));
+    let tag = store.send(vec![small(2), big(3)]);
+    assert!(fails_for_lack_of_room(&store.report(), tag));
+    store.send(vec![small(4)]);
+    assert!(matches!(store.writer.close(), Err(StoreError::DiskFull(_))));
+    drop(store.reader);
+
+    let mut store = Running::start(dir.path());
+    assert_eq!(store.snapshot.sessions[&ONE].head, 1);
+    assert_eq!(store.journal(ONE).len(), 1);
+    store.close();
+}
+
+/// A store whose writer, after its first batch (tag 0, which makes session 1), takes nothing more
+/// until it is told to go on.
+struct Held {
+    writer: Writer,
+    reader: Reader,
+    reports: Receiver<Report>,
+    go: Sender<()>,
+}
+
+impl Held {
+    fn start(path: &Path) -> Held {
+        let (reported, reports) = channel();
+        let (go, gate) = channel();
+        let (writer, reader, _) = open(path, move |report| {
+            if report == (Report::Committed { tag: 0 }) {
+                gate.recv().ok();
+            }
+            reported.send(report).ok();
+        })
+        .unwrap();
+        let held = Held { writer, reader, reports, go };
+        held.send(0, vec![session(1)]);
+        held
+    }
+
+    fn send(&self, tag: u64, records: Vec<Record>) {
+        self.writer.commit(CommitBatch { records, durable: tag == 20, tag }).unwrap();
+    }
+}
+
+#[test]
+fn batches_that_wait_are_committed_together_and_reported_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    Running::start(dir.path()).close();
+    let path = dir.path().join("acpd.db");
+    let pin = pin_log(&path);
+    let mut held = Held::start(&path);
+    for tag in 1..=50 {
+        held.send(tag, vec![small(tag)]);
+    }
+    held.go.send(()).unwrap();
+    for tag in 0..=50 {
+        assert_eq!(held.reports.recv().unwrap(), Report::Committed { tag });
+    }
+    let rows = held.reader.events(ONE, 0, Seq::MAX, usize::MAX).unwrap();
+    assert!(rows.iter().map(|row| row.seq).eq(1..=50));
+    let commits = commits_in_log(&std::fs::read(dir.path().join("acpd.db-wal")).unwrap());
+    assert!(commits <= 3, "51 batches took {commits} transactions");
+    drop(pin);
+    held.writer.close().unwrap();
+}
+
+#[test]
+fn of_batches_that_wait_together_only_the_one_that_fails_and_those_after_it_are_held_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut held = Held::start(&dir.path().join("acpd.db"));
+    held.writer.limit_pages(Some(1));
+    held.send(1, vec![small(1)]);
+    held.send(2, vec![small(2), big(3)]);
+    held.send(3, vec![small(4)]);
+    held.go.send(()).unwrap();
+    for tag in 0..=1 {
+        assert_eq!(held.reports.recv().unwrap(), Report::Committed { tag });
+    }
+    assert!(fails_for_lack_of_room(&held.reports.recv().unwrap(), 2));
+    assert_eq!(held.reader.events(ONE, 0, Seq::MAX, usize::MAX).unwrap().len(), 1);
+    held.writer.limit_pages(None);
+    for tag in 2..=3 {
+        assert_eq!(held.reports.recv().unwrap(), Report::Committed { tag });
+    }
+    assert_eq!(held.reader.events(ONE, 0, Seq::MAX, usize::MAX).unwrap().len(), 4);
+    held.writer.close().unwrap();
+}
+
+#[test]
+fn a_batch_beyond_the_queue_is_given_back_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![session(1)]);
+    store.writer.limit_pages(Some(1));
+    let failing = store.send(vec![big(1)]);
+    assert!(fails_for_lack_of_room(&store.report(), failing));
+
+    let mut tag = failing;
+    let refused = loop {
+        tag += 1;
+        let batch = CommitBatch { records: vec![small(tag)], durable: false, tag };
+        match store.writer.commit(batch.clone()) {
+            Ok(()) => {}
+            Err(TrySendError::Full(back)) if back == batch => break back,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    store.writer.limit_pages(None);
+    for tag in failing..refused.tag {
+        assert_eq!(store.report(), Report::Committed { tag });
+    }
+    store.writer.commit(refused).unwrap();
+    assert_eq!(store.report(), Report::Committed { tag });
+    store.close();
+}

@@ -1,0 +1,8 @@
+//! The store from outside: what was committed is what is read back, whatever happens in between.
+
+mod crash;
+mod faults;
+mod model;
+mod opening;
+mod reading;
+mod running;

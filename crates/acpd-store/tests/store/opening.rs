@@ -1,0 +1,230 @@
+//! Which files are opened, and how.
+
+use std::fs;
+use std::path::Path;
+
+use acpd_core::ids::{HostId, SessionKey, Time};
+use acpd_core::record::{
+    AgentRow, Desired, EventKind, Record, Snapshot, TurnRest, TurnRow, ValueKey,
+};
+use acpd_store::{OpenError, StoreError};
+use bytes::Bytes;
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use crate::running::{Running, event, host, interaction, session, turn};
+
+const CANARY: &[u8] = b"canary-7d1f";
+
+fn contains_canary(bytes: &[u8]) -> bool {
+    bytes.windows(CANARY.len()).any(|window| window == CANARY)
+}
+
+/// Tables with a row of which a column passes.
+fn tables_with(path: &Path, passes: impl Fn(ValueRef<'_>) -> bool) -> Vec<String> {
+    let conn = Connection::open(path).unwrap();
+    let mut names = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+    let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let mut found = Vec::new();
+    for name in names.map(Result::unwrap) {
+        let mut all = conn.prepare(&format!("SELECT * FROM {name}")).unwrap();
+        let columns = all.column_count();
+        let mut rows = all.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let hit = (0..columns).any(|column| passes(row.get_ref(column).unwrap()));
+            if hit && !found.contains(&name) {
+                found.push(name.clone());
+            }
+        }
+    }
+    found
+}
+
+fn tables_with_canary(path: &Path) -> Vec<String> {
+    tables_with(path, |value| match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => contains_canary(bytes),
+        _ => false,
+    })
+}
+
+fn tables_with_rows(path: &Path) -> Vec<String> {
+    tables_with(path, |_| true)
+}
+
+#[test]
+fn each_new_database_has_a_generation_of_its_own_and_keeps_it() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = Running::start(one.path());
+    let second = Running::start(two.path());
+    let generation = first.snapshot.generation.clone();
+    assert_eq!(generation.len(), 32);
+    assert_ne!(generation, second.snapshot.generation);
+    first.close();
+    second.close();
+    let again = Running::start(one.path());
+    assert_eq!(again.snapshot, Snapshot { generation, ..Snapshot::default() });
+    again.close();
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_may_read_the_database_its_log_or_the_index_of_the_log() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("acpd.db");
+    fs::write(&path, "").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![session(1)]);
+    for name in ["acpd.db", "acpd.db-wal", "acpd.db-shm"] {
+        let mode = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    store.close();
+}
+
+#[test]
+fn a_closed_store_leaves_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![session(1)]);
+    store.close();
+    let names: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["acpd.db"]);
+}
+
+#[test]
+fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("acpd.db");
+    Running::start(dir.path()).close();
+    let conn = Connection::open(&path).unwrap();
+    conn.pragma_update(None, "user_version", 99).unwrap();
+    drop(conn);
+    let before = fs::read(&path).unwrap();
+
+    let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
+    let message = error.to_string();
+    assert!(message.contains("schema 99") && message.contains("up to 1"), "{message}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
+    assert!(fs::read(&path).unwrap() == before, "the file was not touched");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("acpd.db");
+    Running::start(dir.path()).close();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[..16].copy_from_slice(b"not SQLite at al");
+    fs::write(&path, &bytes).unwrap();
+
+    let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
+    assert!(matches!(&error, OpenError::Store { source: StoreError::Damaged(_), .. }), "{error:?}");
+    assert!(error.to_string().contains("acpd.db"));
+    assert!(error.hint().is_some_and(|hint| hint.contains("backup")));
+    assert!(fs::read(&path).unwrap() == bytes, "the file was not touched");
+}
+
+#[test]
+fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
+    conn.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
+    drop(conn);
+
+    let dispatched = TurnRow {
+        session: SessionKey(1),
+        ticket: 4,
+        state: TurnRest::Dispatched { host: HostId(1 << 32), chunk: 2 },
+        at: Time(5),
+        line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
+    };
+    let mut expected = Snapshot {
+        generation: "00112233445566778899aabbccddeeff".to_owned(),
+        ..Snapshot::default()
+    };
+    for record in [
+        Record::Boot { boot: 3 },
+        Record::Agent(AgentRow {
+            name: "claude".to_owned(),
+            desired: Desired::Up,
+            fingerprint: "f".to_owned(),
+            initialize: Some(Bytes::from_static(b"{\"protocolVersion\":1}")),
+            resume_lies: true,
+        }),
+        host(1 << 32),
+        Record::HostOffset { host: HostId(1 << 32), offset: 1000 },
+        Record::Written { host: HostId(1 << 32), chunk: 1 },
+        Record::Outbox { host: HostId(1 << 32), chunk: 2, line: Bytes::from_static(b"{\"id\":7}") },
+        session(9),
+        Record::SessionRemoved { session: SessionKey(9) },
+        session(1),
+        Record::Secret { session: SessionKey(1), mcp_servers: Bytes::from_static(b"[]") },
+        event(1, 2, EventKind::State(acp_wire::StateKey::Plan), "plan"),
+        Record::Turn(dispatched),
+        interaction(1 << 32, 1, 1 << 32),
+    ] {
+        expected.apply(&record);
+    }
+
+    let mut store = Running::start(dir.path());
+    assert_eq!(store.snapshot, expected);
+    let lines: Vec<_> =
+        store.journal(SessionKey(1)).into_iter().map(|row| (row.kind, row.line)).collect();
+    let plan = EventKind::State(acp_wire::StateKey::Plan);
+    assert_eq!(lines, [(EventKind::Update, "hello".into()), (plan, "plan".into())]);
+    assert_eq!(store.reader.states(SessionKey(1), 2).unwrap().len(), 1);
+    let modes = (ValueKey::Modes, Bytes::from_static(b"{}"));
+    assert_eq!(store.reader.values(SessionKey(1)).unwrap(), [modes]);
+    store.close();
+}
+
+#[test]
+fn secrets_are_in_one_table_and_gone_from_the_file_with_their_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("acpd.db");
+    let mut store = Running::start(dir.path());
+    store.commit(vec![
+        Record::Boot { boot: 1 },
+        host(1),
+        session(1),
+        turn(1, 1),
+        interaction(1, 1, 1),
+        event(1, 1, EventKind::Update, "line"),
+        Record::Secret { session: SessionKey(1), mcp_servers: Bytes::from_static(CANARY) },
+    ]);
+    store.close();
+    assert_eq!(tables_with_canary(&path), ["secrets"]);
+
+    let mut store = Running::start(dir.path());
+    store.commit(vec![Record::SessionRemoved { session: SessionKey(1) }]);
+    store.close();
+    assert!(!contains_canary(&fs::read(&path).unwrap()));
+}
+
+#[test]
+fn a_removed_session_leaves_nothing_but_its_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    let generation = store.snapshot.generation.clone();
+    let key = SessionKey(5);
+    store.commit(vec![
+        session(5),
+        event(5, 1, EventKind::State(acp_wire::StateKey::Mode), "line"),
+        Record::Secret { session: key, mcp_servers: Bytes::from_static(b"[]") },
+        turn(5, 1),
+        interaction(1, 5, 1),
+        Record::Value { session: key, key: ValueKey::Modes, json: Bytes::from_static(b"{}") },
+    ]);
+    store.commit(vec![Record::SessionRemoved { session: key }]);
+    assert_eq!(store.journal(key), []);
+    assert_eq!(store.reader.values(key).unwrap(), []);
+    store.close();
+    assert_eq!(tables_with_rows(&dir.path().join("acpd.db")), ["meta"]);
+    let store = Running::start(dir.path());
+    assert_eq!(store.snapshot, Snapshot { generation, last_session: 5, ..Snapshot::default() });
+    store.close();
+}

@@ -1,0 +1,125 @@
+//! A store that runs, and samples of what goes into it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
+use acpd_core::record::{
+    EventKind, EventRow, HostRow, InteractionRow, Record, Rest, SessionRow, Snapshot, TurnRest,
+    TurnRow,
+};
+use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
+use bytes::Bytes;
+
+/// A store and the reports of its writer.
+pub(crate) struct Running {
+    pub(crate) writer: Writer,
+    pub(crate) reader: Reader,
+    pub(crate) snapshot: Snapshot,
+    reports: Receiver<Report>,
+    last_tag: u64,
+}
+
+impl Running {
+    /// Opens `acpd.db` in this directory.
+    pub(crate) fn open(dir: &Path) -> Result<Running, OpenError> {
+        let (send, reports) = channel();
+        let (writer, reader, snapshot) =
+            open(&dir.join("acpd.db"), move |report| drop(send.send(report)))?;
+        Ok(Running { writer, reader, snapshot, reports, last_tag: 0 })
+    }
+
+    /// Opens a store that must open.
+    pub(crate) fn start(dir: &Path) -> Running {
+        Running::open(dir).expect("the store opens")
+    }
+
+    /// Hands a batch over and gives its tag.
+    pub(crate) fn send(&mut self, records: Vec<Record>) -> u64 {
+        self.last_tag += 1;
+        let tag = self.last_tag;
+        let batch = CommitBatch { records, durable: tag.is_multiple_of(2), tag };
+        self.writer.commit(batch).expect("the queue has room");
+        tag
+    }
+
+    /// The writer's next report.
+    pub(crate) fn report(&self) -> Report {
+        self.reports.recv_timeout(Duration::from_mins(1)).expect("the writer reports")
+    }
+
+    /// Commits a batch and waits for it.
+    pub(crate) fn commit(&mut self, records: Vec<Record>) {
+        let tag = self.send(records);
+        assert_eq!(self.report(), Report::Committed { tag });
+    }
+
+    /// The whole journal.
+    pub(crate) fn journal(&mut self, session: SessionKey) -> Vec<EventRow> {
+        self.reader.events(session, 0, Seq::MAX, usize::MAX).expect("the journal is readable")
+    }
+
+    /// Ends it in good order.
+    pub(crate) fn close(self) {
+        self.writer.close().expect("everything is written");
+    }
+}
+
+/// A session with nothing special.
+pub(crate) fn session(key: u32) -> Record {
+    Record::Session(Box::new(SessionRow {
+        key: SessionKey(key),
+        agent: "claude".to_owned(),
+        public_id: format!("public-{key}"),
+        agent_id: format!("agent-{key}"),
+        name: Some("fix".to_owned()),
+        cwd: "/src".to_owned(),
+        params: Bytes::from_static(b"{\"cwd\":\"/src\"}"),
+        rest: Rest::Parked,
+        reason: None,
+        restore: Some(acpd_api::RestoreLevel::Resumed),
+        mode: Some("plan".to_owned()),
+        options: BTreeMap::from([("model".to_owned(), "\"opus\"".to_owned())]),
+        title: None,
+        prompts: 2,
+        last_prompt: u64::MAX,
+        last_outcome: Some("end_turn".to_owned()),
+        created: Time(1),
+        updated: Time(2),
+    }))
+}
+
+/// A journal line.
+pub(crate) fn event(session: u32, seq: Seq, kind: EventKind, line: impl Into<Bytes>) -> Record {
+    let session = SessionKey(session);
+    Record::Event(EventRow { session, seq, pv: 1, kind, at: Time(seq), line: line.into() })
+}
+
+/// A process.
+pub(crate) fn host(host: u64) -> Record {
+    Record::Host(HostRow { host: HostId(host), agent: "claude".to_owned(), pid: 77, start: 8 })
+}
+
+/// A queued turn.
+pub(crate) fn turn(session: u32, ticket: u64) -> Record {
+    Record::Turn(TurnRow {
+        session: SessionKey(session),
+        ticket,
+        state: TurnRest::Queued,
+        at: Time(5),
+        line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
+    })
+}
+
+/// A question.
+pub(crate) fn interaction(id: u64, session: u32, host: u64) -> Record {
+    Record::Interaction(InteractionRow {
+        id: InteractionId(id),
+        session: SessionKey(session),
+        host: HostId(host),
+        line: Bytes::from_static(b"{\"id\":0,\"method\":\"session/request_permission\"}"),
+        at: Time(6),
+    })
+}

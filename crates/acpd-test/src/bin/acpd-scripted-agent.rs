@@ -1,0 +1,21 @@
+//! The scripted agent as a program of its own, for tests.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use acpd_test::agent::{self, HELP, Options};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.iter().any(|arg| arg == "--help") {
+        let _ = std::io::stdout().write_all(HELP.as_bytes());
+        return ExitCode::SUCCESS;
+    }
+    match Options::from_env(args) {
+        Ok(options) => agent::run(options),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "acpd-scripted-agent: {error}; see --help");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The socket: who may connect, and one reader and one writer per connection.
+//!
+//! A writer works off what it is given strictly in order: lines, pieces of journal, answers that need
+//! the journal. So nothing overtakes anything, however slow a client is. What waits is counted in
+//! bytes; past its limit the hub sends this client no live lines until it has drained.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
+use acpd_api::{AgentList, ErrorData, NAMESPACE, Reason, Status};
+use acpd_core::ids::{ClientId, Seq, SessionKey};
+use acpd_core::{Read, StatusPart};
+use bytes::Bytes;
+use interprocess::local_socket::tokio::prelude::*;
+use interprocess::local_socket::tokio::{Listener, RecvHalf, SendHalf, Stream};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+
+use crate::host::Reaper;
+use crate::journal::{Journal, LogPage, Values};
+
+/// Slices given to one `write_vectored`.
+const SLICES: usize = 64;
+
+/// What a connection reports.
+#[derive(Debug)]
+pub enum ClientEvent {
+    /// It is there, and this is how to send to it.
+    Opened(Sink),
+    /// It sent lines.
+    Lines(Vec<Body>),
+    /// It has read everything that it was sent.
+    Drained,
+    /// A piece of journal was sent.
+    ReadDone {
+        /// Of which session.
+        session: SessionKey,
+        /// Up to this position.
+        upto: Seq,
+    },
+    /// It is gone.
+    Closed,
+}
+
+/// Where connections report to.
+pub type ClientEvents = mpsc::Sender<(ClientId, ClientEvent)>;
+
+/// One thing for a client.
+#[derive(Debug)]
+pub enum Op {
+    /// A line without newline.
+    Line(Bytes),
+    /// A piece of journal.
+    Read(Read),
+    /// The answer to `_acpd/session/log`.
+    Log(LogPage),
+    /// An answer with a session's values.
+    Values(Values),
+    /// A status, to be completed with memory figures.
+    Status {
+        /// The request to answer.
+        id: Id,
+        /// Without memory figures.
+        status: Box<Status>,
+        /// What was asked for.
+        part: StatusPart,
+    },
+}
+
+/// The sending end of a connection. Dropping it closes the connection after what was sent.
+#[derive(Debug)]
+pub struct Sink {
+    ops: mpsc::UnboundedSender<Op>,
+    waiting: Arc<AtomicUsize>,
+    /// The hub was told that it lags and was not told that it has drained.
+    pub lagging: bool,
+}
+
+impl Sink {
+    /// Hands over something; the bytes that wait now.
+    pub fn send(&self, op: Op) -> usize {
+        let size = match &op {
+            Op::Line(line) => line.len() + 1,
+            _ => 0,
+        };
+        let waiting = self.waiting.fetch_add(size, Ordering::Relaxed) + size;
+        // The writer is gone when the client is; the reader tells of that.
+        self.ops.send(op).ok();
+        waiting
+    }
+}
+
+/// What connections need.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// Where to report to.
+    pub events: ClientEvents,
+    /// Reads the journal.
+    pub journal: Journal,
+    /// Knows the memory of agents.
+    pub reaper: Reaper,
+    /// Longest line in bytes.
+    pub line_limit: usize,
+    /// Connections at once.
+    pub max_clients: usize,
+}
+
+/// Accepts connections until `stop` changes.
+pub async fn accept(listener: Listener, service: Service, mut stop: watch::Receiver<bool>) {
+    let mut next = 0;
+    let open = Arc::new(AtomicUsize::new(0));
+    loop {
+        let stream = tokio::select! {
+            stream = listener.accept() => stream,
+            _ = stop.changed() => return,
+        };
+        match stream {
+            Ok(stream) => {
+                if let Some(why) = refusal(&stream, open.load(Ordering::Relaxed), &service) {
+                    tracing::warn!(why = why.message, "a connection was refused");
+                    tokio::spawn(refuse(stream, why));
+                    continue;
+                }
+                next += 1;
+                open.fetch_add(1, Ordering::Relaxed);
+                let (client, service, open) = (ClientId(next), service.clone(), Arc::clone(&open));
+                tokio::spawn(async move {
+                    serve(client, stream, service).await;
+                    open.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+            Err(error) => {
+                // Out of descriptors, most likely: let others go first.
+                tracing::error!(%error, "a connection could not be accepted");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Why a connection is refused, before a byte of it is read.
+fn refusal(stream: &Stream, open: usize, service: &Service) -> Option<ErrorObject> {
+    let own = acpd_sys::socket::own_uid();
+    let peer = stream.peer_creds().ok().and_then(|creds| creds.euid());
+    if peer != Some(own) {
+        let who = peer.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"));
+        let data = ErrorData::new(Reason::Other).with_hint("each user runs an acpd of their own");
+        let text = format!("this acpd belongs to user {own}, not to {who}");
+        return Some(
+            ErrorObject::new(code::INVALID_REQUEST, text).with_data(&json!({ NAMESPACE: data })),
+        );
+    }
+    if open >= service.max_clients {
+        let data = ErrorData::new(Reason::TooMany)
+            .with_hint("raise `max_clients` under `[daemon]` in the configuration");
+        let text = format!("{open} clients are connected already");
+        return Some(ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data })));
+    }
+    None
+}
+
+async fn refuse(stream: Stream, why: ErrorObject) {
+    let mut line = build::error(&Id::null(), &why).to_vec();
+    line.push(b'\n');
+    // It is going to be closed either way.
+    (&stream).write_all(&line).await.ok();
+}
+
+async fn serve(client: ClientId, stream: Stream, service: Service) {
+    let (reader, writer) = stream.split();
+    let (ops, queue) = mpsc::unbounded_channel();
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let sink = Sink { ops, waiting: Arc::clone(&waiting), lagging: false };
+    let events = service.events.clone();
+    if events.send((client, ClientEvent::Opened(sink))).await.is_err() {
+        return;
+    }
+    let out =
+        Out { client, writer, queue, waiting, lines: VecDeque::new(), service: service.clone() };
+    // Whichever ends first, the other has nothing left to do: the peer is gone, or we let it go.
+    tokio::select! {
+        () = read_lines(client, reader, &service) => {}
+        () = out.run() => {}
+    }
+    events.send((client, ClientEvent::Closed)).await.ok();
+}
+
+async fn read_lines(client: ClientId, mut reader: RecvHalf, service: &Service) {
+    let mut framer = Framer::new(service.line_limit);
+    while matches!(reader.read_buf(framer.read_buf()).await, Ok(n) if n > 0) {
+        let mut lines = Vec::new();
+        while let Some(frame) = framer.next_frame() {
+            lines.push(frame.body);
+        }
+        if !lines.is_empty()
+            && service.events.send((client, ClientEvent::Lines(lines))).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+struct Out {
+    client: ClientId,
+    writer: SendHalf,
+    queue: mpsc::UnboundedReceiver<Op>,
+    waiting: Arc<AtomicUsize>,
+    lines: VecDeque<Bytes>,
+    service: Service,
+}
+
+impl Out {
+    async fn run(mut self) {
+        while let Some(op) = self.queue.recv().await {
+            let mut op = Some(op);
+            // Lines that wait go out together.
+            while let Some(Op::Line(line)) = op {
+                self.lines.push_back(line);
+                op = self.queue.try_recv().ok();
+            }
+            let taken: usize = self.lines.iter().map(|line| line.len() + 1).sum();
+            if self.flush().await.is_err() {
+                return;
+            }
+            let before = self.waiting.fetch_sub(taken, Ordering::Relaxed);
+            if let Some(op) = op
+                && self.answer(op).await.is_err()
+            {
+                return;
+            }
+            if before == taken && self.queue.is_empty() && taken > 0 {
+                self.report(ClientEvent::Drained).await;
+            }
+        }
+    }
+
+    async fn answer(&mut self, op: Op) -> std::io::Result<()> {
+        let journal = &self.service.journal;
+        match op {
+            Op::Line(line) => self.lines.push_back(line),
+            Op::Log(page) => self.lines.extend(journal.log(page).await),
+            Op::Values(values) => self.lines.extend(journal.values(values).await),
+            Op::Status { id, status, part } => {
+                let line = self.status(&id, *status, part).await;
+                self.lines.push_back(line);
+            }
+            Op::Read(read) => {
+                let session = read.session;
+                let (lines, upto) = journal.piece(read).await;
+                self.lines.extend(lines);
+                self.flush().await?;
+                self.report(ClientEvent::ReadDone { session, upto }).await;
+                return Ok(());
+            }
+        }
+        self.flush().await
+    }
+
+    async fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
+        let running = status.agents.iter().filter_map(|agent| agent.pid);
+        let leaders: Vec<u32> = running.collect();
+        if !leaders.is_empty() {
+            let memory = self.service.reaper.memory(leaders.clone()).await;
+            for (pid, rss) in leaders.into_iter().zip(memory) {
+                let agent = status.agents.iter_mut().find(|agent| agent.pid == Some(pid));
+                if let Some(agent) = agent.filter(|_| rss > 0) {
+                    agent.rss = Some(rss);
+                }
+            }
+        }
+        match part {
+            StatusPart::All => {
+                status.daemon.rss = acpd_sys::process::rss_bytes(std::process::id()).ok();
+                build::response(id, &status)
+            }
+            StatusPart::Agents => build::response(id, &AgentList { agents: status.agents }),
+            StatusPart::Agent(_) => build::response(id, &status.agents.pop()),
+        }
+    }
+
+    async fn report(&self, event: ClientEvent) {
+        // The relay is gone only when the daemon ends.
+        self.service.events.send((self.client, event)).await.ok();
+    }
+
+    /// Writes all lines, many per system call.
+    async fn flush(&mut self) -> std::io::Result<()> {
+        // Position in the first line, its newline included.
+        let mut done = 0;
+        while !self.lines.is_empty() {
+            let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(2 * SLICES);
+            for (i, line) in self.lines.iter().take(SLICES).enumerate() {
+                let from = if i == 0 { done.min(line.len()) } else { 0 };
+                slices.push(IoSlice::new(&line[from..]));
+                slices.push(IoSlice::new(b"\n"));
+            }
+            let mut written = done + self.writer.write_vectored(&slices).await?;
+            if written == done {
+                return Err(std::io::ErrorKind::WriteZero.into());
+            }
+            drop(slices);
+            while self.lines.front().is_some_and(|line| line.len() < written) {
+                if let Some(line) = self.lines.pop_front() {
+                    written -= line.len() + 1;
+                }
+            }
+            done = written;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! What can be wrong with a configuration, said with the place and the way out.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use super::Profile;
+
+/// The configuration cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ConfigError {
+    message: String,
+    hint: Option<String>,
+}
+
+impl ConfigError {
+    /// The way out, where there is an obvious one.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied => Some("make the file readable for this user"),
+            io::ErrorKind::InvalidData => Some("save the file as UTF-8 text"),
+            io::ErrorKind::IsADirectory => Some("put a file there, or nothing at all"),
+            _ => None,
+        };
+        Self {
+            message: format!("cannot read the configuration {}: {error}", tilde(path)),
+            hint: hint.map(str::to_owned),
+        }
+    }
+}
+
+/// A text with a name, to turn byte positions into places that a person can find.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a> {
+    pub(super) path: &'a Path,
+    pub(super) text: &'a str,
+}
+
+impl Text<'_> {
+    /// An error at the bytes `span` of the text.
+    pub(super) fn error(
+        self,
+        span: &Range<usize>,
+        message: &str,
+        hint: Option<String>,
+    ) -> ConfigError {
+        let (line, column) = position(self.text, span.start);
+        let path = tilde(self.path);
+        ConfigError { message: format!("{message} ({path}:{line}:{column})"), hint }
+    }
+}
+
+/// Line and column (in characters) of a byte position, both counted from 1.
+fn position(text: &str, byte: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(byte)];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.matches('\n').count() + 1;
+    (line, before[line_start..].chars().count() + 1)
+}
+
+/// The path as people write it, with `~` for the home directory.
+fn tilde(path: &Path) -> String {
+    let inside = std::env::home_dir()
+        .filter(|home| !home.as_os_str().is_empty())
+        .and_then(|home| path.strip_prefix(home).ok());
+    match inside {
+        Some(rest) => Path::new("~").join(rest).display().to_string(),
+        None => path.display().to_string(),
+    }
+}
+
+/// The candidate that `name` was most likely meant to be.
+pub(super) fn nearest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let close = (name.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= close)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Typing errors between two names; a name with something appended (`claude-code`) counts as one.
+fn distance(name: &str, candidate: &str) -> usize {
+    let longer = name.strip_prefix(candidate);
+    if longer.is_some_and(|rest| rest.starts_with(['-', '_'])) {
+        1
+    } else {
+        strsim::damerau_levenshtein(name, candidate)
+    }
+}
+
+/// "did you mean …" for the candidate nearest to `name`.
+pub(super) fn did_you_mean<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(name, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
+}
+
+/// There is no agent of that name that could be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct UnknownAgent {
+    message: String,
+    hint: String,
+}
+
+impl UnknownAgent {
+    /// The way out: the nearest name, and all the names there are.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
+    pub(super) fn new(name: &str, known: &[&str]) -> Self {
+        let list = format!("known agents: {}", known.join(", "));
+        Self {
+            message: format!("no agent is called `{name}`"),
+            hint: match did_you_mean(name, known.iter().copied()) {
+                Some(question) => format!("{question} {list}"),
+                None => list,
+            },
+        }
+    }
+
+    pub(super) fn disabled(name: &str) -> Self {
+        Self {
+            message: format!("agent `{name}` is disabled in the configuration"),
+            hint: format!("take `enabled = false` out of `[agents.{name}]` or `[defaults]`"),
+        }
+    }
+}
+
+/// The agent's program is not where its profile says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandNotFound {
+    message: String,
+    hint: String,
+}
+
+impl CommandNotFound {
+    /// The way out: how to install the program, or how to say where it is.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
+    /// `program` is not an executable file, or not in the directories of `searched`.
+    pub(super) fn new(profile: &Profile, program: &str, searched: Option<&str>) -> Self {
+        let name = &profile.name;
+        let reason = match searched {
+            None => "it does not exist or is not executable".to_owned(),
+            Some("") => "the agent's PATH is empty".to_owned(),
+            Some(path) => format!("it is not in the agent's PATH, {path}"),
+        };
+        let install = profile.install.as_deref();
+        let hint = if program.contains(char::is_whitespace) {
+            let words: Vec<_> = program.split_whitespace().collect();
+            format!("write the command as a list: `command = {words:?}`")
+        } else if let Some(install) = install {
+            format!("install it (`{install}`), or set `command` in `[agents.{name}]` to its path")
+        } else if searched.is_some() {
+            format!("set `command` in `[agents.{name}]` to its path, or `env.PATH`")
+        } else {
+            format!("set `command` in `[agents.{name}]` to where the program is")
+        };
+        Self {
+            message: format!("cannot find `{program}`, the command of agent `{name}`: {reason}"),
+            hint,
+        }
+    }
+
+    /// The daemon's own executable, which serves a built-in agent, cannot be found.
+    pub(super) fn own_executable(profile: &Profile, error: &io::Error) -> Self {
+        Self {
+            message: format!(
+                "cannot find the daemon's own executable, the command of agent `{}`: {error}",
+                profile.name
+            ),
+            hint: "start the daemon again".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! From the text of a configuration file to its values, with the place of whatever is wrong.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::error::{Text, did_you_mean};
+use super::key::{Key, Keys, Scope};
+use super::kind::{self, Fault};
+use super::profile::{Root, Source};
+use super::{Config, ConfigError, DEMO_AGENT, Daemon, Profile};
+
+type Name<'i> = Spanned<DeString<'i>>;
+type Value<'i> = Spanned<DeValue<'i>>;
+
+/// Reads the user's file over the agents of the catalogue.
+pub(super) fn read(
+    path: &Path,
+    text: &str,
+    catalogue: BTreeMap<String, Profile>,
+) -> Result<Config, ConfigError> {
+    let text = Text { path, text };
+    let document = document(text)?;
+    let top = Section::new(text, None, Scope::Shared);
+    let mut root = Root::default();
+    let mut daemon = Daemon::default();
+    let (mut defaults, mut tables) = (None, None);
+    for (name, value) in in_order(document.get_ref()) {
+        match name.get_ref().as_ref() {
+            "daemon" => {
+                let section = Section::new(text, Some("daemon".to_owned()), Scope::Shared);
+                section.apply(top.table("daemon", value)?, &mut daemon)?;
+            }
+            "defaults" => defaults = Some(top.table("defaults", value)?),
+            "agents" => tables = Some(top.table("agents", value)?),
+            known if Root::keys().iter().any(|key| key.name == known) => {
+                top.entry(&Root::keys(), known, name, value, &mut root)?;
+            }
+            unknown => return Err(top.unknown(name, unknown, top_level_hint(unknown))),
+        }
+    }
+
+    let fresh = |profile: Profile| over_defaults(text, defaults, profile);
+    let mut agents = BTreeMap::new();
+    for (name, profile) in catalogue {
+        agents.insert(name, fresh(profile)?);
+    }
+    let mut configured = Vec::new();
+    for (key, value) in tables.into_iter().flat_map(in_order) {
+        let name = key.get_ref().to_string();
+        if !kind::valid_name(&name) {
+            return Err(text.error(
+                &key.span(),
+                &format!("`{name}` is not a name for an agent"),
+                Some(kind::NAME_RULE.to_owned()),
+            ));
+        }
+        let (mut profile, source) = match agents.remove(&name) {
+            Some(known) => (known, Source::Both),
+            None => (fresh(Profile::named(&name))?, Source::User),
+        };
+        let header = format!("agents.{name}");
+        let table = top.table(&header, value)?;
+        Section::new(text, Some(header), Scope::Agent).profile(table, &mut profile)?;
+        if profile.command.is_empty() {
+            let hint = did_you_mean(&name, agents.keys().map(String::as_str))
+                .unwrap_or_else(|| format!("say how to start it: `command = [\"{name}\", …]`"));
+            let message = format!("agent `{name}` has no `command`");
+            return Err(text.error(&key.span(), &message, Some(hint)));
+        }
+        profile.source = source;
+        if profile.enabled {
+            configured.push(name.clone());
+        }
+        agents.insert(name, profile);
+    }
+    for profile in agents.values_mut() {
+        profile.finish();
+    }
+
+    let default_agent = match (root.default_agent, configured.as_slice()) {
+        (Some(chosen), _) => chosen,
+        (None, [only]) => only.clone(),
+        (None, _) => DEMO_AGENT.to_owned(),
+    };
+    let config = Config { daemon, default_agent, agents };
+    check_default(text, document.get_ref(), &config)?;
+    Ok(config)
+}
+
+/// Reads the catalogue, whose tables are named after the agents.
+pub(super) fn read_catalogue(
+    path: &Path,
+    text: &str,
+) -> Result<BTreeMap<String, Profile>, ConfigError> {
+    let text = Text { path, text };
+    let mut agents = BTreeMap::new();
+    for (name, value) in in_order(document(text)?.get_ref()) {
+        let name = name.get_ref().to_string();
+        let section = Section::new(text, Some(name.clone()), Scope::Catalogue);
+        let mut profile = Profile::named(&name);
+        section.profile(section.table(&name, value)?, &mut profile)?;
+        profile.source = Source::Catalogue;
+        agents.insert(name, profile);
+    }
+    Ok(agents)
+}
+
+fn document(text: Text<'_>) -> Result<Spanned<DeTable<'_>>, ConfigError> {
+    DeTable::parse(text.text).map_err(|error| {
+        let span = error.span().unwrap_or_default();
+        // The message alone: the full text of the error quotes the line, which may hold a secret.
+        text.error(&span, &format!("not valid TOML: {}", error.message()), None)
+    })
+}
+
+/// The entries as they stand in the file, so that the first mistake is the one reported.
+fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Name<'i>, &'t Value<'i>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    entries
+}
+
+/// Lays `[defaults]` over what the catalogue says of an agent.
+fn over_defaults(
+    text: Text<'_>,
+    defaults: Option<&DeTable<'_>>,
+    mut profile: Profile,
+) -> Result<Profile, ConfigError> {
+    if let Some(defaults) = defaults {
+        let section = Section::new(text, Some("defaults".to_owned()), Scope::Shared);
+        section.profile(defaults, &mut profile)?;
+    }
+    Ok(profile)
+}
+
+/// The default agent must be one that can be used.
+fn check_default(
+    text: Text<'_>,
+    document: &DeTable<'_>,
+    config: &Config,
+) -> Result<(), ConfigError> {
+    let Err(unknown) = config.agent(&config.default_agent) else {
+        return Ok(());
+    };
+    match document.get("default_agent") {
+        Some(value) => Err(text.error(
+            &value.span(),
+            &format!("`default_agent`: {unknown}"),
+            Some(unknown.hint().to_owned()),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A key that is unknown at the top may be misspelt, or may belong into one of the tables.
+fn top_level_hint(unknown: &str) -> Option<String> {
+    let has = |names: Vec<&'static str>| names.contains(&unknown);
+    if has(names::<Daemon>()) {
+        Some(format!("`{unknown}` belongs in `[daemon]`"))
+    } else if has(names::<Profile>()) {
+        Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"))
+    } else {
+        let tables = ["daemon", "defaults", "agents"];
+        did_you_mean(unknown, names::<Root>().into_iter().chain(tables))
+    }
+}
+
+fn names<T: Keys>() -> Vec<&'static str> {
+    T::keys().iter().map(|key| key.name).collect()
+}
+
+/// A table of the file that is being read.
+struct Section<'a> {
+    text: Text<'a>,
+    /// Its header without the brackets; none at the top of the file.
+    header: Option<String>,
+    scope: Scope,
+}
+
+impl<'a> Section<'a> {
+    fn new(text: Text<'a>, header: Option<String>, scope: Scope) -> Self {
+        Self { text, header, scope }
+    }
+
+    /// Takes over all that `table` says.
+    fn apply<T: Keys>(&self, table: &DeTable<'_>, into: &mut T) -> Result<(), ConfigError> {
+        self.walk(&T::keys(), "", table, into)
+    }
+
+    /// Takes over all that `table` says about an agent.
+    fn profile(&self, table: &DeTable<'_>, profile: &mut Profile) -> Result<(), ConfigError> {
+        if let Some(command) = table.get("command") {
+            profile.replace_command(command.get_ref().is_array());
+        }
+        self.apply(table, profile)
+    }
+
+    fn walk<T>(
+        &self,
+        keys: &[Key<T>],
+        prefix: &str,
+        table: &DeTable<'_>,
+        into: &mut T,
+    ) -> Result<(), ConfigError> {
+        for (name, value) in in_order(table) {
+            self.entry(keys, &format!("{prefix}{}", name.get_ref()), name, value, into)?;
+        }
+        Ok(())
+    }
+
+    /// Takes over one entry, whose dotted name within the section is `full`.
+    fn entry<T>(
+        &self,
+        keys: &[Key<T>],
+        full: &str,
+        name: &Name<'_>,
+        value: &Value<'_>,
+        into: &mut T,
+    ) -> Result<(), ConfigError> {
+        let prefix = format!("{full}.");
+        match keys.iter().find(|key| key.name == full) {
+            Some(key) if key.scope > self.scope => {
+                let hint = (key.scope == Scope::Agent)
+                    .then(|| format!("set `{full}` in the `[agents.NAME]` table it is meant for"));
+                let message = format!("`{full}` cannot be set{}", self.place());
+                Err(self.text.error(&name.span(), &message, hint))
+            }
+            Some(key) => (key.set)(into, value).map_err(|fault| self.fault(full, fault)),
+            None if keys.iter().any(|key| key.name.starts_with(&prefix)) => {
+                self.walk(keys, &prefix, self.table(full, value)?, into)
+            }
+            None => {
+                let here = keys.iter().filter(|key| key.scope <= self.scope);
+                let hint = did_you_mean(full, here.map(|key| key.name));
+                Err(self.unknown(name, full, hint))
+            }
+        }
+    }
+
+    /// `value` as the table called `name`.
+    fn table<'t, 'i>(
+        &self,
+        name: &str,
+        value: &'t Value<'i>,
+    ) -> Result<&'t DeTable<'i>, ConfigError> {
+        value
+            .get_ref()
+            .as_table()
+            .ok_or_else(|| self.fault(name, Fault::wrong_type(value, "a table")))
+    }
+
+    fn unknown(&self, name: &Name<'_>, full: &str, hint: Option<String>) -> ConfigError {
+        let message = format!("unknown key `{full}`{}", self.place());
+        self.text.error(&name.span(), &message, hint)
+    }
+
+    fn fault(&self, full: &str, fault: Fault) -> ConfigError {
+        let message = format!("`{full}`{} {}", self.place(), fault.reason);
+        self.text.error(&fault.span, &message, fault.hint)
+    }
+
+    /// " in `[agents.claude]`", or nothing at the top of the file.
+    fn place(&self) -> String {
+        let header = self.header.as_ref();
+        header.map_or_else(String::new, |header| format!(" in `[{header}]`"))
+    }
+}

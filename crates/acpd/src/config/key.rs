@@ -1,0 +1,97 @@
+//! One declaration for each key: its name, type, default and documentation.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::kind::Fault;
+
+/// Where a key may stand. A key of one place may stand in all the places after it as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    /// `[defaults]`; also for the keys of a table that stands in one place only.
+    Shared,
+    /// `[agents.NAME]`.
+    Agent,
+    /// The catalogue.
+    Catalogue,
+}
+
+/// A key that sets something in a `T`.
+pub(super) struct Key<T> {
+    /// The name, dotted where it is nested.
+    pub(super) name: &'static str,
+    /// The first place where it may stand.
+    pub(super) scope: Scope,
+    /// What may be written, as in "true or false".
+    pub(super) kind: String,
+    /// The default, as TOML.
+    pub(super) default: String,
+    /// The documentation, line by line.
+    pub(super) doc: &'static [&'static str],
+    /// Takes over a value.
+    pub(super) set: fn(&mut T, &Spanned<DeValue<'_>>) -> Result<(), Fault>,
+}
+
+/// Something that is read from a TOML table; declared with [`keys!`].
+pub(super) trait Keys: Default {
+    /// All keys that the table may have.
+    fn keys() -> Vec<Key<Self>>;
+}
+
+/// Declares a struct that is read from a TOML table. Each line is
+/// `Scope "key" => field: type as Kind = default;` with its documentation above it. The fields
+/// under `beside` are no keys.
+macro_rules! keys {
+    (
+        $(#[doc = $about:literal])*
+        $vis:vis struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $scope:ident $key:literal =>
+                    $field_vis:vis $field:ident: $type:ty as $kind:ty = $default:expr;
+            )*
+        }
+        beside {
+            $(
+                $(#[doc = $beside_doc:literal])*
+                $beside_vis:vis $beside:ident: $beside_type:ty = $beside_default:expr;
+            )*
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        $vis struct $name {
+            $($(#[doc = $doc])* $field_vis $field: $type,)*
+            $($(#[doc = $beside_doc])* $beside_vis $beside: $beside_type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($field: $default,)*
+                    $($beside: $beside_default,)*
+                }
+            }
+        }
+
+        impl Keys for $name {
+            fn keys() -> Vec<Key<Self>> {
+                let default = Self::default();
+                vec![$(
+                    Key {
+                        name: $key,
+                        scope: Scope::$scope,
+                        kind: <$kind as Kind>::describe(),
+                        default: <$kind as Kind>::show(&default.$field),
+                        doc: &[$($doc),*],
+                        set: |this, value| {
+                            <$kind as Kind>::merge(&mut this.$field, <$kind as Kind>::read(value)?);
+                            Ok(())
+                        },
+                    },
+                )*]
+            }
+        }
+    };
+}
+pub(super) use keys;

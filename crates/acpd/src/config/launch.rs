@@ -1,0 +1,150 @@
+//! What an agent is started with: its environment, its program, and a fingerprint of both.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::{CommandNotFound, Profile};
+
+/// The variables that every agent gets from the daemon, as names or beginnings of names. Names are
+/// compared without regard to case: Windows does, and proxies are written both ways.
+pub(super) const BASE: [&str; 54] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "TERM",
+    "COLORTERM",
+    "XDG_*",
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    // What Windows programs do not start without.
+    "ALLUSERSPROFILE",
+    "APPDATA",
+    "COMMONPROGRAMFILES",
+    "COMMONPROGRAMFILES(X86)",
+    "COMMONPROGRAMW6432",
+    "COMPUTERNAME",
+    "COMSPEC",
+    "DRIVERDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "OS",
+    "PATHEXT",
+    "PROCESSOR_*",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "PROGRAMW6432",
+    "PUBLIC",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERDOMAIN",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// The environment of the agent's process, sorted by name: what it may inherit of `base`, and what
+/// its profile sets.
+pub fn environment(
+    profile: &Profile,
+    base: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let inherited = profile.inherit_env.iter().map(String::as_str);
+    let allowed: Vec<&str> = BASE.into_iter().chain(inherited).collect();
+    let mut environment: BTreeMap<OsString, OsString> =
+        base.filter(|(name, _)| allowed.iter().any(|pattern| matches(pattern, name))).collect();
+    for (name, value) in profile.env.iter() {
+        environment.insert(name.into(), value.into());
+    }
+    environment.into_iter().collect()
+}
+
+/// Whether `name` is the one that the pattern names, or begins as it says. Without regard to case.
+fn matches(pattern: &str, name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    match pattern.strip_suffix('*') {
+        Some(start) => {
+            name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start.as_bytes()))
+        }
+        None => name.eq_ignore_ascii_case(pattern.as_bytes()),
+    }
+}
+
+/// The executable file behind the agent's command, looked up in the agent's own `PATH`.
+///
+/// `env` is what [`environment`] gave. The arguments are `profile.command[1..]` in any case.
+///
+/// # Errors
+/// [`CommandNotFound`] when there is no such executable.
+pub fn resolve_program(
+    profile: &Profile,
+    env: &[(OsString, OsString)],
+) -> Result<PathBuf, CommandNotFound> {
+    if profile.builtin {
+        return std::env::current_exe()
+            .map_err(|error| CommandNotFound::own_executable(profile, &error));
+    }
+    let name = profile.command.first().map_or("", String::as_str);
+    let home = std::env::home_dir().unwrap_or_default();
+    let program = match name.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => PathBuf::from(name),
+    };
+    // An empty PATH would be taken for the current directory.
+    let path = variable(env, "PATH").filter(|path| !path.is_empty());
+    let cwd = profile.cwd.as_deref().unwrap_or(&home);
+    which::which_in(&program, path, cwd).map_err(|_| {
+        let bare = program.parent() == Some(Path::new(""));
+        let searched = path.unwrap_or_default().to_string_lossy();
+        CommandNotFound::new(profile, name, bare.then_some(searched.as_ref()))
+    })
+}
+
+/// A variable's value; spelt exactly so if there is one, else in any case.
+fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
+    let exact = env.iter().find(|(key, _)| key == name);
+    let found = exact.or_else(|| env.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
+    found.map(|(_, value)| value.as_os_str())
+}
+
+/// A short text that changes when the agent would be started in another way: with another command,
+/// or with other variables set. Values of variables do not count. It is the same in every version
+/// of acpd, and meant for keys of caches.
+pub fn fingerprint(profile: &Profile) -> String {
+    let command = profile.command.iter().map(|word| ("command", word));
+    let names = profile.env.keys().map(|name| ("env", name));
+    let mut hash = FNV_OFFSET;
+    for (kind, text) in command.chain(names) {
+        // The zero bytes keep ["a b"] and ["a", "b"] apart; no argument can hold one.
+        let bytes = kind.bytes().chain([0]).chain(text.bytes()).chain([0]);
+        hash = bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
+    }
+    format!("{hash:016x}")
+}
+
+/// 64-bit FNV-1a, which unlike the standard library's hasher is the same for ever.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;

@@ -1,0 +1,80 @@
+//! The configuration: what the user wrote, over the catalogue of known agents, over the defaults.
+//!
+//! The file is the user's and is only ever read. Everything in it is optional; a missing file means
+//! all defaults. Every key is declared once, in `profile.rs`, and that declaration yields the
+//! reader, the default and the line in `docs/configuration.md` alike.
+
+mod catalogue;
+mod error;
+mod file;
+mod key;
+mod kind;
+mod launch;
+mod profile;
+mod reference;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+pub use error::{CommandNotFound, ConfigError, UnknownAgent};
+pub use launch::{environment, fingerprint, resolve_program};
+pub use profile::{Daemon, Profile, Restart, RestoreMethod, Sharing, Source, Variables};
+pub use reference::reference_markdown;
+
+/// The agent that is used when nothing else is configured: the daemon's own scripted one.
+pub const DEMO_AGENT: &str = "demo";
+
+/// The whole configuration, resolved to plain values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// How the daemon itself behaves.
+    pub daemon: Daemon,
+    /// The agent that a client gets that names none. [`Config::agent`] finds it, unless it is the
+    /// demo agent and that was disabled.
+    pub default_agent: String,
+    /// Every known agent by its name, the disabled ones included.
+    pub agents: BTreeMap<String, Profile>,
+}
+
+impl Config {
+    /// The profile of the agent called `name`.
+    ///
+    /// # Errors
+    /// [`UnknownAgent`] when there is none of that name, or when it is disabled.
+    pub fn agent(&self, name: &str) -> Result<&Profile, UnknownAgent> {
+        match self.agents.get(name) {
+            Some(profile) if profile.enabled => Ok(profile),
+            Some(_) => Err(UnknownAgent::disabled(name)),
+            None => Err(UnknownAgent::new(name, &enabled(&self.agents))),
+        }
+    }
+}
+
+/// Reads the configuration from the file at `path`; a missing file means all defaults.
+///
+/// # Errors
+/// [`ConfigError`] when the file cannot be read, is not TOML, or says something that acpd does not
+/// understand; it names the place in the file and, where there is one, the way out.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(path, &text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => parse(path, ""),
+        Err(error) => Err(ConfigError::unreadable(path, &error)),
+    }
+}
+
+/// Reads the configuration from `text`, which came from the file at `path`.
+///
+/// # Errors
+/// As [`load`], but for the reading of the file.
+pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
+    let known = catalogue::load()?;
+    file::read(path, text, known)
+}
+
+/// The names of the agents that can be used.
+fn enabled(agents: &BTreeMap<String, Profile>) -> Vec<&str> {
+    let usable = agents.iter().filter(|(_, profile)| profile.enabled);
+    usable.map(|(name, _)| name.as_str()).collect()
+}

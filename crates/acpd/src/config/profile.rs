@@ -1,0 +1,219 @@
+//! Every key of the configuration, with its default and its documentation.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::key::{Key, Keys, Scope, keys};
+use super::kind::{
+    Arguments, Choice, Command, Count, Directory, Environment, Flag, Kind, Line, LogFilter, Names,
+    OneOf, Size, SomeOf, Time, TimeOrNever, Timeout,
+};
+
+keys! {
+    /// The keys at the top of the file.
+    pub(super) struct Root {
+        /// The agent for clients that name none. When unset: the agent configured under
+        /// `[agents]` if there is exactly one, else `demo`.
+        Shared "default_agent" => pub(super) default_agent: Option<String> as Line = None;
+    }
+    beside {}
+}
+
+keys! {
+    /// How the daemon itself behaves.
+    pub struct Daemon {
+        /// What to log: a level, or a filter of the `tracing` library.
+        Shared "log_level" => pub log_level: String as LogFilter = "info".to_owned();
+        /// The size in bytes at which the log file is rotated.
+        Shared "log_max_bytes" => pub log_max_bytes: u64 as Size = 10 << 20;
+        /// The longest line in bytes that is accepted from an agent or a client. A longer one is
+        /// discarded, and its request answered with an error.
+        Shared "line_limit" => pub line_limit: u64 as Size = 64 << 20;
+        /// How many bytes may wait for one client. A client that falls further behind is caught up
+        /// from the journal instead.
+        Shared "client_queue" => pub client_queue: u64 as Size = 8 << 20;
+        /// How many clients may be connected at once.
+        Shared "max_clients" => pub max_clients: u32 as Count = 64;
+    }
+    beside {}
+}
+
+keys! {
+    /// Everything acpd needs to know about an agent, resolved to plain values.
+    pub struct Profile {
+        /// The name to show to people. When unset: the agent's own name.
+        Agent "title" => pub title: Option<String> as Line = None;
+        /// How to start the agent. A string is a program, looked up in the agent's `PATH`; for an
+        /// agent of the catalogue it replaces the program and keeps the arguments. A list is the
+        /// whole command.
+        Agent "command" => pub command: Vec<String> as Command = Vec::new();
+        /// Arguments to put after `command`. For an agent of the catalogue they replace the ones
+        /// listed there.
+        Agent "args" => args: Vec<String> as Arguments = Vec::new();
+        /// Environment variables to set. Tables add up; the innermost value of a variable wins.
+        Shared "env" => pub env: Variables as Environment = Variables::default();
+        /// Environment variables to pass on from the daemon, besides those that every agent gets
+        /// (see below). Lists add up. `"*"` alone passes everything on.
+        Shared "inherit_env" => pub inherit_env: Vec<String> as Names = Vec::new();
+        /// The directory that the agent's process starts in. The directory that a session works in
+        /// is another matter: it is given by the client, over the protocol.
+        Shared "cwd" => pub cwd: Option<PathBuf> as Directory = None;
+        /// Whether all sessions of the agent share one process, or each has its own.
+        Shared "sharing" => pub sharing: Sharing as OneOf<Sharing> = Sharing::Agent;
+        /// How long an agent that nobody uses is kept running. Its sessions come back with the
+        /// next prompt.
+        Shared "idle_timeout" => pub idle_timeout: Option<Duration> as TimeOrNever
+            = Some(Duration::from_mins(30));
+        /// How long the agent may take to answer `initialize`.
+        Shared "start_timeout" => pub start_timeout: Duration as Timeout = Duration::from_mins(1);
+        /// How long the agent may take to restore a session.
+        Shared "restore_timeout" => pub restore_timeout: Duration as Timeout
+            = Duration::from_secs(30);
+        /// How long the agent may take to end a cancelled turn before it is stopped.
+        Shared "cancel_timeout" => pub cancel_timeout: Duration as Timeout
+            = Duration::from_secs(10);
+        /// How long a turn may be silent before people are told that it has stalled. Waiting for an
+        /// answer of a person or for a running tool does not count.
+        Shared "stall_notice" => pub stall_notice: Option<Duration> as TimeOrNever
+            = Some(Duration::from_mins(5));
+        /// When an agent is stopped: how long it has after its standard input was closed.
+        Shared "stop.eof" => pub stop_eof: Duration as Time = Duration::from_secs(3);
+        /// When an agent is stopped: how long it has after that, from `SIGTERM` to `SIGKILL`.
+        Shared "stop.term" => pub stop_term: Duration as Time = Duration::from_secs(7);
+        /// When an agent died by itself: how long the processes that it left behind have, from
+        /// `SIGTERM` to `SIGKILL`.
+        Shared "stop.leftovers" => pub stop_leftovers: Duration as Time = Duration::from_secs(1);
+        /// Whether an agent that died is started again.
+        Shared "restart" => pub restart: Restart as OneOf<Restart> = Restart::OnFailure;
+        /// The wait before a restart. It doubles with every failure in a row.
+        Shared "restart_delay" => pub restart_delay: Duration as Time = Duration::from_millis(250);
+        /// The longest wait before a restart.
+        Shared "restart_max_delay" => pub restart_max_delay: Duration as Time
+            = Duration::from_secs(30);
+        /// How many failures within `restart_window` are too many. The agent then stays down until
+        /// someone starts it or sends it a prompt.
+        Shared "restart_budget" => pub restart_budget: u32 as Count = 5;
+        /// See `restart_budget`.
+        Shared "restart_window" => pub restart_window: Duration as Timeout
+            = Duration::from_mins(2);
+        /// How long an agent must have been ready for its next restart to come without a wait.
+        Shared "ready_after" => pub ready_after: Duration as Time = Duration::from_secs(10);
+        /// Whether the agent goes on replaying a session after it answered `session/load`.
+        Shared "late_replay" => pub late_replay: bool as Flag = false;
+        /// The methods that may be used to restore a session, as far as the agent offers them.
+        Shared "restore" => pub restore: Vec<RestoreMethod> as SomeOf<RestoreMethod>
+            = vec![RestoreMethod::Resume, RestoreMethod::Load];
+        /// Whether the agent can be used at all.
+        Shared "enabled" => pub enabled: bool as Flag = true;
+        /// The command that installs the agent, shown when it cannot be found.
+        Agent "install" => pub install: Option<String> as Line = None;
+        /// The command that logs the agent in, shown when it asks for a login.
+        Agent "login" => pub login: Option<String> as Line = None;
+        /// Whether acpd is tested with this agent.
+        Catalogue "tried" => pub tried: bool as Flag = false;
+        /// Whether the program is the daemon's own executable, whatever `command` calls it.
+        Catalogue "builtin" => pub builtin: bool as Flag = false;
+    }
+    beside {
+        /// The agent's name, unique in the configuration.
+        pub name: String = String::new();
+        /// Who described the agent.
+        pub source: Source = Source::User;
+    }
+}
+
+impl Profile {
+    /// An agent about which nothing has been said yet.
+    pub(super) fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// Prepares for a `command` that comes over the one there is. A `whole` command (a list) leaves
+    /// nothing of the old one; a string keeps the arguments, so that saying where a known agent's
+    /// program is will do.
+    pub(super) fn replace_command(&mut self, whole: bool) {
+        self.builtin = false;
+        if whole {
+            self.args.clear();
+        }
+    }
+
+    /// Makes `command` the whole command, once all tables have been read.
+    pub(super) fn finish(&mut self) {
+        self.command.append(&mut self.args);
+    }
+}
+
+/// Environment variables by name. `Debug` shows the names alone: values may be secrets.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(pub BTreeMap<String, String>);
+
+impl Deref for Variables {
+    type Target = BTreeMap<String, String>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Where a profile comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The built-in catalogue alone.
+    Catalogue,
+    /// The user's file alone.
+    User,
+    /// The catalogue, changed by a table of the user's file.
+    Both,
+}
+
+/// Which sessions share an agent process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// All sessions of the agent.
+    Agent,
+    /// None: every session has a process of its own.
+    Session,
+}
+
+impl Choice for Sharing {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("agent", Self::Agent), ("session", Self::Session)];
+}
+
+/// Whether an agent that died is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    /// Whenever it ended without having been stopped.
+    OnFailure,
+    /// Only when it is needed again.
+    Never,
+}
+
+impl Choice for Restart {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("on-failure", Self::OnFailure), ("never", Self::Never)];
+}
+
+/// A method of the protocol that brings a session back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoreMethod {
+    /// `session/resume`, which replays nothing.
+    Resume,
+    /// `session/load`, which replays the conversation.
+    Load,
+}
+
+impl Choice for RestoreMethod {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("resume", Self::Resume), ("load", Self::Load)];
+}

@@ -1,0 +1,320 @@
+//! A host whose process is a child of the daemon.
+//!
+//! It dies with the daemon: stdin is closed then, and the next daemon ends what is left. It is for
+//! containers and debugging, and the first of the hosts.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use acp_wire::{Body, Frame, Framer};
+use acpd_core::ids::HostId;
+use acpd_core::{SpawnError, StopStep};
+use acpd_sys::process::{ProcessId, detach_child, wait_leader};
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::{AgentHost, HostEvent, HostEvents, Reaper};
+use crate::log::BoundedLog;
+
+/// Output that may be unacknowledged before the process is held back, in bytes.
+const UNACKED: u64 = 4 << 20;
+/// Last bytes of stderr that errors quote.
+const TAIL: usize = 2 << 10;
+
+/// The question for the last lines of stderr.
+type Asked = oneshot::Receiver<oneshot::Sender<String>>;
+
+/// Everything that is needed to start an agent.
+#[derive(Debug)]
+pub struct Launch {
+    /// Executable.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// Identifies its processes in the process table.
+    pub marker: String,
+    /// Its log.
+    pub log: BoundedLog,
+    /// Longest line in bytes.
+    pub line_limit: usize,
+}
+
+/// The handle of a child process.
+#[derive(Debug)]
+pub struct Direct {
+    host: HostId,
+    stdin: Option<mpsc::UnboundedSender<(u64, Bytes)>>,
+    last_chunk: u64,
+    flow: Arc<Flow>,
+    reaper: Reaper,
+    log: BoundedLog,
+}
+
+/// How far output was read and acknowledged.
+#[derive(Debug, Default)]
+struct Flow {
+    acked: AtomicU64,
+    moved: Notify,
+}
+
+impl Direct {
+    /// Starts a process. The tasks report to `events`; call it on the runtime.
+    ///
+    /// # Errors
+    /// When the process cannot be made; nothing is reported then.
+    pub fn spawn(
+        host: HostId,
+        launch: Launch,
+        reaper: &Reaper,
+        events: &HostEvents,
+    ) -> Result<Direct, SpawnError> {
+        let mut command = Command::new(&launch.program);
+        command
+            .args(&launch.args)
+            .env_clear()
+            .envs(launch.env)
+            .env("ACPD_HOST", &launch.marker)
+            .current_dir(&launch.cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        detach_child(&mut command);
+        let refused = |error: io::Error| refusal(&launch.program, &launch.cwd, &error);
+        let mut child = command.spawn().map_err(refused)?;
+        let pid = child.id();
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(refused(io::Error::other("its pipes are missing")));
+        };
+        let stdin = pipe::Sender::from_owned_fd(stdin.into()).map_err(refused)?;
+        let stdout = pipe::Receiver::from_owned_fd(stdout.into()).map_err(refused)?;
+        let stderr = pipe::Receiver::from_owned_fd(stderr.into()).map_err(refused)?;
+        // A child that we have not waited for keeps its pid, so it is there to be looked at.
+        let leader = ProcessId::of(pid)
+            .ok_or_else(|| refused(io::Error::other("its start time cannot be read")))?;
+        reaper.watch(host, launch.marker, leader);
+        let (exit, exited) = oneshot::channel();
+        thread::Builder::new()
+            .name(format!("wait {pid}"))
+            .stack_size(64 << 10)
+            .spawn(move || exit.send(wait_leader(pid)))
+            .map_err(refused)?;
+
+        let flow = Arc::new(Flow::default());
+        let (lines, queue) = mpsc::unbounded_channel();
+        let log = launch.log.clone();
+        let (ask_stderr, asked) = oneshot::channel();
+        tokio::spawn(keep_stderr(stderr, launch.log, asked));
+        tokio::spawn(write_stdin(host, stdin, queue, events.clone()));
+        tokio::spawn(
+            Output {
+                host,
+                start: leader.start,
+                pid,
+                stdout,
+                framer: Framer::new(launch.line_limit),
+                flow: Arc::clone(&flow),
+                events: events.clone(),
+                reaper: reaper.clone(),
+                stderr: ask_stderr,
+            }
+            .run(exited),
+        );
+        Ok(Direct { host, stdin: Some(lines), last_chunk: 0, flow, reaper: reaper.clone(), log })
+    }
+}
+
+impl AgentHost for Direct {
+    fn write(&mut self, chunk: u64, line: Bytes) {
+        if chunk <= self.last_chunk {
+            return;
+        }
+        self.last_chunk = chunk;
+        if let Some(stdin) = &self.stdin {
+            // The writer is gone when the process has closed its stdin: its exit tells the rest.
+            stdin.send((chunk, line)).ok();
+        }
+    }
+
+    fn ack(&mut self, offset: u64) {
+        self.flow.acked.fetch_max(offset, Ordering::Relaxed);
+        self.flow.moved.notify_one();
+    }
+
+    fn stop(&mut self, step: StopStep) {
+        match step {
+            StopStep::CloseStdin => self.stdin = None,
+            StopStep::Term | StopStep::Kill => self.reaper.stop(self.host, step),
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.log.line(&format!("acpd: {text}"));
+    }
+}
+
+fn refusal(program: &std::path::Path, cwd: &std::path::Path, error: &io::Error) -> SpawnError {
+    let permanent = matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::InvalidInput
+    ) || error.raw_os_error() == Some(8);
+    let (what, hint) = if cwd.is_dir() {
+        let hint = "check `command` in the configuration, or the permissions of that file";
+        (format!("cannot start `{}`: {error}", program.display()), hint)
+    } else {
+        let hint = "make that directory, or set `cwd` in the configuration";
+        (format!("cannot start in `{}`: {error}", cwd.display()), hint)
+    };
+    SpawnError { message: what, hint: Some(hint.to_owned()), permanent }
+}
+
+/// Reads stdout, in order, and tells of the exit when everything before it was handed over.
+struct Output {
+    host: HostId,
+    pid: u32,
+    start: u64,
+    stdout: pipe::Receiver,
+    framer: Framer,
+    flow: Arc<Flow>,
+    events: HostEvents,
+    reaper: Reaper,
+    stderr: oneshot::Sender<oneshot::Sender<String>>,
+}
+
+impl Output {
+    async fn run(mut self, mut exited: oneshot::Receiver<io::Result<acpd_sys::process::ExitKind>>) {
+        let started = HostEvent::Started { pid: self.pid, start: self.start };
+        self.report(started).await;
+        let mut open = true;
+        let exit = loop {
+            let room = self.framer.offset() < self.flow.acked.load(Ordering::Relaxed) + UNACKED;
+            tokio::select! {
+                exit = &mut exited => break exit,
+                read = self.stdout.read_buf(self.framer.read_buf()), if open && room => {
+                    open = matches!(read, Ok(n) if n > 0);
+                    self.hand_over().await;
+                }
+                () = self.flow.moved.notified(), if open && !room => {}
+            }
+        };
+        // What the leader wrote before it ended is in the pipe already; what others add is not its.
+        while open {
+            match self.stdout.try_read_buf(self.framer.read_buf()) {
+                Ok(n) if n > 0 => self.hand_over().await,
+                _ => open = false,
+            }
+        }
+        while let Some(frame) = self.framer.finish() {
+            self.report(HostEvent::Output(vec![frame])).await;
+        }
+        self.reaper.exited(self.host);
+        let status = match exit {
+            Ok(Ok(exit)) => exit.to_string(),
+            Ok(Err(error)) => format!("an unknown status ({error})"),
+            Err(_) => "an unknown status".to_owned(),
+        };
+        let (reply, answer) = oneshot::channel();
+        let (ask, _) = oneshot::channel();
+        let ask = std::mem::replace(&mut self.stderr, ask);
+        ask.send(reply).ok();
+        let stderr = answer.await.unwrap_or_default();
+        self.report(HostEvent::Exited { status, stderr }).await;
+        // Whoever holds stdout now is being ended; until then it must not block on a full pipe.
+        let mut sink = [0; 8 << 10];
+        while matches!(self.stdout.read(&mut sink).await, Ok(n) if n > 0) {}
+    }
+
+    async fn hand_over(&mut self) {
+        let mut frames: Vec<Frame> = Vec::new();
+        while let Some(frame) = self.framer.next_frame() {
+            frames.push(frame);
+        }
+        if frames.is_empty() {
+            return;
+        }
+        let whole = frames.iter().all(|frame| matches!(frame.body, Body::Line(_)));
+        if !whole {
+            tracing::warn!(host = self.host.0, "an agent wrote a line over the limit");
+        }
+        self.report(HostEvent::Output(frames)).await;
+    }
+
+    async fn report(&self, event: HostEvent) {
+        // The relay is gone only when the daemon ends.
+        self.events.send((self.host, event)).await.ok();
+    }
+}
+
+/// Writes lines to stdin and reports how far it got; closes stdin when the queue is closed.
+async fn write_stdin(
+    host: HostId,
+    mut stdin: pipe::Sender,
+    mut queue: mpsc::UnboundedReceiver<(u64, Bytes)>,
+    events: HostEvents,
+) {
+    while let Some((mut chunk, line)) = queue.recv().await {
+        let mut buffer = Vec::with_capacity(line.len() + 1);
+        buffer.extend_from_slice(&line);
+        buffer.push(b'\n');
+        while let Ok((next, line)) = queue.try_recv() {
+            chunk = next;
+            buffer.extend_from_slice(&line);
+            buffer.push(b'\n');
+        }
+        if stdin.write_all(&buffer).await.is_err() {
+            return;
+        }
+        if events.send((host, HostEvent::Written { chunk })).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Copies stderr to the agent's log. Asked for it, it tells the last lines written so far.
+async fn keep_stderr(mut stderr: pipe::Receiver, mut log: BoundedLog, mut asked: Asked) {
+    let mut tail: VecDeque<u8> = VecDeque::with_capacity(TAIL);
+    let mut keep = |bytes: &[u8]| {
+        log.write(bytes);
+        tail.extend(&bytes[bytes.len().saturating_sub(TAIL)..]);
+        tail.drain(..tail.len().saturating_sub(TAIL));
+        String::from_utf8_lossy(tail.make_contiguous()).trim().to_owned()
+    };
+    let mut buffer = vec![0; 4 << 10];
+    let mut text = String::new();
+    let mut pending = true;
+    loop {
+        tokio::select! {
+            reply = &mut asked, if pending => {
+                pending = false;
+                while let Ok(n) = stderr.try_read(&mut buffer) && n > 0 {
+                    text = keep(&buffer[..n]);
+                }
+                if let Ok(reply) = reply {
+                    reply.send(std::mem::take(&mut text)).ok();
+                }
+            }
+            read = stderr.read(&mut buffer) => match read {
+                Ok(n) if n > 0 => text = keep(&buffer[..n]),
+                _ => break,
+            },
+        }
+    }
+    if pending && let Ok(reply) = asked.await {
+        reply.send(text).ok();
+    }
+}

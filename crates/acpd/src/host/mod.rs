@@ -1,0 +1,72 @@
+//! Agent processes, whoever their parent is.
+//!
+//! A host owns one agent process. It numbers the bytes that the process writes and keeps what is not
+//! acknowledged; it takes numbered lines and says which are written. That is all that exactly-once
+//! needs (design: `docs/architecture.md`), so the relay does not know what kind of host it has.
+//!
+//! ```text
+//!  Spawn ─▶ Started ─▶ Output… Written… ─▶ Exited ─▶ Gone        Spawn ─▶ Refused
+//! ```
+//!
+//! Architecture invariant: `Gone` comes last, once per host, when no process of the tree is left.
+
+mod direct;
+mod reaper;
+
+use acp_wire::Frame;
+use acpd_core::ids::HostId;
+use acpd_core::{SpawnError, StopStep};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+pub use direct::{Direct, Launch};
+pub use reaper::Reaper;
+
+/// One agent process.
+pub trait AgentHost {
+    /// Writes a line to its stdin. Numbers start at 1 and have no gaps; a number that was taken
+    /// before is ignored, so a line may be handed over again after a reconnect.
+    fn write(&mut self, chunk: u64, line: Bytes);
+
+    /// Output up to this byte offset is committed and need not be kept.
+    fn ack(&mut self, offset: u64);
+
+    /// Takes a step of the stop ladder.
+    fn stop(&mut self, step: StopStep);
+
+    /// Writes a line about the process into its log.
+    fn note(&mut self, text: &str);
+}
+
+/// What a host reports, in this order.
+#[derive(Debug)]
+pub enum HostEvent {
+    /// The process runs.
+    Started {
+        /// Leader's process id.
+        pid: u32,
+        /// Leader's start time.
+        start: u64,
+    },
+    /// The process could not be made. Nothing else follows.
+    Refused(SpawnError),
+    /// Lines that the process wrote.
+    Output(Vec<Frame>),
+    /// Every line up to this number is written.
+    Written {
+        /// Number of the last line.
+        chunk: u64,
+    },
+    /// The leader has ended and what it had written was handed over.
+    Exited {
+        /// How, in words.
+        status: String,
+        /// The last lines of its stderr.
+        stderr: String,
+    },
+    /// The whole tree is gone.
+    Gone,
+}
+
+/// Where hosts report to. Bounded: a full channel holds the processes back.
+pub type HostEvents = mpsc::Sender<(HostId, HostEvent)>;

@@ -1,0 +1,188 @@
+//! Reading the journal: one thread that owns the store's reader, and answers in complete lines.
+//!
+//! Architecture invariant: a read transaction is over before its lines go to a socket, so a slow
+//! client never keeps the write-ahead log from being emptied.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use acp_wire::{ErrorObject, Id, build, code, locate, set_member};
+use acpd_api::{ErrorData, LogEntry, LogResult, NAMESPACE, Reason};
+use acpd_core::ids::{Seq, SessionKey};
+use acpd_core::record::ValueKey;
+use acpd_core::view::{render, without_boolean_options};
+use acpd_core::{Read, ReadStyle};
+use acpd_store::{Reader, StoreError};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+/// Lines of one piece of journal, in bytes.
+const PIECE: usize = 1 << 20;
+/// Lines of one answer to `_acpd/session/log`, in bytes.
+const LOG_BYTES: usize = 4 << 20;
+
+/// A page for `_acpd/session/log`.
+#[derive(Debug)]
+pub struct LogPage {
+    /// The request to answer.
+    pub id: Id,
+    /// Which session.
+    pub session: SessionKey,
+    /// Its public id.
+    pub session_id: String,
+    /// After this position.
+    pub after: Seq,
+    /// Up to this position.
+    pub upto: Seq,
+    /// At most so many entries.
+    pub limit: u32,
+}
+
+/// The values of a session as the result of a request.
+#[derive(Debug)]
+pub struct Values {
+    /// The request to answer.
+    pub id: Id,
+    /// Which session.
+    pub session: SessionKey,
+    /// Mode in force.
+    pub mode: Option<String>,
+    /// First members of the result.
+    pub extra: String,
+    /// The client can show boolean options.
+    pub boolean_options: bool,
+}
+
+enum Job {
+    Piece(Read, oneshot::Sender<(Vec<Bytes>, Seq)>),
+    Log(LogPage, oneshot::Sender<Bytes>),
+    Values(Values, oneshot::Sender<Bytes>),
+}
+
+/// Handle of the thread.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    jobs: Sender<Job>,
+}
+
+impl Journal {
+    /// Starts the thread; it ends when the last handle is dropped.
+    pub fn start(reader: Reader) -> std::io::Result<Journal> {
+        let (jobs, queue) = channel();
+        let run = move || serve(reader, &queue);
+        thread::Builder::new().name("journal".to_owned()).spawn(run)?;
+        Ok(Journal { jobs })
+    }
+
+    /// Lines for a client, and the position up to which they go.
+    pub async fn piece(&self, read: Read) -> (Vec<Bytes>, Seq) {
+        let upto = read.upto;
+        self.ask(|reply| Job::Piece(read, reply)).await.unwrap_or((Vec::new(), upto))
+    }
+
+    /// The response to `_acpd/session/log`.
+    pub async fn log(&self, page: LogPage) -> Option<Bytes> {
+        self.ask(|reply| Job::Log(page, reply)).await
+    }
+
+    /// The response with a session's values.
+    pub async fn values(&self, values: Values) -> Option<Bytes> {
+        self.ask(|reply| Job::Values(values, reply)).await
+    }
+
+    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.jobs.send(job(reply)).ok()?;
+        answer.await.ok()
+    }
+}
+
+fn serve(mut reader: Reader, queue: &Receiver<Job>) {
+    // An asker that has gone away needs no answer.
+    while let Ok(job) = queue.recv() {
+        match job {
+            Job::Piece(read, reply) => {
+                reply.send(piece(&mut reader, &read)).ok();
+            }
+            Job::Log(page, reply) => {
+                reply.send(log(&mut reader, page)).ok();
+            }
+            Job::Values(values, reply) => {
+                reply.send(session_values(&mut reader, values)).ok();
+            }
+        }
+    }
+}
+
+/// A read that fails is told in the log and given up: the client gets what is live.
+fn piece(reader: &mut Reader, read: &Read) -> (Vec<Bytes>, Seq) {
+    match read_piece(reader, read) {
+        Ok(piece) => piece,
+        Err(error) => {
+            tracing::error!(%error, "the journal could not be read");
+            (Vec::new(), read.upto)
+        }
+    }
+}
+
+fn read_piece(reader: &mut Reader, read: &Read) -> Result<(Vec<Bytes>, Seq), StoreError> {
+    let (session, after, upto) = (read.session, read.after, read.upto);
+    let mut rows = match read.style {
+        ReadStyle::Resume => reader.events(session, after, upto, PIECE)?,
+        ReadStyle::History => reader.replay(session, after, upto, PIECE)?,
+    };
+    let size: usize = rows.iter().map(|row| row.line.len()).sum();
+    let last = rows.last().map_or(upto, |row| row.seq);
+    let done = size < PIECE || last == upto;
+    if done && read.style == ReadStyle::History {
+        rows.extend(reader.states(session, upto)?);
+    }
+    let lines = rows.iter().filter_map(|row| render(&row.line, row.kind, row.seq, &read.view));
+    Ok((lines.collect(), if done { upto } else { last }))
+}
+
+fn log(reader: &mut Reader, page: LogPage) -> Bytes {
+    let rows = match reader.events(page.session, page.after, page.upto, LOG_BYTES) {
+        Ok(rows) => rows,
+        Err(error) => return failure(&page.id, &error),
+    };
+    let entries: Vec<LogEntry> = rows
+        .into_iter()
+        .take(page.limit as usize)
+        .filter_map(|row| {
+            let text = String::from_utf8(row.line.to_vec()).ok()?;
+            Some(LogEntry { seq: row.seq, line: RawValue::from_string(text).ok()? })
+        })
+        .collect();
+    let next = entries.last().map(|entry| entry.seq).filter(|seq| *seq < page.upto);
+    build::response(&page.id, &LogResult { session_id: page.session_id, entries, next })
+}
+
+fn session_values(reader: &mut Reader, asked: Values) -> Bytes {
+    let values = match reader.values(asked.session) {
+        Ok(values) => values,
+        Err(error) => return failure(&asked.id, &error),
+    };
+    let mut result = Bytes::from(format!("{{{}}}", asked.extra));
+    for (key, mut json) in values {
+        match (key, &asked.mode) {
+            (ValueKey::Modes, Some(mode)) if locate(&json, &["currentModeId"]).is_some() => {
+                json = set_member(&json, &["currentModeId"], json!(mode).to_string().as_bytes());
+            }
+            (ValueKey::ConfigOptions, _) if !asked.boolean_options => {
+                json = without_boolean_options(&json, &[]);
+            }
+            _ => {}
+        }
+        result = set_member(&result, &[key.as_str()], &json);
+    }
+    set_member(&build::response(&asked.id, &json!(null)), &["result"], &result)
+}
+
+fn failure(id: &Id, error: &StoreError) -> Bytes {
+    let data = ErrorData::new(Reason::StoreFailed);
+    let text = format!("the journal could not be read: {error}");
+    build::error(id, &ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data })))
+}

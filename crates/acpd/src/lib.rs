@@ -1,0 +1,15 @@
+//! The daemon: tokio glue around the hub of `acpd-core`.
+//!
+//! One task owns the hub ([`relay`]); connections ([`clients`]), agent processes ([`host`]), the
+//! journal's reader ([`journal`]), signals ([`signals`]) and the store's writer report to it and do
+//! what it says.
+
+pub mod clients;
+pub mod config;
+pub mod daemon;
+pub mod host;
+pub mod journal;
+pub mod log;
+pub mod relay;
+pub mod settings;
+pub mod signals;

@@ -1,0 +1,129 @@
+//! Logs: the daemon's own, and one per agent.
+//!
+//! Architecture invariant: no payload of a conversation is logged, at any level.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use acpd_sys::dir::private_file;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// A file that is moved aside (`.1`) when it has reached its size, so that two times that size is
+/// the most it takes. Clones write to the same file.
+#[derive(Debug, Clone)]
+pub struct BoundedLog {
+    // A log is written from several tasks and threads; it is no state of the daemon.
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    file: Option<File>,
+    written: u64,
+    limit: u64,
+}
+
+impl BoundedLog {
+    /// Opens it for appending. A file that cannot be opened swallows what is written: a log must
+    /// not stop an agent.
+    pub fn open(path: &Path, limit: u64) -> BoundedLog {
+        let mut inner = Inner { path: path.to_owned(), file: None, written: 0, limit };
+        inner.reopen();
+        BoundedLog { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// Appends bytes as they are.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.write(bytes);
+    }
+
+    /// Appends a line with the time.
+    pub fn line(&mut self, text: &str) {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+        self.write(format!("{now} {text}\n").as_bytes());
+    }
+}
+
+impl Inner {
+    fn reopen(&mut self) {
+        self.file = private_file(&self.path).ok();
+        let length = self.file.as_ref().and_then(|file| file.metadata().ok());
+        self.written = length.map_or(0, |metadata| metadata.len());
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.written + bytes.len() as u64 > self.limit && self.written > 0 {
+            let mut aside = self.path.clone().into_os_string();
+            aside.push(".1");
+            if std::fs::rename(&self.path, aside).is_ok() {
+                self.reopen();
+            }
+        }
+        if let Some(file) = &mut self.file
+            && file.write_all(bytes).is_ok()
+        {
+            self.written += bytes.len() as u64;
+        }
+    }
+}
+
+impl Write for BoundedLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        BoundedLog::write(self, bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for BoundedLog {
+    type Writer = BoundedLog;
+
+    fn make_writer(&'a self) -> BoundedLog {
+        self.clone()
+    }
+}
+
+/// Starts logging: to the file when the daemon runs in the background, to stderr otherwise.
+pub fn start(level: &str, file: Option<BoundedLog>) {
+    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+    match file {
+        Some(file) => builder.with_ansi(false).with_writer(file).init(),
+        None => builder.with_ansi(false).with_writer(io::stderr).init(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_log_is_moved_aside_and_a_new_one_begun() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("agent.log");
+        let mut log = BoundedLog::open(&path, 10);
+        log.write(b"12345678\n");
+        log.write(b"abc\n");
+        log.write(b"def\n");
+        assert_eq!(std::fs::read(&path).expect("the log"), b"abc\ndef\n");
+        let aside = dir.path().join("agent.log.1");
+        assert_eq!(std::fs::read(aside).expect("the old log"), b"12345678\n");
+    }
+
+    #[test]
+    fn a_log_goes_on_where_it_ended() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("agent.log");
+        BoundedLog::open(&path, 100).write(b"one\n");
+        BoundedLog::open(&path, 100).write(b"two\n");
+        assert_eq!(std::fs::read(&path).expect("the log"), b"one\ntwo\n");
+    }
+}

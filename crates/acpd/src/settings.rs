@@ -1,0 +1,67 @@
+//! From the configuration to what the hub needs to know of it.
+
+use std::time::Duration;
+
+use acpd_core::profile::{Config as HubConfig, DaemonFacts, Profile, Restart, Sharing, StopTimes};
+use acpd_sys::paths::Paths;
+
+use crate::config::{self, Config, RestoreMethod};
+
+/// The hub's view of the configuration.
+pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
+    let agents = config.agents.values().filter(|profile| profile.enabled);
+    HubConfig {
+        default_agent: config.default_agent.clone(),
+        agents: agents.map(|p| (p.name.clone(), hub_profile(p, paths))).collect(),
+        line_limit: config.daemon.line_limit,
+        daemon: DaemonFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            since,
+            socket: paths.socket().display().to_string(),
+            database: paths.database().display().to_string(),
+            log: paths.daemon_log().display().to_string(),
+            config: paths.config_file().display().to_string(),
+        },
+    }
+}
+
+fn hub_profile(profile: &config::Profile, paths: &Paths) -> Profile {
+    Profile {
+        title: profile.title.clone().unwrap_or_else(|| profile.name.clone()),
+        command: profile.command.clone(),
+        fingerprint: config::fingerprint(profile),
+        log: paths.agent_log(&profile.name).display().to_string(),
+        login_hint: profile.login.clone(),
+        tried: profile.tried,
+        sharing: match profile.sharing {
+            config::Sharing::Agent => Sharing::Agent,
+            config::Sharing::Session => Sharing::Session,
+        },
+        idle_timeout: profile.idle_timeout.map_or(0, ms),
+        start_timeout: ms(profile.start_timeout),
+        restore_timeout: ms(profile.restore_timeout),
+        cancel_timeout: ms(profile.cancel_timeout),
+        stall_notice: profile.stall_notice.map_or(0, ms),
+        stop: StopTimes {
+            eof: ms(profile.stop_eof),
+            term: ms(profile.stop_term),
+            leftovers: ms(profile.stop_leftovers),
+        },
+        restart: Restart {
+            on_failure: profile.restart == config::Restart::OnFailure,
+            delay: ms(profile.restart_delay),
+            max_delay: ms(profile.restart_max_delay),
+            budget: profile.restart_budget,
+            window: ms(profile.restart_window),
+            ready_after: ms(profile.ready_after),
+        },
+        late_replay: profile.late_replay,
+        use_resume: profile.restore.contains(&RestoreMethod::Resume),
+        use_load: profile.restore.contains(&RestoreMethod::Load),
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    duration.as_millis() as u64
+}

@@ -1,0 +1,508 @@
+//! The configuration: what may be written, what it means, and what a mistake looks like.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use acpd::config::{self, Config, Restart, RestoreMethod, Sharing, Source};
+use insta::assert_snapshot;
+
+fn read(text: &str) -> Config {
+    config::parse(Path::new("config.toml"), text).unwrap()
+}
+
+/// The error as it is printed.
+fn mistake(text: &str) -> String {
+    let error = config::parse(Path::new("config.toml"), text).unwrap_err();
+    match error.hint() {
+        Some(hint) => format!("error: {error}\n\nhint: {hint}"),
+        None => format!("error: {error}"),
+    }
+}
+
+#[test]
+fn a_missing_file_means_all_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config::load(&folder.path().join("config.toml")).unwrap();
+    assert_eq!(config, read(""));
+    assert_eq!(config.default_agent, "demo");
+    assert_eq!(config.daemon.log_level, "info");
+    assert_eq!(config.daemon.line_limit, 64 << 20);
+    assert_eq!(config.daemon.client_queue, 8 << 20);
+    assert_eq!(config.daemon.max_clients, 64);
+}
+
+#[test]
+fn a_file_is_read_and_its_place_is_named_in_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    std::fs::write(&path, "\n[daemon]\nmax_clients = 3\n").unwrap();
+    assert_eq!(config::load(&path).unwrap().daemon.max_clients, 3);
+
+    std::fs::write(&path, "\n[daemon]\n  max_clints = 3\n").unwrap();
+    let error = config::load(&path).unwrap_err().to_string();
+    let place = format!("({}:3:3)", path.display());
+    assert!(error.ends_with(&place), "{error}");
+}
+
+#[test]
+fn a_folder_in_place_of_the_file_is_an_error_and_not_the_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = config::load(folder.path()).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read the configuration "), "{error}");
+}
+
+#[test]
+fn a_file_in_the_home_directory_is_shown_with_a_tilde() {
+    let home = std::env::home_dir().unwrap();
+    let error = config::parse(&home.join(".config/acpd/config.toml"), "x = 1").unwrap_err();
+    assert_snapshot!(error, @"unknown key `x` (~/.config/acpd/config.toml:1:1)");
+}
+
+#[test]
+fn an_agent_of_the_catalogue_has_the_documented_defaults() {
+    let config = read("");
+    let agent = config.agent("claude").unwrap();
+    assert_eq!(agent.name, "claude");
+    assert_eq!(agent.command, ["claude-agent-acp"]);
+    assert_eq!(agent.source, Source::Catalogue);
+    assert_eq!(agent.sharing, Sharing::Agent);
+    assert_eq!(agent.cwd, None);
+    assert_eq!(agent.idle_timeout, Some(Duration::from_mins(30)));
+    assert_eq!(agent.start_timeout, Duration::from_mins(1));
+    assert_eq!(agent.restore_timeout, Duration::from_secs(30));
+    assert_eq!(agent.cancel_timeout, Duration::from_secs(10));
+    assert_eq!(agent.stop_eof, Duration::from_secs(3));
+    assert_eq!(agent.stop_term, Duration::from_secs(7));
+    assert_eq!(agent.stop_leftovers, Duration::from_secs(1));
+    assert_eq!(agent.restart, Restart::OnFailure);
+    assert_eq!(agent.restart_delay, Duration::from_millis(250));
+    assert_eq!(agent.restart_max_delay, Duration::from_secs(30));
+    assert_eq!(agent.restart_budget, 5);
+    assert_eq!(agent.restart_window, Duration::from_mins(2));
+    assert_eq!(agent.ready_after, Duration::from_secs(10));
+    assert_eq!(agent.restore, [RestoreMethod::Resume, RestoreMethod::Load]);
+    assert!(agent.enabled && agent.tried && !agent.late_replay && !agent.builtin);
+}
+
+#[test]
+fn an_agents_table_comes_before_defaults_and_defaults_before_the_catalogue() {
+    let config = read(
+        r#"
+        [defaults]
+        idle_timeout = "5m"
+        start_timeout = "20s"
+        late_replay = false
+        [agents.gemini]
+        start_timeout = "40s"
+        [agents.mine]
+        command = ["mine", "--acp"]
+        "#,
+    );
+    let gemini = config.agent("gemini").unwrap();
+    assert_eq!(gemini.start_timeout, Duration::from_secs(40));
+    assert_eq!(gemini.idle_timeout, Some(Duration::from_mins(5)));
+    assert!(!gemini.late_replay);
+    assert_eq!(gemini.source, Source::Both);
+    assert_eq!(gemini.command, ["gemini", "--acp"]);
+    let mine = config.agent("mine").unwrap();
+    assert_eq!(mine.start_timeout, Duration::from_secs(20));
+    assert_eq!(mine.source, Source::User);
+    let copilot = config.agent("copilot").unwrap();
+    assert_eq!(copilot.start_timeout, Duration::from_secs(20));
+    assert_eq!(copilot.source, Source::Catalogue);
+}
+
+#[test]
+fn environment_tables_and_lists_add_up() {
+    let config = read(
+        r#"
+        defaults.env = { A = "defaults", B = "defaults" }
+        defaults.inherit_env = ["COMPANY_*", "GH_TOKEN"]
+        [agents.copilot]
+        env.B = "agent"
+        inherit_env = ["MINE"]
+        "#,
+    );
+    let copilot = config.agent("copilot").unwrap();
+    assert_eq!(copilot.env["A"], "defaults");
+    assert_eq!(copilot.env["B"], "agent");
+    let expected = ["COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "COMPANY_*", "MINE"];
+    assert_eq!(copilot.inherit_env, expected);
+}
+
+#[test]
+fn a_command_as_a_string_is_another_program_with_the_known_arguments() {
+    let config = read("[agents.copilot]\ncommand = '/opt/copilot'");
+    assert_eq!(config.agent("copilot").unwrap().command, ["/opt/copilot", "--acp"]);
+}
+
+#[test]
+fn a_command_as_a_list_is_the_whole_command() {
+    let config = read("[agents.copilot]\ncommand = ['npx', 'copilot', '--acp']");
+    assert_eq!(config.agent("copilot").unwrap().command, ["npx", "copilot", "--acp"]);
+    let config = read("[agents.copilot]\nargs = ['--x']\ncommand = ['npx', 'copilot']");
+    assert_eq!(config.agent("copilot").unwrap().command, ["npx", "copilot", "--x"]);
+}
+
+#[test]
+fn arguments_alone_replace_the_known_ones_and_keep_the_program() {
+    let config = read("[agents.copilot]\nargs = ['--acp', '--model', 'x']");
+    let command = &config.agent("copilot").unwrap().command;
+    assert_eq!(command, &["copilot", "--acp", "--model", "x"]);
+}
+
+#[test]
+fn the_demo_agent_is_built_in_until_it_gets_a_command() {
+    assert!(read("").agent("demo").unwrap().builtin);
+    assert!(read("[agents.demo]\nidle_timeout = '1m'").agent("demo").unwrap().builtin);
+    let config = read("[agents.demo]\ncommand = ['mine']");
+    let demo = config.agent("demo").unwrap();
+    assert_eq!((demo.builtin, demo.command.as_slice()), (false, &["mine".to_owned()][..]));
+}
+
+#[test]
+fn the_default_agent_is_the_one_named_or_the_only_one_configured_or_the_demo() {
+    assert_eq!(read("default_agent = 'claude'").default_agent, "claude");
+    assert_eq!(read("[agents.copilot]").default_agent, "copilot");
+    assert_eq!(read("[agents.copilot]\n[agents.claude]").default_agent, "demo");
+    let one_disabled = "[agents.copilot]\n[agents.claude]\nenabled = false";
+    assert_eq!(read(one_disabled).default_agent, "copilot");
+}
+
+#[test]
+fn a_directory_in_the_home_directory_is_resolved() {
+    let home = std::env::home_dir().unwrap();
+    let cwd = |text: &str| {
+        let config = read(&format!("[agents.claude]\ncwd = {text}"));
+        config.agent("claude").unwrap().cwd.clone()
+    };
+    assert_eq!(cwd("'~'"), None);
+    assert_eq!(cwd("'~/work'"), Some(home.join("work")));
+    let absolute = std::env::temp_dir();
+    assert_eq!(cwd(&format!("'{}'", absolute.display())), Some(absolute));
+}
+
+#[test]
+fn an_unknown_agent_error_names_the_nearest_and_all_that_can_be_used() {
+    let mut config = read("[agents.claude]\nenabled = false");
+    config.agents.retain(|name, _| ["claude", "codex", "copilot", "demo"].contains(&name.as_str()));
+    let show = |name: &str| {
+        let error = config.agent(name).unwrap_err();
+        format!("error: {error}\n\nhint: {}", error.hint())
+    };
+    assert_snapshot!(show("copiolt"), @"
+    error: no agent is called `copiolt`
+
+    hint: did you mean `copilot`? known agents: codex, copilot, demo
+    ");
+    assert_snapshot!(show("codex-acp"), @"
+    error: no agent is called `codex-acp`
+
+    hint: did you mean `codex`? known agents: codex, copilot, demo
+    ");
+    assert_snapshot!(show("something"), @"
+    error: no agent is called `something`
+
+    hint: known agents: codex, copilot, demo
+    ");
+    assert_snapshot!(show("claude"), @"
+    error: agent `claude` is disabled in the configuration
+
+    hint: take `enabled = false` out of `[agents.claude]` or `[defaults]`
+    ");
+}
+
+#[test]
+fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
+    assert_snapshot!(mistake("\n\n[agents.claude]\nargs = []\ncomand = 'x'"), @"
+    error: unknown key `comand` in `[agents.claude]` (config.toml:5:1)
+
+    hint: did you mean `command`?
+    ");
+    assert_snapshot!(mistake("[agents.claude]\nstop.eoff = '1s'"), @"
+    error: unknown key `stop.eoff` in `[agents.claude]` (config.toml:2:6)
+
+    hint: did you mean `stop.eof`?
+    ");
+    assert_snapshot!(mistake("[agents.claude.stop]\nfoo = '1s'"), @"
+    error: unknown key `stop.foo` in `[agents.claude]` (config.toml:2:1)
+
+    hint: did you mean `stop.eof`?
+    ");
+    assert_snapshot!(mistake("[agnts.claude]"), @"
+    error: unknown key `agnts` (config.toml:1:2)
+
+    hint: did you mean `agents`?
+    ");
+    assert_snapshot!(mistake("idle_timeout = '1s'"), @"
+    error: unknown key `idle_timeout` (config.toml:1:1)
+
+    hint: `idle_timeout` belongs in `[defaults]` or `[agents.NAME]`
+    ");
+    assert_snapshot!(mistake("log_level = 'debug'"), @"
+    error: unknown key `log_level` (config.toml:1:1)
+
+    hint: `log_level` belongs in `[daemon]`
+    ");
+    assert_snapshot!(mistake("[daemon]\nsomething = 1"), @"error: unknown key `something` in `[daemon]` (config.toml:2:1)");
+}
+
+#[test]
+fn the_first_mistake_in_the_file_is_the_one_reported() {
+    assert_snapshot!(mistake("[daemon]\nzzz = 1\naaa = 2"), @"error: unknown key `zzz` in `[daemon]` (config.toml:2:1)");
+}
+
+#[test]
+fn a_key_in_the_wrong_table_is_an_error() {
+    assert_snapshot!(mistake("[defaults]\ncommand = 'x'"), @"
+    error: `command` cannot be set in `[defaults]` (config.toml:2:1)
+
+    hint: set `command` in the `[agents.NAME]` table it is meant for
+    ");
+    assert_snapshot!(mistake("[agents.claude]\ntried = true"), @"error: `tried` cannot be set in `[agents.claude]` (config.toml:2:1)");
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_an_error() {
+    assert_snapshot!(mistake("[defaults]\nidle_timeout = 30"), @r#"
+    error: `idle_timeout` in `[defaults]` must be a duration like "30m", or "0" for never, not a whole number (config.toml:2:16)
+
+    hint: the units are ms, s, m, h and d, as in "250ms" or "30m"
+    "#);
+    assert_snapshot!(mistake("[defaults]\nstop = '3s'"), @"error: `stop` in `[defaults]` must be a table, not a string (config.toml:2:8)");
+    assert_snapshot!(mistake("agents = 3"), @"error: `agents` must be a table, not a whole number (config.toml:1:10)");
+    assert_snapshot!(mistake("[agents]\nclaude = 'claude'"), @"error: `agents.claude` must be a table, not a string (config.toml:2:10)");
+    assert_snapshot!(mistake("[agents.claude]\nargs = ['a', 5]"), @"error: `args` in `[agents.claude]` must be a list of strings, not a whole number (config.toml:2:14)");
+    assert_snapshot!(mistake("[agents.claude]\ncommand = true"), @"error: `command` in `[agents.claude]` must be a program, or a list of a program and its arguments, not a boolean (config.toml:2:11)");
+    assert_snapshot!(mistake("[agents.claude]\nlate_replay = 'yes'"), @"error: `late_replay` in `[agents.claude]` must be true or false, not a string (config.toml:2:15)");
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_an_error() {
+    assert_snapshot!(mistake("[defaults]\nidle_timeout = '30 minutes'"), @r#"
+    error: `idle_timeout` in `[defaults]` must be a duration like "30m", or "0" for never (config.toml:2:16)
+
+    hint: the units are ms, s, m, h and d, as in "250ms" or "30m"
+    "#);
+    assert_snapshot!(mistake("[defaults]\nidle_timeout = '400d'"), @"error: `idle_timeout` in `[defaults]` is longer than a year (config.toml:2:16)");
+    assert_snapshot!(mistake("[defaults]\nstart_timeout = '0s'"), @"error: `start_timeout` in `[defaults]` must be more than zero (config.toml:2:17)");
+    assert_snapshot!(mistake("[daemon]\nline_limit = 64"), @r#"
+    error: `line_limit` in `[daemon]` is too small at 64 bytes (config.toml:2:14)
+
+    hint: the least is "4KiB"; the units are B, KiB, MiB and GiB
+    "#);
+    assert_snapshot!(mistake("[daemon]\nline_limit = '64MB'"), @r#"
+    error: `line_limit` in `[daemon]` must be a size like "64MiB", or a number of bytes (config.toml:2:14)
+
+    hint: the units are B, KiB, MiB and GiB
+    "#);
+    assert_snapshot!(mistake("[daemon]\nmax_clients = -1"), @"error: `max_clients` in `[daemon]` must be a whole number from 1, not -1 (config.toml:2:15)");
+    assert_snapshot!(mistake("[daemon]\nlog_level = 'inof'"), @r#"
+    error: `log_level` in `[daemon]` must be "error", "warn", "info", "debug", "trace", or a filter like "info,acpd=debug" (config.toml:2:13)
+
+    hint: did you mean `info`?
+    "#);
+    assert_snapshot!(mistake("[defaults]\nsharing = 'sesion'"), @r#"
+    error: `sharing` in `[defaults]` must be "agent" or "session", not "sesion" (config.toml:2:11)
+
+    hint: did you mean `session`?
+    "#);
+    assert_snapshot!(mistake("[defaults]\nrestore = ['resume', 'new']"), @r#"error: `restore` in `[defaults]` must be "resume" or "load", not "new" (config.toml:2:22)"#);
+    assert_snapshot!(mistake("[defaults]\ninherit_env = ['A*B']"), @r#"
+    error: `inherit_env` in `[defaults]` holds "A*B", which is not a name (config.toml:2:16)
+
+    hint: a `*` may stand at the end only
+    "#);
+    assert_snapshot!(mistake("[defaults]\ncwd = 'work'"), @r#"error: `cwd` in `[defaults]` must be an absolute path, or one that begins with "~/" (config.toml:2:7)"#);
+    assert_snapshot!(mistake("[agents.claude]\ncommand = []"), @"error: `command` in `[agents.claude]` names no program (config.toml:2:11)");
+    assert_snapshot!(mistake("[agents.Claude]\ncommand = 'x'"), @"
+    error: `Claude` is not a name for an agent (config.toml:1:9)
+
+    hint: a name is made of lower-case letters, digits and `-`, and begins with a letter
+    ");
+    assert_snapshot!(mistake("default_agent = 'cluade'\n[agents.claude]").split("known").next().unwrap(), @"
+    error: `default_agent`: no agent is called `cluade` (config.toml:1:17)
+
+    hint: did you mean `claude`?
+    ");
+}
+
+#[test]
+fn an_agent_without_a_command_is_an_error() {
+    assert_snapshot!(mistake("[agents.claud]\nidle_timeout = '1m'"), @"
+    error: agent `claud` has no `command` (config.toml:1:9)
+
+    hint: did you mean `claude`?
+    ");
+    assert_snapshot!(mistake("[agents.mine]\nidle_timeout = '1m'"), @r#"
+    error: agent `mine` has no `command` (config.toml:1:9)
+
+    hint: say how to start it: `command = ["mine", …]`
+    "#);
+}
+
+#[test]
+fn bad_toml_is_an_error_with_its_place() {
+    assert_snapshot!(mistake("[daemon]\nlog_level = \"info"), @r#"error: not valid TOML: invalid basic string, expected `"` (config.toml:2:18)"#);
+    assert_snapshot!(mistake("[daemon]\nlog_level = 'info'\nlog_level = 'warn'"), @"error: not valid TOML: duplicate key (config.toml:3:1)");
+    assert_snapshot!(mistake("ä = 1"), @"error: not valid TOML: invalid unquoted key, expected letters, numbers, `-`, `_` (config.toml:1:1)");
+}
+
+#[test]
+fn the_column_counts_characters() {
+    assert_snapshot!(mistake("defaults.env = { 'Ä' = 'ö', B = 1 }"), @"
+    error: `env` in `[defaults]` must be a table of strings, not a whole number (the value of `B`) (config.toml:1:33)
+
+    hint: put the value of `B` in quotes
+    ");
+}
+
+#[test]
+fn no_message_and_no_debug_output_shows_the_value_of_a_variable() {
+    for text in [
+        "[agents.claude]\nenv = { KEY = 'hunter2', OTHER = 5 }",
+        "[agents.claude]\nenv = { KEY = 'hunter2\\u0000' }",
+        "[agents.claude]\nenv = { KEY = \"hunter2\\u0000\" }",
+        "[agents.claude]\nenv = 'hunter2'",
+        "[agents.claude]\nenv = { KEY = 'hunter2 }",
+        "[agents.claude]\nenv = { KEY = hunter2 }",
+        "[agents.claude]\nenv = { KEY = ['hunter2'] }",
+    ] {
+        if let Err(error) = config::parse(Path::new("config.toml"), text) {
+            assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+        }
+    }
+    let config = read("[agents.claude]\nenv = { KEY = 'hunter2' }");
+    let debug = format!("{config:?}");
+    assert!(debug.contains("KEY") && !debug.contains("hunter2"));
+}
+
+#[test]
+fn every_whole_duration_means_the_same_in_every_unit_that_can_say_it() {
+    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    for (unit, factor) in units {
+        for number in (0..60).chain([99, 100, 365]) {
+            let config = read(&format!("[defaults]\nstop.eof = '{number}{unit}'"));
+            let expected = Duration::from_millis(number * factor);
+            assert_eq!(config.agent("claude").unwrap().stop_eof, expected, "{number}{unit}");
+        }
+    }
+}
+
+#[test]
+fn every_size_means_the_same_in_every_unit_that_can_say_it() {
+    let read_size = |text: &str| read(&format!("[daemon]\nline_limit = {text}")).daemon.line_limit;
+    for (unit, factor) in [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)] {
+        for number in [4096_u64, 4097, 5000, 65_536, 123_456] {
+            assert_eq!(read_size(&format!("'{number}{unit}'")), number * factor);
+            assert_eq!(read_size(&(number * factor).to_string()), number * factor);
+        }
+    }
+}
+
+#[test]
+fn numbers_with_junk_around_them_are_no_durations_and_no_sizes() {
+    let junk = [
+        "",
+        "s",
+        "1",
+        "-1s",
+        "+1s",
+        " 1s",
+        "1s ",
+        "1 s",
+        "1.5s",
+        "1S",
+        "1h30m",
+        "٣s",
+        "1µs",
+        "MiB",
+        "99999999999999999999s",
+        "18446744073709551615d",
+        "18446744073709551615GiB",
+        "1e3s",
+        "0x1s",
+    ];
+    for text in junk {
+        for key in ["defaults.stop.eof", "defaults.start_timeout", "daemon.line_limit"] {
+            let file = format!("{key} = {text:?}");
+            assert!(config::parse(Path::new("config.toml"), &file).is_err(), "{file}");
+        }
+    }
+}
+
+#[test]
+fn never_is_a_zero_idle_timeout() {
+    for zero in ["0", "0s", "0ms"] {
+        let config = read(&format!("[defaults]\nidle_timeout = '{zero}'"));
+        assert_eq!(config.agent("claude").unwrap().idle_timeout, None);
+    }
+}
+
+#[test]
+fn log_filters_are_taken_and_misspelt_levels_are_not() {
+    for level in ["off", "error", "trace", "info,acpd=debug", "acpd::store=trace"] {
+        assert_eq!(read(&format!("daemon.log_level = '{level}'")).daemon.log_level, level);
+    }
+    for level in ["", "verbose", "acpd=loud"] {
+        let text = format!("daemon.log_level = '{level}'");
+        assert!(config::parse(Path::new("config.toml"), &text).is_err(), "{level}");
+    }
+}
+
+#[test]
+fn every_agent_of_the_catalogue_has_a_valid_name_a_title_and_a_command() {
+    let config = read("");
+    for (name, agent) in &config.agents {
+        let rest = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(rest));
+        assert!(agent.title.as_ref().is_some_and(|title| !title.is_empty()), "{name}");
+        assert!(agent.command.first().is_some_and(|program| !program.is_empty()), "{name}");
+        assert_eq!(agent.source, Source::Catalogue);
+    }
+    let tried = config.agents.values().filter(|agent| agent.tried);
+    let tried: Vec<_> = tried.map(|agent| agent.name.as_str()).collect();
+    assert_eq!(tried, ["claude", "copilot", "demo", "opencode", "zedcodex"]);
+}
+
+#[test]
+fn the_documented_defaults_are_the_defaults() {
+    let reference = config::reference_markdown();
+    let mut file = String::new();
+    for (table, after) in [("[daemon]", "### `[daemon]`"), ("[defaults]", "### `[defaults]`")] {
+        writeln!(file, "{table}").unwrap();
+        let section = reference.split_once(after).unwrap().1;
+        let rows = section.split("###").next().unwrap().lines();
+        for row in rows.filter(|row| row.starts_with("| `")) {
+            let cells: Vec<_> = row.split(" | ").collect();
+            let [key, default] =
+                [cells[0], cells[2]].map(|cell| cell.trim_matches(['|', ' ', '`']));
+            writeln!(file, "{key} = {default}").unwrap();
+        }
+    }
+    assert!(file.contains("idle_timeout = \"30m\"\n"), "{file}");
+    let (documented, default) = (read(&file), read(""));
+    assert_eq!(documented.daemon, default.daemon);
+    assert_eq!(documented.agents["claude"], default.agents["claude"]);
+}
+
+/// `UPDATE_DOCS=1 cargo test -p acpd --test config` writes the reference into the file.
+#[test]
+fn the_committed_reference_is_the_generated_one() {
+    const BEGIN: &str = "<!-- reference: generated from the declarations of the keys -->\n";
+    const END: &str = "<!-- end of the reference -->\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (committed, after) = rest.split_once(END).unwrap();
+    let generated = format!("\n{}\n", config::reference_markdown());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{generated}{END}{after}")).unwrap();
+    } else {
+        assert!(
+            committed == generated,
+            "docs/configuration.md is out of date; run this test with UPDATE_DOCS=1"
+        );
+    }
+}
