@@ -77,9 +77,7 @@ fn start(paths: &Paths) -> Result<(), ConnectError> {
     match pipe.wait(START_DEADLINE) {
         StartupOutcome::Ready => Ok(()),
         StartupOutcome::Failed(reason) => Err(ConnectError::StartFailed { reason }),
-        StartupOutcome::Died(how) => {
-            Err(ConnectError::StartDied { how: how.map(|how| how.to_string()), log })
-        }
+        StartupOutcome::Died => Err(ConnectError::StartDied { log }),
         StartupOutcome::TimedOut => {
             Err(ConnectError::StartTimedOut { seconds: START_DEADLINE.as_secs(), log })
         }

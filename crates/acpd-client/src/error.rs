@@ -62,10 +62,8 @@ pub enum ConnectError {
         reason: String,
     },
     /// The daemon ended without a word.
-    #[error("acpd ended while it started{}", .how.as_deref().map(|how| format!(" ({how})")).unwrap_or_default())]
+    #[error("acpd ended while it started")]
     StartDied {
-        /// How it ended, if that was seen.
-        how: Option<String>,
         /// The daemon's log.
         log: PathBuf,
     },

@@ -11,18 +11,17 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{ForkResult, fork};
 use thiserror::Error;
 
 use crate::dir::{self, DirError};
-use crate::process::{ExitKind, start_detached};
+use crate::process::start_detached;
 
 const VARIABLE: &str = "ACPD_STARTUP_FD";
 
@@ -60,9 +59,7 @@ impl SpawnError {
 /// The client's end: a daemon that has been started and has not yet spoken.
 #[derive(Debug)]
 pub struct StartupPipe {
-    pid: u32,
     pipe: PipeReader,
-    exit: mpsc::Receiver<ExitKind>,
 }
 
 /// What became of the start.
@@ -72,8 +69,8 @@ pub enum StartupOutcome {
     Ready,
     /// The daemon gave up, with these words.
     Failed(String),
-    /// The daemon ended without a word (how, if it was seen in time): its log may say more.
-    Died(Option<ExitKind>),
+    /// The daemon ended without a word: its log may say more.
+    Died,
     /// The deadline passed. The daemon may still be starting.
     TimedOut,
 }
@@ -84,11 +81,12 @@ pub struct Notifier {
     pipe: File,
 }
 
-/// Starts `exe` as a daemon: in a session of its own, at `/`, with nothing on stdin, with stdout
+/// Starts `exe` as a daemon: no child of ours and in a session of its own, at `/`, with nothing on stdin, with stdout
 /// and stderr appended to `log` (made, with its directory, private), our environment without
 /// an agent's mark, and one end of a pipe.
 ///
-/// A name without a slash is looked up in `PATH`. The daemon is reaped if it ends before us.
+/// A name without a slash is looked up in `PATH`. Being no descendant matters: there are clients
+/// that end every descendant of the command that they ran.
 pub fn spawn_daemon(
     exe: &Path,
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -120,35 +118,24 @@ fn start(
         .env(VARIABLE, number.to_string())
         .env_remove("ACPD_HOST");
     // SAFETY: between fork and exec only async-signal-safe calls are allowed: `start_detached`
-    // is, and so is the fcntl behind `set_inherited`. The descriptor is open: `write` outlives
-    // the spawn.
+    // is, and so are the fcntl behind `set_inherited`, fork and _exit. The descriptor is open:
+    // `write` outlives the spawn.
     unsafe {
         command.pre_exec(move || {
+            if let ForkResult::Parent { .. } = fork()? {
+                nix::libc::_exit(0);
+            }
             start_detached()?;
             set_inherited(BorrowedFd::borrow_raw(number), true)
         });
     }
-    let mut child = command.spawn()?;
+    // Our child ends at once; its child is the daemon. A failed exec is told all the same.
+    command.spawn()?.wait()?;
     drop(write);
-
-    // The thread reaps the daemon whenever it ends: a client may live longer than it.
-    let (send, exit) = mpsc::sync_channel(1);
-    let pid = child.id();
-    thread::Builder::new().name("reaper".to_owned()).spawn(move || {
-        if let Ok(status) = child.wait() {
-            // The client may have stopped listening.
-            let _ = send.send(status.into());
-        }
-    })?;
-    Ok(StartupPipe { pid, pipe: read, exit })
+    Ok(StartupPipe { pipe: read })
 }
 
 impl StartupPipe {
-    /// The daemon's pid.
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// Waits for the daemon's word for up to `deadline`.
     pub fn wait(mut self, deadline: Duration) -> StartupOutcome {
         let end = Instant::now() + deadline;
@@ -166,8 +153,7 @@ impl StartupPipe {
         let text = String::from_utf8_lossy(&said);
         match text.strip_prefix("error ") {
             Some(reason) => StartupOutcome::Failed(reason.trim_end().to_owned()),
-            // The pipe closes a little before the process is gone.
-            None => StartupOutcome::Died(self.exit.recv_timeout(left(end)).ok()),
+            None => StartupOutcome::Died,
         }
     }
 
