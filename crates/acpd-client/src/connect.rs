@@ -57,7 +57,7 @@ pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
 
 /// Waits until no daemon holds the instance lock, for up to `deadline`; for after a stop.
 pub fn wait_until_gone(paths: &Paths, deadline: Duration) -> Result<(), ConnectError> {
-    if !is_there(&paths.runtime) {
+    if !is_there(&paths.state) {
         return Ok(());
     }
     match InstanceLock::acquire_wait(&paths.lock(), deadline) {

@@ -104,9 +104,10 @@ impl Paths {
         os::socket_path(&self.runtime)
     }
 
-    /// The file whose lock makes a daemon the only one.
+    /// The file whose lock makes a daemon the only one. Beside the database, which it protects: two
+    /// logins with different runtime directories share it.
     pub fn lock(&self) -> PathBuf {
-        self.runtime.join("acpd.lock")
+        self.state.join("acpd.lock")
     }
 
     /// The database.

@@ -2,10 +2,13 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::AT_FDCWD;
+use nix::sys::stat::{UtimensatFlags, utimensat};
+use nix::sys::time::TimeSpec;
 use thiserror::Error;
 
 use crate::dir::{self, DirError};
@@ -59,6 +62,25 @@ pub fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
 /// to others: a stranger could otherwise listen there in the daemon's place.
 pub fn check_server_dir(path: &Path) -> Result<(), DirError> {
     dir::check_private_dir(path)
+}
+
+/// A socket file, told apart from another one at the same path: its device and its inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketFile(u64, u64);
+
+impl SocketFile {
+    /// The file at this path, or `None` if there is none or it cannot be looked at.
+    pub fn at(path: &Path) -> Option<SocketFile> {
+        let found = path.symlink_metadata().ok()?;
+        Some(SocketFile(found.dev(), found.ino()))
+    }
+}
+
+/// Marks a file as used now, so that cleaners of temporary directories leave it alone.
+pub fn touch(path: &Path) -> io::Result<()> {
+    let now = TimeSpec::UTIME_NOW;
+    utimensat(AT_FDCWD, path, &now, &now, UtimensatFlags::NoFollowSymlink)?;
+    Ok(())
 }
 
 /// Removes the socket of a daemon that is gone; a missing one is fine. Only a socket that

@@ -5,17 +5,23 @@
 //! bytes; past its limit the hub sends this client no live lines until it has drained.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
 use acpd_api::{AgentList, ErrorData, NAMESPACE, Reason, Status};
 use acpd_core::ids::{ClientId, Seq, SessionKey};
 use acpd_core::{Read, StatusPart};
+use acpd_sys::dir::private_dir;
+use acpd_sys::socket::{self, SocketFile};
 use bytes::Bytes;
 use interprocess::local_socket::tokio::prelude::*;
-use interprocess::local_socket::tokio::{Listener, RecvHalf, SendHalf, Stream};
+use interprocess::local_socket::tokio::{Listener, Stream};
+use interprocess::local_socket::{GenericFilePath, ListenerOptions};
+use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
@@ -23,6 +29,8 @@ use tokio::sync::{mpsc, watch};
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
 
+/// How often the socket file is looked at.
+const CHECK: Duration = Duration::from_mins(1);
 /// Slices given to one `write_vectored`.
 const SLICES: usize = 64;
 
@@ -109,13 +117,73 @@ pub struct Service {
     pub max_clients: usize,
 }
 
+/// The socket that connections come in by.
+#[derive(Debug)]
+pub struct Door {
+    path: PathBuf,
+    file: Option<SocketFile>,
+    listener: Listener,
+}
+
+impl Door {
+    /// Binds the socket: only its owner can reach it, whatever the umask. To be called under the
+    /// instance lock, on the runtime.
+    ///
+    /// # Errors
+    /// When the path is taken by something else or cannot be bound.
+    pub fn open(path: PathBuf) -> Result<Door, String> {
+        socket::clear_stale_socket(&path).map_err(|error| error.to_string())?;
+        let options = || -> io::Result<ListenerOptions<'_>> {
+            let name = path.as_path().to_fs_name::<GenericFilePath>()?;
+            // On drop the name stays: a successor may have bound it by then.
+            Ok(ListenerOptions::new().name(name).reclaim_name(false))
+        };
+        let bound = match options().and_then(|options| options.mode(0o600).create_tokio()) {
+            // Not every system can set the mode of a socket; its directory is private anyway.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                options().and_then(ListenerOptions::create_tokio)
+            }
+            other => other,
+        };
+        let listener = bound.map_err(|e| format!("cannot listen on `{}`: {e}", path.display()))?;
+        let file = SocketFile::at(&path);
+        Ok(Door { path, file, listener })
+    }
+
+    /// Binds again if the file is gone or another one: cleaners of temporary directories do that.
+    fn check(&mut self) {
+        if SocketFile::at(&self.path) == self.file && self.file.is_some() {
+            // An old file looks abandoned to a cleaner.
+            socket::touch(&self.path).ok();
+            return;
+        }
+        let runtime = self.path.parent().unwrap_or(&self.path);
+        let again = private_dir(runtime)
+            .map_err(|error| error.to_string())
+            .and_then(|()| Door::open(self.path.clone()));
+        match again {
+            Ok(door) => {
+                tracing::warn!("the socket was gone and is there again");
+                *self = door;
+            }
+            Err(error) => tracing::error!(error, "the socket is gone and cannot be made again"),
+        }
+    }
+}
+
 /// Accepts connections until `stop` changes.
-pub async fn accept(listener: Listener, service: Service, mut stop: watch::Receiver<bool>) {
+pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<bool>) {
     let mut next = 0;
     let open = Arc::new(AtomicUsize::new(0));
+    let mut check = tokio::time::interval(CHECK);
+    check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         let stream = tokio::select! {
-            stream = listener.accept() => stream,
+            stream = door.listener.accept() => stream,
+            _ = check.tick() => {
+                door.check();
+                continue;
+            }
             _ = stop.changed() => return,
         };
         match stream {
@@ -136,7 +204,7 @@ pub async fn accept(listener: Listener, service: Service, mut stop: watch::Recei
             Err(error) => {
                 // Out of descriptors, most likely: let others go first.
                 tracing::error!(%error, "a connection could not be accepted");
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
@@ -171,7 +239,7 @@ async fn refuse(stream: Stream, why: ErrorObject) {
 }
 
 async fn serve(client: ClientId, stream: Stream, service: Service) {
-    let (reader, writer) = stream.split();
+    let stream = Arc::new(stream);
     let (ops, queue) = mpsc::unbounded_channel();
     let waiting = Arc::new(AtomicUsize::new(0));
     let sink = Sink { ops, waiting: Arc::clone(&waiting), lagging: false };
@@ -179,18 +247,25 @@ async fn serve(client: ClientId, stream: Stream, service: Service) {
     if events.send((client, ClientEvent::Opened(sink))).await.is_err() {
         return;
     }
+    let writer = Arc::clone(&stream);
     let out =
         Out { client, writer, queue, waiting, lines: VecDeque::new(), service: service.clone() };
-    // Whichever ends first, the other has nothing left to do: the peer is gone, or we let it go.
-    tokio::select! {
-        () = read_lines(client, reader, &service) => {}
-        () = out.run() => {}
-    }
+    let out = out.run();
+    tokio::pin!(out);
+    let written = tokio::select! {
+        () = read_lines(client, &stream, &service) => false,
+        () = &mut out => true,
+    };
     events.send((client, ClientEvent::Closed)).await.ok();
+    if !written {
+        // The peer sends no more, but may still read what it asked for.
+        out.await;
+    }
 }
 
-async fn read_lines(client: ClientId, mut reader: RecvHalf, service: &Service) {
+async fn read_lines(client: ClientId, stream: &Stream, service: &Service) {
     let mut framer = Framer::new(service.line_limit);
+    let mut reader = stream;
     while matches!(reader.read_buf(framer.read_buf()).await, Ok(n) if n > 0) {
         let mut lines = Vec::new();
         while let Some(frame) = framer.next_frame() {
@@ -206,7 +281,7 @@ async fn read_lines(client: ClientId, mut reader: RecvHalf, service: &Service) {
 
 struct Out {
     client: ClientId,
-    writer: SendHalf,
+    writer: Arc<Stream>,
     queue: mpsc::UnboundedReceiver<Op>,
     waiting: Arc<AtomicUsize>,
     lines: VecDeque<Bytes>,
@@ -238,7 +313,7 @@ impl Out {
         }
     }
 
-    async fn answer(&mut self, op: Op) -> std::io::Result<()> {
+    async fn answer(&mut self, op: Op) -> io::Result<()> {
         let journal = &self.service.journal;
         match op {
             Op::Line(line) => self.lines.push_back(line),
@@ -288,7 +363,7 @@ impl Out {
     }
 
     /// Writes all lines, many per system call.
-    async fn flush(&mut self) -> std::io::Result<()> {
+    async fn flush(&mut self) -> io::Result<()> {
         // Position in the first line, its newline included.
         let mut done = 0;
         while !self.lines.is_empty() {
@@ -298,9 +373,9 @@ impl Out {
                 slices.push(IoSlice::new(&line[from..]));
                 slices.push(IoSlice::new(b"\n"));
             }
-            let mut written = done + self.writer.write_vectored(&slices).await?;
+            let mut written = done + (&*self.writer).write_vectored(&slices).await?;
             if written == done {
-                return Err(std::io::ErrorKind::WriteZero.into());
+                return Err(io::ErrorKind::WriteZero.into());
             }
             drop(slices);
             while self.lines.front().is_some_and(|line| line.len() < written) {

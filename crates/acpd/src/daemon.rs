@@ -8,13 +8,10 @@ use acpd_core::{Batch, Hub};
 use acpd_sys::dir::private_dir;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
-use acpd_sys::{limits, process, socket, startup};
-use interprocess::local_socket::tokio::Listener;
-use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
-use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
+use acpd_sys::{limits, process, startup};
 use tokio::sync::{mpsc, watch};
 
-use crate::clients::{self, Service};
+use crate::clients::{self, Door, Service};
 use crate::config::{self, Config};
 use crate::host::Reaper;
 use crate::journal::Journal;
@@ -27,7 +24,7 @@ const EVENTS: usize = 64;
 /// How long clients may take to read their last lines when the daemon ends.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Why the daemon could not run.
+/// Why the daemon could not run; shows its hint as well.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
@@ -46,7 +43,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        f.write_str(&self.message)?;
         match &self.hint {
             Some(hint) => write!(f, "\n\nhint: {hint}"),
             None => Ok(()),
@@ -83,7 +80,7 @@ struct Daemon {
     config: Config,
     _lock: InstanceLock,
     runtime: tokio::runtime::Runtime,
-    listener: Listener,
+    door: Door,
     signals: signals::Stops,
     writer: acpd_store::Writer,
     reader: acpd_store::Reader,
@@ -118,13 +115,15 @@ impl Daemon {
             .enable_all()
             .build()
             .map_err(|e| Failure::system("cannot start the runtime", e))?;
-        let listener = runtime.block_on(async { listen(&paths) })?;
+        let door = runtime
+            .block_on(async { Door::open(paths.socket()) })
+            .map_err(|e| Failure::new(e, None::<String>))?;
         Ok(Daemon {
             paths,
             config,
             _lock: lock,
             runtime,
-            listener,
+            door,
             signals,
             writer,
             reader,
@@ -134,7 +133,7 @@ impl Daemon {
     }
 
     fn run(self, ready: impl FnOnce()) -> Result<(), Failure> {
-        let Daemon { paths, config, runtime, listener, .. } = self;
+        let Daemon { paths, config, runtime, door, .. } = self;
         let clock = Clock::start();
         let (client_events, from_clients) = mpsc::channel(EVENTS);
         let (host_events, from_hosts) = mpsc::channel(EVENTS);
@@ -165,7 +164,7 @@ impl Daemon {
         };
         let writer = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
-            let accepting = tokio::spawn(clients::accept(listener, service, stopped));
+            let accepting = tokio::spawn(clients::accept(door, service, stopped));
             let relay = Relay::new(hub, first, clock, agents, self.writer);
             tracing::info!(pid = std::process::id(), "acpd is ready");
             ready();
@@ -190,21 +189,4 @@ fn locked(error: &LockError) -> Failure {
         LockError::Io { .. } => None,
     };
     Failure::new(error, hint)
-}
-
-/// Binds the socket: only its owner can reach it, whatever the umask.
-fn listen(paths: &Paths) -> Result<Listener, Failure> {
-    let path = paths.socket();
-    socket::clear_stale_socket(&path).map_err(|e| Failure::new(e, None::<String>))?;
-    let bind = || -> std::io::Result<Listener> {
-        let name = path.as_path().to_fs_name::<GenericFilePath>()?;
-        // On drop the name stays: a successor may have bound it by then.
-        let options = ListenerOptions::new().name(name).reclaim_name(false);
-        match options.try_clone()?.mode(0o600).create_tokio() {
-            // Not every system can set the mode of a socket; its directory is private anyway.
-            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => options.create_tokio(),
-            other => other,
-        }
-    };
-    bind().map_err(|e| Failure::system(&format!("cannot listen on `{}`", path.display()), e))
 }

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             Err(failure) => {
                 #[expect(clippy::print_stderr, reason = "the last word of the program")]
                 {
-                    eprintln!("{failure}");
+                    eprintln!("error: {failure}");
                 }
                 ExitCode::FAILURE
             }

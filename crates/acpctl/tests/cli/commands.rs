@@ -47,7 +47,7 @@ fn a_daemon_that_cannot_start_gives_its_own_reason() {
 
     home.install_daemon("exit 7");
     let done = home.run(&["ps"]);
-    assert!(done.err.starts_with("error: acpd ended while it started ("), "{}", done.err);
+    assert!(done.err.starts_with("error: acpd ended while it started\n"), "{}", done.err);
     assert!(done.err.contains("[HOME]/state/log/acpd.log"), "{}", done.err);
 
     std::fs::remove_file(home.path("acpd")).unwrap();
