@@ -48,8 +48,10 @@ pub(crate) struct Agent {
     pub(crate) stderr: String,
     pub(crate) host: Option<Host>,
     pub(crate) restarts: u32,
-    failures: VecDeque<Time>,
-    attempt: u32,
+    /// When it failed, within the window of the restart rules.
+    pub(crate) failures: VecDeque<Time>,
+    /// Failures since the last run that was ready for long enough.
+    pub(crate) attempt: u32,
     /// Requests that wait until the process is usable.
     pub(crate) waiting: Vec<Waiting>,
     /// Persons who wait for a start or stop to finish.
@@ -328,7 +330,7 @@ impl Hub {
         }
     }
 
-    fn start_agent(&mut self, id: AgentId, out: &mut Batch) {
+    pub(crate) fn start_agent(&mut self, id: AgentId, out: &mut Batch) {
         let host = HostId(self.ids.issue());
         let profile = self.agents[&id].profile.clone();
         let timeout = self.profile_of(id).start_timeout;
@@ -468,237 +470,23 @@ impl Hub {
         self.begin_stop(id, StopWhy::BadStart { reason, permanent }, Some(text), out);
     }
 
-    /// Starts the stop ladder, or moves a running one to a more urgent purpose.
-    pub(crate) fn begin_stop(
-        &mut self,
-        id: AgentId,
-        why: StopWhy,
-        reason: Option<String>,
-        out: &mut Batch,
-    ) {
-        let Some(host) = self.agents[&id].host.as_ref().map(|host| (host.id, host.pid)) else {
-            self.timers.clear(Timer::Agent(id));
-            let parked = matches!(self.agents[&id].state, State::Backoff | State::Failed(_));
-            if parked {
-                self.set_agent_state(id, State::Stopped, reason, out);
-            }
-            return;
-        };
-        if let State::Stopping { stage, why: old } = &self.agents[&id].state {
-            // A person's wish is what counts after the tree is gone; the ladder itself goes on.
-            if matches!(why, StopWhy::ByPerson | StopWhy::Restart) && *old != StopWhy::ByPerson {
-                let state = State::Stopping { why, stage: *stage };
-                self.set_agent_state(id, state, reason, out);
-            }
-            return;
-        }
-        self.timers.clear(Timer::Idle(id));
-        let times = self.profile_of(id).stop;
-        let turns =
-            matches!(why, StopWhy::ByPerson | StopWhy::Restart) && self.cancel_turns_of(id, out);
-        let (stage, time) =
-            if turns { (Stage::Cancelling, times.eof) } else { (Stage::Eof, times.eof) };
-        self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
-        if stage == Stage::Eof && host.1.is_some() {
-            out.effects.push(Effect::HostStop { host: host.0, step: StopStep::CloseStdin });
-        }
-        self.timers.set(Timer::Agent(id), self.now.after(time));
-    }
-
-    /// A turn of an agent that is being stopped has ended: nothing to wait for any more?
-    pub(crate) fn turn_ended_while_stopping(&mut self, id: AgentId, out: &mut Batch) {
-        let cancelling =
-            matches!(self.agents[&id].state, State::Stopping { stage: Stage::Cancelling, .. });
-        if cancelling && !self.sessions_of(id).iter().any(|key| self.is_running(*key)) {
-            self.next_stage(id, out);
-        }
-    }
-
     pub(crate) fn on_agent_timer(&mut self, id: AgentId, out: &mut Batch) {
         match self.agents[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let seconds = self.profile_of(id).start_timeout / 1000;
                 let reason = format!("no answer to `initialize` within {seconds} s");
-                self.bad_start(id, Reason::AgentTimeout, reason, false, out);
+                // Who waits is told when it has ended: its last words say more than its silence.
+                let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
+                self.begin_stop(id, why, Some(reason), out);
             }
             State::Stopping { .. } => self.next_stage(id, out),
-            State::Backoff => self.start_agent(id, out),
+            State::Backoff if self.is_needed(id) => self.start_agent(id, out),
+            State::Backoff => {
+                let reason = self.agents[&id].reason.clone();
+                self.set_agent_state(id, State::Stopped, reason, out);
+            }
             State::Stopped | State::NeedsAuth | State::Ready | State::Failed(_) => {}
         }
-    }
-
-    fn next_stage(&mut self, id: AgentId, out: &mut Batch) {
-        let times = self.profile_of(id).stop;
-        let agent = &self.agents[&id];
-        let (State::Stopping { why, stage }, Some(host)) = (agent.state.clone(), &agent.host)
-        else {
-            return;
-        };
-        let host = host.id;
-        let (stage, step, time) = match stage {
-            Stage::Cancelling => (Stage::Eof, StopStep::CloseStdin, times.eof),
-            Stage::Eof => (Stage::Term, StopStep::Term, times.term),
-            // SIGKILL is sent again until the tree is gone: new children may have been made.
-            Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, 1_000),
-        };
-        let reason = agent.reason.clone();
-        self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
-        out.effects.push(Effect::HostStop { host, step });
-        self.timers.set(Timer::Agent(id), self.now.after(time));
-    }
-
-    pub(crate) fn on_host_exited(
-        &mut self,
-        host: HostId,
-        status: &str,
-        stderr: &str,
-        out: &mut Batch,
-    ) {
-        let Some(&id) = self.hosts.get(&host) else { return };
-        let leftovers = self.profile_of(id).stop.leftovers;
-        let agent = self.agent_mut(id);
-        stderr.clone_into(&mut agent.stderr);
-        if let Some(h) = agent.host.as_mut() {
-            h.exited = true;
-        }
-        let was_starting = matches!(agent.state, State::Starting | State::Initializing);
-        let state = match agent.state.clone() {
-            State::Stopping { why, .. } => State::Stopping { why, stage: Stage::Term },
-            _ if was_starting => State::Stopping {
-                why: StopWhy::BadStart { reason: Reason::AgentStartFailed, permanent: false },
-                stage: Stage::Term,
-            },
-            _ => State::Stopping { why: StopWhy::Crashed, stage: Stage::Term },
-        };
-        let reason = match &state {
-            State::Stopping { why: StopWhy::Crashed, .. } => format!("it ended with {status}"),
-            State::Stopping { why: StopWhy::BadStart { .. }, .. } if was_starting => {
-                format!("it ended with {status} before it answered `initialize`")
-            }
-            _ => agent.reason.clone().unwrap_or_else(|| format!("it ended with {status}")),
-        };
-        self.set_agent_state(id, state, Some(reason), out);
-        // There is no one left to be polite to: whatever still runs gets a second.
-        out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
-        out.effects.push(Effect::HostStop { host, step: StopStep::Term });
-        self.timers.set(Timer::Agent(id), self.now.after(leftovers));
-        self.lose_host(id, host, out);
-        if was_starting {
-            self.fail_waiters(id, Reason::AgentStartFailed, out);
-        }
-    }
-
-    /// Answers everything that was open at a process that is gone.
-    fn lose_host(&mut self, id: AgentId, host: HostId, out: &mut Batch) {
-        let agent = self.agent_mut(id);
-        agent.parked.clear();
-        agent.parked_bytes = 0;
-        let by_person = matches!(
-            &self.agents[&id].state,
-            State::Stopping { why: StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle, .. }
-        );
-        let reason = if by_person { Reason::AgentStopped } else { Reason::AgentExited };
-        let fault = self.agent_fault(id, reason);
-        for why in self.ledger.drop_host(host) {
-            match why {
-                Why::Relay { to, .. } => self.refuse(&to, &fault, out),
-                Why::NewSession(new) => self.refuse(&new.to, &fault, out),
-                Why::Prompt { .. } | Why::Restore { .. } | Why::Initialize | Why::Farewell => {}
-            }
-        }
-        for key in self.sessions_of(id) {
-            self.session_lost_host(key, host, &fault, out);
-        }
-    }
-
-    pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
-        out.records.push(Record::HostGone { host });
-        self.swept(host, out);
-        let Some(id) = self.hosts.remove(&host) else { return };
-        self.timers.clear(Timer::Agent(id));
-        let ready_since = self.agents[&id].host.as_ref().and_then(|host| host.ready_since);
-        self.agent_mut(id).host = None;
-        let State::Stopping { why, .. } = self.agents[&id].state.clone() else { return };
-        let ready_after = self.profile_of(id).restart.ready_after;
-        if ready_since.is_some_and(|since| self.now.since(since) >= ready_after) {
-            // It was usable for long enough: whatever failed before does not count any more.
-            let now = self.now;
-            let agent = self.agent_mut(id);
-            agent.attempt = 0;
-            agent.failures.clear();
-            if why == StopWhy::Crashed {
-                agent.failures.push_back(now);
-                return self.after_gone(id, None, out);
-            }
-        }
-        self.after_gone(id, Some(why), out);
-    }
-
-    /// The old tree is gone: judge what comes next.
-    fn after_gone(&mut self, id: AgentId, why: Option<StopWhy>, out: &mut Batch) {
-        let reason = self.agents[&id].reason.clone();
-        let stopped_reason = match &why {
-            Some(StopWhy::ByPerson) => Some("stopped by a person".to_owned()),
-            Some(StopWhy::Idle) => Some("nothing used it".to_owned()),
-            _ => reason.clone(),
-        };
-        let verdict = match why {
-            Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
-            Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(id),
-            _ => Verdict::Start { delay: 0 },
-        };
-        match verdict {
-            Verdict::Fail(kind) => {
-                let reason = if kind == Reason::AgentCrashLoop {
-                    let last = reason.unwrap_or_default();
-                    Some(format!(
-                        "it failed {} times in a row, last: {last}",
-                        self.agents[&id].attempt
-                    ))
-                } else {
-                    reason
-                };
-                self.set_agent_state(id, State::Failed(kind), reason, out);
-                self.fail_waiters(id, kind, out);
-            }
-            Verdict::Start { delay } if self.is_needed(id) => {
-                self.agent_mut(id).restarts += 1;
-                if delay == 0 {
-                    self.start_agent(id, out);
-                } else {
-                    let until = self.now.after(delay);
-                    self.set_agent_state(id, State::Backoff, reason, out);
-                    self.timers.set(Timer::Agent(id), until);
-                }
-            }
-            Verdict::Start { .. } => {
-                self.set_agent_state(id, State::Stopped, stopped_reason, out);
-                for requester in std::mem::take(&mut self.agent_mut(id).watchers) {
-                    self.answer_agent(&requester, id, out);
-                }
-            }
-        }
-        self.remove_unused_slot(id);
-        self.check_stopped(out);
-    }
-
-    /// A crash or a failed start: how long to wait, or to give up.
-    fn count_failure(&mut self, id: AgentId) -> Verdict {
-        let rules = self.profile_of(id).restart;
-        let now = self.now;
-        let agent = self.agent_mut(id);
-        agent.failures.push_back(now);
-        while agent.failures.front().is_some_and(|at| now.since(*at) > rules.window) {
-            agent.failures.pop_front();
-        }
-        agent.attempt += 1;
-        let attempt = agent.attempt;
-        let failures = agent.failures.len() as u32;
-        if failures >= rules.budget {
-            return Verdict::Fail(Reason::AgentCrashLoop);
-        }
-        let doubled = rules.delay.saturating_mul(1 << (attempt - 1).min(16)).min(rules.max_delay);
-        Verdict::Start { delay: self.jitter(doubled) }
     }
 
     /// Whether something wants this process: people, prompts, sessions that were cut off.
@@ -707,19 +495,19 @@ impl Hub {
             return false;
         }
         let agent = &self.agents[&id];
-        let profile = agent.profile.clone();
+        let (profile, dedicated) = (agent.profile.clone(), agent.dedicated.is_some());
         let waiting = !agent.waiting.is_empty() || !agent.watchers.is_empty();
         match self.known(&profile).row.desired {
             Desired::Down => false,
-            Desired::Up => true,
-            Desired::OnDemand => {
+            Desired::Up if !dedicated => true,
+            Desired::Up | Desired::OnDemand => {
                 waiting || self.sessions_of(id).iter().any(|key| self.wants_host(*key))
             }
         }
     }
 
     /// Answers everyone who waited for a process that will not come, prompts included.
-    fn fail_waiters(&mut self, id: AgentId, reason: Reason, out: &mut Batch) {
+    pub(crate) fn fail_waiters(&mut self, id: AgentId, reason: Reason, out: &mut Batch) {
         let fault = self.agent_fault(id, reason);
         for requester in std::mem::take(&mut self.agent_mut(id).watchers) {
             self.refuse(&requester, &fault, out);
@@ -758,41 +546,49 @@ impl Hub {
         chunk
     }
 
-    /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
-    pub(crate) fn check_idle(&mut self, id: AgentId, _out: &mut Batch) {
-        let timeout = self.profile_of(id).idle_timeout;
-        let Some(agent) = self.agents.get(&id) else { return };
+    /// Whether something uses a process that is up.
+    fn is_used(&mut self, id: AgentId) -> bool {
+        let agent = &self.agents[&id];
         let profile = agent.profile.clone();
-        let in_use = !agent.is_up()
-            || agent.host.as_ref().is_some_and(|host| self.ledger.open_of_host(host.id))
-            || self.known(&profile).row.desired == Desired::Up
-            || self.sessions_of(id).iter().any(|key| self.is_in_use(*key));
-        if in_use || timeout == 0 {
+        agent.host.as_ref().is_some_and(|host| self.ledger.open_of_host(host.id))
+            || (agent.dedicated.is_none() && self.known(&profile).row.desired == Desired::Up)
+            || self.sessions_of(id).iter().any(|key| self.is_in_use(*key))
+    }
+
+    /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
+    pub(crate) fn check_idle(&mut self, id: AgentId, out: &mut Batch) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        let (is_up, is_orphan) = (agent.is_up(), self.is_orphan(id));
+        let timeout = self.profile_of(id).idle_timeout;
+        if !is_up || self.is_used(id) {
             self.timers.clear(Timer::Idle(id));
-        } else if !self.timers.is_set(Timer::Idle(id)) {
+        } else if is_orphan {
+            self.on_idle(id, out);
+        } else if timeout > 0 && !self.timers.is_set(Timer::Idle(id)) {
             self.timers.set(Timer::Idle(id), self.now.after(timeout));
         }
     }
 
+    /// Not every use disarms the timer; the end of every use arms it.
     pub(crate) fn on_idle(&mut self, id: AgentId, out: &mut Batch) {
-        if self.agents[&id].is_up() {
+        if self.agents[&id].is_up() && !self.is_used(id) {
             self.begin_stop(id, StopWhy::Idle, Some("nothing used it".to_owned()), out);
         }
     }
 
-    /// A dedicated slot goes with its process; the session gets a new one when it comes back.
-    fn remove_unused_slot(&mut self, id: AgentId) {
-        let agent = &self.agents[&id];
-        let unused = agent.dedicated.is_some_and(|key| !self.sessions.contains_key(&key));
-        if unused && agent.host.is_none() && agent.waiting.is_empty() {
+    /// A dedicated slot whose session was never made or is deleted.
+    fn is_orphan(&self, id: AgentId) -> bool {
+        self.agents[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(&key))
+    }
+
+    /// A dedicated slot goes with its session and its process.
+    pub(crate) fn remove_unused_slot(&mut self, id: AgentId) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        if agent.host.is_none() && agent.waiting.is_empty() && self.is_orphan(id) {
             self.agents.remove(&id);
+            self.routes.remove(&id);
             self.timers.clear(Timer::Agent(id));
             self.timers.clear(Timer::Idle(id));
         }
     }
-}
-
-enum Verdict {
-    Start { delay: u64 },
-    Fail(Reason),
 }

@@ -4,7 +4,7 @@
 //! Some methods are answered from memory and journal without the agent (`initialize` when its result
 //! is known, `session/load`, `resume`, `list`, `close` of known sessions), the others are relayed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::acp::{ClientCapabilities, ClientInitialize, PromptParams, SessionParams};
 use acp_wire::{
@@ -36,6 +36,10 @@ pub(crate) struct Client {
     pub(crate) view: View,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) sessions: BTreeSet<SessionKey>,
+    /// Pieces of journal that are on their way to it.
+    pub(crate) reads: BTreeMap<SessionKey, u32>,
+    /// It does not keep up: nothing is sent to it that is not an answer.
+    pub(crate) lagged: bool,
     open: BTreeSet<Id>,
 }
 
@@ -85,13 +89,20 @@ impl Hub {
             }
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
+                let mut served = Batch::default();
                 if let Err(fault) = self.accept(&to, &method) {
-                    return self.send_error(&to, &fault.object(), out);
+                    self.send_error(&to, &fault.object(), &mut served);
+                } else if let Err(fault) =
+                    self.client_asked(&to, &method, params, &line, &mut served)
+                {
+                    self.refuse(&to, &fault, &mut served);
                 }
-                let answered = self.client_asked(&to, &method, params, &line, out);
-                if let Err(fault) = answered {
-                    self.refuse(&to, &fault, out);
+                if self.store_failing.is_some() || !needs_store(&method) {
+                    // Served from memory, changes nothing: it does not wait for the store, which
+                    // may be about to fail.
+                    out.urgent.append(&mut served.effects);
                 }
+                out.append(served);
             }
         }
     }
@@ -268,12 +279,28 @@ impl Hub {
         if let Some(key) = prompt {
             return self.cancel_prompt(to, key, out);
         }
+        if self.forget_waiting(to) {
+            let fault = Fault::new(Reason::Interrupted, "cancelled while it waited for the agent")
+                .with_code(code::CANCELLED);
+            return self.refuse(to, &fault, out);
+        }
         if let Some((id, host)) = self.ledger.relayed(to)
             && let Some(&slot) = self.hosts.get(&host)
         {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
             self.host_write(slot, line, out);
         }
+    }
+
+    /// Takes a request out of what waits for an agent or for a session; whether it was there.
+    fn forget_waiting(&mut self, to: &Requester) -> bool {
+        let agents = self.agents.values_mut();
+        let for_agent = agents.flat_map(|agent| agent.waiting.extract_if(.., |w| w.to == *to));
+        if for_agent.count() > 0 {
+            return true;
+        }
+        let sessions = self.sessions.values_mut();
+        sessions.flat_map(|session| session.waiting.extract_if(.., |w| w.to == *to)).count() > 0
     }
 
     fn initialize(
@@ -413,6 +440,11 @@ impl Hub {
             if let Some(key) = self.by_name(profile, &cwd, name) {
                 return self.name_is_taken(&to, key, meta.reuse, out);
             }
+            if self.is_being_named(profile, &cwd, name) {
+                let mut fault = Fault::invalid(format!("a session named `{name}` is being made"));
+                fault.data.reason = Reason::NameTaken;
+                return Err(fault.hint("try again in a moment, or choose another name"));
+            }
         }
         let own = Bytes::copy_from_slice(raw.get().as_bytes());
         let params = remove_member(&own, &["_meta", NAMESPACE]);
@@ -421,7 +453,24 @@ impl Hub {
             Sharing::Agent => self.shared_slot(profile),
             Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),
         };
-        self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out)
+        let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out);
+        self.remove_unused_slot(slot);
+        asked
+    }
+
+    /// Whether a session that is not made yet is to have this name.
+    pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
+        let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
+        let slots = self.agents.values().filter(|slot| slot.profile == agent);
+        let waits = slots.flat_map(|slot| &slot.waiting).any(|waiting| match &waiting.what {
+            WaitFor::New(new) => takes(new),
+            WaitFor::Initialize | WaitFor::Relay { .. } => false,
+        });
+        waits
+            || self.ledger.new_sessions().any(|(host, new)| {
+                takes(new)
+                    && self.hosts.get(&host).is_some_and(|id| self.agents[id].profile == agent)
+            })
     }
 
     fn name_is_taken(
@@ -533,7 +582,7 @@ impl Hub {
 
     /// `session/close` of one client only detaches it, unless it was the last.
     fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        self.detach(client, key);
+        self.detach(client, key, out);
         let others = self.session(key).attached.values().any(|a| a.role == Role::Controller);
         if !others {
             self.close_session(key, out);
@@ -565,9 +614,9 @@ impl Hub {
         self.send_error(to, &fault.object(), out);
     }
 
-    fn send_error(&mut self, to: &Requester, error: &ErrorObject, out: &mut Batch) {
-        let effect = Effect::Send { client: to.client, line: build::error(&to.id, error) };
-        self.send_answer(to.client, effect, out);
+    fn send_error(&self, to: &Requester, error: &ErrorObject, out: &mut Batch) {
+        let line = build::error(&to.id, error);
+        self.send_answer(Effect::Send { client: to.client, line }, to.client, out);
     }
 
     /// Answers a request with a result of acpd.
@@ -580,18 +629,13 @@ impl Hub {
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.open.remove(&to.id);
         }
-        let effect = Effect::Send { client: to.client, line: build::response(&to.id, result) };
-        self.send_answer(to.client, effect, out);
+        let line = build::response(&to.id, result);
+        self.send_answer(Effect::Send { client: to.client, line }, to.client, out);
     }
 
-    /// While the store fails, what comes from memory does not wait for it.
-    pub(crate) fn send_answer(&mut self, client: ClientId, effect: Effect, out: &mut Batch) {
-        if !self.clients.contains_key(&client) {
-            return;
-        }
-        if self.store_failing.is_some() {
-            out.urgent.push(effect);
-        } else {
+    /// Nobody is left to take the answer to a client that has gone.
+    pub(crate) fn send_answer(&self, effect: Effect, client: ClientId, out: &mut Batch) {
+        if self.clients.contains_key(&client) {
             out.effects.push(effect);
         }
     }
@@ -612,7 +656,7 @@ impl Hub {
 
     /// A live-only notice for one client.
     pub(crate) fn tell_client(&mut self, client: ClientId, line: &Bytes, out: &mut Batch) {
-        if self.clients.get(&client).is_some_and(|client| client.view.notices) {
+        if self.clients.get(&client).is_some_and(|client| client.view.notices && !client.lagged) {
             out.effects.push(Effect::Send { client, line: line.clone() });
         }
     }
@@ -620,7 +664,8 @@ impl Hub {
     /// A live-only notice for every client of a profile.
     pub(crate) fn notify_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
         for (id, client) in &self.clients {
-            if client.view.notices && client.profile.as_deref() == Some(profile) {
+            let wanted = client.view.notices && !client.lagged;
+            if wanted && client.profile.as_deref() == Some(profile) {
                 out.effects.push(Effect::Send { client: *id, line: line.clone() });
             }
         }
@@ -629,7 +674,7 @@ impl Hub {
     /// A notification of an agent that is about no session.
     pub(crate) fn forward_to_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
         for (id, client) in &self.clients {
-            if client.profile.as_deref() == Some(profile) {
+            if !client.lagged && client.profile.as_deref() == Some(profile) {
                 out.effects.push(Effect::Send { client: *id, line: line.clone() });
             }
         }

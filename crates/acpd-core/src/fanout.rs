@@ -5,7 +5,7 @@
 //!               │   ▲
 //!  ReadDone, at the head      drained
 //!               ▼   │
-//!             Live ─┴─ lagged ─▶ Paused{after}
+//!             Live ─┴─ lagged ─▶ Paused{after} ◀─ attach, or ReadDone, of a client that lags
 //! ```
 //!
 //! Architecture invariant: a client's view of a session is gap-free. It is either `Live`, and then
@@ -81,7 +81,8 @@ impl Hub {
     /// Shows a live-only notice to everyone attached who wants notices.
     pub(crate) fn tell_attached(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
         for (client, attachment) in &self.session(key).attached {
-            if attachment.view.notices {
+            let lagged = self.clients.get(client).is_some_and(|client| client.lagged);
+            if attachment.view.notices && !lagged {
                 out.effects.push(Effect::Send { client: *client, line: line.clone() });
             }
         }
@@ -101,36 +102,50 @@ impl Hub {
         let head = self.session(key).head;
         let after = after.unwrap_or(head).min(head);
         let cursor = if after == head && style == ReadStyle::Resume {
-            Cursor::Live
+            if self.clients[&client].lagged { Cursor::Paused { after } } else { Cursor::Live }
         } else {
             Cursor::Reading { history: (style == ReadStyle::History).then_some(head) }
         };
         // A client that attaches again starts over: its old place says nothing about its new view.
-        let deferred = match self.session_mut(key).attached.remove(&client) {
-            Some(old) => old.deferred,
-            None => VecDeque::new(),
-        };
+        // Answers that wait for lines go on waiting for them, if there are any to come.
+        let old = self.session_mut(key).attached.remove(&client);
+        let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
+        if cursor == Cursor::Live {
+            out.effects.extend(deferred.drain(..).map(|(_, effect)| effect));
+        }
         let attachment = Attachment { role, view, cursor, deferred };
         self.session_mut(key).attached.insert(client, attachment);
+        self.take_back_offers(client, key, out);
         if let Some(client) = self.clients.get_mut(&client) {
             client.sessions.insert(key);
         }
-        if cursor == Cursor::Live {
-            self.caught_up(client, key, out);
-        } else {
-            let read = Read { client, session: key, after, upto: head, style, view };
-            out.effects.push(Effect::Read(read));
+        match cursor {
+            Cursor::Live => self.caught_up(client, key, out),
+            Cursor::Reading { .. } => {
+                self.read(Read { client, session: key, after, upto: head, style, view }, out);
+            }
+            Cursor::Paused { .. } => {}
         }
         self.check_idle(self.session(key).slot, out);
     }
 
-    pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey) {
-        if let Some(session) = self.sessions.get_mut(&key) {
-            session.attached.remove(&client);
-        }
+    /// Ends an attachment. Answers that waited for its lines wait no longer, and its questions are
+    /// for others.
+    pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(gone) = session.attached.remove(&client) else { return };
+        out.effects.extend(gone.deferred.into_iter().map(|(_, effect)| effect));
+        self.take_back_offers(client, key, out);
         if let Some(client) = self.clients.get_mut(&client) {
             client.sessions.remove(&key);
         }
+    }
+
+    fn read(&mut self, read: Read, out: &mut Batch) {
+        if let Some(client) = self.clients.get_mut(&read.client) {
+            *client.reads.entry(read.session).or_default() += 1;
+        }
+        out.effects.push(Effect::Read(read));
     }
 
     pub(crate) fn is_attached(&self, client: ClientId, key: SessionKey) -> bool {
@@ -145,6 +160,16 @@ impl Hub {
         upto: Seq,
         out: &mut Batch,
     ) {
+        let Some(place) = self.clients.get_mut(&client) else { return };
+        let lagged = place.lagged;
+        if let Some(reads) = place.reads.get_mut(&key) {
+            *reads -= 1;
+            if *reads > 0 {
+                // Of an earlier attachment; the one that counts is still to come.
+                return;
+            }
+            place.reads.remove(&key);
+        }
         let Some(session) = self.sessions.get_mut(&key) else { return };
         let head = session.head;
         let Some(attachment) = session.attached.get_mut(&client) else { return };
@@ -154,7 +179,9 @@ impl Hub {
                 out.effects.push(effect);
             }
         }
-        if upto >= head {
+        if upto >= head && lagged {
+            attachment.cursor = Cursor::Paused { after: head };
+        } else if upto >= head {
             attachment.cursor = Cursor::Live;
             self.caught_up(client, key, out);
         } else {
@@ -176,7 +203,7 @@ impl Hub {
         if let Some(attachment) = session.attached.get_mut(&client) {
             attachment.cursor = Cursor::Reading { history };
             let view = attachment.view;
-            out.effects.push(Effect::Read(Read { client, session: key, after, upto, style, view }));
+            self.read(Read { client, session: key, after, upto, style, view }, out);
         }
     }
 
@@ -190,8 +217,9 @@ impl Hub {
 
     /// The client does not keep up: from here on it has to read the journal.
     pub(crate) fn on_lagged(&mut self, client: ClientId) {
-        let keys = self.client_sessions(client);
-        for key in keys {
+        let Some(place) = self.clients.get_mut(&client) else { return };
+        place.lagged = true;
+        for key in self.client_sessions(client) {
             let session = self.session_mut(key);
             let after = session.head;
             if let Some(attachment) = session.attached.get_mut(&client)
@@ -203,6 +231,8 @@ impl Hub {
     }
 
     pub(crate) fn on_drained(&mut self, client: ClientId, out: &mut Batch) {
+        let Some(place) = self.clients.get_mut(&client) else { return };
+        place.lagged = false;
         for key in self.client_sessions(client) {
             let session = self.session(key);
             if let Some(Cursor::Paused { after }) = session.attached.get(&client).map(|a| a.cursor)

@@ -60,7 +60,7 @@ impl Hub {
     /// Processes of an earlier daemon are ended first ([`Effect::Sweep`]): this hub's hosts are
     /// children of the daemon, so they hold no conversation any more. Turns that were running are
     /// told as interrupted, or as unknown if the agent may not have got the prompt; prompts that
-    /// were not dispatched stay queued.
+    /// were not dispatched stay queued. [`Hub::seal`] completes the batch.
     pub fn recover(snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
         out.records.push(Record::Boot { boot });
@@ -211,7 +211,11 @@ impl Hub {
                 }
                 self.store_failing = Some(reason);
             }
-            Input::StoreWorks => self.store_failing = None,
+            Input::StoreWorks => {
+                if self.store_failing.take().is_some() {
+                    self.timers.delay(self.now.since(self.store_failing_since));
+                }
+            }
             Input::Stop => self.begin_shutdown(out),
             Input::Tick => self.on_tick(out),
         }
@@ -232,12 +236,16 @@ impl Hub {
         }
     }
 
-    /// When [`Input::Tick`] is due.
+    /// When [`Input::Tick`] is due. Never while the store fails: nobody is heard then, so nobody is
+    /// late.
     pub fn deadline(&self) -> Option<Time> {
-        self.timers.next()
+        self.timers.next().filter(|_| self.store_failing.is_none())
     }
 
     fn on_tick(&mut self, out: &mut Batch) {
+        if self.store_failing.is_some() {
+            return;
+        }
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
                 Timer::Agent(id) if self.agents.contains_key(&id) => self.on_agent_timer(id, out),
@@ -284,11 +292,11 @@ impl Hub {
         }
         let slots: Vec<AgentId> = self.agents.keys().copied().collect();
         for slot in slots {
-            if self.agents[&slot].state == crate::agent::State::Stopped
-                && self.is_needed(slot)
-                && let Err(fault) = self.need_agent(slot, Asker::Policy, out)
-            {
+            let wanted = self.is_needed(slot)
+                || self.sessions_of(slot).iter().any(|key| self.wants_host(*key));
+            if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy, out) {
                 for key in self.sessions_of(slot) {
+                    self.session_mut(key).eager = false;
                     self.fail_queue(key, &fault, out);
                 }
             }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use acp_wire::acp::{NewSessionResult, UpdateHead};
+use acp_wire::acp::{NewSessionResult, SessionUpdate, Update, UpdateHead};
 use acp_wire::{
     ErrorObject, Id, Message, Outcome, StateKey, UpdateClass, build, classify_update, code, locate,
     set_id, set_member, str_at,
@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::agent::AgentId;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{HostId, SessionKey};
+use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::record::EventKind;
@@ -31,11 +31,7 @@ impl Hub {
     pub(crate) fn on_host_line(&mut self, host: HostId, line: Bytes, end: u64, out: &mut Batch) {
         let Some(&slot) = self.hosts.get(&host) else { return };
         self.read_line(slot, host, &line, out);
-        let agent = self.agent_mut(slot);
-        // Parked lines are in no journal yet: the host must keep them.
-        if agent.parked.is_empty() {
-            self.acks.insert(host, end);
-        }
+        self.handed_over(slot, host, end);
     }
 
     fn read_line(&mut self, slot: AgentId, host: HostId, line: &Bytes, out: &mut Batch) {
@@ -224,10 +220,14 @@ impl Hub {
             Why::Initialize => self.on_initialized(slot, outcome, out),
             Why::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
             Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
-            Why::Restore { session } => self.restore_answered(session, outcome, out),
+            Why::Restore { session, .. } => {
+                self.restore_answered(session, outcome, out);
+                self.unpark(slot, host, out);
+            }
             Why::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
+            Why::GivenUp { session } => self.replay_again(session),
             Why::Farewell => {}
         }
         if self.agents.contains_key(&slot) {
@@ -259,6 +259,11 @@ impl Hub {
             self.refuse(&new.to, &fault, out);
             return self.unpark(slot, host, out);
         };
+        if !self.claim_id(slot, &made.session_id, out) {
+            let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
+            self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
+            return self.unpark(slot, host, out);
+        }
         self.note_auth(slot, None, out);
         let key = self.adopt_new(slot, &new, &made.session_id, out);
         self.take_values(key, made.modes, made.config_options, true, out);
@@ -271,13 +276,24 @@ impl Hub {
         let to = new.to;
         self.respond(&to, None, line, out);
         self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
+        self.read_parked(slot, host, key, out);
+        self.unpark(slot, host, out);
+    }
+
+    /// What the agent said about a session before it said its id.
+    pub(crate) fn read_parked(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        key: SessionKey,
+        out: &mut Batch,
+    ) {
         let agent_id = self.session(key).row.agent_id.clone();
         let parked = self.agent_mut(slot).parked.remove(&agent_id).unwrap_or_default();
         for line in parked {
             self.agent_mut(slot).parked_bytes -= line.len();
             self.read_line(slot, host, &line, out);
         }
-        self.unpark(slot, host, out);
     }
 
     /// With no `session/new` open any more, what is still parked belongs to nobody.
@@ -321,43 +337,69 @@ impl Hub {
                 self.setting_changed(key, to.client, method, params.as_deref(), result, out);
             }
         }
-        self.respond(&to, session, set_id(line, &to.id), out);
+        let line = set_id(line, &to.id);
+        let line = match session.filter(|key| self.sessions.contains_key(key)) {
+            Some(key) => self.to_public_id_in_error(key, line),
+            None => line,
+        };
+        self.respond(&to, session, line, out);
     }
 
     /// A mode or an option was set by one client: the others learn it from us.
     fn setting_changed(
         &mut self,
         key: SessionKey,
-        by: crate::ids::ClientId,
+        by: ClientId,
         method: &str,
         params: Option<&[u8]>,
         result: &RawValue,
         out: &mut Batch,
     ) {
-        let session_id = self.session(key).row.public_id.clone();
-        let update = match method {
+        match method {
             "session/set_mode" => {
                 let mode = params.and_then(|params| str_at(params, &["modeId"]));
                 let Some(mode) = mode.map(Cow::into_owned) else { return };
                 self.session_mut(key).row.mode = Some(mode.clone());
                 self.save(key);
-                let update = acp_wire::acp::Update::CurrentModeUpdate { current_mode_id: &mode };
-                let update = acp_wire::acp::SessionUpdate { session_id: &session_id, update };
-                (build::notification("session/update", &update), StateKey::Mode)
+                self.tell_mode(key, &mode, Some(by), out);
             }
-            "session/set_config_option" => {
-                let range = locate(result.get().as_bytes(), &["configOptions"]);
-                let raw =
-                    range.and_then(|r| serde_json::from_str::<&RawValue>(&result.get()[r]).ok());
-                let Some(config_options) = raw else { return };
-                self.take_values(key, None, Some(config_options), true, out);
-                let update = acp_wire::acp::Update::ConfigOptionUpdate { config_options };
-                let update = acp_wire::acp::SessionUpdate { session_id: &session_id, update };
-                (build::notification("session/update", &update), StateKey::Options)
-            }
-            _ => return,
-        };
-        self.append(key, EventKind::State(update.1), update.0, Some(by), out);
+            "session/set_config_option" => self.tell_options(key, result, Some(by), out),
+            _ => {}
+        }
+    }
+
+    /// Shows a mode that was set to everyone but who set it.
+    pub(crate) fn tell_mode(
+        &mut self,
+        key: SessionKey,
+        mode: &str,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let update = Update::CurrentModeUpdate { current_mode_id: mode };
+        let session_id = &self.session(key).row.public_id;
+        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        self.append(key, EventKind::State(StateKey::Mode), line, by, out);
+    }
+
+    /// Keeps the options that the answer to setting one of them holds, and shows them to everyone
+    /// but who set it.
+    pub(crate) fn tell_options(
+        &mut self,
+        key: SessionKey,
+        result: &RawValue,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let range = locate(result.get().as_bytes(), &["configOptions"]);
+        let raw = range.and_then(|r| serde_json::from_str::<&RawValue>(&result.get()[r]).ok());
+        let Some(config_options) = raw else { return };
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        self.take_values(key, None, Some(config_options), !restoring, out);
+        let update = Update::ConfigOptionUpdate { config_options };
+        let session_id = &self.session(key).row.public_id;
+        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        self.append(key, EventKind::State(StateKey::Options), line, by, out);
     }
 
     /// A line of an agent was over the limit and is gone; who waits for it must not hang.
@@ -391,11 +433,17 @@ impl Hub {
                     self.prompt_answered(session, &line, outcome, out);
                 }
             }
-            Some(Why::NewSession(new)) => self.refuse(&new.to, &fault, out),
-            Some(Why::Relay { to, .. }) => self.refuse(&to, &fault, out),
-            Some(Why::Restore { session }) => {
-                self.restore_failed(session, Reason::LineTooLong, &fault.message, out);
+            Some(Why::NewSession(new)) => {
+                self.refuse(&new.to, &fault, out);
+                self.unpark(slot, host, out);
             }
+            Some(Why::Relay { to, .. }) => self.refuse(&to, &fault, out),
+            Some(Why::Restore { session, .. }) => {
+                self.timers.clear(crate::timers::Timer::Restore(session));
+                self.restore_failed(session, Reason::LineTooLong, &fault.message, out);
+                self.unpark(slot, host, out);
+            }
+            Some(Why::GivenUp { session }) => self.replay_again(session),
             Some(Why::Initialize | Why::Farewell) | None => {}
         }
         if !is_response && let Some(session) = head_text(head, b"\"sessionId\":") {
@@ -407,7 +455,15 @@ impl Hub {
                 self.append(key, EventKind::Notice, line, None, out);
             }
         }
-        self.acks.insert(host, end);
+        self.handed_over(slot, host, end);
+    }
+
+    /// All output up to here is in the journal with this batch, unless some of it is parked: that
+    /// the host must keep.
+    fn handed_over(&mut self, slot: AgentId, host: HostId, end: u64) {
+        if self.agents.get(&slot).is_some_and(|agent| agent.parked.is_empty()) {
+            self.acks.insert(host, end);
+        }
     }
 }
 
@@ -423,17 +479,11 @@ fn is_echo(line: &[u8], class: UpdateClass, is_user: bool, prompt: Option<&str>)
     }
 }
 
-/// The numeric id in the head of a line that is not complete.
+/// The id in the head of a line that is not complete.
 pub(crate) fn head_id(head: &[u8]) -> Option<Id> {
-    head_value(head, b"\"id\":").map(Id::from)
-}
-
-/// The number after a key in the head of a line that is not complete.
-fn head_value(head: &[u8], key: &[u8]) -> Option<u64> {
-    let rest = after(head, key)?;
-    let digits: String =
-        rest.iter().map_while(|b| b.is_ascii_digit().then_some(char::from(*b))).collect();
-    digits.parse().ok()
+    let rest = after(head, b"\"id\":")?;
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+    Id::from_raw(values.next()?.ok()?)
 }
 
 /// The plain string after a key in the head of a line that is not complete.

@@ -46,7 +46,8 @@ pub enum Input {
         /// Which.
         client: ClientId,
     },
-    /// A piece of journal, asked for with [`Effect::Read`], was sent.
+    /// A piece of journal, asked for with [`Effect::Read`], was sent. One for each, in their order,
+    /// also when the session is gone by then.
     ReadDone {
         /// To whom.
         client: ClientId,
@@ -98,7 +99,8 @@ pub enum Input {
         /// Last chunk.
         chunk: u64,
     },
-    /// The leader of a process has ended; descendants may be left.
+    /// The leader of a process has ended; descendants may be left. What the process had written by
+    /// then has been handed over before: lines that come later belong to no session any more.
     HostExited {
         /// Which.
         host: HostId,
@@ -329,6 +331,14 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Adds what follows.
+    pub(crate) fn append(&mut self, mut later: Batch) {
+        self.records.append(&mut later.records);
+        self.durable |= later.durable;
+        self.effects.append(&mut later.effects);
+        self.urgent.append(&mut later.urgent);
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.effects.is_empty() && self.urgent.is_empty()

@@ -73,6 +73,13 @@ impl Hub {
         options: Vec<String>,
         out: &mut Batch,
     ) {
+        let slot = self.session(key).slot;
+        if self.session(key).running.as_ref().is_some_and(|turn| turn.cancelling) {
+            // The turn is to end; asking a person now would only hold it up.
+            let line = build::response(id, &PermissionAnswer::Cancelled);
+            self.host_write(slot, line, out);
+            return;
+        }
         let interaction = InteractionId(self.ids.issue());
         let line = self.to_public_id(key, line.clone());
         out.records.push(Record::Interaction(InteractionRow {
@@ -175,6 +182,16 @@ impl Hub {
             self.send_behind(client, Some(key), Effect::Send { client, line }, out);
         }
         self.tell_state(key, out);
+    }
+
+    /// A client that goes on without a session, or only watches it, is not asked any more.
+    pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        for interaction in self.session(key).interactions.clone() {
+            if let Some(id) = self.ledger.take_back(client, interaction) {
+                let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+                self.send_behind(client, Some(key), Effect::Send { client, line }, out);
+            }
+        }
     }
 
     /// `$/cancel_request` of an agent for a request of its own.

@@ -47,9 +47,15 @@ pub(crate) enum Why {
     /// The prompt of the session's running turn.
     Prompt { session: SessionKey },
     /// A step of the session's restore.
-    Restore { session: SessionKey },
+    Restore {
+        session: SessionKey,
+        /// It is asked for with `session/new`, so the agent's id for it is not known yet.
+        renews: bool,
+    },
     /// A client's request, relayed.
     Relay { to: Requester, session: Option<SessionKey>, method: String, params: Option<Bytes> },
+    /// A step of a restore that was given up: what the agent replays for it comes before its answer.
+    GivenUp { session: SessionKey },
     /// `session/close` or `session/delete` whose answer does not matter.
     Farewell,
 }
@@ -98,36 +104,50 @@ impl Ledger {
         gone.map(|(_, asked)| asked.why).collect()
     }
 
-    /// Drops the open restore step of a session.
-    pub(crate) fn drop_restore(&mut self, key: SessionKey) {
-        self.asked
-            .retain(|_, asked| !matches!(asked.why, Why::Restore { session } if session == key));
+    /// Gives up the open restore step of a session.
+    pub(crate) fn give_up_restore(&mut self, key: SessionKey) {
+        for asked in self.asked.values_mut() {
+            if matches!(asked.why, Why::Restore { session, .. } if session == key) {
+                asked.why = Why::GivenUp { session: key };
+            }
+        }
     }
 
     /// The id under which a client's request was relayed.
     pub(crate) fn relayed(&self, requester: &Requester) -> Option<(u64, HostId)> {
         self.asked.iter().find_map(|(id, asked)| match &asked.why {
             Why::Relay { to, .. } if to == requester => Some((*id, asked.host)),
+            Why::NewSession(new) if new.to == *requester => Some((*id, asked.host)),
             _ => None,
         })
     }
 
     /// Drops what acpd itself has asked about a session; clients' requests stay.
     pub(crate) fn drop_session(&mut self, key: SessionKey) {
-        self.asked.retain(|_, asked| match asked.why {
-            Why::Prompt { session } | Why::Restore { session } => session != key,
-            _ => true,
-        });
+        self.give_up_restore(key);
+        self.asked
+            .retain(|_, asked| !matches!(asked.why, Why::Prompt { session } if session == key));
     }
 
     pub(crate) fn new_pending(&self, host: HostId) -> bool {
-        self.asked
-            .values()
-            .any(|asked| asked.host == host && matches!(asked.why, Why::NewSession(_)))
+        self.asked.values().any(|asked| {
+            let makes = matches!(asked.why, Why::NewSession(_) | Why::Restore { renews: true, .. });
+            asked.host == host && makes
+        })
+    }
+
+    /// Sessions that are being made for clients.
+    pub(crate) fn new_sessions(&self) -> impl Iterator<Item = (HostId, &NewSession)> {
+        self.asked.values().filter_map(|asked| match &asked.why {
+            Why::NewSession(new) => Some((asked.host, new)),
+            _ => None,
+        })
     }
 
     pub(crate) fn open_of_host(&self, host: HostId) -> bool {
-        self.asked.values().any(|asked| asked.host == host && !matches!(asked.why, Why::Farewell))
+        self.asked.values().any(|asked| {
+            asked.host == host && !matches!(asked.why, Why::Farewell | Why::GivenUp { .. })
+        })
     }
 
     pub(crate) fn offer(&mut self, client: ClientId, id: u64, interaction: InteractionId) {
@@ -146,6 +166,19 @@ impl Ledger {
 
     pub(crate) fn drop_client(&mut self, client: ClientId) {
         self.offered.retain(|(of, _), _| *of != client);
+    }
+
+    /// Takes back the offer of an interaction to one client.
+    pub(crate) fn take_back(
+        &mut self,
+        client: ClientId,
+        interaction: InteractionId,
+    ) -> Option<u64> {
+        let mine =
+            self.offered.iter().find(|((of, _), what)| *of == client && **what == interaction);
+        let place = *mine?.0;
+        self.offered.remove(&place);
+        Some(place.1)
     }
 
     /// Whether this client is being asked already.

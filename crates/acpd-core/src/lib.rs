@@ -12,8 +12,8 @@
 //!             deadlines         the store     clients, processes, journal reads
 //! ```
 //!
-//! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`,
-//! conversations in `session.rs`, prompts in `turn.rs`, questions to people in `interaction.rs`,
+//! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`, their
+//! end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people in `interaction.rs`,
 //! open requests in `ledger.rs`, coming back in `restore.rs` and `replay.rs`, what a client sees in
 //! `fanout.rs` and `view.rs`, what clients ask in `client.rs` and `manage.rs`, what agents say in
 //! `inbound.rs`.
@@ -37,6 +37,7 @@ pub mod record;
 mod replay;
 mod restore;
 mod session;
+mod stop;
 mod timers;
 mod turn;
 pub mod view;

@@ -58,7 +58,7 @@ impl Hub {
             method::SESSION_ATTACH => self.session_attach(to, params, out)?,
             method::SESSION_DETACH => {
                 let key = self.resolve(&read(params)?)?;
-                self.detach(to.client, key);
+                self.detach(to.client, key, out);
                 self.answer(to, &Empty {}, out);
                 self.check_idle(self.session(key).slot, out);
             }
@@ -231,7 +231,7 @@ impl Hub {
         };
         self.forget_request(to);
         let (client, id, status) = (to.client, to.id.clone(), Box::new(status));
-        self.send_answer(client, Effect::SendStatus { client, id, status, part }, out);
+        self.send_answer(Effect::SendStatus { client, id, status, part }, client, out);
     }
 
     /// Answers a person who waited for an agent.
@@ -278,6 +278,9 @@ impl Hub {
         let shared = self.shared_slot(&agent);
         for slot in self.slots_of(&agent) {
             self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
+            if self.agents[&slot].host.is_none() {
+                self.give_up(slot, Reason::AgentStopped, out);
+            }
         }
         if self.agents[&shared].host.is_some() {
             self.agent_mut(shared).watchers.push(to.clone());
@@ -372,7 +375,8 @@ impl Hub {
         if let Some(name) = &params.name {
             valid_name(name)?;
             let row = &self.session(key).row;
-            if self.by_name(&row.agent, &row.cwd, name).is_some_and(|other| other != key) {
+            let taken = self.by_name(&row.agent, &row.cwd, name).is_some_and(|other| other != key);
+            if taken || self.is_being_named(&row.agent, &row.cwd, name) {
                 let mut fault =
                     Fault::invalid(format!("another session is named `{name}` in `{}`", row.cwd));
                 fault.data.reason = Reason::NameTaken;
@@ -421,6 +425,7 @@ impl Hub {
         self.ledger.drop_session(key);
         self.remove_session(key, out);
         self.check_idle(slot, out);
+        self.remove_unused_slot(slot);
     }
 
     /// Tells the agent that a session is over, if it wants to know.
@@ -450,14 +455,17 @@ impl Hub {
 
     /// A login worked: every session that waited for it comes back.
     pub(crate) fn authenticated(&mut self, slot: AgentId, out: &mut Batch) {
-        self.note_auth(slot, None, out);
-        for key in self.sessions_of(slot) {
-            let session = self.session_mut(key);
-            if session.row.rest == Rest::NeedsLogin && matches!(session.state, State::Resting) {
-                session.row.rest = Rest::Parked;
-                session.eager = true;
-                self.save(key);
-                self.wake_session(key, out);
+        let profile = self.agents[&slot].profile.clone();
+        for slot in self.slots_of(&profile) {
+            self.note_auth(slot, None, out);
+            for key in self.sessions_of(slot) {
+                let session = self.session_mut(key);
+                if session.row.rest == Rest::NeedsLogin && matches!(session.state, State::Resting) {
+                    session.row.rest = Rest::Parked;
+                    session.eager = true;
+                    self.save(key);
+                    self.need_session(key, Asker::Policy, out);
+                }
             }
         }
     }
@@ -471,18 +479,11 @@ impl Hub {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason, out);
                 if self.agents[&slot].host.is_none() {
-                    self.refuse_waiting(slot, out);
+                    self.give_up(slot, Reason::ShuttingDown, out);
                 }
             }
         }
         self.check_stopped(out);
-    }
-
-    fn refuse_waiting(&mut self, slot: AgentId, out: &mut Batch) {
-        let fault = Fault::new(Reason::ShuttingDown, "acpd is shutting down");
-        for waiting in std::mem::take(&mut self.agent_mut(slot).waiting) {
-            self.refuse(&waiting.to, &fault, out);
-        }
     }
 
     /// During a shutdown: whether everything is gone.

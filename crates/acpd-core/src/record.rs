@@ -180,7 +180,7 @@ pub struct SessionRow {
     pub title: Option<String>,
     /// Prompts that were dispatched; also the number of the last turn.
     pub prompts: u64,
-    /// Hash of the last dispatched prompt's text; tells replayed history from news.
+    /// Hash of the text of the last prompt in the journal; tells replayed history from news.
     pub last_prompt: u64,
     /// How the last turn ended, in one word.
     pub last_outcome: Option<String>,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A replay carries no marks, so it is compared by its user messages: everything up to and including
-//! the turn of the last prompt that acpd dispatched is in the journal already. What follows came
+//! the turn of the last prompt in the journal is known already. What follows came
 //! about outside acpd and is news. If the last prompt does not occur, the agent has forgotten or
 //! rewritten it, and nothing is news: rather too little than a line twice.
 
@@ -21,12 +21,14 @@ const NEWS_BYTES: usize = 16 << 20;
 /// Sorts a replay.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    /// Hash of the last prompt that acpd dispatched.
+    /// Hash of the last prompt in the journal.
     last_prompt: u64,
+    /// Hash of the last prompt that was replayed.
+    last_seen: u64,
     place: Place,
-    /// The user message that is being replayed: its chunks and their text.
-    user: Vec<Bytes>,
-    text: String,
+    /// The user message that is being replayed: its chunks and their texts. Prompts that were never
+    /// answered follow each other without a mark, so it may be several.
+    user: Vec<(Bytes, String)>,
     bytes: usize,
 }
 
@@ -41,9 +43,9 @@ impl Replay {
     pub(crate) fn new(last_prompt: u64) -> Replay {
         Replay {
             last_prompt,
+            last_seen: last_prompt,
             place: Place::Before,
             user: Vec::new(),
-            text: String::new(),
             bytes: 0,
         }
     }
@@ -51,8 +53,7 @@ impl Replay {
     /// A replayed line; `user` is the text if it is a `user_message_chunk`.
     pub(crate) fn line(&mut self, line: Bytes, user: Option<&str>) {
         if let Some(text) = user {
-            self.text.push_str(text);
-            self.user.push(line);
+            self.user.push((line, text.to_owned()));
             return;
         }
         self.end_user_message();
@@ -73,26 +74,42 @@ impl Replay {
             return;
         }
         let user = std::mem::take(&mut self.user);
-        let known = hash(&std::mem::take(&mut self.text)) == self.last_prompt;
+        let all: String = user.iter().map(|(_, text)| text.as_str()).collect();
+        self.last_seen = hash(&all);
+        let known = (1..=user.len()).rev().find(|end| self.ends_known(&user[..*end]));
         match (&self.place, known) {
-            (_, true) => {
+            (_, Some(_)) => {
                 self.place = Place::InLast;
                 self.bytes = 0;
             }
-            (Place::InLast, false) => self.place = Place::News(Vec::new()),
-            (Place::Before | Place::News(_), false) => {}
+            (Place::InLast, None) => self.place = Place::News(Vec::new()),
+            (Place::Before | Place::News(_), None) => {}
         }
-        for line in user {
+        let news = user.into_iter().skip(known.unwrap_or_default());
+        for (nth, (line, _)) in news.enumerate() {
+            if nth == 0 && known.is_some() {
+                self.place = Place::News(Vec::new());
+            }
             self.keep(line);
         }
     }
 
-    /// The replay is over: what of it was news, in order.
-    pub(crate) fn finish(mut self) -> Vec<Bytes> {
+    /// Whether the last of these chunks are the last known prompt.
+    fn ends_known(&self, chunks: &[(Bytes, String)]) -> bool {
+        let mut text = String::new();
+        chunks.iter().rev().any(|(_, chunk)| {
+            text.insert_str(0, chunk);
+            hash(&text) == self.last_prompt
+        })
+    }
+
+    /// The replay is over: what of it was news, in order, and the hash of the last prompt that is
+    /// known now.
+    pub(crate) fn finish(mut self) -> (Vec<Bytes>, u64) {
         self.end_user_message();
         match self.place {
-            Place::News(news) => news,
-            Place::Before | Place::InLast => Vec::new(),
+            Place::News(news) => (news, self.last_seen),
+            Place::Before | Place::InLast => (Vec::new(), self.last_prompt),
         }
     }
 }
@@ -107,7 +124,7 @@ mod tests {
             replay.line(Bytes::from(format!("user {user}")), Some(user));
             replay.line(Bytes::from(format!("agent {answer}")), None);
         }
-        replay.finish().iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+        replay.finish().0.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
     }
 
     #[test]
@@ -133,11 +150,21 @@ mod tests {
     }
 
     #[test]
+    fn prompts_without_an_answer_are_told_apart() {
+        let mut replay = Replay::new(hash("b"));
+        for user in ["a", "b", "c"] {
+            replay.line(Bytes::from(user), Some(user));
+        }
+        replay.line(Bytes::from_static(b"answer"), None);
+        assert_eq!(replay.finish().0, ["c", "answer"]);
+    }
+
+    #[test]
     fn a_prompt_of_several_blocks_is_one_message() {
         let mut replay = Replay::new(hash("ab"));
         replay.line(Bytes::from_static(b"1"), Some("a"));
         replay.line(Bytes::from_static(b"2"), Some("b"));
         replay.line(Bytes::from_static(b"3"), None);
-        assert!(replay.finish().is_empty());
+        assert!(replay.finish().0.is_empty());
     }
 }

@@ -26,6 +26,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::agent::AgentId;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
@@ -58,6 +59,8 @@ pub(crate) struct Restore {
     options: BTreeMap<String, String>,
     /// When a late replay is over at the latest.
     cap: crate::ids::Time,
+    /// The mode that is being set again.
+    setting_mode: Option<String>,
     /// What is still to be set again.
     settings: VecDeque<Setting>,
 }
@@ -94,6 +97,7 @@ impl Hub {
             mode: row.mode.clone(),
             options: row.options.clone(),
             cap: self.now,
+            setting_mode: None,
             settings: VecDeque::new(),
         };
         let may_resume = self.profile_of(session.slot).use_resume;
@@ -101,8 +105,12 @@ impl Hub {
         let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;
         self.session_mut(key).state = State::Restoring(Box::new(restore));
         self.tell_state(key, out);
+        let session = self.session(key);
         if fresh {
             self.restore_step(key, Step::New, out);
+        } else if self.is_held(session.slot, &session.row.agent_id) {
+            let text = "the agent has given its id to another session";
+            self.session_is_lost(key, text.to_owned(), out);
         } else {
             self.route(key);
             if resume {
@@ -164,7 +172,8 @@ impl Hub {
         let slot = self.session(key).slot;
         let Some(host) = self.agents[&slot].usable_host() else { return };
         let ask = self.ids.issue();
-        self.ledger.ask(ask, host, Why::Restore { session: key });
+        let renews = name == "session/new";
+        self.ledger.ask(ask, host, Why::Restore { session: key, renews });
         let text = String::from_utf8_lossy(params).into_owned();
         let params = RawValue::from_string(text).unwrap_or_default();
         let line = build::request(&Id::from(ask), name, &params);
@@ -193,7 +202,10 @@ impl Hub {
             Step::Resume => self.session_back(key, RestoreLevel::Resumed, result, out),
             Step::List => self.session_listed(key, result, out),
             Step::Load => self.session_back(key, RestoreLevel::Loaded, result, out),
-            Step::Settings => self.next_setting(key, out),
+            Step::Settings => {
+                self.setting_restored(key, result, out);
+                self.next_setting(key, out);
+            }
             Step::Retry | Step::Settle => {}
         }
     }
@@ -275,11 +287,34 @@ impl Hub {
             let text = "the agent's answer to `session/new` has no id";
             return self.restore_failed(key, Reason::Other, text, out);
         };
+        let slot = self.session(key).slot;
+        if !self.claim_id(slot, &made.session_id, out) {
+            let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
+            return self.restore_failed(key, Reason::AgentProtocol, &text, out);
+        }
         let agent_id = made.session_id.into_owned();
         self.session_mut(key).row.agent_id = agent_id;
         self.route(key);
         out.durable = true;
+        if let Some(host) = self.agents[&slot].usable_host() {
+            self.read_parked(slot, host, key, out);
+        }
         self.session_back(key, RestoreLevel::Renewed, result, out);
+    }
+
+    /// Makes an id free for a session that the agent has just made under it; `false` if the process
+    /// holds another session under it. One that was to come back under this id cannot any more.
+    pub(crate) fn claim_id(&mut self, slot: AgentId, agent_id: &str, out: &mut Batch) -> bool {
+        let other = self.routes.get(&slot).and_then(|routes| routes.get(agent_id)).copied();
+        let Some(other) = other else { return true };
+        if matches!(self.session(other).state, State::Live) {
+            return false;
+        }
+        self.ledger.give_up_restore(other);
+        self.timers.clear(Timer::Restore(other));
+        let text = "the agent has given its id to another session";
+        self.session_is_lost(other, text.to_owned(), out);
+        true
     }
 
     /// The agent has the session: set again what it has forgotten, then go on.
@@ -317,6 +352,10 @@ impl Hub {
         let Some(setting) = restore.settings.pop_front() else {
             return self.session_usable(key, out);
         };
+        restore.setting_mode = match &setting {
+            Setting::Mode(mode) => Some(mode.clone()),
+            Setting::Option { .. } => None,
+        };
         let session_id = self.session(key).row.agent_id.clone();
         match setting {
             Setting::Option { id, value } => {
@@ -335,14 +374,26 @@ impl Hub {
         }
     }
 
+    /// A mode or an option is in force again. The agent may have shown another one in between.
+    fn setting_restored(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
+        let Some(restore) = self.restore_mut(key) else { return };
+        let mode = restore.setting_mode.take();
+        match mode {
+            Some(mode) => self.tell_mode(key, &mode, None, out),
+            None => self.tell_options(key, result, None, out),
+        }
+    }
+
     fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
         let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
         let State::Restoring(restore) = old else { return };
         let slot = self.session(key).slot;
         self.note_auth(slot, None, out);
-        for line in restore.replay.finish() {
+        let (news, last_prompt) = restore.replay.finish();
+        for line in news {
             self.append(key, EventKind::Imported, line, None, out);
         }
+        self.session_mut(key).row.last_prompt = last_prompt;
         self.session_mut(key).row.restore = Some(restore.level);
         if restore.level != RestoreLevel::Renewed {
             self.tell_restored(key, restore.level, None, out);
@@ -383,12 +434,27 @@ impl Hub {
                     .map(|text| text.unwrap_or_default().into_owned());
                 let now = self.now;
                 let Some(restore) = self.restore_mut(key) else { return };
+                if !matches!(restore.step, Step::Load | Step::Settle | Step::Settings) {
+                    // The end of a turn that is over for us, if anything.
+                    return;
+                }
                 restore.replay.line(line, text.as_deref());
                 if restore.step == Step::Settle {
                     let at = now.after(QUIET).min(restore.cap);
                     self.timers.set(Timer::Restore(key), at);
                 }
             }
+        }
+    }
+
+    /// The answer to a load that was given up: what was replayed so far belonged to it.
+    pub(crate) fn replay_again(&mut self, key: SessionKey) {
+        let Some(last_prompt) = self.sessions.get(&key).map(|session| session.row.last_prompt)
+        else {
+            return;
+        };
+        if let Some(restore) = self.restore_mut(key) {
+            restore.replay = Replay::new(last_prompt);
         }
     }
 
@@ -403,7 +469,7 @@ impl Hub {
                 self.next_setting(key, out);
             }
             Step::New | Step::Resume | Step::List | Step::Load | Step::Settings => {
-                self.ledger.drop_restore(key);
+                self.ledger.give_up_restore(key);
                 let slot = self.session(key).slot;
                 let seconds = self.profile_of(slot).restore_timeout / 1000;
                 let text = format!("the agent did not bring it back within {seconds} s");

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::{build, remove_member, set_member};
 use acpd_api::{
-    Outcome, SessionInfo, SessionNotice, SessionState, StateChanged, TurnInfo, TurnState, method,
+    SessionInfo, SessionNotice, SessionState, StateChanged, TurnInfo, TurnState, method,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -241,6 +241,12 @@ impl Hub {
         self.routes.entry(slot).or_default().insert(id, key);
     }
 
+    /// Whether the process holds a session under this id of its own.
+    pub(crate) fn is_held(&self, slot: AgentId, agent_id: &str) -> bool {
+        let key = self.routes.get(&slot).and_then(|routes| routes.get(agent_id));
+        key.is_some_and(|key| matches!(self.session(*key).state, State::Live))
+    }
+
     fn unroute(&mut self, key: SessionKey) {
         let session = self.session(key);
         let (slot, id) = (session.slot, session.row.agent_id.clone());
@@ -306,10 +312,15 @@ impl Hub {
         }
         match self.session(key).state {
             State::Live => {
-                self.dispatch_next(key, out);
+                if !self.agents[&self.session(key).slot].is_up() {
+                    // It goes down: what waits goes on with the next process, or is refused.
+                    return;
+                }
+                // A mode that was set before a prompt counts for it.
                 for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
                     self.relay(key, relayed, out);
                 }
+                self.dispatch_next(key, out);
             }
             State::Restoring(_) => {}
             State::Resting => {
@@ -417,9 +428,7 @@ impl Hub {
         let gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted");
         self.close_interactions(key, out);
         self.fail_queue(key, &gone, out);
-        if self.is_running(key) {
-            self.end_turn(key, Outcome::Interrupted { reason: gone.message.clone() }, out);
-        }
+        self.interrupt_turn(key, &gone, out);
         self.unroute(key);
         for timer in [
             crate::timers::Timer::Restore(key),
@@ -428,10 +437,10 @@ impl Hub {
         ] {
             self.timers.clear(timer);
         }
-        self.ledger.drop_restore(key);
+        self.ledger.give_up_restore(key);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
         for client in attached {
-            self.detach(client, key);
+            self.detach(client, key, out);
         }
         if let Some(session) = self.sessions.remove(&key)
             && let Some(ids) = self.public.get_mut(&session.row.agent)

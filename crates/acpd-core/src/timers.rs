@@ -44,6 +44,14 @@ impl Timers {
         self.by_timer.contains_key(&timer)
     }
 
+    /// Puts everything off by so many milliseconds.
+    pub(crate) fn delay(&mut self, ms: u64) {
+        for (timer, at) in std::mem::take(&mut self.by_timer) {
+            self.set(timer, at.after(ms));
+        }
+        self.by_time.retain(|(at, timer)| self.by_timer.get(timer) == Some(at));
+    }
+
     pub(crate) fn next(&self) -> Option<Time> {
         self.by_time.first().map(|(at, _)| *at)
     }

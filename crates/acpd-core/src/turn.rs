@@ -99,6 +99,7 @@ impl Hub {
         if matches!(self.session(key).state, State::Resting) {
             let slot = self.session(key).slot;
             if let Err(fault) = self.need_agent(slot, asker, out) {
+                self.session_mut(key).eager = false;
                 return self.fail_queue(key, &fault, out);
             }
         }
@@ -108,7 +109,6 @@ impl Hub {
     /// Answers everything that waits in a session with an error.
     pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let session = self.session_mut(key);
-        session.eager = false;
         let queued: Vec<_> = session.queue.drain(..).collect();
         let waiting = std::mem::take(&mut session.waiting);
         for prompt in queued {
@@ -262,11 +262,12 @@ impl Hub {
             let name = self.session(key).row.public_id.clone();
             let hint = "the conversation comes back with the next prompt; the turn does not run \
                         again by itself";
-            self.refuse(&sender, &fault.clone().session(&name).hint(hint), out);
+            let error = fault.clone().session(&name).hint(hint).object();
+            self.respond(&sender, Some(key), build::error(&sender.id, &error), out);
         }
     }
 
-    /// `session/cancel`, from a client or because the agent is to be stopped.
+    /// `session/cancel`: the running turn and whatever waits behind it.
     pub(crate) fn cancel(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         for prompt in queued {
@@ -276,6 +277,11 @@ impl Hub {
                 self.respond(sender, Some(key), line, out);
             }
         }
+        self.cancel_running(key, line, out);
+    }
+
+    /// Asks the agent to end the running turn, and begins to count the time that it has for it.
+    fn cancel_running(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
         let session = self.session(key);
         let slot = session.slot;
         // Idle sessions: the agent must not see a cancel that could hit the next prompt.
@@ -305,7 +311,7 @@ impl Hub {
         for key in self.sessions_of(slot) {
             if self.is_running(key) {
                 any = true;
-                self.cancel(key, None, out);
+                self.cancel_running(key, None, out);
             }
         }
         any
@@ -361,7 +367,7 @@ impl Hub {
                 .with_code(code::CANCELLED);
             self.refuse(to, &fault, out);
         } else {
-            self.cancel(key, None, out);
+            self.cancel_running(key, None, out);
         }
     }
 
@@ -387,7 +393,7 @@ impl Hub {
     }
 
     /// An error from the agent may name the session by the agent's own id.
-    fn to_public_id_in_error(&self, key: SessionKey, line: Bytes) -> Bytes {
+    pub(crate) fn to_public_id_in_error(&self, key: SessionKey, line: Bytes) -> Bytes {
         let row = &self.session(key).row;
         let path = ["error", "data", "sessionId"];
         if row.agent_id == row.public_id || acp_wire::locate(&line, &path).is_none() {

@@ -1,0 +1,271 @@
+//! Going down and what comes after: the stop ladder, the end of a process, the judgement.
+//!
+//! ```text
+//!  Cancelling ── turns ended, time ─▶ Eof ── time ─▶ Term ── time ─▶ Kill ─┐
+//!   (only for a person's stop)         │               ▲              ▲    │ every second
+//!                                      └─ leader ended ┘              └────┘
+//!  tree gone ─▶ count the failure ─▶ start at once | Backoff | Stopped | Failed
+//! ```
+//!
+//! Architecture invariant: whoever waited for the process is answered when it is clear that it will
+//! not come, and prompts are only kept for a process that does.
+
+use acpd_api::Reason;
+
+use crate::agent::{AgentId, Stage, State, StopWhy};
+use crate::hub::Hub;
+use crate::ids::HostId;
+use crate::input::{Batch, Effect, StopStep};
+use crate::ledger::Why;
+use crate::record::Record;
+use crate::timers::Timer;
+
+impl Hub {
+    /// Starts the stop ladder, or moves a running one to a more urgent purpose.
+    pub(crate) fn begin_stop(
+        &mut self,
+        id: AgentId,
+        why: StopWhy,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        let Some(host) = self.agents[&id].host.as_ref().map(|host| (host.id, host.pid)) else {
+            self.timers.clear(Timer::Agent(id));
+            let parked = matches!(self.agents[&id].state, State::Backoff | State::Failed(_));
+            if parked {
+                // A person has looked at it: what failed before does not count any more.
+                let agent = self.agent_mut(id);
+                agent.attempt = 0;
+                agent.failures.clear();
+                self.set_agent_state(id, State::Stopped, reason, out);
+            }
+            return;
+        };
+        if let State::Stopping { stage, why: old } = &self.agents[&id].state {
+            // A person's wish is what counts after the tree is gone; the ladder itself goes on.
+            if matches!(why, StopWhy::ByPerson | StopWhy::Restart) && *old != StopWhy::ByPerson {
+                let state = State::Stopping { why, stage: *stage };
+                self.set_agent_state(id, state, reason, out);
+            }
+            return;
+        }
+        self.timers.clear(Timer::Idle(id));
+        let times = self.profile_of(id).stop;
+        let turns =
+            matches!(why, StopWhy::ByPerson | StopWhy::Restart) && self.cancel_turns_of(id, out);
+        let (stage, time) =
+            if turns { (Stage::Cancelling, times.eof) } else { (Stage::Eof, times.eof) };
+        self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
+        if stage == Stage::Eof && host.1.is_some() {
+            out.effects.push(Effect::HostStop { host: host.0, step: StopStep::CloseStdin });
+        }
+        self.timers.set(Timer::Agent(id), self.now.after(time));
+    }
+
+    /// A turn of an agent that is being stopped has ended: nothing to wait for any more?
+    pub(crate) fn turn_ended_while_stopping(&mut self, id: AgentId, out: &mut Batch) {
+        let cancelling =
+            matches!(self.agents[&id].state, State::Stopping { stage: Stage::Cancelling, .. });
+        if cancelling && !self.sessions_of(id).iter().any(|key| self.is_running(*key)) {
+            self.next_stage(id, out);
+        }
+    }
+
+    pub(crate) fn next_stage(&mut self, id: AgentId, out: &mut Batch) {
+        let times = self.profile_of(id).stop;
+        let agent = &self.agents[&id];
+        let (State::Stopping { why, stage }, Some(host)) = (agent.state.clone(), &agent.host)
+        else {
+            return;
+        };
+        let host = host.id;
+        let (stage, step, time) = match stage {
+            Stage::Cancelling => (Stage::Eof, StopStep::CloseStdin, times.eof),
+            Stage::Eof => (Stage::Term, StopStep::Term, times.term),
+            // SIGKILL is sent again until the tree is gone: new children may have been made.
+            Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, 1_000),
+        };
+        let reason = agent.reason.clone();
+        self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
+        out.effects.push(Effect::HostStop { host, step });
+        self.timers.set(Timer::Agent(id), self.now.after(time));
+    }
+
+    pub(crate) fn on_host_exited(
+        &mut self,
+        host: HostId,
+        status: &str,
+        stderr: &str,
+        out: &mut Batch,
+    ) {
+        let Some(&id) = self.hosts.get(&host) else { return };
+        let leftovers = self.profile_of(id).stop.leftovers;
+        let agent = self.agent_mut(id);
+        stderr.clone_into(&mut agent.stderr);
+        if let Some(h) = agent.host.as_mut() {
+            h.exited = true;
+        }
+        let was_starting = matches!(agent.state, State::Starting | State::Initializing);
+        let state = match agent.state.clone() {
+            State::Stopping { why, .. } => State::Stopping { why, stage: Stage::Term },
+            _ if was_starting => State::Stopping {
+                why: StopWhy::BadStart { reason: Reason::AgentStartFailed, permanent: false },
+                stage: Stage::Term,
+            },
+            _ => State::Stopping { why: StopWhy::Crashed, stage: Stage::Term },
+        };
+        let reason = match &state {
+            State::Stopping { why: StopWhy::Crashed, .. } => format!("it ended with {status}"),
+            State::Stopping { why: StopWhy::BadStart { .. }, .. } if was_starting => {
+                format!("it ended with {status} before it answered `initialize`")
+            }
+            _ => agent.reason.clone().unwrap_or_else(|| format!("it ended with {status}")),
+        };
+        self.set_agent_state(id, state, Some(reason), out);
+        // There is no one left to be polite to: whatever still runs gets a second.
+        out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
+        out.effects.push(Effect::HostStop { host, step: StopStep::Term });
+        self.timers.set(Timer::Agent(id), self.now.after(leftovers));
+        self.lose_host(id, host, out);
+        if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } = self.agents[&id].state {
+            self.fail_waiters(id, reason, out);
+        }
+    }
+
+    /// Answers everything that was open at a process that is gone.
+    fn lose_host(&mut self, id: AgentId, host: HostId, out: &mut Batch) {
+        let agent = self.agent_mut(id);
+        agent.parked.clear();
+        agent.parked_bytes = 0;
+        let by_person = matches!(
+            &self.agents[&id].state,
+            State::Stopping { why: StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle, .. }
+        );
+        let reason = if by_person { Reason::AgentStopped } else { Reason::AgentExited };
+        let fault = self.agent_fault(id, reason);
+        for why in self.ledger.drop_host(host) {
+            match why {
+                Why::Relay { to, .. } => self.refuse(&to, &fault, out),
+                Why::NewSession(new) => self.refuse(&new.to, &fault, out),
+                Why::Prompt { .. }
+                | Why::Restore { .. }
+                | Why::GivenUp { .. }
+                | Why::Initialize
+                | Why::Farewell => {}
+            }
+        }
+        for key in self.sessions_of(id) {
+            self.session_lost_host(key, host, &fault, out);
+        }
+    }
+
+    pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
+        out.records.push(Record::HostGone { host });
+        self.swept(host, out);
+        let slot = self.hosts.get(&host).and_then(|id| self.agents.get(id));
+        if slot.and_then(|agent| agent.host.as_ref()).is_some_and(|host| !host.exited) {
+            self.on_host_exited(host, "an unknown status", "", out);
+        }
+        let Some(id) = self.hosts.remove(&host) else { return };
+        self.timers.clear(Timer::Agent(id));
+        let ready_since = self.agents[&id].host.as_ref().and_then(|host| host.ready_since);
+        self.agent_mut(id).host = None;
+        let State::Stopping { why, .. } = self.agents[&id].state.clone() else { return };
+        let ready_after = self.profile_of(id).restart.ready_after;
+        if ready_since.is_some_and(|since| self.now.since(since) >= ready_after) {
+            // It was usable for long enough: whatever failed before does not count any more.
+            let now = self.now;
+            let agent = self.agent_mut(id);
+            agent.attempt = 0;
+            agent.failures.clear();
+            if why == StopWhy::Crashed {
+                agent.failures.push_back(now);
+                return self.after_gone(id, None, out);
+            }
+        }
+        self.after_gone(id, Some(why), out);
+    }
+
+    /// The old tree is gone: judge what comes next.
+    pub(crate) fn after_gone(&mut self, id: AgentId, why: Option<StopWhy>, out: &mut Batch) {
+        let reason = self.agents[&id].reason.clone();
+        let stopped_reason = match &why {
+            Some(StopWhy::ByPerson) => Some("stopped by a person".to_owned()),
+            Some(StopWhy::Idle) => Some("nothing used it".to_owned()),
+            _ => reason.clone(),
+        };
+        let unexpected = !matches!(why, Some(StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle));
+        let verdict = match why {
+            Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
+            Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(id),
+            _ => Verdict::Start { delay: 0 },
+        };
+        match verdict {
+            Verdict::Fail(kind) => {
+                let reason = if kind == Reason::AgentCrashLoop {
+                    let last = reason.unwrap_or_default();
+                    Some(format!(
+                        "it failed {} times in a row, last: {last}",
+                        self.agents[&id].attempt
+                    ))
+                } else {
+                    reason
+                };
+                self.set_agent_state(id, State::Failed(kind), reason, out);
+                self.give_up(id, kind, out);
+            }
+            Verdict::Start { delay } if self.is_needed(id) => {
+                self.agent_mut(id).restarts += u32::from(unexpected);
+                if delay == 0 {
+                    self.start_agent(id, out);
+                } else {
+                    let until = self.now.after(delay);
+                    self.set_agent_state(id, State::Backoff, reason, out);
+                    self.timers.set(Timer::Agent(id), until);
+                }
+            }
+            Verdict::Start { .. } => {
+                self.set_agent_state(id, State::Stopped, stopped_reason, out);
+                for requester in std::mem::take(&mut self.agent_mut(id).watchers) {
+                    self.answer_agent(&requester, id, out);
+                }
+                let kind = if self.stopping { Reason::ShuttingDown } else { Reason::AgentStopped };
+                self.give_up(id, kind, out);
+            }
+        }
+        self.remove_unused_slot(id);
+        self.check_stopped(out);
+    }
+
+    /// There will be no process: answers who waited for it, and wants nothing back any more.
+    pub(crate) fn give_up(&mut self, id: AgentId, reason: Reason, out: &mut Batch) {
+        self.fail_waiters(id, reason, out);
+        for key in self.sessions_of(id) {
+            self.session_mut(key).eager = false;
+        }
+    }
+
+    /// A crash or a failed start: how long to wait, or to give up.
+    fn count_failure(&mut self, id: AgentId) -> Verdict {
+        let rules = self.profile_of(id).restart;
+        let now = self.now;
+        let agent = self.agent_mut(id);
+        agent.failures.push_back(now);
+        while agent.failures.front().is_some_and(|at| now.since(*at) > rules.window) {
+            agent.failures.pop_front();
+        }
+        agent.attempt += 1;
+        let attempt = agent.attempt;
+        let failures = agent.failures.len() as u32;
+        if failures >= rules.budget {
+            return Verdict::Fail(Reason::AgentCrashLoop);
+        }
+        let doubled = rules.delay.saturating_mul(1 << (attempt - 1).min(16)).min(rules.max_delay);
+        Verdict::Start { delay: self.jitter(doubled) }
+    }
+}
+
+enum Verdict {
+    Start { delay: u64 },
+    Fail(Reason),
+}

@@ -1,0 +1,242 @@
+//! Processes: starts that fail, crash loops, idle stops, shutdown.
+
+use acpd_core::record::Desired;
+use acpd_core::{Input, SpawnError, StopStep};
+use serde_json::{Value, json};
+
+use crate::bench::{AGENT, Bench, words};
+
+#[test]
+fn initialize_is_answered_from_memory_once_the_agent_is_known() {
+    let mut bench = Bench::new();
+    let a = bench.connect(&json!({}));
+    let got = bench.got(a);
+    let capabilities = &got[0]["result"]["agentCapabilities"];
+    for name in ["list", "resume", "close", "delete"] {
+        assert_eq!(capabilities["sessionCapabilities"][name], json!({}));
+    }
+    bench.agent_dies();
+    bench.capabilities = None;
+    let b = bench.connect(&json!({}));
+    assert_eq!(words(&bench.got(b)), ["result \"init\""]);
+}
+
+#[test]
+fn who_waits_for_an_agent_that_cannot_be_started_is_told_why() {
+    let mut bench = Bench::new();
+    bench.capabilities = None;
+    let a = bench.connect(&json!({}));
+    let host = bench.host();
+    let error = SpawnError {
+        message: "`gem` is not installed".to_owned(),
+        hint: Some("install it".to_owned()),
+        permanent: true,
+    };
+    bench.feed(Input::HostRefused { host, error });
+    let got = bench.got(a);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_start_failed");
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["hint"], "install it");
+    bench.pass(600_000);
+    assert_eq!(bench.spawned.len(), 1);
+    // A person's next try starts it again.
+    bench.connect(&json!({}));
+    assert_eq!(bench.spawned.len(), 2);
+}
+
+#[test]
+fn an_agent_that_never_answers_initialize_is_stopped() {
+    let mut bench = Bench::new();
+    bench.capabilities = None;
+    let a = bench.connect(&json!({}));
+    let host = bench.host();
+    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    bench.pass(60_000);
+    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+}
+
+#[test]
+fn no_process_starts_while_anything_of_the_last_one_lives() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.pass(20_000);
+    bench.leader_ends();
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.pass(500);
+    assert_eq!(bench.spawned.len(), 1);
+    bench.pass(5_000);
+    assert!(bench.stops.contains(&StopStep::Kill));
+    let host = bench.host();
+    bench.feed(Input::HostGone { host });
+    assert_eq!(bench.spawned.len(), 2);
+}
+
+#[test]
+fn an_agent_that_crashes_again_and_again_is_given_up_until_a_person_asks() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    let mut starts = 0;
+    while starts < 20 && bench.agent_state() != "failed" {
+        starts += 1;
+        bench.agent_dies();
+        bench.pass(5_000);
+        bench.heard();
+    }
+    assert_eq!(starts, 5);
+    bench.got(a);
+    bench.pass(3_600_000);
+    assert_eq!(bench.spawned.len(), 5);
+    assert_eq!(bench.hub.unsettled(), Vec::<String>::new());
+    bench.prompt(a, &json!(1), "s", "try again");
+    assert_eq!(bench.spawned.len(), 6);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn a_session_that_was_cut_off_comes_back_even_if_the_first_start_fails() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.pass(20_000);
+    bench.capabilities = None;
+    bench.agent_dies();
+    let host = bench.host();
+    bench.feed(Input::HostStarted { host, pid: 2, start: 2 });
+    bench.agent_dies();
+    bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
+    bench.pass(10_000);
+    let heard = bench.heard();
+    let last = heard.last().expect("something");
+    assert_eq!(last["method"], "session/resume");
+}
+
+#[test]
+fn an_agent_that_nothing_uses_is_stopped_and_the_next_prompt_brings_it_back() {
+    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.pass(600_000);
+    assert_eq!(bench.stops, [], "somebody is attached");
+    bench.feed(Input::ClientClosed { client: a });
+    bench.pass(60_000);
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+    bench.agent_dies();
+    assert_eq!((bench.agent_state(), bench.state("s")), ("stopped".into(), "parked".into()));
+    let b = bench.plain();
+    bench.prompt(b, &json!(1), "s", "go on");
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn an_agent_is_not_idle_while_it_makes_a_session() {
+    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
+    let a = bench.plain();
+    bench.pass(59_000);
+    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    bench.pass(59_000);
+    assert_eq!(bench.stops, []);
+    let request = bench.heard_one("session/new");
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    assert_eq!(words(&bench.got(a)), ["result 1"]);
+}
+
+#[test]
+fn what_is_asked_while_an_agent_goes_down_waits_for_the_next_process() {
+    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.feed(Input::ClientClosed { client: a });
+    bench.pass(60_000);
+    let b = bench.plain();
+    let params = json!({"sessionId":"s","modeId":"code"});
+    bench.say(b, &json!({"id":1,"method":"session/set_mode","params":params}));
+    bench.prompt(b, &json!(2), "s", "go");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.agent_dies();
+    let got = bench.got(b);
+    assert_eq!(words(&got), ["error 1"]);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn a_person_stops_an_agent_and_everybody_who_waited_is_answered() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    bench.prompt(a, &json!(2), "s", "two");
+    let request = bench.heard_one("session/prompt");
+    bench.say(b, &json!({"id":9,"method":"_acpd/agent/stop","params":{"agent":AGENT}}));
+    bench.heard_one("session/cancel");
+    assert_eq!(bench.stops, []);
+    bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+    bench.agent_dies();
+    assert_eq!(words(&bench.got(a)), ["result 1", "error 2"]);
+    let got = bench.got(b);
+    assert_eq!(got[0]["result"]["state"], "stopped");
+    assert_eq!(bench.snapshot.agents[AGENT].desired, Desired::Down);
+    bench.prompt(a, &json!(3), "s", "three");
+    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "agent_stopped");
+    bench.say(b, &json!({"id":10,"method":"_acpd/agent/start","params":{"agent":AGENT}}));
+    assert_eq!(bench.got(b)[0]["result"]["state"], "ready");
+}
+
+#[test]
+fn a_restart_by_a_person_keeps_the_prompts_in_line() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    bench.prompt(a, &json!(2), "s", "two");
+    let request = bench.heard_one("session/prompt");
+    bench.say(a, &json!({"id":9,"method":"_acpd/agent/restart","params":{"agent":AGENT}}));
+    bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
+    bench.heard_one("session/cancel");
+    bench.agent_dies();
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    let request = bench.heard_one("session/prompt");
+    assert_eq!(request["params"]["prompt"][0]["text"], "two");
+    assert_eq!(words(&bench.got(a)), ["result 1", "result 9"]);
+}
+
+#[test]
+fn a_shutdown_ends_every_process_before_the_daemon() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    bench.prompt(a, &json!(2), "s", "two");
+    bench.say(a, &json!({"id":3,"method":"_acpd/daemon/stop"}));
+    bench.prompt(a, &json!(4), "s", "three");
+    bench.pass(3_000);
+    assert!(!bench.exited);
+    bench.agent_dies();
+    assert!(bench.exited);
+    let mut got = words(&bench.got(a));
+    got.sort();
+    assert_eq!(got, ["error 2", "error 4", "result 1", "result 3"]);
+}
+
+#[test]
+fn a_session_of_its_own_process_does_not_leave_the_process_behind() {
+    let mut bench = Bench::with(|profile| {
+        profile.sharing = acpd_core::profile::Sharing::Session;
+        profile.idle_timeout = 0;
+    });
+    let a = bench.plain();
+    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    assert_eq!(bench.spawned.len(), 2);
+    let request = bench.heard_one("session/new");
+    bench.agent_refuses(&request, -32603);
+    assert_eq!(bench.stops, [StopStep::CloseStdin], "there is no session to keep it for");
+}

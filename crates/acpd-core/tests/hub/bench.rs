@@ -1,0 +1,386 @@
+//! A hub with a store in memory, clients and a host whose lines the test writes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use acp_wire::build;
+use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
+use acpd_core::profile::{Config, DaemonFacts, Profile};
+use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
+use acpd_core::view::render;
+use acpd_core::{Batch, Effect, Hub, Input, ReadStyle, StatusPart, StopStep};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::schema;
+
+pub(crate) struct Bench {
+    pub(crate) hub: Hub,
+    pub(crate) now: u64,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) journal: BTreeMap<SessionKey, Vec<EventRow>>,
+    values: BTreeMap<(SessionKey, ValueKey), Bytes>,
+    config: Config,
+    inbox: BTreeMap<ClientId, Vec<Bytes>>,
+    heard: Vec<Value>,
+    pub(crate) spawned: Vec<HostId>,
+    pub(crate) stops: Vec<StopStep>,
+    pub(crate) swept: Vec<HostId>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) acked: u64,
+    pub(crate) exited: bool,
+    offset: u64,
+    next_client: u64,
+    /// Processes start and answer `initialize` by themselves, with these capabilities.
+    pub(crate) capabilities: Option<Value>,
+    /// Lines to hosts are committed but not written when the daemon dies now.
+    pub(crate) writes: bool,
+}
+
+/// The one agent of every bench.
+pub(crate) const AGENT: &str = "gem";
+
+impl Bench {
+    pub(crate) fn new() -> Bench {
+        Bench::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut Profile)) -> Bench {
+        let mut profile = Profile { fingerprint: "1".to_owned(), ..Profile::default() };
+        change(&mut profile);
+        let config = Config {
+            default_agent: AGENT.to_owned(),
+            agents: BTreeMap::from([(AGENT.to_owned(), profile)]),
+            line_limit: 1_000_000,
+            daemon: DaemonFacts::default(),
+        };
+        let mut batch = Batch::default();
+        let now = 1_000_000;
+        let hub = Hub::recover(Snapshot::default(), config.clone(), Time(now), &mut batch);
+        let mut bench = Bench {
+            hub,
+            now,
+            snapshot: Snapshot::default(),
+            journal: BTreeMap::new(),
+            values: BTreeMap::new(),
+            config,
+            inbox: BTreeMap::new(),
+            heard: Vec::new(),
+            spawned: Vec::new(),
+            stops: Vec::new(),
+            swept: Vec::new(),
+            notes: Vec::new(),
+            acked: 0,
+            exited: false,
+            offset: 0,
+            next_client: 0,
+            capabilities: Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{}}})),
+            writes: true,
+        };
+        bench.run_batch(batch);
+        bench
+    }
+
+    /// The daemon dies and the next one starts; leftovers are swept when the test says so.
+    pub(crate) fn reboot(&mut self) {
+        let mut batch = Batch::default();
+        self.hub =
+            Hub::recover(self.snapshot.clone(), self.config.clone(), Time(self.now), &mut batch);
+        self.inbox.clear();
+        self.run_batch(batch);
+    }
+
+    pub(crate) fn feed(&mut self, input: Input) {
+        let mut batch = Batch::default();
+        self.hub.handle(Time(self.now), input, &mut batch);
+        self.run_batch(batch);
+    }
+
+    pub(crate) fn run_batch(&mut self, mut batch: Batch) {
+        let mut effects = VecDeque::from(std::mem::take(&mut batch.urgent));
+        self.hub.seal(&mut batch);
+        for record in &batch.records {
+            self.snapshot.apply(record);
+            match record {
+                Record::Event(row) => {
+                    self.journal.entry(row.session).or_default().push(row.clone());
+                }
+                Record::Value { session, key, json } => {
+                    self.values.insert((*session, *key), json.clone());
+                }
+                _ => {}
+            }
+        }
+        effects.extend(batch.effects);
+        while let Some(effect) = effects.pop_front() {
+            self.perform(effect);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send { client, line } => self.deliver(client, line),
+            Effect::SendStatus { client, id, mut status, part } => {
+                let line = match part {
+                    StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
+                    StatusPart::All | StatusPart::Agents => build::response(&id, &status),
+                };
+                self.deliver(client, line);
+            }
+            Effect::SendValues { client, id, session, extra, mode, .. } => {
+                let mut members: Vec<String> = self
+                    .values
+                    .iter()
+                    .filter(|((of, _), _)| *of == session)
+                    .map(|((_, key), json)| {
+                        format!("\"{}\":{}", key.as_str(), String::from_utf8_lossy(json))
+                    })
+                    .collect();
+                if !extra.is_empty() {
+                    members.push(extra);
+                }
+                let line = format!("{{\"id\":{id},\"result\":{{{}}}}}", members.join(","));
+                let line = match mode {
+                    Some(mode) if line.contains("currentModeId") => acp_wire::set_member(
+                        &Bytes::from(line),
+                        &["result", "modes", "currentModeId"],
+                        json!(mode).to_string().as_bytes(),
+                    ),
+                    _ => Bytes::from(line),
+                };
+                self.deliver(client, line);
+            }
+            Effect::Read(read) => {
+                let rows = self.journal.get(&read.session).cloned().unwrap_or_default();
+                for row in rows.iter().filter(|r| r.seq > read.after && r.seq <= read.upto) {
+                    let state = matches!(row.kind, EventKind::State(_) | EventKind::Live);
+                    if read.style == ReadStyle::History && state {
+                        continue;
+                    }
+                    if let Some(line) = render(&row.line, row.kind, row.seq, &read.view) {
+                        self.deliver(read.client, line);
+                    }
+                }
+                let (client, session, upto) = (read.client, read.session, read.upto);
+                self.feed(Input::ReadDone { client, session, upto });
+            }
+            Effect::Spawn { host, .. } => {
+                self.spawned.push(host);
+                self.offset = 0;
+                if self.capabilities.is_some() {
+                    self.feed(Input::HostStarted { host, pid: 1, start: 1 });
+                }
+            }
+            Effect::HostWrite { host, chunk, line } if self.writes => {
+                let line: Value = serde_json::from_slice(&line).expect("the hub writes JSON");
+                schema::check_to_agent(&line);
+                self.feed(Input::HostWritten { host, chunk });
+                match (&self.capabilities, line["method"].as_str()) {
+                    (Some(capabilities), Some("initialize")) => {
+                        let result = json!({"protocolVersion":1,"agentCapabilities":capabilities});
+                        self.agent(&json!({"id":line["id"],"result":result}));
+                    }
+                    _ => self.heard.push(line),
+                }
+            }
+            Effect::HostAck { offset, .. } => self.acked = offset,
+            Effect::HostStop { step, .. } => self.stops.push(step),
+            Effect::Sweep { host, .. } => self.swept.push(host),
+            Effect::Note { text, .. } => self.notes.push(text),
+            Effect::Exit => self.exited = true,
+            Effect::HostWrite { .. } | Effect::ReadLog { .. } | Effect::Close { .. } => {}
+        }
+    }
+
+    fn deliver(&mut self, client: ClientId, line: Bytes) {
+        let value: Value = serde_json::from_slice(&line).expect("the hub sends JSON");
+        schema::check_to_client(&value);
+        self.inbox.entry(client).or_default().push(line);
+    }
+
+    /// A client that is bound to the agent; its answer to `initialize` is taken off.
+    pub(crate) fn client(&mut self, meta: &Value) -> ClientId {
+        let client = self.connect(meta);
+        self.got(client);
+        client
+    }
+
+    pub(crate) fn connect(&mut self, meta: &Value) -> ClientId {
+        self.next_client += 1;
+        let client = ClientId(self.next_client);
+        self.feed(Input::ClientOpened { client });
+        let params = json!({"protocolVersion":1,"_meta":{"_acpd":meta}});
+        self.say(client, &json!({"id":"init","method":"initialize","params":params}));
+        client
+    }
+
+    /// A plain ACP client.
+    pub(crate) fn plain(&mut self) -> ClientId {
+        self.client(&json!({}))
+    }
+
+    pub(crate) fn say(&mut self, client: ClientId, line: &Value) {
+        self.say_raw(client, &line.to_string());
+    }
+
+    pub(crate) fn say_raw(&mut self, client: ClientId, line: &str) {
+        self.feed(Input::ClientLine { client, line: Bytes::from(line.to_owned()) });
+    }
+
+    /// What a client got since the last call.
+    pub(crate) fn got(&mut self, client: ClientId) -> Vec<Value> {
+        let lines = self.got_raw(client);
+        lines.iter().map(|line| serde_json::from_str(line).expect("checked")).collect()
+    }
+
+    pub(crate) fn got_raw(&mut self, client: ClientId) -> Vec<String> {
+        let lines = self.inbox.remove(&client).unwrap_or_default();
+        lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+    }
+
+    /// What the agent was told since the last call, without `initialize`.
+    pub(crate) fn heard(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.heard)
+    }
+
+    /// The only thing that the agent was told since the last call.
+    #[track_caller]
+    pub(crate) fn heard_one(&mut self, method: &str) -> Value {
+        let heard = self.heard();
+        assert_eq!(methods(&heard), [method], "{heard:?}");
+        heard.into_iter().next().expect("one")
+    }
+
+    pub(crate) fn host(&self) -> HostId {
+        *self.spawned.last().expect("a process was started")
+    }
+
+    pub(crate) fn agent(&mut self, line: &Value) {
+        self.agent_raw(&line.to_string());
+    }
+
+    pub(crate) fn agent_raw(&mut self, line: &str) {
+        self.offset += line.len() as u64 + 1;
+        let (host, end) = (self.host(), self.offset);
+        self.feed(Input::HostLine { host, line: Bytes::from(line.to_owned()), end });
+    }
+
+    pub(crate) fn agent_answers(&mut self, request: &Value, result: &Value) {
+        self.agent(&json!({"id":request["id"],"result":result}));
+    }
+
+    pub(crate) fn agent_refuses(&mut self, request: &Value, code: i64) {
+        let error = json!({"code":code,"message":"no"});
+        self.agent(&json!({"id":request["id"],"error":error}));
+    }
+
+    pub(crate) fn update(&mut self, session: &str, kind: &str, text: &str) {
+        let content = json!({"type":"text","text":text});
+        let update = json!({"sessionUpdate":kind,"content":content});
+        let params = json!({"sessionId":session,"update":update});
+        self.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    }
+
+    pub(crate) fn chunk(&mut self, session: &str, text: &str) {
+        self.update(session, "agent_message_chunk", text);
+    }
+
+    /// The leader ends; nothing is left of it.
+    pub(crate) fn agent_dies(&mut self) {
+        self.leader_ends();
+        let host = self.host();
+        self.feed(Input::HostGone { host });
+    }
+
+    pub(crate) fn leader_ends(&mut self) {
+        let (status, stderr) = ("exit status 1".to_owned(), "Error: boom".to_owned());
+        let host = self.host();
+        self.feed(Input::HostExited { host, status, stderr });
+    }
+
+    /// Lets time pass, deadline by deadline.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        let end = self.now + ms;
+        while let Some(Time(at)) = self.hub.deadline().filter(|at| at.0 <= end) {
+            self.now = self.now.max(at);
+            self.feed(Input::Tick);
+        }
+        self.now = end;
+    }
+
+    /// A session that the agent calls `id`, made by this client.
+    pub(crate) fn session(&mut self, client: ClientId, id: &str) {
+        self.session_with(client, id, &json!({}));
+    }
+
+    pub(crate) fn session_with(&mut self, client: ClientId, id: &str, more: &Value) {
+        let params = json!({"cwd":"/w","mcpServers":[]});
+        self.say(client, &json!({"id":"new","method":"session/new","params":params}));
+        let request = self.heard_one("session/new");
+        let mut result = json!({"sessionId":id});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            result[key] = value.clone();
+        }
+        self.agent_answers(&request, &result);
+        self.got(client);
+    }
+
+    pub(crate) fn prompt(&mut self, client: ClientId, id: &Value, session: &str, text: &str) {
+        let prompt = json!([{"type":"text","text":text}]);
+        let params = json!({"sessionId":session,"prompt":prompt});
+        self.say(client, &json!({"id":id,"method":"session/prompt","params":params}));
+    }
+
+    /// A session that has had one prompt.
+    pub(crate) fn used_session(&mut self, client: ClientId, id: &str) {
+        self.session(client, id);
+        self.prompt(client, &json!("first"), id, "first");
+        let request = self.heard_one("session/prompt");
+        self.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+        self.got(client);
+    }
+
+    /// Words of the journal of the only session: kinds of updates, names of notices.
+    pub(crate) fn journal_words(&self) -> Vec<String> {
+        let rows = self.journal.values().next().into_iter().flatten();
+        rows.map(|row| word(&serde_json::from_slice(&row.line).expect("JSON"))).collect()
+    }
+
+    /// The session's state, as people are told it.
+    pub(crate) fn state(&mut self, session: &str) -> String {
+        let client = self.client(&json!({}));
+        let params = json!({"session":session});
+        self.say(client, &json!({"id":0,"method":"_acpd/session/show","params":params}));
+        let state = self.got(client)[0]["result"]["state"].as_str().unwrap_or("none").to_owned();
+        self.feed(Input::ClientClosed { client });
+        state
+    }
+
+    /// The agent's state, as people are told it.
+    pub(crate) fn agent_state(&mut self) -> String {
+        let client = self.client(&json!({}));
+        self.say(client, &json!({"id":0,"method":"_acpd/agent/show","params":{"agent":AGENT}}));
+        let state = self.got(client)[0]["result"]["state"].as_str().unwrap_or("none").to_owned();
+        self.feed(Input::ClientClosed { client });
+        state
+    }
+}
+
+/// What a line is, in one word.
+pub(crate) fn word(line: &Value) -> String {
+    let update = line["params"]["update"]["sessionUpdate"].as_str();
+    let method = line["method"].as_str();
+    match (update, method) {
+        (Some(update), _) => update.to_owned(),
+        (None, Some(method)) => method.to_owned(),
+        (None, None) if line.get("error").is_some() => format!("error {}", line["id"]),
+        (None, None) => format!("result {}", line["id"]),
+    }
+}
+
+pub(crate) fn words(lines: &[Value]) -> Vec<String> {
+    lines.iter().map(word).collect()
+}
+
+pub(crate) fn methods(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["method"].as_str().unwrap_or("answer")).collect()
+}

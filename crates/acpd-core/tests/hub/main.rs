@@ -1,0 +1,9 @@
+//! The hub by example: each test plays the clients and the agent of one scene.
+
+mod agents;
+mod bench;
+mod protocol;
+mod recovery;
+mod restores;
+mod schema;
+mod turns;

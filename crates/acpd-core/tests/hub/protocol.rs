@@ -1,0 +1,241 @@
+//! Wire rules: ids, malformed lines, order, and bytes that stay bytes.
+
+use serde_json::json;
+
+use crate::bench::{Bench, methods, word, words};
+
+#[test]
+fn ids_come_back_with_their_type_and_do_not_clash_between_clients() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    for id in ["0", "\"0\"", "-7", "null", "\"a\\u0062\""] {
+        for client in [a, b] {
+            let params = "{\"sessionId\":\"s\",\"modeId\":\"m\"}";
+            bench.say_raw(
+                client,
+                &format!("{{\"id\":{id},\"method\":\"session/set_mode\",\"params\":{params}}}"),
+            );
+        }
+        let requests = bench.heard();
+        assert_eq!(methods(&requests), ["session/set_mode"; 2]);
+        assert_ne!(requests[0]["id"], requests[1]["id"]);
+        for (request, client) in requests.iter().zip([a, b]) {
+            bench.agent_answers(request, &json!({}));
+            let got = bench.got_raw(client);
+            assert!(got.iter().any(|line| line.contains(&format!("\"id\":{id},"))), "{got:?}");
+        }
+        bench.got(a);
+        bench.got(b);
+    }
+}
+
+#[test]
+fn malformed_lines_are_answered_and_harm_nothing() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    for (line, code) in
+        [("{nonsense", -32700), ("[]", -32600), ("[{\"id\":1}]", -32600), ("7", -32600)]
+    {
+        bench.say_raw(a, line);
+        let got = bench.got(a);
+        assert_eq!(got.len(), 1);
+        assert_eq!((&got[0]["id"], &got[0]["error"]["code"]), (&json!(null), &json!(code)));
+    }
+    bench.say(a, &json!({"id":1,"method":"session/list"}));
+    assert_eq!(words(&bench.got(a)), ["result 1"]);
+}
+
+#[test]
+fn garbage_from_an_agent_is_noted_and_skipped() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    for line in ["npm WARN deprecated", "", "[]", "{\"id\":99,\"result\":{}}", "\r"] {
+        bench.agent_raw(line);
+    }
+    assert!(bench.notes.len() >= 4);
+    bench.chunk("s", "x");
+    assert_eq!(words(&bench.got(a)), ["agent_message_chunk"]);
+}
+
+#[test]
+fn a_second_request_under_an_open_id_is_refused_and_the_first_is_kept() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    let request = bench.heard_one("session/prompt");
+    bench.prompt(a, &json!(1), "s", "two");
+    let got = bench.got(a);
+    assert_eq!(got[0]["error"]["code"], -32600);
+    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    assert_eq!(words(&bench.got(a)), ["result 1"]);
+    assert_eq!(bench.heard(), Vec::<serde_json::Value>::new());
+}
+
+#[test]
+fn what_nobody_knows_passes_byte_for_byte() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    let update = r#"{ "method":"session/update" ,"params":{"sessionId":"s","update":{"sessionUpdate":"odd_thing","n":1.50,"n2":[ ]},"x":"\u00e9"},"jsonrpc":"2.0"}"#;
+    bench.agent_raw(update);
+    let vendor = r#"{"jsonrpc":"2.0","method":"_vendor/thing","params":{"sessionId":"s","deep":{"a":null}}}"#;
+    bench.agent_raw(vendor);
+    assert_eq!(bench.got_raw(a), [update, vendor]);
+
+    bench.say_raw(a, r#"{"id":5,"method":"_vendor/ask","params":{"sessionId":"s","k":[1, 2]}}"#);
+    let request = bench.heard_one("_vendor/ask");
+    assert_eq!(request["params"], json!({"sessionId":"s","k":[1,2]}));
+    bench.agent_raw(&format!(r#"{{"id":{},"result":{{"odd":  true}}}}"#, request["id"]));
+    assert_eq!(bench.got_raw(a), [r#"{"id":5,"result":{"odd":  true}}"#]);
+}
+
+#[test]
+fn the_answer_to_a_prompt_comes_after_its_updates_for_a_slow_client_too() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    let request = bench.heard_one("session/prompt");
+    bench.chunk("s", "one");
+    bench.feed(acpd_core::Input::ClientLagged { client: a });
+    bench.chunk("s", "two");
+    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    assert_eq!(words(&bench.got(a)), ["agent_message_chunk"]);
+    bench.feed(acpd_core::Input::ClientDrained { client: a });
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["agent_message_chunk", "result 1"]);
+    assert_eq!(got[0]["params"]["update"]["content"]["text"], "two");
+}
+
+#[test]
+fn an_error_of_a_broken_turn_comes_after_its_updates_for_a_slow_client_too() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.feed(acpd_core::Input::ClientLagged { client: a });
+    bench.chunk("s", "one");
+    bench.agent_dies();
+    assert_eq!(bench.got(a), Vec::<serde_json::Value>::new());
+    bench.feed(acpd_core::Input::ClientDrained { client: a });
+    assert_eq!(words(&bench.got(a)), ["agent_message_chunk", "error 1"]);
+}
+
+#[test]
+fn an_update_before_the_answer_to_session_new_is_shown_after_it() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":3,"method":"session/new","params":params}));
+    let request = bench.heard_one("session/new");
+    assert_eq!(request["params"], params);
+    let acked = bench.acked;
+    bench.chunk("s", "early");
+    assert_eq!(bench.acked, acked, "a line that is in no journal yet is not acknowledged");
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    assert_eq!(words(&bench.got(a)), ["result 3", "agent_message_chunk"]);
+    assert!(bench.acked > acked);
+}
+
+#[test]
+fn load_of_a_live_session_is_served_from_the_journal() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    let modes =
+        json!({"modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}});
+    bench.session_with(a, "s", &modes);
+    bench.prompt(a, &json!(1), "s", "go");
+    let request = bench.heard_one("session/prompt");
+    bench.chunk("s", "one");
+    bench.say(b, &json!({"id":2,"method":"session/load","params":{"sessionId":"s","cwd":"/w","mcpServers":[]}}));
+    bench.chunk("s", "two");
+    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    let got = bench.got(b);
+    let expected = ["user_message_chunk", "agent_message_chunk", "result 2", "agent_message_chunk"];
+    assert_eq!(words(&got), expected);
+    assert_eq!(got[2]["result"]["modes"]["currentModeId"], "ask");
+    assert_eq!(bench.heard(), Vec::<serde_json::Value>::new());
+
+    let elsewhere = json!({"sessionId":"s","cwd":"/else","mcpServers":[]});
+    bench.say(b, &json!({"id":3,"method":"session/load","params":elsewhere}));
+    assert_eq!(bench.got(b)[0]["error"]["code"], -32602);
+}
+
+#[test]
+fn attaching_again_while_a_piece_of_journal_is_on_its_way_shows_no_line_twice() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    for text in ["1", "2", "3"] {
+        bench.chunk("s", text);
+    }
+    let watcher = bench.client(&json!({"seq":true}));
+    let attach = |id: u64| json!({"id":id,"method":"_acpd/session/attach","params":{"ref":{"session":"s"},"after":0}});
+    // Both in one batch: the second replaces the first before anything of it was read.
+    let mut batch = acpd_core::Batch::default();
+    for id in [1, 2] {
+        let line = bytes::Bytes::from(attach(id).to_string());
+        let input = acpd_core::Input::ClientLine { client: watcher, line };
+        bench.hub.handle(acpd_core::ids::Time(bench.now), input, &mut batch);
+    }
+    bench.chunk("s", "4");
+    bench.run_batch(batch);
+    let got = bench.got(watcher);
+    let seqs: Vec<_> =
+        got.iter().filter_map(|l| l["params"]["_meta"]["_acpd"]["seq"].as_u64()).collect();
+    assert_eq!(seqs, [1, 2, 3, 1, 2, 3, 4], "{:?}", got.iter().map(word).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_oversized_answer_of_an_agent_fails_its_request_only() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    let request = bench.heard_one("session/prompt");
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"x\":\"aaaa", request["id"]);
+    let (host, head) = (bench.host(), bytes::Bytes::from(head));
+    bench.feed(acpd_core::Input::HostOversized { host, head, len: 9_000_000, end: 9_999_999 });
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error 1"]);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "line_too_long");
+    assert_eq!(bench.acked, 9_999_999);
+}
+
+#[test]
+fn an_oversized_request_of_a_client_is_refused_under_its_id() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    for id in ["5", "\"five\""] {
+        let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"par");
+        let head = bytes::Bytes::from(head);
+        bench.feed(acpd_core::Input::ClientOversized { client: a, head, len: 9_000_000 });
+        assert_eq!(words(&bench.got(a)), [format!("error {id}")]);
+    }
+}
+
+#[test]
+fn two_sessions_with_one_id_are_told_apart() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({}));
+    let a = bench.plain();
+    bench.used_session(a, "0");
+    bench.agent_dies();
+    bench.got(a);
+    bench.say(a, &json!({"id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    bench.pass(1_000);
+    let request = bench.heard_one("session/new");
+    bench.agent_answers(&request, &json!({"sessionId":"0"}));
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line["id"] == 2).expect("an answer");
+    let id = answer["result"]["sessionId"].as_str().expect("an id").to_owned();
+    assert_ne!(id, "0");
+    bench.prompt(a, &json!(3), &id, "hello");
+    let request = bench.heard_one("session/prompt");
+    assert_eq!(request["params"]["sessionId"], "0");
+    bench.chunk("0", "x");
+    assert_eq!(bench.got(a)[0]["params"]["sessionId"], id.as_str());
+}

@@ -1,0 +1,245 @@
+//! Sessions that come back, or do not.
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, word, words};
+
+#[test]
+fn a_crash_in_a_turn_is_told_and_the_session_comes_back_with_its_mode() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.client(&json!({"notices":true})));
+    let modes = |current: &str| {
+        json!({"modes":{"currentModeId":current,"availableModes":[
+            {"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}})
+    };
+    bench.session_with(a, "s", &modes("ask"));
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    let set = json!({"sessionId":"s","modeId":"code"});
+    bench.say(a, &json!({"id":2,"method":"session/set_mode","params":set}));
+    let request = bench.heard_one("session/set_mode");
+    bench.agent_answers(&request, &json!({}));
+    bench.got(b);
+    bench.prompt(a, &json!(9), "s", "go");
+    bench.heard();
+    let call = json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"x"});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call}}));
+    bench.got(a);
+    bench.agent_dies();
+
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["tool_call_update", "error 9"]);
+    assert_eq!(got[0]["params"]["update"]["status"], "failed");
+    let data = &got[1]["error"]["data"]["_acpd"];
+    assert_eq!((&data["reason"], &data["stderr"]), (&json!("agent_exited"), &json!("Error: boom")));
+
+    bench.pass(1_000);
+    let resume = bench.heard_one("session/resume");
+    assert_eq!(resume["params"]["cwd"], "/w");
+    bench.agent_answers(&resume, &modes("ask"));
+    let mode = bench.heard_one("session/set_mode");
+    assert_eq!(mode["params"]["modeId"], "code");
+    bench.agent_answers(&mode, &json!({}));
+    let told: Vec<String> = bench
+        .got(b)
+        .iter()
+        .map(word)
+        .filter(|word| !word.ends_with("agent_state") && !word.ends_with("session_state"))
+        .collect();
+    let expected = [
+        "_acpd/turn_started",
+        "user_message_chunk",
+        "tool_call",
+        "tool_call_update",
+        "_acpd/turn_ended",
+        "current_mode_update",
+        "_acpd/restored",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "a prompt is never sent twice");
+}
+
+#[test]
+fn options_are_set_again_and_later_clients_see_them() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    let options = |value: &str| {
+        json!({"configOptions":[{"id":"model","name":"Model","category":"model","type":"select",
+            "currentValue":value,"options":[{"value":"big","name":"B"},{"value":"small","name":"S"}]}]})
+    };
+    bench.session_with(a, "s", &options("big"));
+    bench.prompt(a, &json!(1), "s", "go");
+    let request = bench.heard_one("session/prompt");
+    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.agent_dies();
+    bench.pass(1_000);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &options("small"));
+    let set = bench.heard_one("session/set_config_option");
+    assert_eq!(
+        (&set["params"]["configId"], &set["params"]["value"]),
+        (&json!("model"), &json!("big"))
+    );
+    bench.agent_answers(&set, &options("big"));
+    let b = bench.plain();
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    assert_eq!(bench.got(b)[0]["result"], options("big"));
+}
+
+#[test]
+fn an_agent_that_lies_about_resume_is_asked_to_load_and_the_lie_is_remembered() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_refuses(&resume, -32601);
+    let load = bench.heard_one("session/load");
+    bench.update("s", "user_message_chunk", "first");
+    bench.chunk("s", "the answer to first");
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!(bench.state("s"), "live");
+    assert!(!bench.journal_words().contains(&"agent_message_chunk".to_owned()), "it is known");
+    bench.pass(20_000);
+    bench.agent_dies();
+    bench.pass(1_000);
+    bench.heard_one("session/load");
+}
+
+#[test]
+fn what_happened_outside_acpd_is_taken_from_the_replay_once() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    for _ in 0..2 {
+        bench.agent_dies();
+        bench.pass(1_000);
+        let load = bench.heard_one("session/load");
+        for (user, answer) in [("first", "known"), ("elsewhere", "news")] {
+            bench.update("s", "user_message_chunk", user);
+            bench.chunk("s", answer);
+        }
+        bench.agent_answers(&load, &json!({}));
+    }
+    let texts: Vec<_> = bench.got(a);
+    assert_eq!(words(&texts), ["user_message_chunk", "agent_message_chunk"]);
+    assert_eq!(texts[1]["params"]["update"]["content"]["text"], "news");
+}
+
+#[test]
+fn a_late_replay_is_waited_for_before_the_next_prompt() {
+    let mut bench = Bench::with(|profile| profile.late_replay = true);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_answers(&load, &json!({}));
+    bench.pass(200);
+    bench.update("s", "user_message_chunk", "first");
+    bench.pass(200);
+    bench.chunk("s", "known");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.pass(300);
+    bench.heard_one("session/prompt");
+    assert_eq!(words(&bench.got(a)), Vec::<String>::new());
+}
+
+#[test]
+fn a_session_that_the_agent_no_longer_has_is_lost_and_never_made_anew() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    let got = bench.got(a);
+    assert_eq!(got.last().expect("told")["error"]["data"]["_acpd"]["reason"], "session_lost");
+    assert_eq!(bench.state("s"), "lost");
+    assert_eq!(bench.journal_words().last().expect("told"), "_acpd/restored");
+    bench.prompt(a, &json!(3), "s", "again");
+    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "session_lost");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_load_that_fails_for_now_is_tried_again() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    for _ in 0..3 {
+        let load = bench.heard_one("session/load");
+        bench.agent_refuses(&load, -32602);
+        bench.pass(2_000);
+    }
+    assert_eq!(bench.state("s"), "blocked");
+    bench.prompt(a, &json!(2), "s", "go");
+    let load = bench.heard_one("session/load");
+    bench.agent_answers(&load, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn a_login_brings_back_what_waited_for_it() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_refuses(&resume, -32000);
+    assert_eq!((bench.state("s"), bench.agent_state()), ("blocked".into(), "needs_auth".into()));
+    bench.say(a, &json!({"id":5,"method":"authenticate","params":{"methodId":"m"}}));
+    let login = bench.heard_one("authenticate");
+    bench.agent_answers(&login, &json!({}));
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!((bench.state("s"), bench.agent_state()), ("live".into(), "ready".into()));
+}
+
+#[test]
+fn a_session_without_a_prompt_is_made_anew_without_a_word() {
+    let mut bench = Bench::new();
+    let a = bench.client(&json!({"seq":true}));
+    bench.session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let request = bench.heard_one("session/new");
+    bench.chunk("s2", "early");
+    let commands = json!({"sessionUpdate":"available_commands_update","availableCommands":[]});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s2","update":commands}}));
+    bench.agent_answers(&request, &json!({"sessionId":"s2"}));
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["available_commands_update"]);
+    assert_eq!(got[0]["params"]["sessionId"], "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    assert_eq!(bench.heard_one("session/prompt")["params"]["sessionId"], "s2");
+}
+
+#[test]
+fn an_id_that_the_agent_gave_away_costs_the_old_session_and_not_the_new_one() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "0");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let resume = bench.heard_one("session/resume");
+    bench.say(a, &json!({"id":8,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    let request = bench.heard_one("session/new");
+    bench.agent_answers(&request, &json!({"sessionId":"0"}));
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!(bench.state("0"), "lost");
+    let got = bench.got(a);
+    let made = got.iter().find(|line| line["id"] == 8).expect("an answer");
+    let id = made["result"]["sessionId"].as_str().expect("an id").to_owned();
+    assert_eq!(bench.state(&id), "live");
+}

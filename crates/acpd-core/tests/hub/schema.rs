@@ -1,0 +1,55 @@
+//! Everything that the hub originates is in the official schema.
+
+use agent_client_protocol_schema::v1;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+fn conforms<T: DeserializeOwned>(line: &Value) {
+    if let Err(error) = serde_json::from_value::<T>(line["params"].clone()) {
+        panic!("{error}: {line}");
+    }
+}
+
+pub(crate) fn check_to_agent(line: &Value) {
+    match line["method"].as_str() {
+        Some("initialize") => conforms::<v1::InitializeRequest>(line),
+        Some("session/new") => conforms::<v1::NewSessionRequest>(line),
+        Some("session/load") => conforms::<v1::LoadSessionRequest>(line),
+        Some("session/resume") => conforms::<v1::ResumeSessionRequest>(line),
+        Some("session/list") => conforms::<v1::ListSessionsRequest>(line),
+        Some("session/close") => conforms::<v1::CloseSessionRequest>(line),
+        Some("session/delete") => conforms::<v1::DeleteSessionRequest>(line),
+        Some("session/prompt") => conforms::<v1::PromptRequest>(line),
+        Some("session/cancel") => conforms::<v1::CancelNotification>(line),
+        Some("session/set_mode") => conforms::<v1::SetSessionModeRequest>(line),
+        Some("session/set_config_option") => conforms::<v1::SetSessionConfigOptionRequest>(line),
+        Some(_) => {}
+        None => {
+            let result = line.get("result").cloned();
+            if let Some(result) = result {
+                let read = serde_json::from_value::<v1::RequestPermissionResponse>(result);
+                assert!(read.is_ok(), "{read:?}: {line}");
+            }
+        }
+    }
+}
+
+pub(crate) fn check_to_client(line: &Value) {
+    match line["method"].as_str() {
+        Some("session/update") => {
+            let kind = line["params"]["update"]["sessionUpdate"].as_str();
+            // Tests let agents say things that no schema knows.
+            if !kind.is_some_and(|kind| kind.starts_with("odd_")) {
+                conforms::<v1::SessionNotification>(line);
+            }
+        }
+        Some("session/request_permission") => conforms::<v1::RequestPermissionRequest>(line),
+        Some(_) => {}
+        None => {
+            if let Some(error) = line.get("error") {
+                let read = serde_json::from_value::<v1::Error>(error.clone());
+                assert!(read.is_ok(), "{read:?}: {line}");
+            }
+        }
+    }
+}

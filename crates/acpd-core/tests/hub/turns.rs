@@ -1,0 +1,281 @@
+//! Prompts, cancels and questions to people.
+
+use acpd_core::{Input, StopStep};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, methods, words};
+
+fn ask(bench: &mut Bench, id: u64) {
+    let options = json!([{"optionId":"yes","name":"Yes","kind":"allow_once"}]);
+    let params = json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":options});
+    bench.agent(&json!({"id":id,"method":"session/request_permission","params":params}));
+}
+
+#[test]
+fn prompts_wait_in_line_and_the_others_see_them_when_they_run() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.client(&json!({"notices":true})));
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    bench.prompt(b, &json!(1), "s", "two");
+    let first = bench.heard_one("session/prompt");
+    assert_eq!(words(&bench.got(b)), ["_acpd/caught_up", "_acpd/prompt_queued"]);
+    bench.agent_answers(&first, &json!({"stopReason":"end_turn"}));
+    let second = bench.heard_one("session/prompt");
+    assert_eq!(second["params"]["prompt"][0]["text"], "two");
+    assert_eq!(words(&bench.got(a)), ["result 1", "user_message_chunk"]);
+    bench.agent_answers(&second, &json!({"stopReason":"refusal"}));
+    let told = ["_acpd/turn_ended", "_acpd/turn_started", "_acpd/turn_ended", "result 1"];
+    assert_eq!(words(&bench.got(b)), told);
+}
+
+#[test]
+fn the_agents_echo_of_a_prompt_is_not_shown_twice() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.got(b);
+    bench.prompt(a, &json!(1), "s", "hello there");
+    bench.update("s", "user_message_chunk", "hello there");
+    bench.chunk("s", "hi");
+    assert_eq!(words(&bench.got(b)), ["user_message_chunk", "agent_message_chunk"]);
+}
+
+#[test]
+fn a_cancel_ends_the_running_prompt_and_those_behind_it() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "one");
+    bench.prompt(a, &json!(2), "s", "two");
+    let request = bench.heard_one("session/prompt");
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.heard_one("session/cancel");
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["result 2"]);
+    assert_eq!(got[0]["result"]["stopReason"], "cancelled");
+    bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
+    assert_eq!(words(&bench.got(a)), ["result 1"]);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_cancel_of_an_idle_session_does_not_reach_the_agent() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn cancel_request_takes_one_prompt_and_leaves_the_others() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    for id in 1..=3 {
+        bench.prompt(a, &json!(id), "s", &format!("p{id}"));
+    }
+    let first = bench.heard_one("session/prompt");
+    bench.say(a, &json!({"method":"$/cancel_request","params":{"requestId":2}}));
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error 2"]);
+    assert_eq!(got[0]["error"]["code"], -32800);
+    bench.say(a, &json!({"method":"$/cancel_request","params":{"requestId":1}}));
+    bench.heard_one("session/cancel");
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    bench.agent_answers(&first, &json!({"stopReason":"cancelled"}));
+    let third = bench.heard_one("session/prompt");
+    assert_eq!(third["params"]["prompt"][0]["text"], "p3");
+}
+
+#[test]
+fn cancel_request_takes_back_what_waits_for_the_agent() {
+    let mut bench = Bench::new();
+    bench.capabilities = None;
+    let a = bench.connect(&json!({}));
+    bench.say(a, &json!({"method":"$/cancel_request","params":{"requestId":"init"}}));
+    let got = bench.got(a);
+    assert_eq!(got[0]["error"]["code"], -32800);
+    assert_eq!(got.len(), 1);
+}
+
+#[test]
+fn a_cancel_withdraws_a_question_from_everybody_and_answers_the_agent_once() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.prompt(a, &json!(9), "s", "go");
+    let prompt = bench.heard_one("session/prompt");
+    bench.got(a);
+    bench.got(b);
+    ask(&mut bench, 5);
+    let offers = [bench.got(a), bench.got(b)];
+    assert_ne!(offers[0][0]["id"], offers[1][0]["id"]);
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    let heard = bench.heard();
+    assert_eq!(methods(&heard), ["session/cancel", "answer"]);
+    assert_eq!(heard[1]["id"], 5);
+    assert_eq!(heard[1]["result"]["outcome"]["outcome"], "cancelled");
+    for (client, offer) in [a, b].into_iter().zip(&offers) {
+        let got = bench.got(client);
+        assert_eq!(words(&got), ["$/cancel_request"]);
+        assert_eq!(got[0]["params"]["requestId"], offer[0]["id"]);
+    }
+    let late = json!({"outcome":{"outcome":"selected","optionId":"yes"}});
+    bench.say(b, &json!({"id":offers[1][0]["id"],"result":late}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.agent_answers(&prompt, &json!({"stopReason":"cancelled"}));
+    assert_eq!(words(&bench.got(a)), ["result 9"]);
+}
+
+#[test]
+fn a_question_asked_after_the_cancel_is_answered_at_once() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.heard();
+    ask(&mut bench, 6);
+    assert_eq!(bench.heard()[0]["result"]["outcome"]["outcome"], "cancelled");
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+}
+
+#[test]
+fn nothing_but_a_valid_answer_is_consent() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.heard();
+    let wrong = [
+        json!({"outcome":{"outcome":"selected","optionId":"perhaps"}}),
+        json!({"outcome":"selected","optionId":"yes"}),
+        json!([]),
+        json!(true),
+    ];
+    for (n, answer) in wrong.into_iter().enumerate() {
+        ask(&mut bench, n as u64);
+        let offer = bench.got(a);
+        bench.say(a, &json!({"id":offer[0]["id"],"result":answer}));
+        assert_eq!(bench.heard(), Vec::<Value>::new());
+    }
+    ask(&mut bench, 9);
+    let offer = bench.got(a);
+    bench.say(a, &json!({"id":offer[0]["id"],"error":{"code":-32603,"message":"x"}}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn an_open_question_is_asked_whoever_comes_but_not_who_only_watches() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.heard();
+    bench.feed(Input::ClientClosed { client: a });
+    ask(&mut bench, 5);
+    let watcher = bench.plain();
+    let attach = |role: &str| json!({"id":role,"method":"_acpd/session/attach","params":{"ref":{"session":"s"},"role":role}});
+    bench.say(watcher, &attach("observer"));
+    assert_eq!(words(&bench.got(watcher)), ["result \"observer\""]);
+    bench.say(watcher, &attach("controller"));
+    let got = bench.got(watcher);
+    assert_eq!(words(&got), ["result \"controller\"", "session/request_permission"]);
+    bench.say(watcher, &attach("observer"));
+    assert_eq!(words(&bench.got(watcher)), ["result \"observer\"", "$/cancel_request"]);
+    let answer = json!({"outcome":{"outcome":"selected","optionId":"yes"}});
+    bench.say(watcher, &json!({"id":got[1]["id"],"result":answer}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    let b = bench.plain();
+    bench.say(b, &json!({"id":1,"method":"session/load","params":{"sessionId":"s","cwd":"/w"}}));
+    let got = bench.got(b);
+    let offer = got.iter().find(|line| line["method"] == "session/request_permission");
+    bench.say(b, &json!({"id":offer.expect("asked")["id"],"result":answer}));
+    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "yes");
+}
+
+#[test]
+fn an_agent_that_ignores_a_cancel_is_stopped_and_its_session_comes_back() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.heard();
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.heard();
+    bench.pass(9_999);
+    assert_eq!(bench.stops, []);
+    bench.pass(1);
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+    bench.pass(3_000);
+    bench.pass(7_000);
+    assert_eq!(bench.stops, [StopStep::CloseStdin, StopStep::Term, StopStep::Kill]);
+    bench.agent_dies();
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["result 1"]);
+    assert_eq!(got[0]["result"]["stopReason"], "cancelled");
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!(bench.state("s"), "live");
+}
+
+#[test]
+fn a_deleted_session_answers_its_running_prompt() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.prompt(a, &json!(2), "s", "more");
+    bench.say(b, &json!({"id":7,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    assert_eq!(words(&bench.got(a)), ["result 2", "result 1"]);
+    assert_eq!(words(&bench.got(b)), ["result 7"]);
+    bench.prompt(a, &json!(3), "s", "again");
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32002);
+}
+
+#[test]
+fn a_client_that_closes_the_session_is_answered_before_it_is_let_go() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.prompt(a, &json!(1), "s", "go");
+    let request = bench.heard_one("session/prompt");
+    bench.feed(Input::ClientLagged { client: a });
+    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
+    assert_eq!(words(&bench.got(a)), ["result 1", "result 2"]);
+    assert_eq!(bench.state("s"), "live");
+}
+
+#[test]
+fn a_name_is_given_once_in_a_workspace() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    let new = |id: u64, cwd: &str, reuse: bool| {
+        let meta = json!({"_acpd":{"name":"fix","reuse":reuse}});
+        json!({"id":id,"method":"session/new","params":{"cwd":cwd,"mcpServers":[],"_meta":meta}})
+    };
+    bench.say(a, &new(1, "/w", false));
+    bench.say(a, &new(2, "/w", false));
+    let request = bench.heard_one("session/new");
+    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "name_taken");
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.got(a);
+    bench.say(a, &new(3, "/w", false));
+    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "name_taken");
+    bench.say(a, &new(4, "/w", true));
+    assert_eq!(bench.got(a)[0]["result"]["sessionId"], "s");
+    bench.say(a, &new(5, "/else", false));
+    let request = bench.heard_one("session/new");
+    assert_eq!(request["params"]["_meta"], json!({}));
+    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    bench.got(a);
+    let rename = json!({"ref":{"session":"t"},"name":"fix"});
+    bench.say(a, &json!({"id":6,"method":"_acpd/session/rename","params":rename}));
+    assert_eq!(words(&bench.got(a)), ["result 6"]);
+}

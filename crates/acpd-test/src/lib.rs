@@ -1,0 +1,8 @@
+//! The scripted agent: a small ACP agent whose behaviour the prompt decides. The integration tests run it
+//! as a program of its own, the daemon embeds it as the agent `demo`.
+
+pub mod agent;
+#[cfg(all(feature = "harness", unix))]
+pub mod harness;
+#[cfg(feature = "sim")]
+pub mod sim;

@@ -1,0 +1,254 @@
+//! What people do with their clients.
+
+use acpd_core::Input;
+use acpd_core::ids::ClientId;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::client::{Asked, Place, line};
+use super::world::{AGENTS, World};
+
+impl World {
+    /// Somebody does something.
+    pub(super) fn person(&mut self) -> Result<(), String> {
+        let ids: Vec<ClientId> = self.clients.keys().copied().collect();
+        if ids.is_empty() || (ids.len() < 6 && self.rng.permille(60)) {
+            let agent = self.rng.pick(&AGENTS).copied().unwrap_or_default();
+            self.connect(agent)?;
+            return Ok(());
+        }
+        let Some(id) = self.rng.pick(&ids).copied() else { return Ok(()) };
+        if self.rng.permille(25) {
+            self.truth.hit("client closed");
+            self.clients.remove(&id);
+            return self.feed(Input::ClientClosed { client: id });
+        }
+        if self.rng.permille(300) {
+            self.answer_one(id)?;
+            return Ok(());
+        }
+        match self.rng.below(100) {
+            0..10 => self.new_session(id),
+            10..50 => self.prompt(id),
+            50..58 => self.open(id),
+            58..67 => self.attach(id),
+            67..70 => self.cancel(id),
+            70..75 => self.set_mode(id),
+            75..84 => self.manage_session(id),
+            84..88 => self.manage_agent(id),
+            88..93 => self.malformed(id),
+            93..96 => self.say(id, "authenticate", json!({"methodId":"x"}), Asked::Plain),
+            _ => self.say(id, "session/list", json!({}), Asked::Plain),
+        }
+    }
+
+    fn say(
+        &mut self,
+        id: ClientId,
+        method: &str,
+        params: Value,
+        asked: Asked,
+    ) -> Result<(), String> {
+        let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
+        let line = client.ask(method, params, asked, &mut self.rng);
+        self.feed(Input::ClientLine { client: id, line })
+    }
+
+    fn notify(&mut self, id: ClientId, method: &str, params: Value) -> Result<(), String> {
+        let line = line(&json!({"jsonrpc":"2.0","method":method,"params":params}));
+        self.feed(Input::ClientLine { client: id, line })
+    }
+
+    /// A session of this client's agent, or of any.
+    fn some_session(&mut self, agent: Option<&str>) -> Option<String> {
+        let sessions = self.store.snapshot.sessions.values();
+        let fits = |agent: Option<&str>, of: &str| agent.is_none_or(|agent| agent == of);
+        let ids: Vec<String> = sessions
+            .filter(|session| fits(agent, &session.row.agent))
+            .map(|session| session.row.public_id.clone())
+            .collect();
+        self.rng.pick(&ids).cloned()
+    }
+
+    fn its_session(&mut self, id: ClientId) -> Option<String> {
+        let agent = self.clients.get(&id)?.agent.clone();
+        self.some_session(Some(&agent))
+    }
+
+    fn new_session(&mut self, id: ClientId) -> Result<(), String> {
+        if self.store.snapshot.sessions.len() > 8 {
+            return Ok(());
+        }
+        let name = format!("n{}", self.rng.below(4));
+        let meta = if self.rng.permille(300) { json!({"_acpd":{"name":name}}) } else { json!({}) };
+        self.say(id, "session/new", json!({"cwd":"/w","mcpServers":[],"_meta":meta}), Asked::Plain)
+    }
+
+    fn prompt(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(session) = self.its_session(id) else { return Ok(()) };
+        self.next_text += 1;
+        let text = format!("P{}.", self.next_text);
+        let params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}]});
+        self.say(id, "session/prompt", params, Asked::Prompt { session, text })
+    }
+
+    fn open(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(session) = self.its_session(id) else { return Ok(()) };
+        if self.clients.get(&id).is_none_or(|client| client.is_opening(&session)) {
+            return Ok(());
+        }
+        let method = if self.rng.permille(500) { "session/load" } else { "session/resume" };
+        let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
+        self.say(id, method, params, Asked::Open { session })
+    }
+
+    fn attach(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(session) = self.some_session(None) else { return Ok(()) };
+        let Some(client) = self.clients.get(&id).filter(|client| !client.is_opening(&session))
+        else {
+            return Ok(());
+        };
+        let after = match client.places.get(&session) {
+            Some(Place::At(seen)) => Some(*seen),
+            _ if self.rng.permille(500) => Some(self.rng.below(20) as u64),
+            _ => None,
+        };
+        let role = if self.rng.permille(300) { "observer" } else { "controller" };
+        let mut params = json!({"ref":{"session":session},"role":role});
+        if let Some(after) = after {
+            params["after"] = json!(after);
+        }
+        self.say(id, "_acpd/session/attach", params, Asked::Attach { session, after })
+    }
+
+    fn cancel(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(client) = self.clients.get(&id) else { return Ok(()) };
+        let open: Vec<String> = client.open.keys().cloned().collect();
+        if self.rng.permille(400)
+            && let Some(request) = self.rng.pick(&open)
+        {
+            let request: Value = serde_json::from_str(request).unwrap_or_default();
+            return self.notify(id, "$/cancel_request", json!({"requestId":request}));
+        }
+        let Some(session) = self.its_session(id) else { return Ok(()) };
+        self.notify(id, "session/cancel", json!({"sessionId":session}))
+    }
+
+    fn set_mode(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(session) = self.its_session(id) else { return Ok(()) };
+        let mode = if self.rng.permille(500) { "ask" } else { "code" };
+        let params = json!({"sessionId":session,"modeId":mode});
+        self.say(id, "session/set_mode", params, Asked::Plain)
+    }
+
+    fn manage_session(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(session) = self.some_session(None) else { return Ok(()) };
+        let reference = json!({"session":session});
+        let forget = |world: &mut World| {
+            let client = world.clients.get_mut(&id);
+            client.filter(|client| !client.is_opening(&session)).map(|client| {
+                client.places.insert(session.clone(), Place::Unknown);
+            })
+        };
+        match self.rng.below(20) {
+            0 => self.say(id, "_acpd/session/close", reference, Asked::Plain),
+            1 => self.say(id, "_acpd/session/remove", reference, Asked::Plain),
+            2 => {
+                let name = format!("n{}", self.rng.below(4));
+                let params = json!({"ref":reference,"name":name});
+                self.say(id, "_acpd/session/rename", params, Asked::Plain)
+            }
+            3 if forget(self).is_some() => {
+                self.say(id, "_acpd/session/detach", reference, Asked::Plain)
+            }
+            4 if forget(self).is_some() => {
+                self.say(id, "session/close", json!({"sessionId":session}), Asked::Plain)
+            }
+            5 => self.say(id, "_acpd/session/log", json!({"ref":reference}), Asked::Plain),
+            6 => self.say(id, "_acpd/session/show", reference, Asked::Plain),
+            _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
+        }
+    }
+
+    fn manage_agent(&mut self, id: ClientId) -> Result<(), String> {
+        let agent = self.rng.pick(&AGENTS).copied().unwrap_or_default();
+        let method = match self.rng.below(12) {
+            0 if !self.calm => "_acpd/agent/stop",
+            1 => "_acpd/agent/restart",
+            2..9 => "_acpd/agent/start",
+            _ => "_acpd/agent/show",
+        };
+        self.say(id, method, json!({"agent":agent}), Asked::Plain)
+    }
+
+    fn malformed(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
+        let open = client.open.keys().next().cloned();
+        let line = match (self.rng.below(4), open) {
+            (0, _) => Bytes::from_static(b"{nonsense"),
+            (1, _) => Bytes::from_static(b"[]"),
+            (_, Some(request)) => {
+                client.open.entry(request.clone()).or_default().push(Asked::Duplicate);
+                let line = format!("{{\"id\":{request},\"method\":\"_acpd/status\"}}");
+                return self.feed(Input::ClientLine { client: id, line: Bytes::from(line) });
+            }
+            _ => return Ok(()),
+        };
+        client.malformed += 1;
+        self.feed(Input::ClientLine { client: id, line })
+    }
+
+    /// A client answers one of its questions; while there are faults in whatever way.
+    pub(super) fn answer_one(&mut self, id: ClientId) -> Result<bool, String> {
+        let Some(client) = self.clients.get_mut(&id) else { return Ok(false) };
+        if client.questions.is_empty() {
+            return Ok(false);
+        }
+        let at = self.rng.below(client.questions.len());
+        let (request, tool) = client.questions.swap_remove(at);
+        let outcome = match if self.faults { self.rng.below(8) } else { 7 } {
+            0 => json!({"outcome":{"outcome":"selected","optionId":"perhaps"}}),
+            1 => json!({"outcome":"selected","optionId":"yes"}),
+            2 => json!([{"outcome":"selected","optionId":"yes"}]),
+            3 => {
+                let error = json!({"code":-32800,"message":"cancelled"});
+                let line = line(&json!({"jsonrpc":"2.0","id":request,"error":error}));
+                self.feed(Input::ClientLine { client: id, line })?;
+                return Ok(true);
+            }
+            _ => {
+                let option = if self.rng.permille(500) { "yes" } else { "no" };
+                self.truth.consents.insert((tool, option.to_owned()));
+                json!({"outcome":{"outcome":"selected","optionId":option}})
+            }
+        };
+        let line = line(&json!({"jsonrpc":"2.0","id":request,"result":outcome}));
+        self.feed(Input::ClientLine { client: id, line })?;
+        Ok(true)
+    }
+
+    /// Somebody looks after every session: opens it, and ends what still runs; or restarts agents
+    /// that hang.
+    pub(super) fn tidy_up(&mut self, restart: bool) -> Result<(), String> {
+        for agent in AGENTS {
+            let id = self.connect(agent)?;
+            let mut hosts = self.hosts.values().filter(|host| host.agent == agent);
+            if restart && hosts.any(|host| host.process.hung) {
+                self.say(id, "_acpd/agent/restart", json!({"agent":agent}), Asked::Plain)?;
+            }
+            self.say(id, "authenticate", json!({"methodId":"x"}), Asked::Plain)?;
+            let sessions = self.store.snapshot.sessions.values();
+            let ids: Vec<String> = sessions
+                .filter(|session| session.row.agent == agent)
+                .map(|session| session.row.public_id.clone())
+                .collect();
+            for session in ids {
+                let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
+                let asked = Asked::Open { session: session.clone() };
+                self.say(id, "session/load", params, asked)?;
+                self.notify(id, "session/cancel", json!({"sessionId":session}))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! The model store: what is committed, and the rules that every journal keeps.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use acpd_core::ids::SessionKey;
+use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
+use acpd_core::{Batch, Read, ReadStyle};
+use bytes::Bytes;
+use serde_json::Value;
+
+/// A journal and what has been seen in it.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    pub(super) rows: Vec<EventRow>,
+    /// Texts of chunks, each once.
+    texts: BTreeSet<String>,
+    /// Chunks of the last prompt so far, to see their order.
+    last: Option<(String, u64)>,
+    /// The turn that has started and not ended.
+    turn: Option<u64>,
+    turns: u64,
+}
+
+/// The model store.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    pub(super) snapshot: Snapshot,
+    /// Journals, those of deleted sessions too.
+    pub(super) journals: BTreeMap<SessionKey, Journal>,
+    values: BTreeMap<(SessionKey, ValueKey), Bytes>,
+    /// Public id → session, deleted ones too.
+    pub(super) public: BTreeMap<String, SessionKey>,
+    /// Public ids that were given again after a deletion: a line does not tell of which it is.
+    pub(super) reused: BTreeSet<String>,
+    pub(super) waiting: VecDeque<Batch>,
+    pub(super) failing: bool,
+}
+
+impl Store {
+    /// Commits a batch as a whole.
+    pub(super) fn commit(&mut self, records: &[Record]) -> Result<(), String> {
+        for record in records {
+            match record {
+                Record::Event(row) => self.append(row)?,
+                Record::Session(row) => {
+                    let old = self.public.insert(row.public_id.clone(), row.key);
+                    if old.is_some_and(|old| old != row.key) {
+                        self.reused.insert(row.public_id.clone());
+                    }
+                }
+                Record::Value { session, key, json } => {
+                    self.values.insert((*session, *key), json.clone());
+                }
+                Record::SessionRemoved { session } => {
+                    self.values.retain(|(of, _), _| of != session);
+                }
+                _ => {}
+            }
+            self.snapshot.apply(record);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, row: &EventRow) -> Result<(), String> {
+        if !self.snapshot.sessions.contains_key(&row.session) {
+            return Err(format!("event for {:?}, which does not exist", row.session));
+        }
+        let journal = self.journals.entry(row.session).or_default();
+        let head = journal.rows.len() as u64;
+        if row.seq != head + 1 {
+            return Err(format!("{:?}: line {} after {head}", row.session, row.seq));
+        }
+        let line: Value = serde_json::from_slice(&row.line)
+            .map_err(|e| format!("journal line is no JSON: {e}"))?;
+        journal
+            .check(&line, row.kind)
+            .map_err(|e| format!("{:?} {}: {e}", row.session, row.seq))?;
+        journal.rows.push(row.clone());
+        Ok(())
+    }
+
+    /// The rows of a piece of journal as the daemon reads them, and the position it reaches.
+    pub(super) fn read(&self, read: &Read, most: usize) -> (Vec<EventRow>, u64) {
+        let exists = self.snapshot.sessions.contains_key(&read.session);
+        let Some(journal) = self.journals.get(&read.session).filter(|_| exists) else {
+            return (Vec::new(), read.upto);
+        };
+        let wanted = |row: &&EventRow| {
+            let inside = row.seq > read.after && row.seq <= read.upto;
+            let told = !matches!(row.kind, EventKind::State(_) | EventKind::Live);
+            inside && (read.style == ReadStyle::Resume || told)
+        };
+        let mut rows: Vec<EventRow> =
+            journal.rows.iter().filter(wanted).take(most).cloned().collect();
+        let full = rows.len() == most;
+        let upto = if full { rows.last().map_or(read.upto, |row| row.seq) } else { read.upto };
+        if read.style == ReadStyle::History && upto == read.upto {
+            let mut states = BTreeMap::new();
+            for row in journal.rows.iter().take_while(|row| row.seq <= upto) {
+                if let EventKind::State(slot) = row.kind {
+                    states.insert(slot, row.clone());
+                }
+            }
+            rows.extend(states.into_values());
+        }
+        (rows, upto)
+    }
+
+    /// The values of a session as members of a result.
+    pub(super) fn values(&self, session: SessionKey) -> Vec<String> {
+        let all = self.values.iter().filter(|((of, _), _)| *of == session);
+        all.map(|((_, key), json)| {
+            format!("\"{}\":{}", key.as_str(), String::from_utf8_lossy(json))
+        })
+        .collect()
+    }
+}
+
+impl Journal {
+    /// One line more: nothing twice, chunks in order, turns begin and end in pairs.
+    fn check(&mut self, line: &Value, kind: EventKind) -> Result<(), String> {
+        let update = &line["params"]["update"];
+        let is_chunk = update["sessionUpdate"].as_str().is_some_and(|u| u.ends_with("_chunk"));
+        if is_chunk && let Some(text) = update["content"]["text"].as_str() {
+            if !self.texts.insert(text.to_owned()) {
+                return Err(format!("`{text}` is in the journal twice"));
+            }
+            if let Some((prompt, n)) = text.split_once('#') {
+                let n: u64 = n.parse().unwrap_or_default();
+                let expected = match &self.last {
+                    Some((last, at)) if last == prompt => at + 1,
+                    _ => 0,
+                };
+                if n != expected && kind != EventKind::Imported {
+                    return Err(format!("`{text}` where #{expected} was expected"));
+                }
+                self.last = Some((prompt.to_owned(), n));
+            }
+        }
+        let number = line["params"]["turn"].as_u64();
+        match line["method"].as_str() {
+            Some(acpd_api::method::TURN_STARTED) => {
+                if self.turn.is_some() || number != Some(self.turns + 1) {
+                    return Err(format!("turn {number:?} starts in turn {:?}", self.turn));
+                }
+                self.turns += 1;
+                self.turn = number;
+            }
+            Some(acpd_api::method::TURN_ENDED) => {
+                if self.turn.is_none() || self.turn != number {
+                    return Err(format!("turn {number:?} ends in turn {:?}", self.turn));
+                }
+                self.turn = None;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The position of the last line with a chunk of this prompt's answer.
+    pub(super) fn end_of(&self, prompt: &str) -> u64 {
+        let of_prompt = |row: &&EventRow| {
+            let text = format!("\"{prompt}#");
+            row.line.windows(text.len()).any(|window| window == text.as_bytes())
+        };
+        self.rows.iter().rev().find(of_prompt).map_or(0, |row| row.seq)
+    }
+
+    /// Whether no turn is open.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.turn.is_none()
+    }
+}

@@ -1,0 +1,24 @@
+//! What really happened, to compare with what is told; and how often.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Facts of a run.
+#[derive(Debug, Default)]
+pub(super) struct Truth {
+    /// Prompts that an agent has read.
+    pub(super) received: BTreeSet<String>,
+    /// Prompts that an agent has answered.
+    pub(super) ended: BTreeSet<String>,
+    /// Valid answers that a client gave: tool call and option.
+    pub(super) consents: BTreeSet<(String, String)>,
+    /// Ids of requests from acpd to clients.
+    pub(super) asked: BTreeSet<u64>,
+    /// How often things happened.
+    pub(super) hits: BTreeMap<&'static str, u64>,
+}
+
+impl Truth {
+    pub(super) fn hit(&mut self, what: &'static str) {
+        *self.hits.entry(what).or_default() += 1;
+    }
+}
