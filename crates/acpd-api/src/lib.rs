@@ -23,8 +23,8 @@ pub use info::{
 };
 pub use meta::{ClientMeta, NewSessionMeta, Role, UpdateMeta};
 pub use notice::{
-    AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionNotice, Skipped, StateChanged,
-    TurnEnded, TurnStarted,
+    AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
+    StateChanged, TurnEnded, TurnStarted,
 };
 pub use params::{
     AgentList, AgentRef, AttachParams, AttachResult, Empty, LogEntry, LogParams, LogResult,

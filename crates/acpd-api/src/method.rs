@@ -46,6 +46,8 @@ pub const TURN_ENDED: &str = "_acpd/turn_ended";
 pub const RESTORED: &str = "_acpd/restored";
 /// Notice [`crate::StateChanged`]. Live only.
 pub const SESSION_STATE: &str = "_acpd/session_state";
+/// Notice [`crate::SessionGone`]: the session was deleted. Live only.
+pub const SESSION_REMOVED: &str = "_acpd/session_removed";
 /// Notice [`crate::SessionNotice`]: a sentence for the person at a session. Journalled.
 pub const NOTICE: &str = "_acpd/notice";
 /// Notice [`crate::Skipped`]: a line that was too long to relay. Journalled.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentState, RestoreLevel, SessionState};
+use crate::{AgentState, RestoreLevel, SessionState, TurnState};
 
 /// A prompt was given to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ pub struct Restored {
     pub reason: Option<String>,
 }
 
-/// A session changed its state.
+/// A session changed its state, or what its turn does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateChanged {
@@ -97,9 +97,21 @@ pub struct StateChanged {
     pub session_id: String,
     /// New state.
     pub state: SessionState,
+    /// What its turn does.
+    pub turn: TurnState,
+    /// Prompts that wait for the running one.
+    pub queued: u32,
     /// Why, when there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// A session was deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionGone {
+    /// Session.
+    pub session_id: String,
 }
 
 /// A sentence for the person at a session.

@@ -343,6 +343,9 @@ impl Hub {
         self.set_agent_state(id, State::Starting, None, out);
         self.timers.clear(Timer::Idle(id));
         self.timers.set(Timer::Agent(id), self.now.after(timeout));
+        // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
+        let row = HostRow { host, agent: profile.clone(), pid: 0, start: 0 };
+        out.records.push(Record::Host(row));
         out.effects.push(Effect::Spawn { host, agent: profile });
     }
 
@@ -373,6 +376,7 @@ impl Hub {
 
     pub(crate) fn on_host_refused(&mut self, host: HostId, error: SpawnError, out: &mut Batch) {
         let Some(id) = self.hosts.remove(&host) else { return };
+        out.records.push(Record::HostGone { host });
         self.timers.clear(Timer::Agent(id));
         self.agent_mut(id).host = None;
         if let State::Stopping { .. } = self.agents[&id].state {
@@ -489,21 +493,21 @@ impl Hub {
         }
     }
 
-    /// Whether something wants this process: people, prompts, sessions that were cut off.
+    /// Whether this process has to run: it is wanted, or a person said that it stays up.
     pub(crate) fn is_needed(&mut self, id: AgentId) -> bool {
-        if self.stopping {
-            return false;
-        }
         let agent = &self.agents[&id];
-        let (profile, dedicated) = (agent.profile.clone(), agent.dedicated.is_some());
+        let (profile, shared) = (agent.profile.clone(), agent.dedicated.is_none());
+        let up = self.known(&profile).row.desired == Desired::Up;
+        self.is_wanted(id) || (up && shared && !self.stopping)
+    }
+
+    /// Whether something waits for this process: people, prompts, sessions that were cut off.
+    pub(crate) fn is_wanted(&mut self, id: AgentId) -> bool {
+        let agent = &self.agents[&id];
+        let profile = agent.profile.clone();
         let waiting = !agent.waiting.is_empty() || !agent.watchers.is_empty();
-        match self.known(&profile).row.desired {
-            Desired::Down => false,
-            Desired::Up if !dedicated => true,
-            Desired::Up | Desired::OnDemand => {
-                waiting || self.sessions_of(id).iter().any(|key| self.wants_host(*key))
-            }
-        }
+        let wanted = waiting || self.sessions_of(id).iter().any(|key| self.wants_host(*key));
+        wanted && !self.stopping && self.known(&profile).row.desired != Desired::Down
     }
 
     /// Answers everyone who waited for a process that will not come, prompts included.

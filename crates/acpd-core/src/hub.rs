@@ -133,7 +133,6 @@ impl Hub {
             waiting: Vec::new(),
             attached: BTreeMap::new(),
             interactions: BTreeSet::new(),
-            open_tools: BTreeSet::new(),
             eager: false,
         };
         self.sessions.insert(key, session);
@@ -167,6 +166,7 @@ impl Hub {
                     Outcome::Interrupted { reason: "acpd ended, and the agent with it".to_owned() }
                 };
                 session.eager = true;
+                self.close_tools(row.session, out);
                 self.end_turn(row.session, outcome, out);
             }
             (TurnRest::Queued | TurnRest::Ended, _) => {}

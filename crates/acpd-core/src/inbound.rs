@@ -174,8 +174,10 @@ impl Hub {
         let Some(range) = locate(line, &["params"]) else { return };
         let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
-        if let Some(id) = &head.tool_call_id {
-            self.session_mut(key).follow_tool(id, head.status.as_deref());
+        if let Some(id) = &head.tool_call_id
+            && self.session_mut(key).follow_tool(id, head.status.as_deref())
+        {
+            self.save(key);
         }
     }
 

@@ -302,13 +302,13 @@ impl Hub {
         }
         let shared = self.shared_slot(&agent);
         // What the agent refused once may be there again: a person asked for another try.
-        for key in self.sessions_of(shared) {
-            if self.session(key).row.rest == Rest::Lost {
-                self.session_mut(key).row.rest = Rest::Failed;
-                self.save(key);
-            }
-        }
         for slot in self.slots_of(&agent) {
+            for key in self.sessions_of(slot) {
+                if self.session(key).row.rest == Rest::Lost {
+                    self.session_mut(key).row.rest = Rest::Failed;
+                    self.save(key);
+                }
+            }
             let reason = Some("restarted by a person".to_owned());
             self.begin_stop(slot, StopWhy::Restart, reason, out);
         }
@@ -405,7 +405,7 @@ impl Hub {
         }
         if live || restoring || self.session(key).row.rest == Rest::Parked {
             self.timers.clear(crate::timers::Timer::Restore(key));
-            self.rest(key, Rest::Closed, Some("closed by a person".to_owned()), out);
+            self.rest(key, Rest::Closed, Some("closed".to_owned()), out);
         }
         self.check_idle(self.session(key).slot, out);
     }

@@ -6,7 +6,7 @@
 //! Architecture invariant: nothing in here is a secret but [`Record::Secret`], which the store keeps
 //! in a table of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::StateKey;
 use acpd_api::RestoreLevel;
@@ -24,7 +24,8 @@ pub enum Record {
     },
     /// Replaces what is known of an agent profile.
     Agent(AgentRow),
-    /// A process was started; written before anything is said to it.
+    /// A process is to be started, with no process id yet, or was started; written before anything
+    /// is said to it.
     Host(HostRow),
     /// A process and all its descendants are gone; drops its outbox and interactions too.
     HostGone {
@@ -143,7 +144,7 @@ pub struct HostRow {
     pub host: HostId,
     /// Agent profile.
     pub agent: String,
-    /// Leader's process id.
+    /// Leader's process id; 0 while it is not known.
     pub pid: u32,
     /// Leader's start time as `acpd-sys` gives it; together with `pid` an identity.
     pub start: u64,
@@ -176,6 +177,8 @@ pub struct SessionRow {
     pub mode: Option<String>,
     /// Option values that should be in force: option id → JSON text of the value.
     pub options: BTreeMap<String, String>,
+    /// Tool calls of the running turn that have not ended; they are closed if the agent dies.
+    pub open_tools: BTreeSet<String>,
     /// Title that the agent gave.
     pub title: Option<String>,
     /// Prompts that were dispatched; also the number of the last turn.

@@ -116,7 +116,7 @@ impl Hub {
             if resume {
                 self.restore_step(key, Step::Resume, out);
             } else {
-                self.load_or_lose(key, out);
+                self.load_or_lose(key, None, out);
             }
         }
     }
@@ -128,14 +128,17 @@ impl Hub {
         }
     }
 
-    /// The way of `session/load`, if the agent has it.
-    fn load_or_lose(&mut self, key: SessionKey, out: &mut Batch) {
+    /// The way of `session/load`, if the agent has it. `refused` is what it said to a resume.
+    fn load_or_lose(&mut self, key: SessionKey, refused: Option<&str>, out: &mut Batch) {
         let session = self.session(key);
         let agent = session.row.agent.clone();
         let may_load = self.profile_of(session.slot).use_load;
         let capabilities = self.known(&agent).capabilities;
         if !may_load || !capabilities.load_session {
-            let text = format!("agent `{agent}` can neither resume nor load sessions");
+            let text = match refused {
+                Some(error) => format!("agent `{agent}` cannot resume it: {error}"),
+                None => format!("agent `{agent}` can neither resume nor load sessions"),
+            };
             self.session_is_lost(key, text, out);
         } else if capabilities.list {
             self.restore_step(key, Step::List, out);
@@ -226,7 +229,7 @@ impl Hub {
                 if error.code == code::METHOD_NOT_FOUND {
                     self.resume_lied(key, out);
                 }
-                self.load_or_lose(key, out);
+                self.load_or_lose(key, Some(&text), out);
             }
             // A list that fails says nothing about the session.
             Step::List => self.restore_step(key, Step::Load, out),

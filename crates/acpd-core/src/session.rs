@@ -20,7 +20,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::{build, remove_member, set_member};
 use acpd_api::{
-    SessionInfo, SessionNotice, SessionState, StateChanged, TurnInfo, TurnState, method,
+    SessionGone, SessionInfo, SessionNotice, SessionState, StateChanged, TurnInfo, TurnState,
+    method,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -51,7 +52,6 @@ pub(crate) struct Session {
     pub(crate) waiting: Vec<Relayed>,
     pub(crate) attached: BTreeMap<ClientId, Attachment>,
     pub(crate) interactions: BTreeSet<InteractionId>,
-    pub(crate) open_tools: BTreeSet<String>,
     /// Wanted back without a prompt: it was cut off, or somebody opened it.
     pub(crate) eager: bool,
 }
@@ -99,22 +99,27 @@ impl Session {
         RawValue::from_string(text).unwrap_or_default()
     }
 
-    /// Follows a tool call's state, to be able to close it if the agent dies.
-    pub(crate) fn follow_tool(&mut self, id: &str, status: Option<&str>) {
+    /// Follows a tool call's state, to be able to close it if the agent dies; whether that changed
+    /// the row.
+    pub(crate) fn follow_tool(&mut self, id: &str, status: Option<&str>) -> bool {
+        let open = &mut self.row.open_tools;
         if matches!(status, Some("completed" | "failed" | "cancelled")) {
-            self.open_tools.remove(id);
-        } else if self.open_tools.len() < OPEN_TOOLS {
-            self.open_tools.insert(id.to_owned());
+            open.remove(id)
+        } else {
+            open.len() < OPEN_TOOLS && open.insert(id.to_owned())
+        }
+    }
+
+    fn turn_state(&self) -> TurnState {
+        match self.running {
+            Some(_) if !self.interactions.is_empty() => TurnState::NeedsAction,
+            Some(_) => TurnState::Working,
+            None => TurnState::Idle,
         }
     }
 
     pub(crate) fn info(&self) -> SessionInfo {
         let running = self.running.as_ref();
-        let state = match running {
-            Some(_) if !self.interactions.is_empty() => TurnState::NeedsAction,
-            Some(_) => TurnState::Working,
-            None => TurnState::Idle,
-        };
         SessionInfo {
             session_id: self.row.public_id.clone(),
             agent: self.row.agent.clone(),
@@ -125,7 +130,7 @@ impl Session {
             reason: self.row.reason.clone(),
             restore: self.row.restore,
             turn: TurnInfo {
-                state,
+                state: self.turn_state(),
                 since: running.map_or(self.row.updated, |turn| turn.started).0,
                 last: self.row.last_outcome.clone(),
             },
@@ -198,6 +203,7 @@ impl Hub {
             restore: None,
             mode: None,
             options: BTreeMap::new(),
+            open_tools: BTreeSet::new(),
             title: None,
             prompts: 0,
             last_prompt: 0,
@@ -222,7 +228,6 @@ impl Hub {
             waiting: Vec::new(),
             attached: BTreeMap::new(),
             interactions: BTreeSet::new(),
-            open_tools: BTreeSet::new(),
             eager: false,
         };
         if self.agents[&slot].dedicated.is_some() {
@@ -394,6 +399,8 @@ impl Hub {
         let changed = StateChanged {
             session_id: session.row.public_id.clone(),
             state: session.api_state(),
+            turn: session.turn_state(),
+            queued: session.queue.len() as u32,
             reason: session.row.reason.clone(),
         };
         let line = build::notification(method::SESSION_STATE, &changed);
@@ -412,8 +419,12 @@ impl Hub {
     }
 
     /// Says of every open tool call that it failed: nobody else will.
-    fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
-        for tool_call_id in std::mem::take(&mut self.session_mut(key).open_tools) {
+    pub(crate) fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
+        let open = std::mem::take(&mut self.session_mut(key).row.open_tools);
+        if !open.is_empty() {
+            self.save(key);
+        }
+        for tool_call_id in open {
             let update = acp_wire::acp::SessionUpdate {
                 session_id: &self.session(key).row.public_id,
                 update: acp_wire::acp::Update::ToolCallFailed { tool_call_id: &tool_call_id },
@@ -438,6 +449,9 @@ impl Hub {
             self.timers.clear(timer);
         }
         self.ledger.give_up_restore(key);
+        let gone = SessionGone { session_id: self.session(key).row.public_id.clone() };
+        let line = build::notification(method::SESSION_REMOVED, &gone);
+        self.tell_attached(key, &line, out);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
         for client in attached {
             self.detach(client, key, out);

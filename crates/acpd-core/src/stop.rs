@@ -127,7 +127,9 @@ impl Hub {
         out.effects.push(Effect::HostStop { host, step: StopStep::Term });
         self.timers.set(Timer::Agent(id), self.now.after(leftovers));
         self.lose_host(id, host, out);
-        if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } = self.agents[&id].state {
+        if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } =
+            self.agents[&id].state
+        {
             self.fail_waiters(id, reason, out);
         }
     }
@@ -214,7 +216,7 @@ impl Hub {
                 self.set_agent_state(id, State::Failed(kind), reason, out);
                 self.give_up(id, kind, out);
             }
-            Verdict::Start { delay } if self.is_needed(id) => {
+            Verdict::Start { delay } if self.comes_back(id, unexpected) => {
                 self.agent_mut(id).restarts += u32::from(unexpected);
                 if delay == 0 {
                     self.start_agent(id, out);
@@ -235,6 +237,12 @@ impl Hub {
         }
         self.remove_unused_slot(id);
         self.check_stopped(out);
+    }
+
+    /// Whether a process that went down is started again.
+    fn comes_back(&mut self, id: AgentId, unexpected: bool) -> bool {
+        let by_itself = self.profile_of(id).restart.on_failure || !unexpected;
+        if by_itself { self.is_needed(id) } else { self.is_wanted(id) }
     }
 
     /// There will be no process: answers who waited for it, and wants nothing back any more.

@@ -115,6 +115,7 @@ fn session(key: u32) -> Record {
         title: None,
         prompts: 0,
         last_prompt: 0,
+        open_tools: std::collections::BTreeSet::new(),
         last_outcome: None,
         created: Time(0),
         updated: Time(0),

@@ -156,17 +156,19 @@ impl<'c> Apply<'c> {
         }
         let options = serde_json::to_string(&row.options)
             .map_err(|error| StoreError::Other(error.to_string()))?;
+        let open_tools = serde_json::to_string(&row.open_tools)
+            .map_err(|error| StoreError::Other(error.to_string()))?;
         // Named columns, not OR REPLACE: `head` and `last_ticket` stay.
         self.run(
             "INSERT INTO sessions (session, agent, public_id, agent_id, name, cwd, params, rest, \
              reason, restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-             updated) \
+             updated, open_tools) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18) \
+             ?18, ?19) \
              ON CONFLICT (session) DO UPDATE SET agent = ?2, public_id = ?3, agent_id = ?4, \
              name = ?5, cwd = ?6, params = ?7, rest = ?8, reason = ?9, restore = ?10, mode = ?11, \
              options = ?12, title = ?13, prompts = ?14, last_prompt = ?15, last_outcome = ?16, \
-             created = ?17, updated = ?18",
+             created = ?17, updated = ?18, open_tools = ?19",
             params![
                 row.key.0,
                 row.agent,
@@ -186,6 +188,7 @@ impl<'c> Apply<'c> {
                 row.last_outcome,
                 int(row.created.0),
                 int(row.updated.0),
+                open_tools,
             ],
         )?;
         self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])?;

@@ -11,7 +11,8 @@
 //! What a record means is said by [`acpd_core::record::Snapshot::apply`]; a property test holds the
 //! SQL to it.
 //!
-//! Architecture invariant: `mcpServers` of a client are in the table `secrets` and nowhere else.
+//! Architecture invariant: `mcpServers` of a client are in the table `secrets`, and for as long as a
+//! line with them is not written to its agent in `outbox`, and nowhere else.
 
 mod apply;
 mod checkpoint;

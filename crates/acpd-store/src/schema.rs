@@ -69,6 +69,7 @@ CREATE TABLE sessions (
     restore TEXT,
     mode TEXT,
     options TEXT NOT NULL,
+    open_tools TEXT NOT NULL,
     title TEXT,
     prompts INTEGER NOT NULL,
     last_prompt INTEGER NOT NULL,

@@ -101,12 +101,13 @@ fn hosts(conn: &Connection) -> Result<BTreeMap<HostId, HostState>, StoreError> {
 fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, StoreError> {
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-               updated, head, last_ticket, mcp_servers \
+               updated, head, last_ticket, mcp_servers, open_tools \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
         let restore: Option<String> = row.get(9)?;
         let options: String = row.get(11)?;
+        let open_tools: String = row.get(21)?;
         let facts = SessionRow {
             key,
             agent: row.get(1)?,
@@ -121,6 +122,8 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             mode: row.get(10)?,
             options: serde_json::from_str(&options)
                 .map_err(|_| unknown("form of session options", &options))?,
+            open_tools: serde_json::from_str(&open_tools)
+                .map_err(|_| unknown("form of open tool calls", &open_tools))?,
             title: row.get(12)?,
             prompts: number(row, 13)?,
             last_prompt: number(row, 14)?,

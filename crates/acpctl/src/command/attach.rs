@@ -43,13 +43,17 @@ fn follow(connection: Connection, args: &cli::Attach, ui: &mut Ui) -> Result {
         };
         let Ok(message) = parse(&line) else { continue };
         match message {
-            Message::Notification { method, params } => {
+            Message::Notification { method: name, params } => {
                 let params = params.map_or("{}", |params| params.get());
                 if args.json {
                     ui.print(&String::from_utf8_lossy(&line))?;
                     ui.print("\n")?;
                 } else {
-                    screen.show(ui, &method, params)?;
+                    screen.show(ui, &name, params)?;
+                }
+                if name == method::SESSION_REMOVED {
+                    ui.say("the session was deleted");
+                    return Ok(());
                 }
             }
             // An observer is not asked; whatever this is, it gets an answer.

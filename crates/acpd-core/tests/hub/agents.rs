@@ -51,8 +51,13 @@ fn an_agent_that_never_answers_initialize_is_stopped() {
     let host = bench.host();
     bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
     bench.pass(60_000);
-    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
+    // Who waits is told with its last words.
+    let (status, stderr) = ("exit code 0".to_owned(), "no network".to_owned());
+    bench.feed(Input::HostExited { host, status, stderr });
+    let error = bench.got(a)[0]["error"]["data"]["_acpd"].clone();
+    assert_eq!(error["reason"], "agent_timeout");
+    assert_eq!(error["stderr"], "no network");
 }
 
 #[test]

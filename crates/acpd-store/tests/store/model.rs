@@ -10,7 +10,7 @@ use acpd_core::record::{
     Snapshot, TurnRest, TurnRow, ValueKey,
 };
 use bytes::Bytes;
-use proptest::collection::{btree_map, vec};
+use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -132,13 +132,14 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     ]);
     let ids = (session(), text(), text(), text(), option::of(text()), text(), bytes());
     let state = (rest, option::of(text()), option::of(restore), option::of(text()));
-    let facts = (btree_map(text(), text(), 0..3), option::of(text()), option::of(text()));
+    let tools = btree_set(text(), 0..3);
+    let facts = (btree_map(text(), text(), 0..3), tools, option::of(text()), option::of(text()));
     let numbers = (any::<u64>(), any::<u64>(), time(), time());
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
             (rest, reason, restore, mode),
-            (options, title, last_outcome),
+            (options, open_tools, title, last_outcome),
             (prompts, last_prompt, created, updated),
         )| SessionRow {
             key,
@@ -153,6 +154,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             restore,
             mode,
             options,
+            open_tools,
             title,
             prompts,
             last_prompt,

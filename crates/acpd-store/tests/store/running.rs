@@ -82,6 +82,7 @@ pub(crate) fn session(key: u32) -> Record {
         restore: Some(acpd_api::RestoreLevel::Resumed),
         mode: Some("plan".to_owned()),
         options: BTreeMap::from([("model".to_owned(), "\"opus\"".to_owned())]),
+        open_tools: ["call-1".to_owned()].into(),
         title: None,
         prompts: 2,
         last_prompt: u64::MAX,

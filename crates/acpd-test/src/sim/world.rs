@@ -171,9 +171,8 @@ impl World {
         self.effects.clear();
         self.clients.clear();
         self.refusals.clear();
-        let known = &self.store.snapshot.hosts;
-        // A process that nobody has spoken to sees its stdin end and goes by itself.
-        self.hosts.retain(|id, host| known.contains_key(id) && host.leader != Leader::Gone);
+        // Whatever runs must be swept: it was on disk before it was started.
+        self.hosts.retain(|_, host| host.leader != Leader::Gone);
         for host in self.hosts.values_mut() {
             host.orphan = true;
             host.closed = true;
@@ -238,7 +237,8 @@ impl World {
             }
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Sweep { host, pid, .. } => match self.hosts.get_mut(&host) {
-                Some(swept) if swept.pid == pid => swept.leader = Leader::Gone,
+                // The daemon may have died before it knew the pid; the mark tells whose it is.
+                Some(swept) if pid == 0 || swept.pid == pid => swept.leader = Leader::Gone,
                 Some(_) => return Err(format!("{host:?} is swept under another pid")),
                 None => {
                     self.feed(Input::HostGone { host })?;
