@@ -120,11 +120,21 @@ pub(crate) struct Run {
     pub(crate) prompt: Vec<String>,
 }
 
+/// One session.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Name, id or a unique prefix of either.
+    pub(crate) session: String,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+}
+
 /// Arguments of `attach`.
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// Name, id or a unique prefix of either.
-    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) which: Which,
     /// Leave out the history.
     #[arg(long)]
     pub(crate) tail: bool,
@@ -161,15 +171,15 @@ pub(crate) enum Session {
     },
     /// Show one session.
     Show {
-        /// Name, id or a unique prefix of either.
-        session: String,
+        #[command(flatten)]
+        which: Which,
         #[command(flatten)]
         json: Json,
     },
     /// Print what was said and done.
     Log {
-        /// Name, id or a unique prefix of either.
-        session: String,
+        #[command(flatten)]
+        which: Which,
         /// Show what the agent thought.
         #[arg(long)]
         thoughts: bool,
@@ -179,8 +189,8 @@ pub(crate) enum Session {
     },
     /// Give a session another name.
     Rename {
-        /// Name, id or a unique prefix of either.
-        session: String,
+        #[command(flatten)]
+        which: Which,
         /// The new name.
         #[arg(required_unless_present = "clear")]
         name: Option<String>,
@@ -190,14 +200,17 @@ pub(crate) enum Session {
     },
     /// Free what the agent holds of a session; the next prompt brings it back.
     Close {
-        /// Name, id or a unique prefix of either.
-        session: String,
+        #[command(flatten)]
+        which: Which,
     },
     /// Delete sessions and their history for good.
     Rm {
         /// Names, ids or unique prefixes.
         #[arg(required = true)]
         sessions: Vec<String>,
+        /// Only among the sessions of this agent.
+        #[arg(short, long)]
+        agent: Option<String>,
     },
 }
 

@@ -4,7 +4,7 @@ use acp_wire::{Message, parse};
 use acpd_api::{AttachParams, AttachResult, ClientMeta, Role, SessionInfo, SessionRef, method};
 use acpd_client::Connection;
 
-use super::{Door, session_ref};
+use super::{Door, which};
 use crate::cli;
 use crate::error::{Result, gone};
 use crate::live::{Event, Live};
@@ -15,7 +15,7 @@ use crate::ui::Ui;
 pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
-    let found: SessionInfo = connection.call(method::SESSION_SHOW, &session_ref(&args.session)?)?;
+    let found: SessionInfo = connection.call(method::SESSION_SHOW, &which(&args.which)?)?;
     let agent = Some(found.agent);
     let meta = ClientMeta { agent: agent.clone(), notices: true, seq: true, max_line: None };
     connection.initialize(&meta, "acpctl")?;

@@ -16,7 +16,7 @@ use std::path::{self, Path, PathBuf};
 use acpd_api::{ExitCode, SessionRef};
 use acpd_client::{Connection, Options, Paths, connect};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Which};
 use crate::error::{CommandError, Result};
 use crate::ui::Ui;
 
@@ -52,9 +52,18 @@ impl Door {
 }
 
 /// A session as the user names it, with the directory that makes names unique.
-fn session_ref(session: &str) -> Result<SessionRef> {
-    let cwd = Some(text(&current_dir()?)?);
-    Ok(SessionRef { session: session.to_owned(), cwd, ..SessionRef::default() })
+fn session_ref(session: &str, agent: Option<&str>) -> Result<SessionRef> {
+    Ok(SessionRef {
+        session: session.to_owned(),
+        agent: agent.map(str::to_owned),
+        cwd: Some(text(&current_dir()?)?),
+        exact_name: false,
+    })
+}
+
+/// The one session of a command line.
+fn which(which: &Which) -> Result<SessionRef> {
+    session_ref(&which.session, which.agent.as_deref())
 }
 
 /// The current directory.

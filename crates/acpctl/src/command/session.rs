@@ -8,8 +8,8 @@ use acpd_api::{
 use anstyle::Style;
 
 use super::agent::key_values;
-use super::{Door, directory, session_ref, text};
-use crate::cli::Session;
+use super::{Door, directory, session_ref, text, which};
+use crate::cli::{Session, Which};
 use crate::error::Result;
 use crate::human;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW, one_line};
@@ -33,17 +33,17 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             }
             Ok(ui.print(&table(&list.sessions, human::now(), ui.out_paint()))?)
         }
-        Session::Show { session, json } => {
+        Session::Show { which: session, json } => {
             let info: SessionInfo =
-                door.connect()?.call(method::SESSION_SHOW, &session_ref(&session)?)?;
+                door.connect()?.call(method::SESSION_SHOW, &which(&session)?)?;
             if json.json {
                 return Ok(ui.json(&info)?);
             }
             Ok(ui.print(&card(&info, human::now(), ui.out_paint()))?)
         }
-        Session::Log { session, thoughts, json } => log(&session, thoughts, json, door, ui),
-        Session::Rename { session, name, clear: _ } => {
-            let params = RenameParams { session: session_ref(&session)?, name };
+        Session::Log { which: session, thoughts, json } => log(&session, thoughts, json, door, ui),
+        Session::Rename { which: session, name, clear: _ } => {
+            let params = RenameParams { session: which(&session)?, name };
             let info: SessionInfo = door.connect()?.call(method::SESSION_RENAME, &params)?;
             match &info.name {
                 Some(name) => ui.say(&format!("session {} is `{name}` now", info.session_id)),
@@ -51,16 +51,17 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             }
             Ok(())
         }
-        Session::Close { session } => {
+        Session::Close { which: session } => {
             let info: SessionInfo =
-                door.connect()?.call(method::SESSION_CLOSE, &session_ref(&session)?)?;
+                door.connect()?.call(method::SESSION_CLOSE, &which(&session)?)?;
             ui.say(&format!("{} is closed; the next prompt brings it back", handle(&info)));
             Ok(())
         }
-        Session::Rm { sessions } => {
+        Session::Rm { sessions, agent } => {
             let mut connection = door.connect()?;
             for session in sessions {
-                let Empty {} = connection.call(method::SESSION_REMOVE, &session_ref(&session)?)?;
+                let Empty {} = connection
+                    .call(method::SESSION_REMOVE, &session_ref(&session, agent.as_deref())?)?;
                 ui.say(&format!("deleted {session}"));
             }
             Ok(())
@@ -69,10 +70,10 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
 }
 
 /// Prints the journal page by page.
-fn log(session: &str, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> Result {
+fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let mut screen = Screen::whole(ui, thoughts);
-    let mut params = LogParams { session: session_ref(session)?, after: 0, limit: None };
+    let mut params = LogParams { session: which(session)?, after: 0, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         for entry in &page.entries {
