@@ -1,0 +1,168 @@
+//! The JSON of this crate is an interface: a change here is a change for every client.
+
+use acpd_api::{
+    AgentInfo, AgentNotice, AgentState, AttachParams, CaughtUp, ClientMeta, DaemonInfo, ErrorData,
+    ExitCode, NewSessionMeta, Outcome, PromptQueued, Reason, RenameParams, RestoreLevel, Restored,
+    Role, SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, StateChanged,
+    Status, StoreState, TurnEnded, TurnInfo, TurnStarted, TurnState,
+};
+use serde_json::{Value, json};
+
+fn session() -> SessionInfo {
+    SessionInfo {
+        session_id: "s-1".to_owned(),
+        agent: "demo".to_owned(),
+        name: Some("fix".to_owned()),
+        title: Some("Fix it".to_owned()),
+        cwd: "/src".to_owned(),
+        state: SessionState::Blocked,
+        reason: Some("a login is needed".to_owned()),
+        restore: Some(RestoreLevel::Loaded),
+        turn: TurnInfo {
+            state: TurnState::NeedsAction,
+            since: 5,
+            last: Some("end_turn".to_owned()),
+        },
+        queued: 1,
+        clients: 2,
+        prompts: 3,
+        seq: 4,
+        created: 6,
+        updated: 7,
+    }
+}
+
+fn agent() -> AgentInfo {
+    AgentInfo {
+        name: "demo".to_owned(),
+        title: "Demo".to_owned(),
+        state: AgentState::NeedsAuth,
+        since: 1,
+        reason: Some("why".to_owned()),
+        pid: Some(2),
+        rss: Some(3),
+        restarts: 4,
+        command: vec!["demo".to_owned(), "--acp".to_owned()],
+        version: Some("demo 1.0".to_owned()),
+        sessions: 5,
+        log: "/log".to_owned(),
+        tried: true,
+    }
+}
+
+#[test]
+fn status_looks_like_this() {
+    let daemon = DaemonInfo {
+        version: "0.1.0".to_owned(),
+        api: 1,
+        pid: 2,
+        since: 3,
+        rss: Some(4),
+        clients: 5,
+        store: StoreState::Failing { reason: "the disk is full".to_owned(), since: 6 },
+        default_agent: "demo".to_owned(),
+        socket: "/socket".to_owned(),
+        database: "/database".to_owned(),
+        log: "/log".to_owned(),
+        config: "/config".to_owned(),
+    };
+    let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
+    insta::assert_json_snapshot!(status);
+}
+
+#[test]
+fn what_is_not_known_is_left_out() {
+    let agent = AgentInfo { reason: None, pid: None, rss: None, version: None, ..agent() };
+    let session = SessionInfo {
+        name: None,
+        title: None,
+        reason: None,
+        restore: None,
+        turn: TurnInfo { state: TurnState::Idle, since: 0, last: None },
+        ..session()
+    };
+    insta::assert_json_snapshot!((agent, session));
+}
+
+#[test]
+fn notices_look_like_this() {
+    let session_id = || "s-1".to_owned();
+    let ended = |outcome| TurnEnded { session_id: session_id(), turn: 2, at: 9, outcome };
+    let reason = || "it died".to_owned();
+    insta::assert_json_snapshot!(json!([
+        TurnStarted { session_id: session_id(), turn: 2, at: 8 },
+        ended(Outcome::Stopped { stop_reason: "end_turn".to_owned() }),
+        ended(Outcome::Error { code: -32603, message: "no".to_owned() }),
+        ended(Outcome::Interrupted { reason: reason() }),
+        ended(Outcome::OutcomeUnknown { reason: reason() }),
+        Restored {
+            session_id: session_id(),
+            level: RestoreLevel::Lost,
+            at: 1,
+            reason: Some(reason())
+        },
+        StateChanged {
+            session_id: session_id(),
+            state: SessionState::Live,
+            turn: TurnState::Working,
+            queued: 1,
+            reason: None
+        },
+        SessionGone { session_id: session_id() },
+        SessionNotice { session_id: session_id(), severity: "info".to_owned(), text: reason() },
+        Skipped { session_id: session_id(), bytes: 10, limit: 5 },
+        PromptQueued { session_id: session_id(), ahead: 1 },
+        CaughtUp { session_id: session_id(), seq: 4 },
+        AgentNotice { agent: "demo".to_owned(), state: AgentState::Backoff, reason: None },
+    ]));
+}
+
+#[test]
+fn parameters_and_meta_look_like_this() {
+    let session = SessionRef {
+        session: "fix".to_owned(),
+        agent: Some("demo".to_owned()),
+        cwd: Some("/src".to_owned()),
+        exact_name: true,
+    };
+    let plain = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
+    insta::assert_json_snapshot!(json!([
+        ClientMeta {
+            agent: Some("demo".to_owned()),
+            notices: true,
+            seq: true,
+            max_line: Some(1 << 20)
+        },
+        ClientMeta::default(),
+        NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
+        AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
+        RenameParams { session: plain, name: None },
+        session,
+    ]));
+}
+
+#[test]
+fn a_plain_client_may_leave_everything_out() {
+    let meta: ClientMeta = serde_json::from_value(json!({})).expect("an empty object");
+    assert_eq!(meta, ClientMeta::default());
+    let attach = json!({ "ref": { "session": "fix" } });
+    let attach: AttachParams = serde_json::from_value(attach).expect("the shortest form");
+    assert_eq!((attach.after, attach.role), (None, Role::Controller));
+}
+
+#[test]
+fn a_reason_of_a_newer_daemon_is_still_a_reason() {
+    let data: ErrorData =
+        serde_json::from_value(json!({ "reason": "moon_phase" })).expect("an unknown reason");
+    assert_eq!(data.reason, Reason::Other);
+    assert_eq!(ExitCode::from(data.reason), ExitCode::Error);
+}
+
+#[test]
+fn every_exit_code_has_its_number_and_its_line() {
+    let codes: Vec<Value> = ExitCode::ALL
+        .iter()
+        .map(|(code, text)| json!({ "code": code.code(), "text": text }))
+        .collect();
+    insta::assert_json_snapshot!(codes);
+}
