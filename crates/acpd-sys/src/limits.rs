@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 
+use crate::os;
+
 /// The limits on open files as we found them: children get those, not ours.
 static FOUND_NOFILE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 
@@ -20,6 +22,12 @@ pub fn raise_nofile_limit() -> io::Result<()> {
 /// Forbids core dumps of this process and its children: they would hold transcripts and keys.
 pub fn no_core_dumps() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
+}
+
+/// Gives memory blocks of a megabyte and more back to the system as soon as they are freed. The GNU
+/// allocator would keep them after the first one that it saw freed; others do this anyway.
+pub fn return_large_buffers() {
+    os::return_large_buffers();
 }
 
 /// Undoes [`raise_nofile_limit`]; safe between fork and exec.

@@ -5,7 +5,7 @@
 //! bytes; past its limit the hub sends this client no live lines until it has drained.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,8 +31,8 @@ use crate::journal::{Journal, LogPage, Values};
 
 /// How often the socket file is looked at.
 const CHECK: Duration = Duration::from_mins(1);
-/// Slices given to one `write_vectored`.
-const SLICES: usize = 64;
+/// Bytes that are written at once; a longer line is written by itself.
+const BLOCK: usize = 64 << 10;
 
 /// What a connection reports.
 #[derive(Debug)]
@@ -362,29 +362,25 @@ impl Out {
         self.service.events.send((self.client, event)).await.ok();
     }
 
-    /// Writes all lines, many per system call.
+    /// Writes all lines, many per system call. They are copied together for that: the stream writes
+    /// one slice at a time, which would be two calls for each line.
     async fn flush(&mut self) -> io::Result<()> {
-        // Position in the first line, its newline included.
-        let mut done = 0;
-        while !self.lines.is_empty() {
-            let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(2 * SLICES);
-            for (i, line) in self.lines.iter().take(SLICES).enumerate() {
-                let from = if i == 0 { done.min(line.len()) } else { 0 };
-                slices.push(IoSlice::new(&line[from..]));
-                slices.push(IoSlice::new(b"\n"));
+        let mut writer = &*self.writer;
+        let mut block = Vec::new();
+        while let Some(line) = self.lines.pop_front() {
+            if line.len() < BLOCK {
+                block.extend_from_slice(&line);
+            } else {
+                writer.write_all(&block).await?;
+                block.clear();
+                writer.write_all(&line).await?;
             }
-            let mut written = done + (&*self.writer).write_vectored(&slices).await?;
-            if written == done {
-                return Err(io::ErrorKind::WriteZero.into());
+            block.push(b'\n');
+            if block.len() >= BLOCK {
+                writer.write_all(&block).await?;
+                block.clear();
             }
-            drop(slices);
-            while self.lines.front().is_some_and(|line| line.len() < written) {
-                if let Some(line) = self.lines.pop_front() {
-                    written -= line.len() + 1;
-                }
-            }
-            done = written;
         }
-        Ok(())
+        writer.write_all(&block).await
     }
 }

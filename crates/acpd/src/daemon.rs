@@ -104,6 +104,7 @@ impl Daemon {
         process::become_subreaper().map_err(|e| Failure::system("cannot become a subreaper", e))?;
         limits::no_core_dumps().map_err(|e| Failure::system("cannot turn off core dumps", e))?;
         limits::raise_nofile_limit().ok();
+        limits::return_large_buffers();
         let signals = signals::watch().map_err(|e| Failure::system("cannot watch signals", e))?;
         let (report, reports) = mpsc::unbounded_channel();
         let (writer, reader, snapshot) = acpd_store::open(&paths.database(), move |event| {

@@ -37,7 +37,8 @@ use crate::signals::Stops;
 const EVENTS: usize = 256;
 /// Batches that wait for the store before hosts are held back.
 const PENDING: usize = 32;
-/// A client that lets so many times its queue limit pile up in answers is let go.
+/// A client that lets so many times its queue limit pile up in answers, beside one line of any
+/// length, is let go.
 const OVERRUN: usize = 8;
 
 /// A clock that shows the time of day and never goes back.
@@ -393,7 +394,8 @@ impl Relay {
     fn send(&mut self, client: ClientId, op: Op, out: &mut Batch) {
         let Some(sink) = self.sinks.get_mut(&client) else { return };
         let waiting = sink.send(op);
-        if waiting > self.client_queue * OVERRUN {
+        let line_limit = self.agents.config.daemon.line_limit as usize;
+        if waiting > self.client_queue * OVERRUN + line_limit {
             tracing::warn!(client = client.0, waiting, "a client reads nothing and is let go");
             self.sinks.remove(&client);
             self.input(Input::ClientClosed { client }, out);

@@ -1,2 +1,64 @@
-//! Placeholder.
-fn main() {}
+//! Developer commands; run them as `cargo xtask COMMAND`.
+#![expect(clippy::print_stderr, reason = "a program for developers")]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::{Result, bench, demo, install, real, test};
+
+/// Developer commands of acpd.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show what acpd is for, in a throw-away home, in half a minute.
+    Demo,
+    /// Run every check and every test.
+    Test {
+        /// Only formatting, build and the tests that need no real agent.
+        #[arg(long)]
+        fast: bool,
+    },
+    /// Run real agents under acpd, without an account [default: zedcodex copilot].
+    Real {
+        /// zedcodex, copilot, claude, opencode.
+        agents: Vec<String>,
+    },
+    /// Measure, and compare with a direct pipe.
+    Bench {
+        /// Fewer and smaller runs: shows that it works, not how fast it is.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The agent that `bench` measures with.
+    #[command(hide = true, name = bench::AGENT)]
+    BenchAgent,
+    /// Install acpd and acpctl with `cargo install`.
+    Install,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result {
+    match command {
+        Command::Demo => demo::run(),
+        Command::Test { fast } => test::run(fast),
+        Command::Real { agents } => real::run(&agents),
+        Command::Bench { quick } => bench::run(quick),
+        Command::BenchAgent => bench::agent::run(),
+        Command::Install => install::run(),
+    }
+}

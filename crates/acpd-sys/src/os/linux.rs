@@ -1,8 +1,8 @@
 //! Linux: `/proc`, `SO_PEERCRED`, subreaper.
 
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -40,6 +40,16 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
 
+#[cfg(target_env = "gnu")]
+pub(crate) fn return_large_buffers() {
+    const LARGE: i32 = 1 << 20;
+    // SAFETY: it sets a number in the allocator, under the allocator's own lock.
+    unsafe { nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, LARGE) };
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn return_large_buffers() {}
+
 pub(crate) fn wait_leader(pid: Pid) -> io::Result<ExitKind> {
     loop {
         match waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
@@ -57,7 +67,7 @@ pub(crate) fn wait_leader(pid: Pid) -> io::Result<ExitKind> {
 /// The process with this pid; `None` if there is none, an error if `/proc` cannot tell.
 pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
     let boot = boot_bits()?;
-    match read_entry(pid, boot) {
+    match read_stat(pid).and_then(|stat| entry(pid, boot, &Stat::parse(&stat)?)) {
         Ok(entry) => Ok(Some(entry)),
         Err(error) if is_gone(&error) => {
             // "No such file" means "no such process" only where /proc is what it should be.
@@ -67,7 +77,7 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
     }
 }
 
-/// Every process that can be seen.
+/// Every process that can be seen, those of the kernel left out.
 pub(crate) fn scan() -> io::Result<Vec<Entry>> {
     let boot = boot_bits()?;
     let mut found = Vec::new();
@@ -77,7 +87,11 @@ pub(crate) fn scan() -> io::Result<Vec<Entry>> {
             continue;
         };
         // Processes end while we look, and some systems hide those of others.
-        if let Ok(entry) = read_entry(pid, boot) {
+        if let Ok(stat) = read_stat(pid)
+            && let Ok(stat) = Stat::parse(&stat)
+            && !stat.is_of_kernel()
+            && let Ok(entry) = entry(pid, boot, &stat)
+        {
             found.push(entry);
         }
     }
@@ -96,8 +110,7 @@ pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
 }
 
 pub(crate) fn rss_bytes(pid: u32) -> io::Result<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat"))?;
-    let pages: u64 = Stat::parse(&stat)?.number(24)?;
+    let pages: u64 = Stat::parse(&read_stat(pid)?)?.number(24)?;
     let page = sysconf(SysconfVar::PAGE_SIZE)?.unwrap_or(4096);
     Ok(pages * page as u64)
 }
@@ -112,11 +125,17 @@ pub(crate) fn pss_bytes(pid: u32) -> io::Result<u64> {
         .ok_or_else(unreadable)
 }
 
-fn read_entry(pid: u32, boot: u64) -> io::Result<Entry> {
+/// `/proc/PID/stat` in one read: it is always short, and tells no size beforehand.
+fn read_stat(pid: u32) -> io::Result<Vec<u8>> {
+    let mut line = vec![0; 1024];
+    let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut line)?;
+    line.truncate(length);
+    Ok(line)
+}
+
+fn entry(pid: u32, boot: u64, stat: &Stat<'_>) -> io::Result<Entry> {
     // The directory belongs to the effective user, even where its files are root's.
     let uid = fs::metadata(format!("/proc/{pid}"))?.uid();
-    let bytes = fs::read(format!("/proc/{pid}/stat"))?;
-    let stat = Stat::parse(&bytes)?;
     let state = stat.field(3)?;
     // A first thread that ended before the others looks like a zombie, but the process runs.
     let lone = stat.number::<u64>(20)? <= 1;
@@ -144,6 +163,11 @@ impl<'a> Stat<'a> {
 
     fn field(&self, number: usize) -> io::Result<&'a str> {
         self.0.get(number - 3).copied().ok_or_else(unreadable)
+    }
+
+    /// Whether it is a thread of the kernel (`PF_KTHREAD`).
+    fn is_of_kernel(&self) -> bool {
+        self.number::<u64>(9).is_ok_and(|flags| flags & 0x0020_0000 != 0)
     }
 
     fn number<T: std::str::FromStr>(&self, number: usize) -> io::Result<T> {

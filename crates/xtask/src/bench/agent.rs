@@ -1,0 +1,117 @@
+//! The agent of the benchmarks: as little as possible between a prompt and the lines that it asks for.
+//!
+//! Prompts: `flood N` writes N lines in large writes, `pace N MICROS` one line at a time with the time
+//! of day in it, `line BYTES` one line of that length.
+
+use std::io::{self, BufRead as _, Write};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::Result;
+
+/// Length of a line of a stream, its newline included.
+pub(super) const LINE: usize = 256;
+/// Bytes of a stream that are written at once.
+const WRITE: usize = 64 << 10;
+
+/// Serves stdin until its end.
+pub fn run() -> Result {
+    let mut stdout = io::stdout().lock();
+    let mut sessions = 0;
+    for line in io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line?)?;
+        let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
+            continue;
+        };
+        let params = &message["params"];
+        let result = match method {
+            "initialize" => json!({"protocolVersion": 1, "authMethods": [],
+                "agentCapabilities": {"loadSession": true,
+                    "sessionCapabilities": {"resume": {}, "close": {}}}}),
+            "session/new" => {
+                sessions += 1;
+                json!({"sessionId": format!("bench-{}-{sessions}", std::process::id())})
+            }
+            "session/prompt" => {
+                let session = params["sessionId"].as_str().unwrap_or_default();
+                let prompt = params["prompt"][0]["text"].as_str().unwrap_or_default();
+                obey(&mut stdout, session, prompt)?;
+                json!({"stopReason": "end_turn"})
+            }
+            _ => json!({}),
+        };
+        writeln!(stdout, "{}", json!({"jsonrpc": "2.0", "id": id, "result": result}))?;
+        stdout.flush()?;
+    }
+    Ok(())
+}
+
+fn obey(out: &mut impl Write, session: &str, prompt: &str) -> Result {
+    let mut words = prompt.split(' ');
+    let verb = words.next().unwrap_or_default();
+    let mut number = || words.next().and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
+    match verb {
+        "flood" => {
+            let mut block = Vec::with_capacity(WRITE + LINE);
+            for n in 0..number() {
+                chunk(&mut block, session, &format!("{n:020}"), LINE);
+                if block.len() >= WRITE {
+                    out.write_all(&block)?;
+                    block.clear();
+                }
+            }
+            out.write_all(&block)?;
+        }
+        "pace" => {
+            let (count, pause) = (number(), Duration::from_micros(number() as u64));
+            let mut line = Vec::with_capacity(LINE);
+            for _ in 0..count {
+                thread::sleep(pause);
+                line.clear();
+                chunk(&mut line, session, &format!("{:020}", nanos()), LINE);
+                out.write_all(&line)?;
+                out.flush()?;
+            }
+        }
+        "line" => {
+            let mut line = Vec::new();
+            chunk(&mut line, session, "", number());
+            out.write_all(&line)?;
+        }
+        _ => {}
+    }
+    Ok(out.flush()?)
+}
+
+/// Appends an update of this length whose text begins with `text`.
+fn chunk(to: &mut Vec<u8>, session: &str, text: &str, length: usize) {
+    const HEAD: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":""#;
+    const MIDDLE: &str = concat!(
+        r#"","update":{"sessionUpdate":"agent_message_chunk","#,
+        r#""content":{"type":"text","text":""#
+    );
+    const TAIL: &str = "\"}}}}\n";
+    let end = to.len() + length;
+    for part in [HEAD, session, MIDDLE, text] {
+        to.extend_from_slice(part.as_bytes());
+    }
+    let text_end = end.saturating_sub(TAIL.len());
+    if to.len() < text_end {
+        to.resize(text_end, b'.');
+    }
+    to.extend_from_slice(TAIL.as_bytes());
+}
+
+/// The time of day, which two processes share.
+pub(super) fn nanos() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
+}
+
+/// The time of day in a line of `pace`.
+pub(super) fn stamp(line: &[u8]) -> Option<u128> {
+    const BEFORE: &[u8] = br#""text":""#;
+    let at = line.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
+    std::str::from_utf8(line.get(at..at + 20)?).ok()?.parse().ok()
+}

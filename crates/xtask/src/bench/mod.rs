@@ -1,0 +1,144 @@
+//! `cargo xtask bench`: acpd beside a direct pipe with the same agent, in one run.
+//!
+//! The figures depend on the machine and on what else it does; what counts is how the two columns
+//! compare. Nothing here fails because something was slow.
+
+pub mod agent;
+mod journal;
+mod peer;
+mod process;
+mod start;
+mod stream;
+mod table;
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::Result;
+use crate::home::Home;
+use crate::workspace::{self, Profile, succeed};
+use peer::Peer;
+use table::{Row, median, ms};
+
+/// The command that [`agent::run`] hides behind.
+pub const AGENT: &str = "bench-agent";
+
+/// Measures everything and prints the table.
+pub fn run(quick: bool) -> Result {
+    let bins = workspace::build(Profile::Release)?;
+    if cfg!(debug_assertions) {
+        // The measuring end must be fast, too.
+        workspace::cargo(&["build", "--release", "-p", "xtask"])?;
+        let mut again = Command::new(bins.join("xtask"));
+        again.arg("bench");
+        if quick {
+            again.arg("--quick");
+        }
+        return succeed(&mut again);
+    }
+    let mut bench = Bench { home: Home::new(&bins)?, quick, rows: Vec::new() };
+    bench.home.configure(&format!(
+        "default_agent = \"bench\"\n[agents.bench]\ncommand = [\"{}\", {AGENT:?}]\n\
+         idle_timeout = \"0\"\nready_after = \"1ms\"\nrestart_budget = 1000\n",
+        std::env::current_exe()?.display(),
+    ))?;
+    bench.measure()?;
+    table::print(&bench.rows);
+    println!("direct: the same agent at the end of a pipe; medians of several runs");
+    bench.home.stop()
+}
+
+/// A home with a daemon, and what was measured in it so far.
+struct Bench {
+    home: Home,
+    quick: bool,
+    rows: Vec<Row>,
+}
+
+impl Bench {
+    fn measure(&mut self) -> Result {
+        type Part = fn(&mut Bench) -> Result;
+        let parts: [(&str, Part); 9] = [
+            ("disk", Bench::disk),
+            ("memory", process::memory),
+            ("command line", start::command_line),
+            ("latency", stream::latency),
+            ("round trips", stream::round_trips),
+            ("streams", stream::throughput),
+            ("giant lines", stream::giants),
+            ("journal", journal::replay),
+            ("deaths", start::deaths),
+        ];
+        for (name, part) in parts {
+            eprintln!("measuring: {name}");
+            part(self)?;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// How often: this often, or a tenth of it.
+    fn times(&self, times: usize) -> usize {
+        if self.quick { times.div_ceil(10) } else { times }
+    }
+
+    /// The agent itself.
+    fn direct(&self) -> Result<Peer> {
+        let mut command = self.home.command(&std::env::current_exe()?);
+        command.arg(AGENT);
+        let mut peer = Peer::start(command)?;
+        peer.initialize(&json!({}))?;
+        Ok(peer)
+    }
+
+    /// The agent through the daemon, which is started if need be.
+    fn client(&self) -> Result<Peer> {
+        self.client_with(&json!({"agent": "bench"}))
+    }
+
+    /// The same for a client that takes notices and positions.
+    fn watcher(&self) -> Result<Peer> {
+        self.client_with(&json!({"agent": "bench", "notices": true, "seq": true}))
+    }
+
+    fn client_with(&self, acpd: &serde_json::Value) -> Result<Peer> {
+        self.home.read(&["daemon", "start"])?;
+        let mut peer = Peer::connect(&self.home.socket())?;
+        peer.initialize(acpd)?;
+        Ok(peer)
+    }
+
+    /// The agent through the daemon and the bridge.
+    fn bridge(&self) -> Result<Peer> {
+        let mut peer = Peer::start(self.home.acpctl(&["acp", "bench"]))?;
+        peer.initialize(&json!({}))?;
+        Ok(peer)
+    }
+
+    fn work(&self) -> PathBuf {
+        self.home.path("work")
+    }
+
+    /// What the disk itself takes to make a page durable.
+    fn disk(&mut self) -> Result {
+        let mut file = File::create(self.home.path("fsync"))?;
+        let mut times = Vec::new();
+        for _ in 0..self.times(200) {
+            file.write_all(&[0; 4096])?;
+            let start = Instant::now();
+            file.sync_data()?;
+            times.push(ms(start.elapsed()));
+        }
+        let p50 = median(&mut times);
+        self.row(Row::new("fdatasync of 4 KiB, p50", format!("{p50:.2} ms")));
+        Ok(())
+    }
+}

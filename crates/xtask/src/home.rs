@@ -1,0 +1,165 @@
+//! A throw-away home: directories, `acpctl` run in it, and nothing left of it at the end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use acpd_sys::process::{ProcessId, StopSignal, Tree};
+
+use crate::Result;
+
+/// How long processes that are going down may take.
+const GOING: Duration = Duration::from_secs(2);
+
+/// Directories of its own for acpd, its agents and their sessions. On drop the daemon is stopped and
+/// everything is removed, whatever happened before.
+#[derive(Debug)]
+pub struct Home {
+    dir: tempfile::TempDir,
+    bins: PathBuf,
+}
+
+impl Home {
+    /// Makes one for the programs in `bins`.
+    pub fn new(bins: &Path) -> Result<Home> {
+        let dir = tempfile::Builder::new().prefix("acpd-").tempdir()?;
+        for name in ["work", "config"] {
+            fs::create_dir(dir.path().join(name))?;
+        }
+        Ok(Home { dir, bins: bins.to_owned() })
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.path("run/acpd.sock")
+    }
+
+    /// One of the programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.bins.join(name)
+    }
+
+    /// Writes `config.toml`.
+    pub fn configure(&self, text: &str) -> Result {
+        Ok(fs::write(self.path("config/config.toml"), text)?)
+    }
+
+    /// A program that sees this home and nothing else of our environment.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().current_dir(self.path("work")).stdin(Stdio::null());
+        for name in ["PATH", "TERM", "COLORTERM", "LANG", "NO_COLOR"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command
+            .env("HOME", self.dir.path())
+            .env("ACPD_RUNTIME_DIR", self.path("run"))
+            .env("ACPD_STATE_DIR", self.path("state"))
+            .env("ACPD_CONFIG_DIR", self.path("config"))
+            .env("ACPD_EXE", self.program("acpd"));
+        command
+    }
+
+    /// `acpctl` with these arguments.
+    pub fn acpctl(&self, args: &[&str]) -> Command {
+        let mut command = self.command(&self.program("acpctl"));
+        command.args(args);
+        command
+    }
+
+    /// What `acpctl` prints.
+    pub fn read(&self, args: &[&str]) -> Result<String> {
+        let output = self.acpctl(args).output()?;
+        if !output.status.success() {
+            let error = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("`acpctl {}`: {}", args.join(" "), error.trim()).into());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// What `acpctl … --json` prints.
+    pub fn read_json(&self, args: &[&str]) -> Result<serde_json::Value> {
+        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+        Ok(serde_json::from_str(&self.read(&args)?)?)
+    }
+
+    /// The process of an agent.
+    pub fn agent(&self, name: &str) -> Result<ProcessId> {
+        let info = self.read_json(&["agent", "show", name])?;
+        let pid = info["pid"].as_u64().ok_or_else(|| format!("agent `{name}` does not run"))?;
+        Ok(ProcessId::of(pid as u32).ok_or("the agent has just ended")?)
+    }
+
+    /// The daemon's process.
+    pub fn daemon(&self) -> Result<ProcessId> {
+        let pid = self.read_json(&["status"])?["daemon"]["pid"].as_u64();
+        let pid = pid.ok_or("the daemon tells no process id")?;
+        Ok(ProcessId::of(pid as u32).ok_or("the daemon has just ended")?)
+    }
+
+    /// Processes that were started in this home and are alive, by their environment. Always empty
+    /// on a system without `/proc`.
+    pub fn processes(&self) -> Vec<ProcessId> {
+        let mark = self.dir.path().as_os_str().as_encoded_bytes();
+        let holds = |pid: &u32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.windows(mark.len()).any(|window| window == mark)
+        };
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| *pid != std::process::id())
+            .filter(holds)
+            .filter_map(ProcessId::of)
+            .collect()
+    }
+
+    /// Processes that are still there when those that were just told to end have had their time.
+    pub fn leftovers(&self) -> Vec<ProcessId> {
+        let deadline = Instant::now() + GOING;
+        loop {
+            let processes = self.processes();
+            if processes.is_empty() || Instant::now() > deadline {
+                return processes;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Stops the daemon and checks that nothing is left.
+    pub fn stop(&self) -> Result {
+        self.read(&["daemon", "stop"])?;
+        let left = self.leftovers();
+        if left.is_empty() { Ok(()) } else { Err(format!("still alive: {left:?}").into()) }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if self.processes().is_empty() {
+            return;
+        }
+        let mut stop = self.acpctl(&["--no-spawn", "daemon", "stop"]);
+        // It may have been stopped before; what remains is ended below.
+        stop.stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
+        for process in self.leftovers() {
+            kill_tree(process);
+        }
+    }
+}
+
+/// Kills a process and everything below it at once; returns what was killed.
+pub fn kill_tree(leader: ProcessId) -> Vec<ProcessId> {
+    let mut tree = Tree::new("killed by xtask", leader);
+    let alive = tree.alive();
+    tree.signal_all(StopSignal::Kill);
+    alive
+}

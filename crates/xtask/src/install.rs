@@ -1,0 +1,12 @@
+//! `cargo xtask install`.
+
+use crate::{Result, workspace};
+
+/// Installs `acpd` and `acpctl` where `cargo install` puts programs.
+pub fn run() -> Result {
+    for program in ["acpd", "acpctl"] {
+        let path = format!("crates/{program}");
+        workspace::cargo(&["install", "--locked", "--path", &path])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! What the developer commands do, and what they share with the tests in `tests/`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "programs for developers")]
+
+pub mod bench;
+pub mod demo;
+pub mod home;
+pub mod install;
+pub mod real;
+pub mod test;
+pub mod workspace;
+
+/// Whatever went wrong, in words for a developer.
+pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -1,0 +1,112 @@
+//! `cargo xtask real`, and what the tests with real agents need.
+//!
+//! The agents come from their public packages by way of the scripts in `../shared/real`, and talk
+//! to a stand-in for the model providers on loopback: no account, no model, no money.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::workspace::{self, cargo_command, succeed};
+use crate::{Result, test};
+
+/// Set in the environment, this variable makes the tests with real agents pass without a try. Not in
+/// continuous integration.
+pub const SKIP: &str = "ACPD_SKIP_REAL";
+
+/// Runs real agents under acpd; without names, those that `cargo xtask test` runs.
+pub fn run(agents: &[String]) -> Result {
+    needs()?;
+    workspace::build(workspace::Profile::Debug)?;
+    let names = if agents.is_empty() { &["zedcodex".into(), "copilot".into()] } else { agents };
+    let mut command = cargo_command(&["test", "-p", "xtask", "--test", "real_agents", "--"]);
+    command.args(["--nocapture", "--test-threads=1", "--include-ignored", "--exact"]).args(names);
+    succeed(&mut command)
+}
+
+/// Says what is missing to run real agents.
+///
+/// # Errors
+/// When something is missing.
+pub fn needs() -> Result<Scripts> {
+    let shared = workspace::shared()
+        .ok_or("the scripts in `../shared/real` are missing; clone them, or set ACPD_SHARED")?;
+    let store = env::var_os("REAL_DIR").map_or_else(|| "/tmp/agents".into(), PathBuf::from);
+    if !test::on_path("npm") && !store.join("py-node/node-bin/npm").exists() {
+        return Err("npm is missing, which installs them".into());
+    }
+    if !test::on_path("python3") {
+        return Err("python3 is missing, which plays the model provider".into());
+    }
+    Ok(Scripts { dir: shared.join("real"), store })
+}
+
+/// The scripts, and where they install to.
+#[derive(Debug)]
+pub struct Scripts {
+    dir: PathBuf,
+    store: PathBuf,
+}
+
+impl Scripts {
+    /// Installs an agent if it is not there yet. One at a time, whoever calls.
+    pub fn install(&self, agent: &str) -> Result {
+        fs::create_dir_all(&self.store)?;
+        let lock = File::create(self.store.join("xtask.lock"))?;
+        lock.lock()?;
+        if self.store.join(format!("npm-{agent}/node_modules")).is_dir() {
+            return Ok(());
+        }
+        succeed(Command::new(self.dir.join("install.sh")).arg(agent).env("REAL_DIR", &self.store))
+    }
+
+    /// The program that becomes an agent.
+    pub fn run_agent(&self) -> PathBuf {
+        self.dir.join("run_agent.sh")
+    }
+
+    /// Where the agents are installed.
+    pub fn store(&self) -> &Path {
+        &self.store
+    }
+
+    /// Starts a stand-in for the model providers.
+    pub fn start_model(&self) -> Result<Model> {
+        let mut command = Command::new("python3");
+        command.arg(self.dir.join("fake_llm.py")).args(["--port", "0"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let stdout = child.stdout.take().ok_or("a pipe is missing")?;
+        let mut model = Model { child, port: 0 };
+        // Its first line is "fake-llm on http://127.0.0.1:PORT".
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
+        model.port = port.ok_or_else(|| format!("fake_llm.py said {line:?}"))?;
+        Ok(model)
+    }
+}
+
+/// A running stand-in; ends on drop.
+#[derive(Debug)]
+pub struct Model {
+    child: Child,
+    port: u16,
+}
+
+impl Model {
+    /// Its port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // It is our child and was not waited for, so it is there to be killed.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

@@ -1,0 +1,108 @@
+//! `cargo xtask test`: every check, in the order in which failures are cheap.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::workspace::{self, cargo_command, succeed};
+use crate::{Result, real};
+
+/// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` says otherwise.
+const CI_SEEDS: &str = "4000";
+
+/// Runs everything; `fast` leaves out what a person who is just changing something can do without.
+pub fn run(fast: bool) -> Result {
+    let mut stages = Stages::default();
+    stages.run("format", || workspace::cargo(&["fmt", "--all", "--check"]))?;
+    stages.run("build", || {
+        workspace::cargo(&["build", "--workspace", "--all-features", "--bins", "--locked"])
+    })?;
+    if !fast {
+        stages.run("clippy", || {
+            let what = ["clippy", "--workspace", "--all-features", "--all-targets", "--locked"];
+            workspace::cargo(&[&what[..], &["--", "-D", "warnings"]].concat())
+        })?;
+        stages.run("documentation", || {
+            let mut doc = cargo_command(&["doc", "--workspace", "--all-features", "--no-deps"]);
+            succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
+        })?;
+        stages.run("documentation tests", || {
+            workspace::cargo(&["test", "--workspace", "--all-features", "--doc", "--quiet"])
+        })?;
+    }
+    stages.run("build of the tests", || {
+        workspace::cargo(&["test", "--workspace", "--all-features", "--no-run", "--quiet"])
+    })?;
+    stages.print();
+    if fast {
+        eprintln!("not with --fast: clippy, documentation, real agents");
+    } else if let Err(missing) = real::needs() {
+        if workspace::in_ci() {
+            return Err(missing);
+        }
+        eprintln!("SKIPPED: the tests with real agents: {missing}");
+    }
+    tests(fast)
+}
+
+/// The tests themselves. The runner's summary is the last thing on stdout.
+fn tests(fast: bool) -> Result {
+    let all = ["--workspace", "--all-features"];
+    let mut command = if has_nextest() {
+        let mut command = cargo_command(&["nextest", "run", "--no-fail-fast"]);
+        if fast {
+            command.args(["-E", "not binary(real_agents)"]);
+        }
+        // The runner writes to stderr. In one stream nothing can end up after its summary.
+        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+        command.stderr(Stdio::from(stdout));
+        command
+    } else {
+        eprintln!("cargo-nextest is not installed; `cargo test` does it, more slowly");
+        let mut command = cargo_command(&["test", "--no-fail-fast", "--bins", "--lib", "--tests"]);
+        if fast {
+            command.env(real::SKIP, "1");
+        }
+        command
+    };
+    command.args(all);
+    if workspace::in_ci() && std::env::var_os("ACPD_SIM_SEEDS").is_none() {
+        command.env("ACPD_SIM_SEEDS", CI_SEEDS);
+    }
+    succeed(&mut command)
+}
+
+/// Whether there is such a program.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+fn has_nextest() -> bool {
+    let mut version = Command::new("cargo");
+    version.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
+}
+
+/// What was done, and how long it took.
+#[derive(Default)]
+struct Stages(Vec<(&'static str, Duration)>);
+
+impl Stages {
+    fn run(&mut self, name: &'static str, stage: impl FnOnce() -> Result) -> Result {
+        eprintln!("== {name}");
+        let start = Instant::now();
+        let result = stage();
+        self.0.push((name, start.elapsed()));
+        result
+    }
+
+    fn print(&self) {
+        eprintln!("\n{:<24} minutes", "stage");
+        for (name, time) in &self.0 {
+            eprintln!("{name:<24} {:>7.1}", time.as_secs_f64() / 60.0);
+        }
+        eprintln!();
+    }
+}

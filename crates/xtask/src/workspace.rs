@@ -1,0 +1,96 @@
+//! The workspace, and cargo run in it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::Result;
+
+/// The directory of the workspace.
+pub fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).unwrap_or(package).to_owned()
+}
+
+/// The folder with the real agents' scripts: `$ACPD_SHARED`, else `../shared`; `None` if it is not
+/// there.
+pub fn shared() -> Option<PathBuf> {
+    let given = env::var_os("ACPD_SHARED").map(PathBuf::from);
+    let dir = given.unwrap_or_else(|| root().join("../shared")).canonicalize().ok()?;
+    dir.join("real").is_dir().then_some(dir)
+}
+
+/// Whether this is a run of the continuous integration, in which nothing is skipped.
+pub fn in_ci() -> bool {
+    env::var_os("CI").is_some_and(|ci| ci == "true")
+}
+
+/// A cargo command in the workspace.
+pub fn cargo_command(args: &[&str]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(args).current_dir(root());
+    // Set by the cargo that runs us, and would make the inner one build everything anew.
+    command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_PKG_NAME");
+    command
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// When it cannot be started or does not succeed.
+pub fn succeed(command: &mut Command) -> Result {
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let line = words.join(" ");
+    let status = command.status().map_err(|error| format!("cannot run `{line}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed: {status}").into()) }
+}
+
+/// Runs cargo in the workspace.
+pub fn cargo(args: &[&str]) -> Result {
+    succeed(&mut cargo_command(args))
+}
+
+/// What `cargo metadata` tells, with these further arguments.
+pub fn metadata(args: &[&str]) -> Result<Value> {
+    let mut command = cargo_command(&["metadata", "--format-version", "1"]);
+    let output = command.args(args).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// How to build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Quick to build.
+    Debug,
+    /// Quick to run.
+    Release,
+}
+
+/// Builds the programs, and returns the directory that they are in.
+pub fn build(profile: Profile) -> Result<PathBuf> {
+    let mut args = vec!["build", "--bins", "-p", "acpd", "-p", "acpctl", "-p", "acpd-test"];
+    let folder = match profile {
+        Profile::Debug => "debug",
+        Profile::Release => {
+            args.push("--release");
+            "release"
+        }
+    };
+    cargo(&args)?;
+    bin_dir(folder)
+}
+
+/// The directory of the programs of a profile (`debug`, `release`).
+pub fn bin_dir(folder: &str) -> Result<PathBuf> {
+    let metadata = metadata(&["--no-deps"])?;
+    let target = metadata["target_directory"].as_str().ok_or("cargo tells no target directory")?;
+    Ok(Path::new(target).join(folder))
+}

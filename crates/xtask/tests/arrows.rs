@@ -1,0 +1,169 @@
+//! The shape of the workspace, held by a test: who may depend on whom, and on how much.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use xtask::workspace;
+
+/// Our crates, from the bottom to the top: a crate depends only on those before it.
+const ORDER: [&str; 10] = [
+    "acp-wire",
+    "acpd-sys",
+    "acpd-api",
+    "acpd-core",
+    "acpd-store",
+    "acpd-client",
+    "acpd-test",
+    "acpd",
+    "acpctl",
+    "xtask",
+];
+/// What each crate may use of our own. Tests may use more.
+const MAY_USE: [(&str, &[&str]); 10] = [
+    ("acp-wire", &[]),
+    ("acpd-sys", &[]),
+    ("acpd-api", &[]),
+    ("acpd-core", &["acp-wire", "acpd-api"]),
+    ("acpd-store", &["acp-wire", "acpd-api", "acpd-core", "acpd-sys"]),
+    ("acpd-client", &["acp-wire", "acpd-api", "acpd-sys"]),
+    ("acpd-test", &["acp-wire", "acpd-api", "acpd-core"]),
+    ("acpd", &["acp-wire", "acpd-api", "acpd-core", "acpd-store", "acpd-sys", "acpd-test"]),
+    ("acpctl", &["acp-wire", "acpd-api", "acpd-client"]),
+    ("xtask", &["acpd-sys"]),
+];
+/// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included.
+const MOST_CRATES: usize = 105;
+/// Lines of a source file.
+const MOST_LINES: usize = 800;
+
+#[test]
+fn our_crates_depend_only_on_those_below_them() {
+    let graph = Graph::read();
+    assert_eq!(graph.members, ORDER.map(str::to_owned).into(), "a crate is missing in this test");
+    for (name, may) in MAY_USE {
+        let below = &ORDER[..ORDER.iter().position(|other| *other == name).unwrap()];
+        let ours: Vec<&String> =
+            graph.needs[name].iter().filter(|used| graph.members.contains(*used)).collect();
+        for used in ours {
+            assert!(below.contains(&used.as_str()), "{name} depends on {used}, which is above it");
+            assert!(may.contains(&used.as_str()), "{name} depends on {used}");
+        }
+    }
+}
+
+#[test]
+fn what_decides_knows_neither_tokio_nor_sqlite() {
+    for name in ["acp-wire", "acpd-api", "acpd-core"] {
+        assert_without(name, &["tokio", "rusqlite", "interprocess", "nix", "tracing"]);
+    }
+}
+
+#[test]
+fn the_command_line_starts_fast_without_a_runtime_and_a_database() {
+    for name in ["acpctl", "acpd-client"] {
+        assert_without(name, &["tokio", "rusqlite", "tracing", "toml"]);
+    }
+}
+
+#[test]
+fn the_tree_of_dependencies_stays_small() {
+    let crates = tree(&["acpd", "acpctl"]);
+    let count = crates.len();
+    assert!(count <= MOST_CRATES, "{count} crates, {MOST_CRATES} are allowed: {crates:?}");
+}
+
+#[test]
+fn unsafe_code_is_forbidden_everywhere_but_in_the_system_layer() {
+    let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+    let root = workspace::root();
+    assert!(read(root.join("Cargo.toml")).contains("unsafe_code = \"forbid\""));
+    for name in ORDER {
+        let manifest = read(root.join("crates").join(name).join("Cargo.toml"));
+        let inherits = manifest.contains("[lints]\nworkspace = true");
+        assert_eq!(inherits, name != "acpd-sys", "{name}: lints of the workspace");
+    }
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let mut files = Vec::new();
+    source_files(&workspace::root().join("crates"), &mut files);
+    assert!(files.len() > 50, "the sources are not where this test looks");
+    for file in files {
+        let lines = fs::read_to_string(&file).unwrap().lines().count();
+        assert!(lines <= MOST_LINES, "{} has {lines} lines", file.display());
+    }
+}
+
+fn source_files(dir: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            source_files(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// What `cargo metadata` tells of this platform's dependencies, those of tests left out.
+struct Graph {
+    members: BTreeSet<String>,
+    needs: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Graph {
+    fn read() -> Graph {
+        // Offline: everything was downloaded for the build of this very test.
+        let platform = ["--filter-platform", &host(), "--offline", "--all-features"];
+        let metadata = workspace::metadata(&platform).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let names: BTreeMap<String, String> =
+            packages.iter().map(|p| (text(&p["id"]), text(&p["name"]))).collect();
+        let members = metadata["workspace_members"].as_array().unwrap();
+        let members = members.iter().map(|id| names[id.as_str().unwrap()].clone()).collect();
+        let mut needs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for node in metadata["resolve"]["nodes"].as_array().unwrap() {
+            let needed = needs.entry(names[node["id"].as_str().unwrap()].clone()).or_default();
+            for used in node["deps"].as_array().unwrap() {
+                let kinds = used["dep_kinds"].as_array().unwrap();
+                if kinds.iter().any(|kind| kind["kind"] != "dev") {
+                    needed.insert(names[used["pkg"].as_str().unwrap()].clone());
+                }
+            }
+        }
+        Graph { members, needs }
+    }
+}
+
+/// These crates and everything below them, as cargo would build just them: in the whole workspace a
+/// feature that one crate wants is there for all.
+fn tree(names: &[&str]) -> BTreeSet<String> {
+    let mut command = workspace::cargo_command(&["tree", "--offline", "--prefix", "none"]);
+    command.args(["--edges", "normal,build", "--format", "{p}"]);
+    for name in names {
+        command.args(["-p", name]);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names = text.lines().filter_map(|line| line.split(' ').next());
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn assert_without(name: &str, unwanted: &[&str]) {
+    let tree = tree(&[name]);
+    for unwanted in unwanted {
+        assert!(!tree.contains(*unwanted), "{name} depends on {unwanted}");
+    }
+}
+
+/// The platform that the compiler makes programs for.
+fn host() -> String {
+    let output = std::process::Command::new("rustc").arg("-vV").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
+}
