@@ -35,7 +35,7 @@ pub struct Options {
 /// error.
 pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
     let paths = &options.paths;
-    if let Some(connection) = try_connect(paths)? {
+    if let Some(connection) = try_connect(options)? {
         return Ok(connection);
     }
     let not_running = || ConnectError::NotRunning { socket: paths.socket() };
@@ -45,12 +45,12 @@ pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
     dir::private_dir(&paths.runtime)?;
     let lock = InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?;
     // Whoever held the lock may have started it.
-    if let Some(connection) = try_connect(paths)? {
+    if let Some(connection) = try_connect(options)? {
         return Ok(connection);
     }
     let started = start(paths);
     // Also after a failure: a daemon that somebody else started is the usual reason for one.
-    let connection = try_connect(paths)?;
+    let connection = try_connect(options)?;
     drop(lock);
     started.and(connection.ok_or_else(not_running))
 }
@@ -96,7 +96,8 @@ fn daemon_exe() -> PathBuf {
 }
 
 /// A connection, or `None` if no daemon listens.
-fn try_connect(paths: &Paths) -> Result<Option<Connection>, ConnectError> {
+fn try_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
+    let paths = &options.paths;
     if !is_there(&paths.runtime) {
         return Ok(None);
     }
@@ -112,7 +113,7 @@ fn try_connect(paths: &Paths) -> Result<Option<Connection>, ConnectError> {
     let uid = stream.peer_creds().map_err(failed)?.euid();
     match uid {
         Some(uid) if uid != own_uid() => Err(ConnectError::ForeignServer { socket, uid }),
-        _ => Ok(Some(Connection::new(stream))),
+        _ => Ok(Some(Connection::new(stream, options.clone()))),
     }
 }
 

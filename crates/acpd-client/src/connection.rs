@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::connect::{Options, connect};
 use crate::error::CallError;
 
 /// Bytes asked for in one read.
@@ -25,10 +26,12 @@ pub struct Connection {
     writer: Writer,
     /// What came while an answer was waited for.
     held: VecDeque<Bytes>,
+    /// How to connect again, until the daemon has said something.
+    again: Option<Options>,
 }
 
 impl Connection {
-    pub(crate) fn new(stream: Stream) -> Connection {
+    pub(crate) fn new(stream: Stream, again: Options) -> Connection {
         let stream = Arc::new(stream);
         let reader = Reader {
             stream: Arc::clone(&stream),
@@ -37,12 +40,32 @@ impl Connection {
             block: vec![0; BLOCK].into(),
             held: VecDeque::new(),
         };
-        Connection { reader, writer: Writer { stream, last_id: 0 }, held: VecDeque::new() }
+        let writer = Writer { stream, last_id: 0 };
+        Connection { reader, writer, held: VecDeque::new(), again: Some(again) }
     }
 
     /// Sends a request and waits for its answer. Whatever else comes meanwhile is kept for the
     /// [`Reader`] of [`split`](Connection::split).
+    ///
+    /// A daemon that was killed at this moment may still have been connected to: if it never said a
+    /// word, the first request is made once more, of its successor.
     pub fn call<P: Serialize, R: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: &P,
+    ) -> Result<R, CallError> {
+        let again = self.again.take();
+        match (self.call_once(method, params), again) {
+            (Err(CallError::Closed | CallError::Io(_)), Some(again)) => {
+                *self = connect(&again).map_err(|_| CallError::Closed)?;
+                self.again = None;
+                self.call_once(method, params)
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    fn call_once<P: Serialize, R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: &P,
@@ -78,7 +101,7 @@ impl Connection {
 
     /// The two directions, for two threads.
     pub fn split(self) -> (Reader, Writer) {
-        let Connection { mut reader, writer, held } = self;
+        let Connection { mut reader, writer, held, again: _ } = self;
         reader.held = held;
         (reader, writer)
     }

@@ -107,6 +107,21 @@ fn ps_shows_text_for_people_and_json_for_programs() {
 }
 
 #[test]
+fn a_daemon_that_dies_as_it_is_reached_is_followed_by_the_next() {
+    let home = Home::new();
+    let listener = home.listen();
+    let daemon = std::thread::spawn(move || {
+        drop(Client::accept(&listener));
+        let mut next = Client::accept(&listener);
+        next.answer(method::STATUS, status());
+        next.closed();
+    });
+    let done = home.run(&["ps", "--json"]);
+    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
 fn stop_waits_until_the_daemon_is_gone() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
