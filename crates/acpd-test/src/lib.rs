@@ -2,7 +2,7 @@
 //! as a program of its own, the daemon embeds it as the agent `demo`.
 
 pub mod agent;
-#[cfg(all(feature = "harness", unix))]
+#[cfg(all(feature = "harness", target_os = "linux"))]
 pub mod harness;
 #[cfg(feature = "sim")]
 pub mod sim;

@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -26,6 +28,8 @@ use crate::log::BoundedLog;
 
 /// Output that may be unacknowledged before the process is held back, in bytes.
 const UNACKED: u64 = 4 << 20;
+/// The most that a pipe holds, in bytes.
+const PIPE: usize = 1 << 20;
 /// Last bytes of stderr that errors quote.
 const TAIL: usize = 2 << 10;
 
@@ -125,6 +129,7 @@ impl Direct {
                 pid,
                 stdout,
                 framer: Framer::new(launch.line_limit),
+                handed: 0,
                 flow: Arc::clone(&flow),
                 events: events.clone(),
                 reaper: reaper.clone(),
@@ -190,6 +195,9 @@ struct Output {
     start: u64,
     stdout: pipe::Receiver,
     framer: Framer,
+    /// End of the last line that was handed over. What is dropped of a line over the limit does not
+    /// count: nobody acknowledges it before the line is over.
+    handed: u64,
     flow: Arc<Flow>,
     events: HostEvents,
     reaper: Reaper,
@@ -202,7 +210,7 @@ impl Output {
         self.report(started).await;
         let mut open = true;
         let exit = loop {
-            let room = self.framer.offset() < self.flow.acked.load(Ordering::Relaxed) + UNACKED;
+            let room = self.handed < self.flow.acked.load(Ordering::Relaxed) + UNACKED;
             tokio::select! {
                 exit = &mut exited => break exit,
                 read = self.stdout.read_buf(self.framer.read_buf()), if open && room => {
@@ -213,11 +221,9 @@ impl Output {
             }
         };
         // What the leader wrote before it ended is in the pipe already; what others add is not its.
-        while open {
-            match self.stdout.try_read_buf(self.framer.read_buf()) {
-                Ok(n) if n > 0 => self.hand_over().await,
-                _ => open = false,
-            }
+        if open && let Ok(rest) = what_is_there(&self.stdout) {
+            self.framer.push(&rest);
+            self.hand_over().await;
         }
         while let Some(frame) = self.framer.finish() {
             self.report(HostEvent::Output(vec![frame])).await;
@@ -244,9 +250,8 @@ impl Output {
         while let Some(frame) = self.framer.next_frame() {
             frames.push(frame);
         }
-        if frames.is_empty() {
-            return;
-        }
+        let Some(last) = frames.last() else { return };
+        self.handed = last.end;
         let whole = frames.iter().all(|frame| matches!(frame.body, Body::Line(_)));
         if !whole {
             tracing::warn!(host = self.host.0, "an agent wrote a line over the limit");
@@ -258,6 +263,25 @@ impl Output {
         // The relay is gone only when the daemon ends.
         self.events.send((self.host, event)).await.ok();
     }
+}
+
+/// Reads what a pipe holds at this moment, and no more than a pipe can hold. Past the runtime, which
+/// may not have heard yet that there is something to read.
+fn what_is_there(pipe: &pipe::Receiver) -> io::Result<Vec<u8>> {
+    let mut pipe = File::from(pipe.as_fd().try_clone_to_owned()?);
+    let mut bytes = vec![0; PIPE];
+    let mut len = 0;
+    while len < PIPE {
+        match pipe.read(&mut bytes[len..]) {
+            Ok(0) => break,
+            Ok(n) => len += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(len);
+    Ok(bytes)
 }
 
 /// Writes lines to stdin and reports how far it got; closes stdin when the queue is closed.
@@ -301,8 +325,8 @@ async fn keep_stderr(mut stderr: pipe::Receiver, mut log: BoundedLog, mut asked:
         tokio::select! {
             reply = &mut asked, if pending => {
                 pending = false;
-                while let Ok(n) = stderr.try_read(&mut buffer) && n > 0 {
-                    text = keep(&buffer[..n]);
+                if let Ok(rest) = what_is_there(&stderr) && !rest.is_empty() {
+                    text = keep(&rest);
                 }
                 if let Ok(reply) = reply {
                     reply.send(std::mem::take(&mut text)).ok();

@@ -4,7 +4,21 @@
 
 #![cfg(target_os = "linux")]
 
+mod clients;
+mod crashes;
+mod daemon;
+mod disk;
+mod editors;
+mod login;
 mod main_job;
+mod restoring;
+mod sessions;
+mod starting;
+mod stopping;
+mod streams;
+mod turns;
+
+use std::time::{Duration, Instant};
 
 use acpd_test::harness::{Agent, Config, TestEnv};
 
@@ -21,4 +35,16 @@ fn home_with(config: &Config) -> TestEnv {
 /// A well-behaved agent.
 fn echo() -> Agent {
     Agent::new("echo")
+}
+
+/// How long an answer may take that needs no waiting.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Does something that must not take longer than an answer that needs no waiting.
+fn at_once<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let done = work();
+    let took = start.elapsed();
+    assert!(took < AT_ONCE, "{what} took {took:?}");
+    done
 }

@@ -41,3 +41,16 @@ fn another_name_is_another_conversation_in_the_same_process() {
     assert_eq!(env.agent_pid("echo"), pid);
     assert_eq!(env.status()["sessions"].as_array().map(Vec::len), Some(2));
 }
+
+#[test]
+#[ignore = "the hub refuses a name that is being made, instead of waiting for its session"]
+fn the_same_new_name_from_several_terminals_at_once_is_one_conversation() {
+    let env = home([echo()]);
+    let runs: Vec<_> =
+        (0..6).map(|n| env.spawn_acpctl(&["run", "-s", "fix", &format!("say #n{n}")])).collect();
+    for run in runs {
+        run.finish().success();
+    }
+    assert_eq!(env.received("echo", "session/new").len(), 1);
+    assert_eq!(env.session("fix")["prompts"], 6);
+}

@@ -1,0 +1,298 @@
+//! A client of the socket or of a bridge that sees every line as it is.
+
+use std::fmt;
+use std::io::{self, Read as _, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ChildStdin;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::wait::DEADLINE;
+
+/// A connection that speaks lines of JSON. Everything received is kept in its order.
+pub struct Client {
+    out: Box<dyn Write + Send>,
+    source: Source,
+    next_id: u64,
+    seen: Vec<Value>,
+    /// Where [`Client::next`] goes on.
+    from: usize,
+}
+
+enum Source {
+    Socket { stream: UnixStream, bytes: Vec<u8>, at: usize },
+    Pipe(Receiver<Vec<u8>>),
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    pub(super) fn over_socket(stream: UnixStream) -> Client {
+        let out = Box::new(stream.try_clone().expect("a descriptor"));
+        Client::new(out, Source::Socket { stream, bytes: Vec::new(), at: 0 })
+    }
+
+    pub(super) fn over_pipes(stdin: ChildStdin, stdout: Receiver<Vec<u8>>) -> Client {
+        Client::new(Box::new(stdin), Source::Pipe(stdout))
+    }
+
+    fn new(out: Box<dyn Write + Send>, source: Source) -> Client {
+        Client { out, source, next_id: 0, seen: Vec::new(), from: 0 }
+    }
+
+    /// `initialize` with these members in `_meta._acpd`; its result.
+    pub fn initialize(&mut self, meta: Value) -> Value {
+        self.ok("initialize", initialize_params(meta))
+    }
+
+    /// Sends bytes as they are.
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.out.write_all(bytes).and_then(|()| self.out.flush()).expect("the peer reads");
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, message: &Value) {
+        self.send_raw(format!("{message}\n").as_bytes());
+    }
+
+    /// Sends a request; its id.
+    pub fn request(&mut self, method: &str, params: Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Sends a notification.
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Answers a request of the peer.
+    pub fn respond(&mut self, request: &Value, result: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
+    }
+
+    /// Chooses an option of a `session/request_permission`.
+    pub fn permit(&mut self, request: &Value, option: &str) {
+        let outcome = json!({"outcome": "selected", "optionId": option});
+        self.respond(request, json!({"outcome": outcome}));
+    }
+
+    /// The result or the error of a request; what comes before it is kept.
+    pub fn answer(&mut self, id: u64) -> Result<Value, Value> {
+        let is_it = |m: &Value| m["id"] == id && m.get("method").is_none();
+        let at = self.find(&format!("the answer to request {id}"), 0, is_it);
+        let message = &self.seen[at];
+        match message.get("result") {
+            Some(result) => Ok(result.clone()),
+            None => Err(message["error"].clone()),
+        }
+    }
+
+    /// Sends a request and waits for its result or its error.
+    pub fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        let id = self.request(method, params);
+        self.answer(id)
+    }
+
+    /// Sends a request that must succeed.
+    pub fn ok(&mut self, method: &str, params: Value) -> Value {
+        self.call(method, params).unwrap_or_else(|error| panic!("{method} failed: {error}"))
+    }
+
+    /// The next message that fits, after the one that this gave last.
+    pub fn next(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let at = self.find(what, self.from, fits);
+        self.from = at + 1;
+        self.seen[at].clone()
+    }
+
+    /// The next message of this method.
+    pub fn next_of(&mut self, method: &str) -> Value {
+        self.next(method, |message| message["method"] == method)
+    }
+
+    /// Waits until the agent has said this, in one piece.
+    pub fn hear(&mut self, text: &str) -> Value {
+        self.next(text, |message| chunk_text(message).is_some_and(|said| said.contains(text)))
+    }
+
+    /// Waits until everything that the daemon had for this client by now has come: an answer does
+    /// not overtake lines, unless it is one from memory (a status, a list).
+    pub fn sync(&mut self) {
+        self.call("_acpd/sync", json!({})).expect_err("there is no such method");
+    }
+
+    /// Waits until the peer has closed the connection.
+    pub fn wait_closed(&mut self) {
+        while let Some(line) = self.read_line("the end of the connection") {
+            self.keep(&line);
+        }
+    }
+
+    /// Everything received so far.
+    pub fn seen(&self) -> &[Value] {
+        &self.seen
+    }
+
+    /// Everything received so far that is about this session and has a place in its journal:
+    /// positions and messages.
+    pub fn view(&self, session: &str) -> Vec<(u64, Value)> {
+        let of = |message: &&Value| message["params"]["sessionId"] == session;
+        let lines = self.seen.iter().filter(of);
+        lines.filter_map(|message| Some((seq_of(message)?, message.clone()))).collect()
+    }
+
+    /// What the agent has said in this session, as far as this client knows.
+    pub fn said(&self, session: &str) -> String {
+        let of = |message: &&Value| message["params"]["sessionId"] == session;
+        self.seen.iter().filter(of).filter_map(chunk_text).collect()
+    }
+
+    /// `session/new`; the session's id.
+    pub fn new_session(&mut self, cwd: &Path, name: Option<&str>) -> String {
+        let result = self.ok("session/new", new_session_params(cwd, name));
+        result["sessionId"].as_str().expect("a session id").to_owned()
+    }
+
+    /// Sends a prompt; the id of the request.
+    pub fn prompt(&mut self, session: &str, text: &str) -> u64 {
+        let prompt = json!([{"type": "text", "text": text}]);
+        self.request("session/prompt", json!({"sessionId": session, "prompt": prompt}))
+    }
+
+    /// A whole turn.
+    pub fn say(&mut self, session: &str, text: &str) -> Result<Value, Value> {
+        let id = self.prompt(session, text);
+        self.answer(id)
+    }
+
+    /// `session/cancel`.
+    pub fn cancel(&mut self, session: &str) {
+        self.notify("session/cancel", json!({"sessionId": session}));
+    }
+
+    /// Attaches to a session: after this position, or only for what comes.
+    pub fn attach(&mut self, session: &str, after: Option<u64>) -> Value {
+        let reference = json!({"session": session});
+        self.ok("_acpd/session/attach", json!({"ref": reference, "after": after}))
+    }
+
+    /// The next line, without keeping it; `None` at the end. For floods.
+    pub fn read_line(&mut self, what: &str) -> Option<Vec<u8>> {
+        let end = Instant::now() + DEADLINE;
+        match &mut self.source {
+            Source::Pipe(lines) => match lines.recv_timeout(DEADLINE) {
+                Ok(line) => Some(line),
+                Err(RecvTimeoutError::Disconnected) => None,
+                Err(RecvTimeoutError::Timeout) => give_up(what, &self.seen),
+            },
+            Source::Socket { stream, bytes, at } => {
+                let mut scanned = *at;
+                loop {
+                    if let Some(found) = bytes[scanned..].iter().position(|byte| *byte == b'\n') {
+                        let line = bytes[*at..=scanned + found].to_vec();
+                        *at = scanned + found + 1;
+                        return Some(line);
+                    }
+                    bytes.drain(..*at);
+                    *at = 0;
+                    scanned = bytes.len();
+                    match read_until(stream, bytes, end) {
+                        Ok(0) => return None,
+                        Ok(_) => {}
+                        Err(error) if timed_out(&error) => give_up(what, &self.seen),
+                        // A daemon that was killed.
+                        Err(_) => return None,
+                    }
+                }
+            }
+        }
+    }
+
+    fn find(&mut self, what: &str, from: usize, fits: impl Fn(&Value) -> bool) -> usize {
+        if let Some(at) = self.seen[from..].iter().position(&fits) {
+            return from + at;
+        }
+        loop {
+            match self.read_line(what) {
+                Some(line) => self.keep(&line),
+                None => panic!("the connection ended before {what}: {:#?}", self.seen),
+            }
+            if self.seen.last().is_some_and(&fits) {
+                return self.seen.len() - 1;
+            }
+        }
+    }
+
+    fn keep(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let message = serde_json::from_slice(line)
+            .unwrap_or_else(|error| panic!("not JSON ({error}): {text}"));
+        self.seen.push(message);
+    }
+}
+
+fn give_up(what: &str, seen: &[Value]) -> ! {
+    let last = &seen[seen.len().saturating_sub(12)..];
+    panic!("waited {DEADLINE:?} in vain for {what}; last messages: {last:#?}")
+}
+
+fn read_until(stream: &mut UnixStream, bytes: &mut Vec<u8>, end: Instant) -> io::Result<usize> {
+    let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    stream.set_read_timeout(Some(left))?;
+    let old = bytes.len();
+    bytes.resize(old + (64 << 10), 0);
+    let read = stream.read(&mut bytes[old..]);
+    bytes.truncate(old + *read.as_ref().unwrap_or(&0));
+    read
+}
+
+fn timed_out(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+fn initialize_params(meta: Value) -> Value {
+    let info = json!({"name": "test", "version": "0"});
+    let capabilities = json!({});
+    json!({"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": info,
+        "_meta": {"_acpd": meta}})
+}
+
+fn new_session_params(cwd: &Path, name: Option<&str>) -> Value {
+    let mut params = json!({"cwd": cwd, "mcpServers": []});
+    if let Some(name) = name {
+        params["_meta"] = json!({"_acpd": {"name": name}});
+    }
+    params
+}
+
+/// The text of an `agent_message_chunk`.
+pub fn chunk_text(message: &Value) -> Option<&str> {
+    let update = &message["params"]["update"];
+    let is_chunk = update["sessionUpdate"] == "agent_message_chunk";
+    update["content"]["text"].as_str().filter(|_| is_chunk)
+}
+
+/// Position of a message in its session's journal.
+pub fn seq_of(message: &Value) -> Option<u64> {
+    message["params"]["_meta"]["_acpd"]["seq"].as_u64()
+}
+
+/// What acpd adds to an error of its own.
+pub fn error_data(error: &Value) -> &Value {
+    &error["data"]["_acpd"]
+}
+
+/// Why acpd could not do what was asked.
+pub fn reason(error: &Value) -> &str {
+    error_data(error)["reason"].as_str().unwrap_or_default()
+}

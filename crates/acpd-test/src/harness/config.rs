@@ -1,0 +1,134 @@
+//! Configurations for tests: scripted agents with short deadlines.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::TestEnv;
+
+/// A configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    daemon: String,
+    agents: Vec<Agent>,
+}
+
+impl Config {
+    /// With these agents; the first one is the default.
+    pub fn new(agents: impl IntoIterator<Item = Agent>) -> Config {
+        Config { daemon: String::new(), agents: agents.into_iter().collect() }
+    }
+
+    /// Sets a key under `[daemon]` to a value in TOML.
+    #[must_use]
+    pub fn daemon(mut self, key: &str, value: &str) -> Config {
+        let _ = writeln!(self.daemon, "{key} = {value}");
+        self
+    }
+
+    pub(super) fn render(&self, env: &TestEnv) -> String {
+        let mut text = String::new();
+        if let Some(agent) = self.agents.first() {
+            let _ = writeln!(text, "default_agent = {}", json!(agent.name));
+        }
+        let _ = write!(text, "\n[daemon]\n{}\n{DEFAULTS}", self.daemon);
+        for agent in &self.agents {
+            text.push_str(&agent.render(env));
+        }
+        text
+    }
+}
+
+/// Short where a test waits for it, long where only a failing test does.
+const DEFAULTS: &str = "
+[defaults]
+idle_timeout = \"0\"
+start_timeout = \"20s\"
+restore_timeout = \"20s\"
+cancel_timeout = \"300ms\"
+stop.eof = \"10s\"
+stop.term = \"10s\"
+stop.leftovers = \"200ms\"
+restart_delay = \"20ms\"
+restart_max_delay = \"100ms\"
+";
+
+/// An agent profile that runs the scripted agent, unless told otherwise.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    name: String,
+    command: Option<Vec<String>>,
+    script: Option<String>,
+    flags: Vec<String>,
+    keys: String,
+    recorded: bool,
+}
+
+impl Agent {
+    /// The scripted agent under this name; well-behaved.
+    pub fn new(name: &str) -> Agent {
+        let (name, keys) = (name.to_owned(), String::new());
+        Agent { name, command: None, script: None, flags: Vec::new(), keys, recorded: true }
+    }
+
+    /// Flags of the scripted agent, separated by blanks, without dashes.
+    #[must_use]
+    pub fn flags(mut self, flags: &str) -> Agent {
+        self.flags.extend(flags.split_whitespace().map(|flag| format!("--{flag}")));
+        self
+    }
+
+    /// Sets a key of the profile to a value in TOML.
+    #[must_use]
+    pub fn set(mut self, key: &str, value: &str) -> Agent {
+        let _ = writeln!(self.keys, "{key} = {value}");
+        self
+    }
+
+    /// Another program in the agent's place.
+    #[must_use]
+    pub fn command(mut self, command: &[&str]) -> Agent {
+        self.command = Some(command.iter().map(|word| (*word).to_owned()).collect());
+        self
+    }
+
+    /// Has a shell run this script first; the agent then takes the shell's place.
+    #[must_use]
+    pub fn after_script(mut self, script: &str) -> Agent {
+        self.script = Some(script.to_owned());
+        self
+    }
+
+    /// Keeps no record of its lines, for floods.
+    #[must_use]
+    pub fn unrecorded(mut self) -> Agent {
+        self.recorded = false;
+        self
+    }
+
+    fn render(&self, env: &TestEnv) -> String {
+        let command = self.command.clone().unwrap_or_else(|| {
+            let path = |path: std::path::PathBuf| path.display().to_string();
+            let mut command = Vec::new();
+            if let Some(script) = &self.script {
+                let script = format!("{script}\nexec \"$@\"");
+                command.extend(["sh", "-c", &script, "sh"].map(str::to_owned));
+            }
+            command.push(path(env.scripted_agent()));
+            command.extend(["--state".to_owned(), path(env.agent_state(&self.name))]);
+            if self.recorded {
+                command.extend(["--record".to_owned(), path(env.record_file(&self.name))]);
+            }
+            command.extend(self.flags.iter().cloned());
+            command
+        });
+        let points = env.points().display().to_string();
+        format!(
+            "\n[agents.{}]\ncommand = {}\nenv = {{ ACPD_TEST_POINTS = {} }}\n{}",
+            self.name,
+            json!(command),
+            json!(points),
+            self.keys
+        )
+    }
+}

@@ -1,0 +1,185 @@
+//! `acpctl` as a user or an editor runs it.
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+
+use super::client::Client;
+use super::wait::{DEADLINE, until};
+
+/// What a program did.
+#[derive(Debug, Clone)]
+pub struct Output {
+    status: ExitStatus,
+    stdout: String,
+    stderr: String,
+}
+
+impl Output {
+    /// It ended with 0.
+    #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
+    pub fn success(self) -> Output {
+        self.code(0)
+    }
+
+    /// It ended with this exit code.
+    #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
+    pub fn code(self, code: i32) -> Output {
+        assert!(self.code_is(code), "expected exit code {code}: {self:#?}");
+        self
+    }
+
+    /// Whether it ended with this exit code.
+    pub fn code_is(&self, code: i32) -> bool {
+        self.status.code() == Some(code)
+    }
+
+    /// What it wrote to stdout.
+    pub fn stdout(&self) -> &str {
+        &self.stdout
+    }
+
+    /// What it wrote to stderr.
+    pub fn stderr(&self) -> &str {
+        &self.stderr
+    }
+
+    /// It wrote all of this to stderr.
+    #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
+    pub fn explains(self, words: &[&str]) -> Output {
+        for word in words {
+            assert!(self.stderr.contains(word), "`{word}` is missing on stderr: {self:#?}");
+        }
+        self
+    }
+}
+
+/// What a pipe has brought so far, and whether more can come.
+type Shared = Arc<(Mutex<(String, bool)>, Condvar)>;
+
+/// A program that runs. Dropping it kills it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    stdout: Shared,
+    stderr: Shared,
+}
+
+impl Running {
+    /// Starts a command whose stdout and stderr are pipes.
+    pub fn start(mut command: Command) -> Running {
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
+        let stdout = collect(child.stdout.take().expect("stdout is a pipe"));
+        let stderr = collect(child.stderr.take().expect("stderr is a pipe"));
+        Running { child, stdout, stderr }
+    }
+
+    /// Starts a command whose stdin and stdout speak the protocol, and gives the other end.
+    pub(super) fn start_editor(mut command: Command) -> (Running, Client) {
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
+        let stdin = child.stdin.take().expect("stdin is a pipe");
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+        let stderr = collect(child.stderr.take().expect("stderr is a pipe"));
+        let (lines, received) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = Vec::new();
+            while matches!(stdout.read_until(b'\n', &mut line), Ok(1..)) {
+                if lines.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        });
+        let client = Client::over_pipes(stdin, received);
+        let stdout = Shared::default();
+        lock(&stdout.0).1 = true;
+        (Running { child, stdout, stderr }, client)
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until what it wrote to stdout contains `text`.
+    pub fn wait_stdout(&mut self, text: &str) -> String {
+        wait_until(text, &self.stdout, |all, _| all.contains(text))
+    }
+
+    /// Waits until what it wrote to stderr contains `text`.
+    pub fn wait_stderr(&mut self, text: &str) -> String {
+        wait_until(text, &self.stderr, |all, _| all.contains(text))
+    }
+
+    /// Ctrl-C.
+    pub fn interrupt(&self) {
+        super::signal(self.pid(), Signal::SIGINT);
+    }
+
+    /// Writes to its stdin, which must be a pipe, and closes it.
+    pub fn feed(&mut self, text: &str) {
+        let mut stdin = self.child.stdin.take().expect("stdin is a pipe");
+        stdin.write_all(text.as_bytes()).expect("it reads its stdin");
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits for its end.
+    #[must_use = "look at what it did"]
+    pub fn finish(mut self) -> Output {
+        let status = until("a command to end", || self.child.try_wait().expect("a child"));
+        let text = |shared| wait_until("the end of a pipe", shared, |_, ended| ended);
+        let stderr = text(&self.stderr);
+        Output { status, stdout: text(&self.stdout), stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> Shared {
+    let shared = Shared::default();
+    let theirs = Arc::clone(&shared);
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut block = [0; 8 << 10];
+        loop {
+            let count = pipe.read(&mut block).unwrap_or(0);
+            bytes.extend_from_slice(&block[..count]);
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            *lock(&theirs.0) = (text, count == 0);
+            theirs.1.notify_all();
+            if count == 0 {
+                return;
+            }
+        }
+    });
+    shared
+}
+
+/// Waits until what a pipe has brought, or its end, is enough.
+fn wait_until(what: &str, shared: &Shared, enough: impl Fn(&str, bool) -> bool) -> String {
+    let end = Instant::now() + DEADLINE;
+    let (mut inner, changed) = (lock(&shared.0), &shared.1);
+    while !enough(&inner.0, inner.1) {
+        let left = end.saturating_duration_since(Instant::now());
+        assert!(!inner.1 && !left.is_zero(), "{what} did not come: {:?}", inner.0);
+        inner = changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+    }
+    inner.0.clone()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

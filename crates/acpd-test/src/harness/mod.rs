@@ -1,0 +1,336 @@
+//! A hermetic home for tests with the real programs: nothing of the user's is read or touched, and
+//! nothing that a test started is left when it ends.
+//!
+//! [`TestEnv`] is a throw-away home with a configuration; the daemon in it is started on demand, by
+//! `acpctl`, as for a user. Tests talk to it with `acpctl` ([`TestEnv::acpctl`]) or over the socket
+//! ([`TestEnv::client`]), and steer the scripted agent with pause points. Nothing here sleeps for a
+//! fixed time: a wait is for something that happens, and fails with its name after [`DEADLINE`].
+
+mod client;
+mod config;
+mod ctl;
+mod process;
+mod wait;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::agent::read_record;
+
+pub use crate::agent::{Direction, RecordLine};
+pub use client::{Client, chunk_text, error_data, reason, seq_of};
+pub use config::{Agent, Config};
+pub use ctl::{Output, Running};
+pub use process::{Process, exists, kill9, peak_rss, rss, signal, tree_of_home};
+pub use wait::{DEADLINE, until};
+
+/// A throw-away home. Dropping it stops its daemon, and fails the test if a process is left over.
+#[derive(Debug)]
+pub struct TestEnv {
+    dir: tempfile::TempDir,
+    root: PathBuf,
+    acpd: PathBuf,
+}
+
+impl TestEnv {
+    /// A home with this configuration. `acpd` is the daemon's program; `acpctl` and
+    /// `acpd-scripted-agent` are expected beside it.
+    pub fn new(acpd: impl Into<PathBuf>, config: &Config) -> TestEnv {
+        let dir =
+            tempfile::Builder::new().prefix("acpd-").tempdir().expect("a temporary directory");
+        let root = dir.path().canonicalize().expect("the temporary directory");
+        let env = TestEnv { dir, root, acpd: acpd.into() };
+        for name in ["home", "run", "state", "config", "points", "work", "agents"] {
+            let path = env.path(name);
+            fs::create_dir(&path).expect("a directory of the test");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("its mode");
+        }
+        for program in ["acpctl", "acpd-scripted-agent"] {
+            env.program(program);
+        }
+        env.configure(config);
+        env
+    }
+
+    /// Writes another configuration; a running daemon does not look at it.
+    pub fn configure(&self, config: &Config) {
+        self.write_config(&config.render(self));
+    }
+
+    /// Writes these words as the configuration.
+    pub fn write_config(&self, text: &str) {
+        fs::write(self.path("config").join("config.toml"), text).expect("the configuration");
+    }
+
+    /// A path below the test's own directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// A working directory of that name; made on first use.
+    pub fn work(&self, name: &str) -> PathBuf {
+        let dir = self.path("work").join(name);
+        fs::create_dir_all(&dir).expect("a working directory");
+        dir
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.path("run").join("acpd.sock")
+    }
+
+    /// A program beside the daemon's.
+    fn program(&self, name: &str) -> PathBuf {
+        let path = self.acpd.with_file_name(name);
+        assert!(path.is_file(), "{} is missing: run `cargo build` first", path.display());
+        path
+    }
+
+    /// A command in this home that sees nothing of the user's environment, in the directory
+    /// `work/main`.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("TZ", "UTC")
+            .env("COLUMNS", "100")
+            .env("ACPD_RUNTIME_DIR", self.path("run"))
+            .env("ACPD_STATE_DIR", self.path("state"))
+            .env("ACPD_CONFIG_DIR", self.path("config"))
+            .env("ACPD_EXE", &self.acpd)
+            .current_dir(self.work("main"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// `acpctl` with these arguments.
+    pub fn acpctl_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(self.program("acpctl"));
+        command.args(args);
+        command
+    }
+
+    /// Runs `acpctl` to its end.
+    #[must_use = "look at what it did"]
+    pub fn acpctl(&self, args: &[&str]) -> Output {
+        self.spawn_acpctl(args).finish()
+    }
+
+    /// Runs `acpctl` to its end in the working directory of that name.
+    #[must_use = "look at what it did"]
+    pub fn acpctl_in(&self, work: &str, args: &[&str]) -> Output {
+        let mut command = self.acpctl_command(args);
+        command.current_dir(self.work(work));
+        Running::start(command).finish()
+    }
+
+    /// Starts `acpctl`, for what happens while it runs.
+    pub fn spawn_acpctl(&self, args: &[&str]) -> Running {
+        Running::start(self.acpctl_command(args))
+    }
+
+    /// The daemon in the foreground: a start-up failure is in its output.
+    pub fn acpd_command(&self) -> Command {
+        let mut command = self.command(&self.acpd);
+        command.arg("run");
+        command
+    }
+
+    /// A connection that has said nothing yet. Starts the daemon if none runs.
+    pub fn connect(&self) -> Client {
+        let stream = UnixStream::connect(self.socket()).unwrap_or_else(|_| {
+            self.acpctl(&["daemon", "start"]).success();
+            UnixStream::connect(self.socket()).expect("the daemon's socket")
+        });
+        Client::over_socket(stream)
+    }
+
+    /// A client of this agent with notices and sequence numbers.
+    pub fn client(&self, agent: &str) -> Client {
+        self.client_with(json!({"agent": agent, "notices": true, "seq": true}))
+    }
+
+    /// A client with these members in `_meta._acpd` of its `initialize`.
+    pub fn client_with(&self, meta: Value) -> Client {
+        let mut client = self.connect();
+        client.initialize(meta);
+        client
+    }
+
+    /// `acpctl acp` with these arguments, and the editor's end of it.
+    pub fn bridge(&self, args: &[&str]) -> (Running, Client) {
+        let mut all = vec!["acp"];
+        all.extend(args);
+        let mut command = self.acpctl_command(&all);
+        command.stdin(Stdio::piped());
+        Running::start_editor(command)
+    }
+
+    /// Waits until the scripted agent has come to `[pause NAME]`.
+    pub fn wait_point(&self, name: &str) {
+        let hit = self.path("points").join(format!("{name}.hit"));
+        until(&format!("the pause point {name}"), || hit.exists().then_some(()));
+    }
+
+    /// Lets the scripted agent go on from `[pause NAME]`.
+    pub fn release(&self, name: &str) {
+        fs::write(self.path("points").join(format!("{name}.go")), "").expect("the pause point");
+    }
+
+    /// `_acpd/status`, by way of a connection of its own.
+    pub fn status(&self) -> Value {
+        self.connect().ok("_acpd/status", json!({}))
+    }
+
+    /// One agent of [`TestEnv::status`].
+    pub fn agent(&self, name: &str) -> Value {
+        self.connect().ok("_acpd/agent/show", json!({"agent": name}))
+    }
+
+    /// Process id of an agent's leader.
+    pub fn agent_pid(&self, name: &str) -> Option<u32> {
+        Some(self.agent(name)["pid"].as_u64()? as u32)
+    }
+
+    /// Waits until an agent is in this state.
+    pub fn wait_agent(&self, name: &str, state: &str) -> Value {
+        until(&format!("agent {name} to be {state}"), || {
+            Some(self.agent(name)).filter(|agent| agent["state"] == state)
+        })
+    }
+
+    /// One session, by name or id.
+    pub fn session(&self, session: &str) -> Value {
+        self.connect().ok("_acpd/session/show", json!({"session": session}))
+    }
+
+    /// Process id of the daemon, as it says itself.
+    pub fn daemon_pid(&self) -> u32 {
+        self.status()["daemon"]["pid"].as_u64().expect("a pid") as u32
+    }
+
+    /// Kills the daemon and waits until it is gone.
+    pub fn kill_daemon(&self) {
+        let pid = self.daemon_pid();
+        kill9(pid);
+        until("the killed daemon to be gone", || (!exists(pid)).then_some(()));
+    }
+
+    /// Every process that belongs to this home.
+    pub fn tree(&self) -> Vec<Process> {
+        tree_of_home(&self.path("home"))
+    }
+
+    /// A session's whole journal: positions and lines.
+    pub fn journal(&self, session: &str) -> Vec<(u64, Value)> {
+        let mut client = self.connect();
+        let mut journal = Vec::new();
+        let mut after = 0;
+        loop {
+            let params = json!({"ref": {"session": session}, "after": after});
+            let page = client.ok("_acpd/session/log", params);
+            let entries = page["entries"].as_array().expect("entries");
+            journal.extend(
+                entries.iter().map(|e| (e["seq"].as_u64().expect("a seq"), e["line"].clone())),
+            );
+            match page["next"].as_u64() {
+                Some(next) => after = next,
+                None => return journal,
+            }
+        }
+    }
+
+    /// What the agent said, as the journal has it: the text of all its message chunks.
+    pub fn said(&self, session: &str) -> String {
+        let journal = self.journal(session);
+        journal.iter().filter_map(|(_, line)| chunk_text(line)).collect()
+    }
+
+    /// Where the scripted agent of this name keeps its sessions.
+    pub fn agent_state(&self, agent: &str) -> PathBuf {
+        self.path("agents").join(agent)
+    }
+
+    /// Every line that the scripted agent of this name received and sent.
+    pub fn record(&self, agent: &str) -> Vec<RecordLine> {
+        read_record(self.record_file(agent))
+    }
+
+    /// Every request or notification of this method that the agent received.
+    pub fn received(&self, agent: &str, method: &str) -> Vec<Value> {
+        let lines = self.record(agent).into_iter().filter(|line| line.dir == Direction::In);
+        let messages = lines.filter_map(|line| serde_json::from_str::<Value>(&line.line).ok());
+        messages.filter(|message| message["method"] == method).collect()
+    }
+
+    fn record_file(&self, agent: &str) -> PathBuf {
+        self.path("agents").join(format!("{agent}.record"))
+    }
+
+    /// The daemon's log.
+    pub fn daemon_log(&self) -> String {
+        fs::read_to_string(self.path("state").join("log").join("acpd.log")).unwrap_or_default()
+    }
+
+    fn scripted_agent(&self) -> PathBuf {
+        self.program("acpd-scripted-agent")
+    }
+
+    /// The directory of the pause points.
+    fn points(&self) -> PathBuf {
+        self.path("points")
+    }
+
+    fn kill_everything(&self) {
+        until("every process of the test to be gone", || {
+            let left = self.tree();
+            for process in &left {
+                kill9(process.pid);
+            }
+            left.is_empty().then_some(())
+        });
+    }
+
+    fn explain(&self) {
+        #[expect(clippy::print_stderr, reason = "the test has failed: this says why")]
+        {
+            eprintln!("--- processes left\n{:#?}", self.tree());
+            eprintln!("--- daemon log\n{}", self.daemon_log());
+        }
+    }
+}
+
+impl Drop for TestEnv {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.explain();
+            return self.kill_everything();
+        }
+        let stopped = self.acpctl(&["daemon", "stop"]);
+        let left = wait::within(wait::SOON, || self.tree().is_empty().then_some(()));
+        if stopped.code_is(0) && left.is_some() {
+            return;
+        }
+        self.explain();
+        let left = self.tree();
+        self.kill_everything();
+        panic!("`acpctl daemon stop` left processes: {left:#?}\n{stopped:?}");
+    }
+}
+
+/// The directory itself; for messages.
+impl AsRef<Path> for TestEnv {
+    fn as_ref(&self) -> &Path {
+        self.dir.path()
+    }
+}

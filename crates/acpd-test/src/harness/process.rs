@@ -1,0 +1,75 @@
+//! The processes of a test, told by the home in their environment.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// A running process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+}
+
+/// Every process whose environment has this `HOME`; zombies are not among them.
+pub fn tree_of_home(home: &Path) -> Vec<Process> {
+    let mut wanted = b"HOME=".to_vec();
+    wanted.extend_from_slice(home.as_os_str().as_bytes());
+    let pids = fs::read_dir("/proc")
+        .expect("/proc")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    // What ends while it is looked at is not there.
+    let belongs = |pid: &u32| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable == wanted)
+    };
+    let command = |pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned();
+        Process { pid, command }
+    };
+    pids.filter(belongs).map(command).filter(|process| exists(process.pid)).collect()
+}
+
+/// Whether this process runs. A zombie does not, unless threads of it are still ending.
+pub fn exists(pid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes().first().copied());
+    if !matches!(state, Some(Some(b'Z' | b'X'))) {
+        return true;
+    }
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1)
+}
+
+/// SIGKILL. A process that is gone already is fine.
+pub fn kill9(pid: u32) {
+    signal(pid, Signal::SIGKILL);
+}
+
+/// Sends a signal. A process that is gone already is fine.
+pub fn signal(pid: u32, signal: Signal) {
+    assert!(pid > 1, "not a process of a test: {pid}");
+    let _ = kill(Pid::from_raw(pid as i32), signal);
+}
+
+/// Memory of one process that is in RAM, in bytes.
+pub fn rss(pid: u32) -> u64 {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// The most that [`rss`] has ever been for this process.
+pub fn peak_rss(pid: u32) -> u64 {
+    status_bytes(pid, "VmHWM:")
+}
+
+fn status_bytes(pid: u32, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib * 1024
+}

@@ -1,0 +1,28 @@
+//! Waiting for what happens.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up. Generous: only a failing test waits so long.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+/// How long a process that has said goodbye may take to be gone.
+pub(super) const SOON: Duration = Duration::from_secs(5);
+
+/// Looks at real state, again and again, until there is something to see.
+pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(DEADLINE, look).unwrap_or_else(|| panic!("waited {DEADLINE:?} in vain for {what}"))
+}
+
+/// The same with a deadline of its own.
+pub(super) fn within<T>(deadline: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + deadline;
+    loop {
+        if let Some(seen) = look() {
+            return Some(seen);
+        }
+        if Instant::now() >= end {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,227 @@
+//! The daemon itself: killed, restarted, and what it says to those who knock.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::{env, fs};
+
+use acpd_test::harness::{Config, exists, reason, until};
+use nix::unistd::geteuid;
+use serde_json::{Value, json};
+
+use crate::starting::skip;
+use crate::{echo, home, home_with};
+
+#[test]
+fn a_killed_daemon_costs_the_running_turn_and_nothing_else() {
+    let stubborn = echo()
+        .flags("ignore-eof ignore-term")
+        .set("stop.eof", "\"100ms\"")
+        .set("stop.term", "\"100ms\"");
+    let env = home([stubborn]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    env.acpctl(&["run", "-s", "docs", "say #other"]).success();
+    let mut client = env.client("echo");
+    let session = client.attach("fix", None)["session"]["sessionId"].as_str().unwrap().to_owned();
+    client.prompt(&session, "#two [child] [child-setsid] [pause middle]");
+    client.hear("paused at middle");
+    client.prompt(&session, "say #three");
+    client.next_of("_acpd/prompt_queued");
+    let daemon = env.daemon_pid();
+    let old: Vec<u32> =
+        env.tree().iter().map(|process| process.pid).filter(|pid| *pid != daemon).collect();
+    assert_eq!(old.len(), 3, "{old:?}");
+    env.kill_daemon();
+    client.wait_closed();
+
+    // The next daemon is there at once; the next agent waits until the old tree is gone.
+    env.acpctl(&["daemon", "start"]).success();
+    until("the next agent", || env.agent_pid("echo"));
+    assert!(!old.iter().any(|pid| exists(*pid)), "{:?}", env.tree());
+    until("the queued prompt to be answered", || {
+        env.said("fix").contains("tags=one,two,three").then_some(())
+    });
+    let journal = env.journal("fix");
+    let ends: Vec<&Value> = journal
+        .iter()
+        .filter(|(_, line)| line["method"] == "_acpd/turn_ended")
+        .map(|(_, line)| &line["params"]["outcome"])
+        .collect();
+    let kinds: Vec<&str> = ends.iter().filter_map(|outcome| outcome["kind"].as_str()).collect();
+    assert!(
+        matches!(kinds[..], ["stopped", "interrupted" | "outcome_unknown", "stopped"]),
+        "{ends:?}"
+    );
+    assert!(env.said("fix").contains("paused at middle"), "what was seen is kept");
+    assert_eq!(env.received("echo", "session/prompt").len(), 4, "no prompt is sent twice");
+    let docs = env.acpctl(&["run", "-s", "docs", "say #again"]).success();
+    assert!(docs.stdout().contains("tags=other,again"), "{docs:?}");
+}
+
+#[test]
+fn a_terminal_whose_daemon_is_killed_is_told_so() {
+    let env = home([echo()]);
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle]"]);
+    run.wait_stdout("paused at middle");
+    env.kill_daemon();
+    run.finish().code(1).explains(&["acpd closed the connection", "hint:"]);
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+    assert_eq!(env.session("fix")["restore"], "resumed");
+}
+
+#[test]
+fn a_stop_in_the_middle_of_a_turn_ends_it_in_peace() {
+    let env = home([echo()]);
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] never"]);
+    run.wait_stdout("paused at middle");
+    env.acpctl(&["daemon", "stop"]).success();
+    run.finish().code(130).explains(&["cancelled"]);
+    let record = env.record("echo");
+    assert_eq!(record.last().map(|line| line.line.as_str()), Some("exit 0"), "it was not killed");
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+}
+
+#[test]
+fn a_question_of_a_turn_that_died_with_its_daemon_is_not_asked_again() {
+    let env = home([echo()]);
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    client.prompt(&session, "#one [ask]");
+    let old = client.next_of("session/request_permission");
+    env.kill_daemon();
+    let mut client = env.client("echo");
+    client.attach("fix", None);
+    // The id of the old question means nothing any more, least of all consent to a new one.
+    client.permit(&old, "yes");
+    let turn = client.prompt(&session, "#two [ask]");
+    let new = client.next_of("session/request_permission");
+    assert_ne!(new["id"], old["id"]);
+    client.permit(&old, "yes");
+    client.sync();
+    assert_eq!(env.session("fix")["turn"]["state"], "needs_action");
+    client.permit(&new, "no");
+    client.answer(turn).unwrap();
+    assert!(env.said("fix").contains("permission: no"));
+    assert!(!env.said("fix").contains("permission: yes"));
+}
+
+#[test]
+fn a_restart_keeps_every_conversation() {
+    let env = home([echo()]);
+    for name in ["a", "b", "c"] {
+        env.acpctl(&["run", "-s", name, &format!("say #{name}")]).success();
+    }
+    let before = env.journal("a");
+    let old = env.daemon_pid();
+    env.acpctl(&["daemon", "restart"]).success();
+    assert_ne!(env.daemon_pid(), old);
+    assert_eq!(env.journal("a"), before);
+    for name in ["a", "b", "c"] {
+        let out = env.acpctl(&["run", "-s", name, "say #again"]).success();
+        assert!(out.stdout().contains(&format!("tags={name},again")), "{out:?}");
+    }
+}
+
+#[test]
+fn bad_json_is_answered_and_the_connection_goes_on() {
+    let env = home([echo()]);
+    let mut client = env.connect();
+    let mut refused = |line: &[u8]| {
+        client.send_raw(line);
+        client.next("an error", |message| message["error"].is_object())
+    };
+    let parse_error = refused(b"{oops\n");
+    assert_eq!((&parse_error["id"], &parse_error["error"]["code"]), (&json!(null), &json!(-32700)));
+    for line in ["[]\n", "42\n", "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"x\"}\n"] {
+        let error = refused(line.as_bytes());
+        assert_eq!(error["error"]["code"], -32600, "{line}: {error}");
+    }
+    assert_eq!(refused(b"\xff\xfe\n")["error"]["code"], -32700);
+    let early = client.call("session/new", json!({"cwd": "/", "mcpServers": []})).unwrap_err();
+    assert_eq!(early["code"], -32600, "{early}");
+    client.initialize(json!({"agent": "echo"}));
+    let session = client.new_session(&env.work("main"), None);
+    client.say(&session, "say #one").unwrap();
+    let unknown = client.call("_acpd/no/such/method", json!({})).unwrap_err();
+    assert_eq!(unknown["code"], -32601, "{unknown}");
+    let bad = client.call("session/prompt", json!({"sessionId": session})).unwrap_err();
+    assert_eq!(bad["code"], -32602, "{bad}");
+    let nowhere = client.call("session/prompt", json!({"sessionId": "x", "prompt": []}));
+    assert_eq!(reason(&nowhere.unwrap_err()), "session_not_found");
+}
+
+#[test]
+fn more_clients_than_allowed_are_refused_until_one_goes() {
+    let env = home_with(&Config::new([echo()]).daemon("max_clients", "2"));
+    let first = env.client("echo");
+    let mut second = env.client("echo");
+    let mut third = env.connect();
+    let refused = third.next("an error", |message| message["error"].is_object());
+    assert_eq!(reason(&refused["error"]), "too_many", "{refused}");
+    assert!(refused.to_string().contains("max_clients"), "the way out: {refused}");
+    third.wait_closed();
+    drop(first);
+    until("a place to be free", || {
+        let mut client = env.connect();
+        client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"_acpd/status\"}\n");
+        let line = client.read_line("an answer")?;
+        serde_json::from_slice::<Value>(&line).ok()?["result"].is_object().then_some(())
+    });
+    second.sync();
+}
+
+/// Not a test: what another user runs in `another_user_is_refused`.
+#[test]
+#[ignore = "run by another test, as another user"]
+fn stranger() {
+    let Some(socket) = env::var_os("ACPD_TEST_SOCKET") else { return };
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let mut answer = String::new();
+    // The daemon may have closed its end already.
+    let _ = stream.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"_acpd/status\"}\n");
+    let _ = stream.read_to_string(&mut answer);
+    fs::write(env::var_os("ACPD_TEST_ANSWER").unwrap(), answer).unwrap();
+}
+
+#[test]
+fn another_user_is_refused() {
+    const NOBODY: u32 = 65_534;
+    if !geteuid().is_root() {
+        return skip("only root can be another user");
+    }
+    let env = home([echo()]);
+    env.acpctl(&["daemon", "start"]).success();
+    // Doors are open: the check of the peer is what is left.
+    let open = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(env.as_ref(), 0o755);
+    open(&env.path("run"), 0o755);
+    open(&env.socket(), 0o666);
+    let answer = env.work("stranger").join("answer");
+    open(&env.path("work"), 0o755);
+    open(answer.parent().unwrap(), 0o777);
+    let program = env.path("work").join("stranger").join("it");
+    fs::copy(env::current_exe().unwrap(), &program).unwrap();
+    let status = Command::new(&program)
+        .args(["--exact", "daemon::stranger", "--ignored"])
+        .env("ACPD_TEST_SOCKET", env.socket())
+        .env("ACPD_TEST_ANSWER", &answer)
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{status:?}");
+    let lines = fs::read_to_string(&answer).unwrap();
+    let refusal: Value =
+        serde_json::from_str(lines.trim()).unwrap_or_else(|e| panic!("{e}: {lines}"));
+    let text = refusal["error"]["message"].as_str().unwrap();
+    assert!(text.contains("belongs to user 0, not to user 65534"), "{refusal}");
+    open(&env.path("run"), 0o700);
+    assert_eq!(env.status()["daemon"]["clients"], 1);
+}

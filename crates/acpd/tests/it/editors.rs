@@ -1,0 +1,96 @@
+//! `acpctl acp`: the agent that editors start.
+
+use acpd_test::harness::{Client, until};
+use serde_json::{Value, json};
+
+use crate::{echo, home};
+
+fn initialize(editor: &mut Client) -> Value {
+    let info = json!({"name": "editor", "version": "1"});
+    editor.ok("initialize", json!({"protocolVersion": 1, "clientInfo": info}))
+}
+
+#[test]
+fn an_editor_that_knows_nothing_of_acpd_has_a_whole_conversation() {
+    let env = home([echo()]);
+    let (bridge, mut editor) = env.bridge(&["echo"]);
+    let known = initialize(&mut editor);
+    assert_eq!(known["agentCapabilities"]["loadSession"], true);
+    assert_eq!(known["agentInfo"]["name"], "acpd-demo");
+    let session = editor.new_session(&env.work("main"), None);
+    assert_eq!(editor.say(&session, "[tool Edit] say #one").unwrap()["stopReason"], "end_turn");
+    assert!(editor.said(&session).contains("tags=one"));
+    let cancelled = editor.prompt(&session, "[hang-cancel]");
+    editor.cancel(&session);
+    assert_eq!(editor.answer(cancelled).unwrap()["stopReason"], "cancelled");
+    let asked = editor.prompt(&session, "[ask]");
+    let question = editor.next_of("session/request_permission");
+    editor.permit(&question, "no");
+    assert_eq!(editor.answer(asked).unwrap()["stopReason"], "end_turn");
+    assert!(editor.said(&session).contains("permission: no"));
+    let own = |message: &Value| {
+        message["method"].as_str().is_some_and(|method| method.starts_with("_acpd/"))
+    };
+    assert!(!editor.seen().iter().any(own), "an editor gets plain ACP: {:?}", editor.seen());
+    drop(editor);
+    let out = bridge.finish().success();
+    assert_eq!(out.stderr(), "");
+}
+
+#[test]
+fn a_named_session_is_shared_between_the_editor_and_the_terminal() {
+    let env = home([echo()]);
+    let (_bridge, mut editor) = env.bridge(&["echo", "-s", "fix"]);
+    initialize(&mut editor);
+    let session = editor.new_session(&env.work("main"), None);
+    editor.say(&session, "say #one").unwrap();
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+    editor.hear("tags=one,two");
+    let (_again, mut other) = env.bridge(&["echo", "-s", "fix"]);
+    initialize(&mut other);
+    assert_eq!(other.new_session(&env.work("main"), None), session);
+}
+
+#[test]
+fn a_turn_goes_on_when_the_editor_is_killed() {
+    let env = home([echo()]);
+    let (mut bridge, mut editor) = env.bridge(&["echo", "-s", "fix"]);
+    initialize(&mut editor);
+    let session = editor.new_session(&env.work("main"), None);
+    editor.prompt(&session, "#one [pause middle] [chunks 3]");
+    editor.hear("paused at middle");
+    bridge.kill();
+    until("the editor to be forgotten", || (env.session("fix")["clients"] == 0).then_some(()));
+    assert_eq!(env.session("fix")["turn"]["state"], "working");
+    env.release("middle");
+    until("the end of the turn", || {
+        (env.session("fix")["turn"]["last"] == "end_turn").then_some(())
+    });
+    let (_again, mut editor) = env.bridge(&["echo"]);
+    initialize(&mut editor);
+    let params = json!({"sessionId": session, "cwd": env.work("main"), "mcpServers": []});
+    editor.ok("session/load", params);
+    let said = editor.said(&session);
+    assert!(said.contains("line 3\n") && said.contains("tags=one"), "{said}");
+    assert_eq!(env.received("echo", "session/load").len(), 0);
+}
+
+#[test]
+fn twenty_editors_that_start_at_once_get_one_daemon_and_one_agent() {
+    let env = home([echo()]);
+    let mut editors: Vec<_> = (0..20).map(|_| env.bridge(&["echo"])).collect();
+    for (n, (_, editor)) in editors.iter_mut().enumerate() {
+        initialize(editor);
+        let session = editor.new_session(&env.work("main"), None);
+        assert_eq!(editor.say(&session, &format!("say #n{n}")).unwrap()["stopReason"], "end_turn");
+        assert!(editor.said(&session).contains(&format!("history=0 tags=n{n}")));
+    }
+    let programs = env.tree().into_iter().map(|process| process.command);
+    let (mut daemons, mut agents) = (0, 0);
+    for program in programs {
+        daemons += usize::from(program.ends_with("acpd run"));
+        agents += usize::from(program.contains("scripted-agent"));
+    }
+    assert_eq!((daemons, agents), (1, 1), "{:?}", env.tree());
+}

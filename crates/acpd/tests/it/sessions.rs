@@ -1,0 +1,123 @@
+//! Sessions: names, ends, processes of their own, and agents that nobody uses.
+
+use acpd_test::harness::{TestEnv, kill9, reason, until};
+use serde_json::{Value, json};
+
+use crate::{echo, home};
+
+fn names(env: &TestEnv) -> Vec<Value> {
+    let status = env.status();
+    let sessions = status["sessions"].as_array().expect("sessions");
+    sessions.iter().map(|session| session["name"].clone()).collect()
+}
+
+/// The processes of agents.
+fn agents(env: &TestEnv) -> Vec<u32> {
+    let tree = env.tree().into_iter();
+    tree.filter(|p| p.command.contains("scripted-agent")).map(|process| process.pid).collect()
+}
+
+#[test]
+fn sessions_are_renamed_closed_and_deleted() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    env.acpctl(&["session", "rename", "fix", "better"]).success();
+    let two = env.acpctl(&["run", "-s", "better", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+    env.acpctl(&["session", "show", "fix"]).code(3).explains(&["fix"]);
+
+    env.acpctl(&["session", "close", "better"]).success();
+    assert_eq!(env.session("better")["state"], "closed");
+    assert_eq!(env.received("echo", "session/close").len(), 1);
+    let three = env.acpctl(&["run", "-s", "better", "say #three"]).success();
+    assert!(three.stdout().contains("tags=one,two,three"), "{three:?}");
+
+    env.acpctl(&["session", "rm", "better"]).success();
+    assert_eq!(names(&env).len(), 0);
+    env.acpctl(&["session", "log", "better"]).code(3);
+    assert_eq!(env.received("echo", "session/delete").len(), 1);
+    let new = env.acpctl(&["run", "-s", "better", "say #four"]).success();
+    assert!(new.stdout().contains("history=0 tags=four"), "a new one: {new:?}");
+}
+
+#[test]
+fn a_name_is_one_session_for_each_agent_and_directory() {
+    let env = home([echo(), acpd_test::harness::Agent::new("twin")]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let elsewhere = env.acpctl_in("other", &["run", "-s", "fix", "say #two"]).success();
+    assert!(elsewhere.stdout().contains("history=0 tags=two"), "{elsewhere:?}");
+    let twin = env.acpctl(&["run", "-a", "twin", "-s", "fix", "say #three"]).success();
+    assert!(twin.stdout().contains("history=0 tags=three"), "{twin:?}");
+    assert_eq!(names(&env), ["fix", "fix", "fix"]);
+    env.acpctl(&["session", "show", "fix"]).code(2).explains(&["fits 2 sessions", "twin"]);
+    env.acpctl_in("other", &["session", "show", "fix"]).success();
+    let again = env.acpctl_in("other", &["run", "-a", "echo", "-s", "fix", "say #four"]).success();
+    assert!(again.stdout().contains("tags=two,four"), "{again:?}");
+
+    let mut client = env.client("echo");
+    let named =
+        json!({"cwd": env.work("main"), "mcpServers": [], "_meta": {"_acpd": {"name": "fix"}}});
+    let error = client.call("session/new", named).unwrap_err();
+    assert_eq!(reason(&error), "name_taken", "{error}");
+    let other = client.new_session(&env.work("main"), Some("other"));
+    let rename = json!({"ref": {"session": other}, "name": "fix"});
+    let error = client.call("_acpd/session/rename", rename).unwrap_err();
+    assert_eq!(reason(&error), "name_taken", "{error}");
+}
+
+#[test]
+fn an_agent_that_nobody_uses_is_stopped_and_comes_back_with_the_next_prompt() {
+    let env = home([echo().set("idle_timeout", "\"200ms\"")]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let stopped = env.wait_agent("echo", "stopped");
+    assert_eq!(stopped["reason"], "nothing used it");
+    assert_eq!(stopped["restarts"], 0);
+    assert!(agents(&env).is_empty());
+    assert_eq!(env.session("fix")["state"], "parked");
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+}
+
+#[test]
+fn an_agent_with_a_running_turn_is_not_idle() {
+    let env = home([echo().set("idle_timeout", "\"50ms\"")]);
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "say #one [pause middle] [slow 3]"]);
+    run.wait_stdout("paused at middle");
+    run.kill();
+    until("the client to be forgotten", || (env.session("fix")["clients"] == 0).then_some(()));
+    env.release("middle");
+    // The turn goes on for longer than the time-out, with nobody there.
+    until("the end of the turn", || {
+        (env.session("fix")["turn"]["last"] == "end_turn").then_some(())
+    });
+    env.wait_agent("echo", "stopped");
+}
+
+#[test]
+fn sessions_with_a_process_each_do_not_die_together() {
+    let env = home([echo().set("sharing", "\"session\"")]);
+    let mut client = env.client("echo");
+    let one = client.new_session(&env.work("main"), Some("one"));
+    let two = client.new_session(&env.work("main"), Some("two"));
+    client.say(&one, "say #one").unwrap();
+    client.say(&two, "say #two").unwrap();
+    let first = client.prompt(&one, "#three [pause one]");
+    let second = client.prompt(&two, "#four [pause two]");
+    env.wait_point("one");
+    env.wait_point("two");
+    let worker = |prompt: &str| {
+        let record = env.record("echo").into_iter();
+        let mut line = record.filter(|line| line.line.contains(prompt));
+        line.next().expect("a prompt in the record").pid
+    };
+    let (victim, other) = (worker("#three"), worker("#four"));
+    assert_ne!(victim, other);
+    kill9(victim);
+    let error = client.answer(first).unwrap_err();
+    assert_eq!(reason(&error), "agent_exited", "{error}");
+    env.release("two");
+    assert_eq!(client.answer(second).unwrap()["stopReason"], "end_turn");
+    client.say(&one, "say #five").unwrap();
+    assert!(client.said(&one).contains("tags=one,three,five"), "{}", client.said(&one));
+    assert!(agents(&env).contains(&other));
+}

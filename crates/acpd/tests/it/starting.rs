@@ -1,0 +1,137 @@
+//! Daemons that cannot start, and errors that say what to do.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+
+use acpd_test::harness::{Agent, Config, Running};
+use nix::unistd::geteuid;
+
+use crate::{at_once, echo, home};
+
+#[test]
+fn a_second_daemon_is_refused() {
+    let env = home([echo()]);
+    env.acpctl(&["daemon", "start"]).success();
+    let pid = env.daemon_pid().to_string();
+    Running::start(env.acpd_command()).finish().code(1).explains(&[&pid, "acpctl daemon stop"]);
+    assert_eq!(env.daemon_pid().to_string(), pid);
+    env.acpctl(&["daemon", "start"]).success().explains(&["runs already", &pid]);
+}
+
+#[test]
+fn bad_toml_is_told_with_its_line_and_column() {
+    let env = home([echo()]);
+    env.write_config("default_agent = \"echo\"\n[daemon]\nline_limit = = 3\n");
+    at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1))
+        .explains(&["config.toml", "3:14"]);
+    env.write_config("[daemon]\nlog_levle = \"info\"\n");
+    at_once("the reason", || env.acpctl(&["run", "hello"]).code(1)).explains(&[
+        "config.toml",
+        "2:1",
+        "log_levle",
+        "log_level",
+    ]);
+    env.configure(&Config::new([echo()]));
+    env.acpctl(&["run", "hello"]).success();
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_written_is_told_by_name() {
+    let env = home([echo()]);
+    let state = env.path("state");
+    fs::remove_dir_all(&state).unwrap();
+    fs::write(&state, "").unwrap();
+    at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(&[
+        state.to_str().unwrap(),
+        "Not a directory",
+        "hint:",
+    ]);
+    fs::remove_file(&state).unwrap();
+    fs::create_dir(&state).unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o500)).unwrap();
+    if geteuid().is_root() {
+        skip("root may write everywhere");
+    } else {
+        at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(&[
+            state.to_str().unwrap(),
+            "not writable",
+            "chmod 700",
+        ]);
+    }
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    env.acpctl(&["daemon", "start"]).success();
+}
+
+#[test]
+fn a_socket_directory_that_is_open_to_others_is_refused() {
+    let env = home([echo()]);
+    let run = env.path("run");
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
+    at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(&[
+        run.to_str().unwrap(),
+        "open to other users",
+        "chmod 700",
+    ]);
+    Running::start(env.acpd_command()).finish().code(1).explains(&["open to other users"]);
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).unwrap();
+    env.acpctl(&["daemon", "start"]).success();
+}
+
+#[test]
+fn a_socket_that_a_dead_daemon_left_is_replaced() {
+    let env = home([echo()]);
+    drop(UnixListener::bind(env.socket()).unwrap());
+    assert!(env.socket().exists());
+    env.acpctl(&["run", "hello"]).success();
+    env.kill_daemon();
+    assert!(env.socket().exists(), "it had no time to clean up");
+    env.acpctl(&["run", "hello"]).success();
+}
+
+#[test]
+fn a_file_in_the_place_of_the_socket_is_not_removed() {
+    let env = home([echo()]);
+    fs::write(env.socket(), "mine").unwrap();
+    Running::start(env.acpd_command())
+        .finish()
+        .code(1)
+        .explains(&[env.socket().to_str().unwrap(), "not a socket"]);
+    assert_eq!(fs::read_to_string(env.socket()).unwrap(), "mine");
+    fs::remove_file(env.socket()).unwrap();
+}
+
+#[test]
+fn an_unknown_agent_is_told_with_the_nearest_name() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-a", "ecko", "hello"]).code(3).explains(&["`ecko`", "`echo`"]);
+    env.acpctl(&["agent", "show", "coplot"]).code(3).explains(&["`coplot`", "`copilot`"]);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_with_the_path_that_was_searched() {
+    let missing = Agent::new("missing").command(&["no-such-agent", "--acp"]);
+    let missing = missing.set("install", "\"npm install -g no-such-agent\"");
+    let env = home([missing, Agent::new("absent").command(&["/nowhere/agent"])]);
+    env.acpctl(&["run", "hello"]).code(1).explains(&[
+        "no-such-agent",
+        "/usr/local/bin:/usr/bin:/bin",
+        "npm install -g no-such-agent",
+    ]);
+    env.acpctl(&["run", "-a", "absent", "hello"]).code(1).explains(&["/nowhere/agent", "hint:"]);
+    assert_eq!(env.agent("missing")["restarts"], 0, "it is not tried again");
+}
+
+#[test]
+fn a_working_directory_that_is_not_there_is_told() {
+    let env = home([echo().set("cwd", "\"/no/such/directory\"")]);
+    env.acpctl(&["run", "hello"]).code(1).explains(&["/no/such/directory", "`cwd`"]);
+}
+
+/// Says in the output of the tests that something was not tested.
+pub(crate) fn skip(why: &str) {
+    #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+    {
+        eprintln!("SKIPPED: {why}");
+    }
+}

@@ -1,0 +1,130 @@
+//! How agents end: politely, and with everything that they started.
+
+use acpd_test::harness::{TestEnv, exists, kill9, until};
+use nix::sys::signal::Signal;
+
+use crate::{echo, home};
+
+/// The process ids that the agent told of with `[child]` and `[child-setsid]`.
+fn children(said: &str) -> Vec<u32> {
+    let pids = said.lines().filter_map(|line| line.strip_prefix("child ")?.parse().ok());
+    pids.collect()
+}
+
+/// Every process but the daemon.
+fn agents(env: &TestEnv) -> Vec<u32> {
+    let daemon = env.daemon_pid();
+    env.tree().into_iter().map(|process| process.pid).filter(|pid| *pid != daemon).collect()
+}
+
+// peers 3
+#[test]
+fn processes_that_hide_in_a_session_of_their_own_end_with_their_agent() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "[child] [child-setsid] go"]).success();
+    let children = children(&env.said("fix"));
+    assert!(children.len() == 2 && children.iter().all(|pid| exists(*pid)), "{children:?}");
+    env.acpctl(&["agent", "stop", "echo"]).success();
+    assert!(agents(&env).is_empty(), "the answer comes when the tree is gone");
+}
+
+// peers 3
+#[test]
+fn the_exit_of_an_agent_is_seen_while_a_child_holds_its_stdout() {
+    let env = home([echo()]);
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    let turn = client.prompt(&session, "say #one [child] [child-setsid] [pause held]");
+    client.hear("paused at held");
+    let children = children(&client.said(&session));
+    assert!(children.len() == 2 && children.iter().all(|pid| exists(*pid)), "{children:?}");
+    kill9(env.agent_pid("echo").expect("a running agent"));
+    client.answer(turn).expect_err("the turn was cut off");
+
+    let two = client.say(&session, "say #two");
+    assert_eq!(two.expect("an answer")["stopReason"], "end_turn");
+    assert!(client.said(&session).contains("tags=one,two"));
+    assert!(!children.iter().any(|pid| exists(*pid)), "the old tree is gone first");
+}
+
+// peers 3
+#[test]
+fn a_leader_that_exits_by_itself_leaves_nothing_behind() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "[child] [child-setsid] [crash]"])
+        .code(6)
+        .explains(&["exit code 3"]);
+    let children = children(&env.said("fix"));
+    assert_eq!(children.len(), 2);
+    until("the children to be gone", || (!children.iter().any(|p| exists(*p))).then_some(()));
+}
+
+// peers 4
+#[test]
+fn an_agent_that_saves_at_the_end_of_its_stdin_has_saved() {
+    let env = home([echo().flags("save-on-eof")]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    env.acpctl(&["agent", "stop", "echo"]).success();
+    assert!(env.agent_state("echo").join("saved-on-eof").exists());
+    let last = env.record("echo").pop().expect("a record");
+    assert_eq!(last.line, "exit 0");
+}
+
+// peers 3 and 4
+#[test]
+fn an_agent_that_ignores_the_end_of_its_stdin_and_sigterm_is_killed() {
+    let stubborn = echo()
+        .flags("ignore-eof ignore-term save-on-eof")
+        .set("stop.eof", "\"100ms\"")
+        .set("stop.term", "\"100ms\"");
+    let env = home([stubborn]);
+    env.acpctl(&["run", "-s", "fix", "[child-setsid] go"]).success();
+    env.acpctl(&["agent", "stop", "echo"]).success();
+    assert!(agents(&env).is_empty(), "{:?}", env.tree());
+    // It was asked first.
+    assert!(env.agent_state("echo").join("saved-on-eof").exists());
+    assert_eq!(env.agent("echo")["state"], "stopped");
+}
+
+#[test]
+fn a_person_who_stops_an_agent_is_obeyed_until_it_is_started_again() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    env.acpctl(&["agent", "stop", "echo"]).success();
+    env.acpctl(&["run", "-s", "fix", "say #two"])
+        .code(6)
+        .explains(&["stopped by a person", "acpctl agent start echo"]);
+    env.acpctl(&["agent", "start", "echo"]).success();
+    let three = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
+    assert!(three.stdout().contains("tags=one,three"), "{three:?}");
+}
+
+#[test]
+fn sigterm_stops_the_daemon_and_every_agent_politely() {
+    let env = home([echo().flags("save-on-eof")]);
+    env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
+    let daemon = env.daemon_pid();
+    acpd_test::harness::signal(daemon, Signal::SIGTERM);
+    until("every process to be gone", || env.tree().is_empty().then_some(()));
+    assert!(env.agent_state("echo").join("saved-on-eof").exists());
+    assert!(!env.socket().exists(), "the socket goes with its daemon");
+    // A hang-up is what a terminal does that is closed.
+    env.acpctl(&["daemon", "start"]).success();
+    let daemon = env.daemon_pid();
+    acpd_test::harness::signal(daemon, Signal::SIGHUP);
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+    assert_eq!(env.daemon_pid(), daemon);
+}
+
+#[test]
+fn daemon_stop_returns_when_everything_is_gone() {
+    let env = home([echo()]);
+    env.acpctl(&["daemon", "stop"]).success().explains(&["not running"]);
+    env.acpctl(&["run", "-s", "fix", "[child-setsid] [child] say #one"]).success();
+    let agents = agents(&env);
+    assert_eq!(agents.len(), 3, "{agents:?}");
+    env.acpctl(&["daemon", "stop"]).success();
+    assert!(!agents.iter().any(|pid| exists(*pid)));
+    env.acpctl(&["daemon", "status"]).code(3).explains(&["not running"]);
+}
