@@ -24,7 +24,7 @@ use bytes::Bytes;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{HostId, SessionKey, Time};
+use crate::ids::{HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect, SpawnError, StopStep};
 use crate::ledger::{Requester, Why};
 use crate::profile::Profile;
@@ -477,8 +477,8 @@ impl Hub {
     pub(crate) fn on_agent_timer(&mut self, id: AgentId, out: &mut Batch) {
         match self.agents[&id].state.clone() {
             State::Starting | State::Initializing => {
-                let seconds = self.profile_of(id).start_timeout / 1000;
-                let reason = format!("no answer to `initialize` within {seconds} s");
+                let time = duration(self.profile_of(id).start_timeout);
+                let reason = format!("no answer to `initialize` within {time}");
                 // Who waits is told when it has ended: its last words say more than its silence.
                 let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
                 self.begin_stop(id, why, Some(reason), out);

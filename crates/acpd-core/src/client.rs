@@ -43,6 +43,16 @@ pub(crate) struct Client {
     open: BTreeSet<Id>,
 }
 
+/// A `session/new` with a name that another one, not answered yet, is about to take.
+#[derive(Debug)]
+pub(crate) struct Naming {
+    pub(crate) to: Requester,
+    profile: String,
+    cwd: String,
+    name: String,
+    params: Box<RawValue>,
+}
+
 impl Client {
     pub(crate) fn close_request(&mut self, id: &Id) {
         self.open.remove(id);
@@ -53,6 +63,7 @@ impl Hub {
     pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
         let Some(gone) = self.clients.remove(&client) else { return };
         self.ledger.drop_client(client);
+        self.naming.retain(|wait| wait.to.client != client);
         let mut slots = BTreeSet::new();
         for key in gone.sessions {
             let session = self.session_mut(key);
@@ -296,7 +307,8 @@ impl Hub {
     fn forget_waiting(&mut self, to: &Requester) -> bool {
         let agents = self.agents.values_mut();
         let for_agent = agents.flat_map(|agent| agent.waiting.extract_if(.., |w| w.to == *to));
-        if for_agent.count() > 0 {
+        let for_name = self.naming.extract_if(.., |wait| wait.to == *to);
+        if for_agent.count() + for_name.count() > 0 {
             return true;
         }
         let sessions = self.sessions.values_mut();
@@ -441,9 +453,10 @@ impl Hub {
                 return self.name_is_taken(&to, key, meta.reuse, out);
             }
             if self.is_being_named(profile, &cwd, name) {
-                let mut fault = Fault::invalid(format!("a session named `{name}` is being made"));
-                fault.data.reason = Reason::NameTaken;
-                return Err(fault.hint("try again in a moment, or choose another name"));
+                let params = raw.to_owned();
+                let (profile, name) = (profile.to_owned(), name.clone());
+                self.naming.push(Naming { to, profile, cwd, name, params });
+                return Ok(());
             }
         }
         let own = Bytes::copy_from_slice(raw.get().as_bytes());
@@ -456,6 +469,21 @@ impl Hub {
         let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out);
         self.remove_unused_slot(slot);
         asked
+    }
+
+    /// Requests for a name whose session was being made go on when it is clear what became of it.
+    pub(crate) fn settle_names(&mut self, out: &mut Batch) {
+        let mut from = 0;
+        while let Some(wait) = self.naming.get(from) {
+            if self.is_being_named(&wait.profile, &wait.cwd, &wait.name) {
+                from += 1;
+                continue;
+            }
+            let Naming { to, profile, params, .. } = self.naming.remove(from);
+            if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params), out) {
+                self.refuse(&to, &fault, out);
+            }
+        }
     }
 
     /// Whether a session that is not made yet is to have this name.
@@ -691,6 +719,7 @@ fn needs_store(method: &str) -> bool {
             | acpd_api::method::AGENT_SHOW
             | acpd_api::method::SESSION_LIST
             | acpd_api::method::SESSION_SHOW
+            | acpd_api::method::SESSION_LOG
     )
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use acpd_api::Outcome;
 
 use crate::agent::{Agent, AgentId, Asker, Known};
-use crate::client::Client;
+use crate::client::{Client, Naming};
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, Input};
 use crate::interaction::Interaction;
@@ -39,6 +39,8 @@ pub struct Hub {
     pub(crate) clients: BTreeMap<ClientId, Client>,
     pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
     pub(crate) ledger: Ledger,
+    /// Requests that wait for a name.
+    pub(crate) naming: Vec<Naming>,
     pub(crate) timers: Timers,
     /// Sessions whose row has to be written with this batch.
     pub(crate) dirty: BTreeSet<SessionKey>,
@@ -82,6 +84,7 @@ impl Hub {
             clients: BTreeMap::new(),
             interactions: BTreeMap::new(),
             ledger: Ledger::default(),
+            naming: Vec::new(),
             timers: Timers::default(),
             dirty: BTreeSet::new(),
             acks: BTreeMap::new(),
@@ -219,6 +222,7 @@ impl Hub {
             Input::Stop => self.begin_shutdown(out),
             Input::Tick => self.on_tick(out),
         }
+        self.settle_names(out);
     }
 
     /// Completes a batch: rows that changed, and the output that it commits.

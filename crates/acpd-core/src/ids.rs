@@ -21,6 +21,15 @@ impl Time {
     }
 }
 
+/// A duration in milliseconds, for people: `250 ms`, `10 s`, `3 min`.
+pub(crate) fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..120_000 => format!("{} s", ms / 1_000),
+        _ => format!("{} min", ms / 60_000),
+    }
+}
+
 /// A session's row number: small, never reused, never shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey(pub u32);

@@ -9,6 +9,8 @@
 //! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
 //! answer is never consent.
 
+use std::collections::BTreeMap;
+
 use acp_wire::acp::{PermissionAnswer, PermissionRequest};
 use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member};
 use acpd_api::Role;
@@ -32,7 +34,12 @@ pub(crate) struct Interaction {
     pub(crate) line: Bytes,
     /// Ids of the options that may be chosen.
     pub(crate) options: Vec<String>,
+    /// How often a client gave an answer that means nothing.
+    refused: BTreeMap<ClientId, u32>,
 }
+
+/// How often one client is asked the same question before it is given up.
+const ASKED: u32 = 3;
 
 impl Hub {
     /// `session/request_permission` of an agent.
@@ -93,7 +100,14 @@ impl Hub {
         self.session_mut(key).interactions.insert(interaction);
         self.interactions.insert(
             interaction,
-            Interaction { session: key, host, agent_request: id.clone(), line, options },
+            Interaction {
+                session: key,
+                host,
+                agent_request: id.clone(),
+                line,
+                options,
+                refused: BTreeMap::new(),
+            },
         );
         self.tell_state(key, out);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
@@ -134,14 +148,26 @@ impl Hub {
         // Late answers, answers to notifications and answers to nothing end here.
         let Some(interaction) = self.ledger.offered(client, id) else { return };
         let Some(open) = self.interactions.get(&interaction) else { return };
+        // An error: this client cannot show it. The question waits for another one.
         let Outcome::Result(result) = outcome else { return };
-        let Ok(answer) = PermissionAnswer::from_raw(result) else { return };
-        if let PermissionAnswer::Selected(option) = &answer
-            && !open.options.contains(option)
-        {
-            return;
+        let answer = PermissionAnswer::from_raw(result).ok().filter(|answer| match answer {
+            PermissionAnswer::Selected(option) => open.options.contains(option),
+            PermissionAnswer::Cancelled => true,
+        });
+        match answer {
+            Some(answer) => self.answer_interaction(interaction, &answer, out),
+            None => self.ask_again(client, interaction, out),
         }
-        self.answer_interaction(interaction, &answer, out);
+    }
+
+    /// An answer that means nothing is no answer: the client is asked again, but not for ever.
+    fn ask_again(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
+        let Some(open) = self.interactions.get_mut(&interaction) else { return };
+        let refused = open.refused.entry(client).or_insert(0);
+        *refused += 1;
+        if *refused < ASKED {
+            self.offer(client, interaction, out);
+        }
     }
 
     fn answer_interaction(

@@ -29,7 +29,7 @@ use serde_json::value::RawValue;
 use crate::agent::AgentId;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::SessionKey;
+use crate::ids::{SessionKey, duration};
 use crate::input::Batch;
 use crate::ledger::Why;
 use crate::record::{EventKind, Record, Rest};
@@ -474,8 +474,8 @@ impl Hub {
             Step::New | Step::Resume | Step::List | Step::Load | Step::Settings => {
                 self.ledger.give_up_restore(key);
                 let slot = self.session(key).slot;
-                let seconds = self.profile_of(slot).restore_timeout / 1000;
-                let text = format!("the agent did not bring it back within {seconds} s");
+                let time = duration(self.profile_of(slot).restore_timeout);
+                let text = format!("the agent did not bring it back within {time}");
                 self.restore_failed(key, Reason::AgentTimeout, &text, out);
             }
         }

@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, Time};
+use crate::ids::{SessionKey, Time, duration};
 use crate::input::Batch;
 use crate::ledger::{Requester, Why};
 use crate::record::{EventKind, Record, Rest, TurnRest, TurnRow};
@@ -323,8 +323,8 @@ impl Hub {
         if self.agents[&slot].host.is_none() || !self.is_running(key) {
             return;
         }
-        let seconds = self.profile_of(slot).cancel_timeout / 1000;
-        let reason = format!("it ignored a cancel for {seconds} s and was stopped");
+        let time = duration(self.profile_of(slot).cancel_timeout);
+        let reason = format!("it ignored a cancel for {time} and was stopped");
         if !matches!(self.agents[&slot].state, AgentState::Stopping { .. }) {
             self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
         }
@@ -348,12 +348,8 @@ impl Hub {
             let from = if silent < notice { running.last_line } else { self.now };
             return self.timers.set(Timer::Stall(key), from.after(notice));
         }
-        let minutes = silent / 60_000;
-        let text = if minutes > 0 {
-            format!("stalled: no output for {minutes} min; the turn goes on until it is cancelled")
-        } else {
-            format!("stalled: no output for {silent} ms; the turn goes on until it is cancelled")
-        };
+        let time = duration(silent);
+        let text = format!("stalled: no output for {time}; the turn goes on until it is cancelled");
         self.notice(key, "warning", &text, out);
         self.timers.set(Timer::Stall(key), self.now.after(notice));
     }

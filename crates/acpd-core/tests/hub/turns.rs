@@ -170,6 +170,22 @@ fn nothing_but_a_valid_answer_is_consent() {
 }
 
 #[test]
+fn who_answers_nonsense_is_asked_again_but_not_for_ever() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.heard();
+    ask(&mut bench, 5);
+    for _ in 0..3 {
+        let offer = bench.got(a);
+        bench.say(a, &json!({"id":offer[0]["id"],"result":"nonsense"}));
+    }
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
 fn an_open_question_is_asked_whoever_comes_but_not_who_only_watches() {
     let mut bench = Bench::new();
     let a = bench.plain();
@@ -262,10 +278,15 @@ fn a_name_is_given_once_in_a_workspace() {
     };
     bench.say(a, &new(1, "/w", false));
     bench.say(a, &new(2, "/w", false));
+    bench.say(a, &new(20, "/w", true));
     let request = bench.heard_one("session/new");
-    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "name_taken");
+    assert!(bench.got(a).is_empty(), "who wants a name that is being given waits");
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
-    bench.got(a);
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["result 1", "error 2", "result 20"]);
+    assert_eq!(got[1]["error"]["data"]["_acpd"]["reason"], "name_taken");
+    assert_eq!(got[1]["error"]["data"]["sessionId"], "s");
+    assert_eq!(got[2]["result"]["sessionId"], "s");
     bench.say(a, &new(3, "/w", false));
     assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "name_taken");
     bench.say(a, &new(4, "/w", true));

@@ -43,7 +43,6 @@ fn another_name_is_another_conversation_in_the_same_process() {
 }
 
 #[test]
-#[ignore = "the hub refuses a name that is being made, instead of waiting for its session"]
 fn the_same_new_name_from_several_terminals_at_once_is_one_conversation() {
     let env = home([echo()]);
     let runs: Vec<_> =
