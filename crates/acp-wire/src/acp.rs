@@ -17,7 +17,7 @@ pub use read::{
 pub use session::{
     ConfigOption, Mode, Modes, NewSessionResult, PermissionAnswer, PermissionOption,
     PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, UpdateHead,
-    stop_reason,
+    cancelled_request, stop_reason,
 };
 pub use write::{
     CancelParams, InitializeParams, SessionUpdate, SetConfigOptionParams, SetModeParams, Update,

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::acp::{ClientCapabilities, ClientInitialize, PromptParams, SessionParams};
+use acp_wire::acp::{
+    ClientCapabilities, ClientInitialize, PromptParams, SessionParams, cancelled_request,
+};
 use acp_wire::{
     ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
 };
@@ -254,12 +256,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
-            let id = params.and_then(|params| {
-                let range = locate(params.get().as_bytes(), &["requestId"])?;
-                let raw: &RawValue = serde_json::from_str(&params.get()[range]).ok()?;
-                Id::from_raw(raw)
-            });
-            if let Some(id) = id {
+            if let Some(id) = params.and_then(cancelled_request) {
                 self.cancel_request(&Requester { client, id }, out);
             }
             return;

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use acp_wire::acp::{NewSessionResult, SessionUpdate, Update, UpdateHead};
+use acp_wire::acp::{NewSessionResult, SessionUpdate, Update, UpdateHead, cancelled_request};
 use acp_wire::{
     ErrorObject, Id, Message, Outcome, StateKey, UpdateClass, build, classify_update, code, locate,
     set_id, set_member, str_at,
@@ -75,12 +75,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
-            let id = params.and_then(|params| {
-                let range = locate(params.get().as_bytes(), &["requestId"])?;
-                let raw: &RawValue = serde_json::from_str(&params.get()[range]).ok()?;
-                Id::from_raw(raw)
-            });
-            if let Some(id) = id {
+            if let Some(id) = params.and_then(cancelled_request) {
                 self.withdraw_request(slot, host, &id, out);
             }
             return;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::read::{Reader, Unreadable};
+use crate::id::Id;
 use crate::locate::locate;
 use crate::scan::json;
 
@@ -206,6 +207,13 @@ impl<'a> PromptParams<'a> {
 /// The `stopReason` of a `session/prompt` result.
 pub fn stop_reason(result: &RawValue) -> Option<Cow<'_, str>> {
     Reader::new(result).text(&["stopReason"])
+}
+
+/// The request that a `$/cancel_request` is about (protocol brief, section 3.4).
+pub fn cancelled_request(params: &RawValue) -> Option<Id> {
+    let range = locate(params.get().as_bytes(), &["requestId"])?;
+    let raw: &RawValue = serde_json::from_str(params.get().get(range)?).ok()?;
+    Id::from_raw(raw)
 }
 
 /// What acpd looks at in a `session/update`.
