@@ -89,7 +89,7 @@ fn notices_look_like_this() {
     let session_id = || "s-1".to_owned();
     let ended = |outcome| TurnEnded { session_id: session_id(), turn: 2, at: 9, outcome };
     let reason = || "it died".to_owned();
-    insta::assert_json_snapshot!(json!([
+    insta::assert_json_snapshot!((
         TurnStarted { session_id: session_id(), turn: 2, at: 8 },
         ended(Outcome::Stopped { stop_reason: "end_turn".to_owned() }),
         ended(Outcome::Error { code: -32603, message: "no".to_owned() }),
@@ -114,7 +114,7 @@ fn notices_look_like_this() {
         PromptQueued { session_id: session_id(), ahead: 1 },
         CaughtUp { session_id: session_id(), seq: 4 },
         AgentNotice { agent: "demo".to_owned(), state: AgentState::Backoff, reason: None },
-    ]));
+    ));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn parameters_and_meta_look_like_this() {
         exact_name: true,
     };
     let plain = SessionRef { session: "fix".to_owned(), ..SessionRef::default() };
-    insta::assert_json_snapshot!(json!([
+    insta::assert_json_snapshot!((
         ClientMeta {
             agent: Some("demo".to_owned()),
             notices: true,
@@ -138,7 +138,7 @@ fn parameters_and_meta_look_like_this() {
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
         RenameParams { session: plain, name: None },
         session,
-    ]));
+    ));
 }
 
 #[test]

@@ -137,6 +137,7 @@ impl Hub {
             attached: BTreeMap::new(),
             interactions: BTreeSet::new(),
             eager: false,
+            doubtful: None,
         };
         self.sessions.insert(key, session);
     }

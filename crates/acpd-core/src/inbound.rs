@@ -224,8 +224,7 @@ impl Hub {
             Why::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
-            Why::GivenUp { session } => self.replay_again(session),
-            Why::Farewell => {}
+            Why::GivenUp | Why::Farewell => {}
         }
         if self.agents.contains_key(&slot) {
             self.check_idle(slot, out);
@@ -440,8 +439,7 @@ impl Hub {
                 self.restore_failed(session, Reason::LineTooLong, &fault.message, out);
                 self.unpark(slot, host, out);
             }
-            Some(Why::GivenUp { session }) => self.replay_again(session),
-            Some(Why::Initialize | Why::Farewell) | None => {}
+            Some(Why::GivenUp | Why::Initialize | Why::Farewell) | None => {}
         }
         if !is_response && let Some(session) = head_text(head, b"\"sessionId\":") {
             let key = self.routes.get(&slot).and_then(|routes| routes.get(session)).copied();

@@ -54,8 +54,8 @@ pub(crate) enum Why {
     },
     /// A client's request, relayed.
     Relay { to: Requester, session: Option<SessionKey>, method: String, params: Option<Bytes> },
-    /// A step of a restore that was given up: what the agent replays for it comes before its answer.
-    GivenUp { session: SessionKey },
+    /// A step of a restore that was given up; its answer does not matter.
+    GivenUp,
     /// `session/close` or `session/delete` whose answer does not matter.
     Farewell,
 }
@@ -104,13 +104,16 @@ impl Ledger {
         gone.map(|(_, asked)| asked.why).collect()
     }
 
-    /// Gives up the open restore step of a session.
-    pub(crate) fn give_up_restore(&mut self, key: SessionKey) {
+    /// Gives up the open restore step of a session; whether there was one.
+    pub(crate) fn give_up_restore(&mut self, key: SessionKey) -> bool {
+        let mut any = false;
         for asked in self.asked.values_mut() {
             if matches!(asked.why, Why::Restore { session, .. } if session == key) {
-                asked.why = Why::GivenUp { session: key };
+                asked.why = Why::GivenUp;
+                any = true;
             }
         }
+        any
     }
 
     /// The id under which a client's request was relayed.
@@ -122,9 +125,8 @@ impl Ledger {
         })
     }
 
-    /// Drops what acpd itself has asked about a session; clients' requests stay.
-    pub(crate) fn drop_session(&mut self, key: SessionKey) {
-        self.give_up_restore(key);
+    /// Drops the prompt of a session's running turn.
+    pub(crate) fn drop_prompt(&mut self, key: SessionKey) {
         self.asked
             .retain(|_, asked| !matches!(asked.why, Why::Prompt { session } if session == key));
     }
@@ -145,9 +147,9 @@ impl Ledger {
     }
 
     pub(crate) fn open_of_host(&self, host: HostId) -> bool {
-        self.asked.values().any(|asked| {
-            asked.host == host && !matches!(asked.why, Why::Farewell | Why::GivenUp { .. })
-        })
+        self.asked
+            .values()
+            .any(|asked| asked.host == host && !matches!(asked.why, Why::Farewell | Why::GivenUp))
     }
 
     pub(crate) fn offer(&mut self, client: ClientId, id: u64, interaction: InteractionId) {

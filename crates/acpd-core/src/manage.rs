@@ -397,7 +397,8 @@ impl Hub {
         let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
         self.cancel(key, None, out);
         self.interrupt_turn(key, &closed, out);
-        self.ledger.drop_session(key);
+        self.give_up_restore(key);
+        self.ledger.drop_prompt(key);
         self.close_interactions(key, out);
         self.fail_queue(key, &closed, out);
         if live {
@@ -422,7 +423,8 @@ impl Hub {
             };
             self.farewell(key, name, out);
         }
-        self.ledger.drop_session(key);
+        self.give_up_restore(key);
+        self.ledger.drop_prompt(key);
         self.remove_session(key, out);
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);

@@ -313,7 +313,7 @@ impl Hub {
         if matches!(self.session(other).state, State::Live) {
             return false;
         }
-        self.ledger.give_up_restore(other);
+        self.give_up_restore(other);
         self.timers.clear(Timer::Restore(other));
         let text = "the agent has given its id to another session";
         self.session_is_lost(other, text.to_owned(), out);
@@ -392,11 +392,14 @@ impl Hub {
         let State::Restoring(restore) = old else { return };
         let slot = self.session(key).slot;
         self.note_auth(slot, None, out);
-        let (news, last_prompt) = restore.replay.finish();
-        for line in news {
-            self.append(key, EventKind::Imported, line, None, out);
+        let doubtful = self.session(key).doubtful;
+        if doubtful.is_none() || doubtful != self.agents[&slot].usable_host() {
+            let (news, last_prompt) = restore.replay.finish();
+            for line in news {
+                self.append(key, EventKind::Imported, line, None, out);
+            }
+            self.session_mut(key).row.last_prompt = last_prompt;
         }
-        self.session_mut(key).row.last_prompt = last_prompt;
         self.session_mut(key).row.restore = Some(restore.level);
         if restore.level != RestoreLevel::Renewed {
             self.tell_restored(key, restore.level, None, out);
@@ -450,14 +453,12 @@ impl Hub {
         }
     }
 
-    /// The answer to a load that was given up: what was replayed so far belonged to it.
-    pub(crate) fn replay_again(&mut self, key: SessionKey) {
-        let Some(last_prompt) = self.sessions.get(&key).map(|session| session.row.last_prompt)
-        else {
-            return;
-        };
-        if let Some(restore) = self.restore_mut(key) {
-            restore.replay = Replay::new(last_prompt);
+    /// Stops waiting for a restore. What this process still replays for it cannot be told from what
+    /// it replays for the next one, so no later replay of it counts as news.
+    pub(crate) fn give_up_restore(&mut self, key: SessionKey) {
+        if self.ledger.give_up_restore(key) {
+            let host = self.agents[&self.session(key).slot].usable_host();
+            self.session_mut(key).doubtful = host;
         }
     }
 
@@ -472,7 +473,7 @@ impl Hub {
                 self.next_setting(key, out);
             }
             Step::New | Step::Resume | Step::List | Step::Load | Step::Settings => {
-                self.ledger.give_up_restore(key);
+                self.give_up_restore(key);
                 let slot = self.session(key).slot;
                 let time = duration(self.profile_of(slot).restore_timeout);
                 let text = format!("the agent did not bring it back within {time}");

@@ -54,6 +54,8 @@ pub(crate) struct Session {
     pub(crate) interactions: BTreeSet<InteractionId>,
     /// Wanted back without a prompt: it was cut off, or somebody opened it.
     pub(crate) eager: bool,
+    /// The process at which a restore of this session was given up.
+    pub(crate) doubtful: Option<HostId>,
 }
 
 /// What holds a session.
@@ -229,6 +231,7 @@ impl Hub {
             attached: BTreeMap::new(),
             interactions: BTreeSet::new(),
             eager: false,
+            doubtful: None,
         };
         if self.agents[&slot].dedicated.is_some() {
             self.agent_mut(slot).dedicated = Some(key);
@@ -448,7 +451,7 @@ impl Hub {
         ] {
             self.timers.clear(timer);
         }
-        self.ledger.give_up_restore(key);
+        self.give_up_restore(key);
         let gone = SessionGone { session_id: self.session(key).row.public_id.clone() };
         let line = build::notification(method::SESSION_REMOVED, &gone);
         self.tell_attached(key, &line, out);

@@ -151,7 +151,7 @@ impl Hub {
                 Why::NewSession(new) => self.refuse(&new.to, &fault, out),
                 Why::Prompt { .. }
                 | Why::Restore { .. }
-                | Why::GivenUp { .. }
+                | Why::GivenUp
                 | Why::Initialize
                 | Why::Farewell => {}
             }
