@@ -12,6 +12,7 @@ use acp_wire::acp::{
 use acp_wire::{
     ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
 };
+use acpd_api::method::DAEMON_STOP;
 use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Role};
 use bytes::Bytes;
 use serde_json::json;
@@ -139,7 +140,9 @@ impl Hub {
 
     /// Registers a request, unless it cannot be accepted.
     fn accept(&mut self, to: &Requester, method: &str) -> Result<(), Fault> {
-        if let Some(reason) = self.store_failing.clone().filter(|_| needs_store(method)) {
+        if let Some(reason) =
+            self.store_failing.clone().filter(|_| needs_store(method) && method != DAEMON_STOP)
+        {
             return Err(Fault::new(
                 Reason::StoreFailed,
                 format!("the journal cannot be written: {reason}"),

@@ -159,11 +159,6 @@ pub enum Effect {
         /// What part of it was asked for.
         part: StatusPart,
     },
-    /// Close a client's connection after what was sent to it.
-    Close {
-        /// Whose.
-        client: ClientId,
-    },
     /// Read a piece of journal, send it to a client, then report [`Input::ReadDone`].
     Read(Read),
     /// Read a page of journal and answer a request with it.
@@ -245,6 +240,9 @@ pub enum Effect {
         /// One sentence.
         text: String,
     },
+    /// End the daemon although the journal cannot be written: every process tree first, without
+    /// waiting for anything else. Always urgent.
+    Abort,
     /// All agents are gone: end the daemon.
     Exit,
 }

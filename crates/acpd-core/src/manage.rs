@@ -472,8 +472,21 @@ impl Hub {
         }
     }
 
-    /// Ends all agents, then the daemon.
+    /// Ends all agents, then the daemon. Asked for a second time, it waits for nobody any more; and
+    /// while the journal cannot be written, nothing could be waited for.
     pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
+        if self.store_failing.is_some() || (self.stopping && !self.stopped) {
+            for to in std::mem::take(&mut self.stop_watchers) {
+                if let Some(client) = self.clients.get_mut(&to.client) {
+                    client.close_request(&to.id);
+                }
+                let line = build::response(&to.id, &Empty {});
+                out.urgent.push(Effect::Send { client: to.client, line });
+            }
+            self.stopped = true;
+            out.urgent.push(Effect::Abort);
+            return;
+        }
         if !self.stopping {
             self.stopping = true;
             let slots: Vec<AgentId> = self.agents.keys().copied().collect();

@@ -343,9 +343,6 @@ impl Relay {
             Effect::SendStatus { client, id, status, part } => {
                 self.send(client, Op::Status { id, status, part }, out);
             }
-            Effect::Close { client } => {
-                self.sinks.remove(&client);
-            }
             Effect::Read(read) => self.send(read.client, Op::Read(read), out),
             Effect::ReadLog { client, id, session, session_id, after, upto, limit } => {
                 let page = LogPage { id, session, session_id, after, upto, limit };
@@ -387,7 +384,7 @@ impl Relay {
                     host.note(&text);
                 }
             }
-            Effect::Exit => self.exit = true,
+            Effect::Abort | Effect::Exit => self.exit = true,
         }
     }
 

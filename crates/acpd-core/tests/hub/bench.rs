@@ -187,7 +187,7 @@ impl Bench {
             Effect::Sweep { host, .. } => self.swept.push(host),
             Effect::Note { text, .. } => self.notes.push(text),
             Effect::Exit => self.exited = true,
-            Effect::HostWrite { .. } | Effect::ReadLog { .. } | Effect::Close { .. } => {}
+            Effect::HostWrite { .. } | Effect::ReadLog { .. } => {}
         }
     }
 

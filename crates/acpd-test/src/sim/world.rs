@@ -231,10 +231,6 @@ impl World {
             | Effect::ReadLog { client, .. }
             | Effect::SendValues { client, .. } => self.for_client(client, effect)?,
             Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
-            Effect::Close { client } => {
-                self.clients.remove(&client);
-                self.feed(Input::ClientClosed { client })?;
-            }
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Sweep { host, pid, .. } => match self.hosts.get_mut(&host) {
                 // The daemon may have died before it knew the pid; the mark tells whose it is.
@@ -248,6 +244,12 @@ impl World {
             Effect::HostAck { host, offset } => self.ack(host, offset)?,
             Effect::HostStop { host, step } => self.stop(host, step),
             Effect::Note { .. } => self.truth.hit("odd line noted"),
+            Effect::Abort => {
+                // The daemon ends all trees itself, without the hub.
+                self.truth.hit("daemon aborted");
+                self.hosts.clear();
+                self.crash();
+            }
             Effect::Exit => {
                 if let Some((id, _)) = self.hosts.first_key_value() {
                     return Err(format!("the daemon ends, but {id:?} runs"));
