@@ -113,7 +113,13 @@ pub(crate) struct Host {
     /// The leader has ended.
     pub(crate) exited: bool,
     next_chunk: u64,
+    /// Lines that are not known to be written: number and length.
+    unwritten: VecDeque<(u64, usize)>,
+    unwritten_bytes: usize,
 }
+
+/// Bytes that may wait for an agent before requests are refused and notifications dropped.
+const UNWRITTEN: usize = 8 << 20;
 
 /// A client's request that waits for the process.
 #[derive(Debug)]
@@ -337,8 +343,15 @@ impl Hub {
         if self.start_hint.as_ref().is_some_and(|(of, _)| *of == id) {
             self.start_hint = None;
         }
-        self.agent_mut(id).host =
-            Some(Host { id: host, pid: None, ready_since: None, exited: false, next_chunk: 1 });
+        self.agent_mut(id).host = Some(Host {
+            id: host,
+            pid: None,
+            ready_since: None,
+            exited: false,
+            next_chunk: 1,
+            unwritten: VecDeque::new(),
+            unwritten_bytes: 0,
+        });
         self.hosts.insert(host, id);
         self.set_agent_state(id, State::Starting, None, out);
         self.timers.clear(Timer::Idle(id));
@@ -545,9 +558,40 @@ impl Hub {
             host.next_chunk += 1;
             (host.id, chunk)
         };
+        self.note_unwritten(id, chunk, line.len());
         out.records.push(Record::Outbox { host, chunk, line: line.clone() });
         out.effects.push(Effect::HostWrite { host, chunk, line });
         chunk
+    }
+
+    fn note_unwritten(&mut self, id: AgentId, chunk: u64, len: usize) {
+        if let Some(host) = self.agent_mut(id).host.as_mut() {
+            host.unwritten.push_back((chunk, len));
+            host.unwritten_bytes += len;
+        }
+    }
+
+    pub(crate) fn on_host_written(&mut self, host: HostId, chunk: u64, out: &mut Batch) {
+        let Some(id) = self.hosts.get(&host) else { return };
+        out.records.push(Record::Written { host, chunk });
+        let Some(host) = self.agents.get_mut(id).and_then(|agent| agent.host.as_mut()) else {
+            return;
+        };
+        while host.unwritten.front().is_some_and(|(written, _)| *written <= chunk) {
+            host.unwritten_bytes -= host.unwritten.pop_front().map_or(0, |(_, len)| len);
+        }
+    }
+
+    /// The agent does not read what it is sent: nothing more is put into its line.
+    pub(crate) fn is_clogged(&self, id: AgentId) -> bool {
+        let host = self.agents.get(&id).and_then(|agent| agent.host.as_ref());
+        host.is_some_and(|host| host.unwritten_bytes > UNWRITTEN)
+    }
+
+    /// The error for who would have to wait behind an agent that does not read.
+    pub(crate) fn clogged_fault(&self, id: AgentId) -> Fault {
+        let text = format!("agent `{}` does not read what it is sent", self.agents[&id].profile);
+        Fault::new(Reason::TooMany, text).hint("try again later, or restart the agent")
     }
 
     /// Whether something uses a process that is up.

@@ -24,10 +24,13 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
+use crate::params::{needs_store, own_meta, valid_name, without_terminal_logins, workspace};
 use crate::profile::Sharing;
 use crate::record::Rest;
 use crate::session::{Relayed, State};
 
+/// Longest `session/new` params, in bytes: they are kept in memory with the session.
+const PARAMS_BYTES: usize = 1 << 20;
 /// Requests of one client that may be open at once.
 const OPEN_REQUESTS: usize = 128;
 
@@ -274,6 +277,9 @@ impl Hub {
             self.cancel(key, Some(line.clone()), out);
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;
+            if self.is_clogged(slot) || self.store_failing.is_some() {
+                return;
+            }
             let line = self.to_agent_id(key, line.clone());
             self.host_write(slot, line, out);
         }
@@ -363,6 +369,8 @@ impl Hub {
         for name in ["list", "resume", "close", "delete"] {
             result = set_member(&result, &[session[0], session[1], name], b"{}");
         }
+        // A session that the agent makes out of another one would be known to nobody.
+        result = remove_member(&result, &[session[0], session[1], "fork"]);
         result = set_member(&result, &["protocolVersion"], b"1");
         let own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
         result = set_member(
@@ -401,6 +409,10 @@ impl Hub {
             return;
         }
         let Some(host) = self.agents[&slot].usable_host() else { return };
+        if self.is_clogged(slot) {
+            let fault = self.clogged_fault(slot);
+            return self.refuse(&to, &fault, out);
+        }
         match what {
             WaitFor::Initialize => {
                 let profile = self.agents[&slot].profile.clone();
@@ -426,6 +438,10 @@ impl Hub {
     pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed, out: &mut Batch) {
         let Relayed { to, method, line } = relayed;
         let slot = self.session(key).slot;
+        if self.is_clogged(slot) {
+            let fault = self.clogged_fault(slot);
+            return self.refuse(&to, &fault, out);
+        }
         let Some(host) = self.agents[&slot].usable_host() else { return };
         let params = locate(&line, &["params"]).map(|range| line.slice(range));
         let ask = self.ids.issue();
@@ -444,7 +460,11 @@ impl Hub {
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = SessionParams::from_raw(raw);
         let cwd = params.cwd.ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
-        absolute(&cwd)?;
+        let cwd = workspace(&cwd)?.to_owned();
+        if raw.get().len() > PARAMS_BYTES {
+            let text = format!("`params` of {} bytes are over {PARAMS_BYTES}", raw.get().len());
+            return Err(Fault::invalid(text));
+        }
         let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
         let meta = meta.flatten().unwrap_or_default();
         if let Some(name) = &meta.name {
@@ -707,66 +727,4 @@ impl Hub {
             }
         }
     }
-}
-
-/// Methods that may be answered while the journal cannot be written.
-fn needs_store(method: &str) -> bool {
-    !matches!(
-        method,
-        "session/list"
-            | acpd_api::method::STATUS
-            | acpd_api::method::AGENT_LIST
-            | acpd_api::method::AGENT_SHOW
-            | acpd_api::method::SESSION_LIST
-            | acpd_api::method::SESSION_SHOW
-            | acpd_api::method::SESSION_LOG
-    )
-}
-
-/// The `_acpd` member of a `_meta` object.
-fn own_meta<T: serde::de::DeserializeOwned>(meta: &str) -> Result<Option<T>, Fault> {
-    let Some(range) = locate(meta.as_bytes(), &[NAMESPACE]) else { return Ok(None) };
-    let read = serde_json::from_str(&meta[range]);
-    read.map(Some).map_err(|e| Fault::invalid(format!("`_meta.{NAMESPACE}`: {e}")))
-}
-
-fn absolute(cwd: &str) -> Result<(), Fault> {
-    let drive = cwd.as_bytes().get(1) == Some(&b':');
-    if cwd.starts_with('/') || cwd.starts_with("\\\\") || drive {
-        return Ok(());
-    }
-    Err(Fault::invalid(format!("`cwd` must be an absolute path, not `{cwd}`")))
-}
-
-pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
-    let bad = name.is_empty()
-        || name.len() > 100
-        || name.starts_with('-')
-        || name.trim() != name
-        || name.chars().any(char::is_control);
-    if bad {
-        let text = format!("`{}` is not a session name", name.escape_debug());
-        return Err(Fault::invalid(text).hint(
-            "a name has 1 to 100 characters, no control characters, no white space at its ends \
-             and does not begin with `-`",
-        ));
-    }
-    Ok(())
-}
-
-/// Login methods that need a terminal are only for clients that said that they have one.
-fn without_terminal_logins(result: &Bytes) -> Bytes {
-    let Some(range) = locate(result, &["authMethods"]) else { return result.clone() };
-    let Ok(methods) = serde_json::from_slice::<Vec<&RawValue>>(&result[range]) else {
-        return result.clone();
-    };
-    let kept: Vec<&str> = methods
-        .iter()
-        .filter(|m| str_at(m.get().as_bytes(), &["type"]).as_deref() != Some("terminal"))
-        .map(|method| method.get())
-        .collect();
-    if kept.len() == methods.len() {
-        return result.clone();
-    }
-    set_member(result, &["authMethods"], format!("[{}]", kept.join(",")).as_bytes())
 }

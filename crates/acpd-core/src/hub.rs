@@ -200,11 +200,7 @@ impl Hub {
             Input::HostOversized { host, head, len, end } => {
                 self.on_host_oversized(host, &head, len, end, out);
             }
-            Input::HostWritten { host, chunk } => {
-                if self.hosts.contains_key(&host) {
-                    out.records.push(Record::Written { host, chunk });
-                }
-            }
+            Input::HostWritten { host, chunk } => self.on_host_written(host, chunk, out),
             Input::HostExited { host, status, stderr } => {
                 self.on_host_exited(host, &status, &stderr, out);
             }

@@ -10,7 +10,7 @@ use acp_wire::{
     ErrorObject, Id, Message, Outcome, StateKey, UpdateClass, build, classify_update, code, locate,
     set_id, set_member, str_at,
 };
-use acpd_api::{Reason, Skipped, method};
+use acpd_api::{ErrorData, NAMESPACE, Reason, Skipped, method};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -23,6 +23,10 @@ use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::record::EventKind;
 use crate::session::State;
+use crate::view::without_boolean_options;
+
+/// Characters of a title that are kept.
+const TITLE: usize = 200;
 
 /// Bytes that are kept for sessions whose `session/new` is not answered yet.
 const PARKED_BYTES: usize = 4 << 20;
@@ -170,7 +174,7 @@ impl Hub {
         let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         if let Some(id) = &head.tool_call_id
-            && self.session_mut(key).follow_tool(id, head.status.as_deref())
+            && self.session_mut(key).follow_tool(id, &head.session_update, head.status.as_deref())
         {
             self.save(key);
         }
@@ -196,7 +200,8 @@ impl Hub {
             StateKey::Info => {
                 if locate(line, &["params", "update", "title"]).is_some() {
                     let title = str_at(line, &["params", "update", "title"]);
-                    self.session_mut(key).row.title = title.map(Cow::into_owned);
+                    let title = title.map(|title| title.chars().take(TITLE).collect());
+                    self.session_mut(key).row.title = title;
                     self.save(key);
                 }
             }
@@ -245,7 +250,8 @@ impl Hub {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
                 self.note_auth(slot, Some(&error), out);
-                self.respond(&new.to, None, set_id(line, &new.to.id), out);
+                let line = self.for_client(slot, &new.to, line);
+                self.respond(&new.to, None, line, out);
                 return self.unpark(slot, host, out);
             }
             Outcome::Result(result) => NewSessionResult::from_raw(result),
@@ -263,7 +269,7 @@ impl Hub {
         self.note_auth(slot, None, out);
         let key = self.adopt_new(slot, &new, &made.session_id, out);
         self.take_values(key, made.modes, made.config_options, true, out);
-        let mut line = set_id(line, &new.to.id);
+        let mut line = self.for_client(slot, &new.to, line);
         let row = &self.session(key).row;
         if row.public_id != row.agent_id {
             let id = json!(row.public_id).to_string();
@@ -333,12 +339,29 @@ impl Hub {
                 self.setting_changed(key, to.client, method, params.as_deref(), result, out);
             }
         }
-        let line = set_id(line, &to.id);
+        let line = self.for_client(slot, &to, line);
         let line = match session.filter(|key| self.sessions.contains_key(key)) {
             Some(key) => self.to_public_id_in_error(key, line),
             None => line,
         };
         self.respond(&to, session, line, out);
+    }
+
+    /// An agent's response as this client gets it: its own id, no options that it did not say it can
+    /// show, and the way to log in when that is what the agent wants.
+    pub(crate) fn for_client(&self, slot: AgentId, to: &Requester, line: &Bytes) -> Bytes {
+        let mut line = set_id(line, &to.id);
+        let shows = self.clients.get(&to.client).is_some_and(|client| client.view.boolean_options);
+        if !shows {
+            line = without_boolean_options(&line, &["result", "configOptions"]);
+        }
+        let code = locate(&line, &["error", "code"]);
+        if code.is_some_and(|code| line[code] == *code::AUTH_REQUIRED.to_string().as_bytes()) {
+            let data = ErrorData::new(Reason::NeedsLogin).with_hint(self.login_hint(slot));
+            let data = json!(data).to_string();
+            line = set_member(&line, &["error", "data", NAMESPACE], data.as_bytes());
+        }
+        line
     }
 
     /// A mode or an option was set by one client: the others learn it from us.
@@ -419,7 +442,7 @@ impl Hub {
         )
         .hint("raise `line_limit` under `[daemon]` in the configuration");
         let id = head_id(head);
-        let is_response = !head.windows(9).any(|window| window == b"\"method\":");
+        let is_response = top_level(head, b"method").is_none();
         let why = id.filter(|_| is_response).and_then(|id| self.ledger.answer(host, &id));
         match why {
             Some(Why::Prompt { session }) => {
@@ -453,10 +476,11 @@ impl Hub {
         self.handed_over(slot, host, end);
     }
 
-    /// All output up to here is in the journal with this batch, unless some of it is parked: that
-    /// the host must keep.
+    /// All output up to here is dealt with in this batch. Parked lines are in no journal yet, but to
+    /// hold the acknowledgement back for them would hold the agent back before the answer that they
+    /// wait for; a process of this kind of host dies with the daemon, and they with it.
     fn handed_over(&mut self, slot: AgentId, host: HostId, end: u64) {
-        if self.agents.get(&slot).is_some_and(|agent| agent.parked.is_empty()) {
+        if self.agents.contains_key(&slot) {
             self.acks.insert(host, end);
         }
     }
@@ -476,7 +500,7 @@ fn is_echo(line: &[u8], class: UpdateClass, is_user: bool, prompt: Option<&str>)
 
 /// The id in the head of a line that is not complete.
 pub(crate) fn head_id(head: &[u8]) -> Option<Id> {
-    let rest = after(head, b"\"id\":")?;
+    let rest = top_level(head, b"id")?;
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
     Id::from_raw(values.next()?.ok()?)
 }
@@ -486,6 +510,31 @@ fn head_text<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a str> {
     let rest = after(head, key)?.strip_prefix(b"\"")?;
     let end = rest.iter().position(|b| *b == b'"')?;
     std::str::from_utf8(&rest[..end]).ok()
+}
+
+/// What follows a key of the outermost object, in the head of a line that is not complete.
+fn top_level<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let (mut depth, mut at) = (0_u32, 0);
+    while at < head.len() {
+        match head[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let from = at + 1;
+                at = from;
+                while *head.get(at)? != b'"' {
+                    at += if head[at] == b'\\' { 2 } else { 1 };
+                }
+                let rest = head[at + 1..].trim_ascii_start();
+                if depth == 1 && head[from..at] == *key && rest.first() == Some(&b':') {
+                    return Some(rest[1..].trim_ascii_start());
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
 }
 
 fn after<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {

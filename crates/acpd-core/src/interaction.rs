@@ -38,6 +38,9 @@ pub(crate) struct Interaction {
     refused: BTreeMap<ClientId, u32>,
 }
 
+/// Questions of one session that may be open at once.
+const OPEN: usize = 64;
+
 /// How often one client is asked the same question before it is given up.
 const ASKED: u32 = 3;
 
@@ -61,6 +64,10 @@ impl Hub {
             Err(reason) => reason,
             Ok(request) => match self.routes.get(&slot).and_then(|r| r.get(&*request.session_id)) {
                 None => format!("no session `{}`", request.session_id),
+                Some(&key) if self.session(key).interactions.len() >= OPEN => {
+                    format!("{OPEN} questions of this session are open already")
+                }
+                Some(_) if self.is_asked(host, id) => format!("the id {id} is open already"),
                 Some(&key) => {
                     let options = request.options.into_iter().map(|o| o.option_id).collect();
                     return self.open_interaction(key, host, id, line, options, out);
@@ -69,6 +76,10 @@ impl Hub {
         };
         let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
         self.host_write(slot, build::error(id, &error), out);
+    }
+
+    fn is_asked(&self, host: HostId, id: &Id) -> bool {
+        self.interactions.values().any(|open| open.host == host && open.agent_request == *id)
     }
 
     fn open_interaction(

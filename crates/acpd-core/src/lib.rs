@@ -32,6 +32,7 @@ mod input;
 mod interaction;
 mod ledger;
 mod manage;
+mod params;
 pub mod profile;
 pub mod record;
 mod replay;

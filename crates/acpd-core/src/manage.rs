@@ -11,12 +11,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::agent::{Agent, AgentId, Asker, State as AgentState, StopWhy};
-use crate::client::valid_name;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect, ReadStyle, StatusPart};
 use crate::ledger::{Requester, Why};
+use crate::params::valid_name;
 use crate::record::{Desired, Record, Rest};
 use crate::session::State;
 

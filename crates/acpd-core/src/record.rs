@@ -3,8 +3,8 @@
 //! A batch of records is applied in one transaction. [`Snapshot::apply`] is the meaning of each
 //! record; the store implements the same meaning in SQL, and a property test holds the two together.
 //!
-//! Architecture invariant: nothing in here is a secret but [`Record::Secret`], which the store keeps
-//! in a table of its own.
+//! Architecture invariant: what may hold secrets is [`Record::Secret`], which the store keeps in a table
+//! of its own, and for as long as it is not written to the agent [`Record::Outbox`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,6 +18,12 @@ use crate::turn::hash;
 /// News of one replay that are kept in memory at most, in bytes; beyond it they are dropped.
 const NEWS_BYTES: usize = 16 << 20;
 
+/// Chunks of user messages that are compared with the last prompt together, in number and in bytes
+/// of text. Every end and every beginning among them is tried, so there must not be many; a prompt of
+/// more chunks is not recognised, and then nothing is news.
+const CHUNKS: usize = 16;
+const CHUNK_BYTES: usize = 1 << 20;
+
 /// Sorts a replay.
 #[derive(Debug)]
 pub(crate) struct Replay {
@@ -29,6 +35,7 @@ pub(crate) struct Replay {
     /// The user message that is being replayed: its chunks and their texts. Prompts that were never
     /// answered follow each other without a mark, so it may be several.
     user: Vec<(Bytes, String)>,
+    user_bytes: usize,
     bytes: usize,
 }
 
@@ -46,6 +53,7 @@ impl Replay {
             last_seen: last_prompt,
             place: Place::Before,
             user: Vec::new(),
+            user_bytes: 0,
             bytes: 0,
         }
     }
@@ -54,6 +62,10 @@ impl Replay {
     pub(crate) fn line(&mut self, line: Bytes, user: Option<&str>) {
         if let Some(text) = user {
             self.user.push((line, text.to_owned()));
+            self.user_bytes += text.len();
+            if self.user.len() >= CHUNKS || self.user_bytes >= CHUNK_BYTES {
+                self.end_user_message();
+            }
             return;
         }
         self.end_user_message();
@@ -74,6 +86,7 @@ impl Replay {
             return;
         }
         let user = std::mem::take(&mut self.user);
+        self.user_bytes = 0;
         let all: String = user.iter().map(|(_, text)| text.as_str()).collect();
         self.last_seen = hash(&all);
         let known = (1..=user.len()).rev().find(|end| self.ends_known(&user[..*end]));

@@ -439,16 +439,20 @@ impl Hub {
                     .then(|| str_at(&line, &["params", "update", "content", "text"]))
                     .map(|text| text.unwrap_or_default().into_owned());
                 let now = self.now;
+                let timeout = self.profile_of(self.session(key).slot).restore_timeout;
                 let Some(restore) = self.restore_mut(key) else { return };
                 if !matches!(restore.step, Step::Load | Step::Settle | Step::Settings) {
                     // The end of a turn that is over for us, if anything.
                     return;
                 }
                 restore.replay.line(line, text.as_deref());
-                if restore.step == Step::Settle {
-                    let at = now.after(QUIET).min(restore.cap);
-                    self.timers.set(Timer::Restore(key), at);
-                }
+                let at = match restore.step {
+                    Step::Settle => now.after(QUIET).min(restore.cap),
+                    // A long history takes its time; what counts is that it goes on.
+                    Step::Load => now.after(timeout),
+                    _ => return,
+                };
+                self.timers.set(Timer::Restore(key), at);
             }
         }
     }

@@ -76,6 +76,9 @@ pub(crate) struct Relayed {
     pub(crate) line: Bytes,
 }
 
+/// Longest id of a tool call that is remembered.
+const ID_BYTES: usize = 1 << 10;
+
 /// Tool calls whose end is remembered; more are not closed by us when the agent dies.
 const OPEN_TOOLS: usize = 256;
 
@@ -103,12 +106,13 @@ impl Session {
 
     /// Follows a tool call's state, to be able to close it if the agent dies; whether that changed
     /// the row.
-    pub(crate) fn follow_tool(&mut self, id: &str, status: Option<&str>) -> bool {
+    pub(crate) fn follow_tool(&mut self, id: &str, update: &str, status: Option<&str>) -> bool {
         let open = &mut self.row.open_tools;
-        if matches!(status, Some("completed" | "failed" | "cancelled")) {
-            open.remove(id)
-        } else {
-            open.len() < OPEN_TOOLS && open.insert(id.to_owned())
+        match status {
+            Some("completed" | "failed" | "cancelled") => open.remove(id),
+            // More about a call that has ended does not open it again.
+            None if update != "tool_call" => false,
+            _ => open.len() < OPEN_TOOLS && id.len() <= ID_BYTES && open.insert(id.to_owned()),
         }
     }
 
@@ -340,13 +344,7 @@ impl Hub {
     }
 
     /// The process that held the session is gone.
-    pub(crate) fn session_lost_host(
-        &mut self,
-        key: SessionKey,
-        _host: HostId,
-        fault: &Fault,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn session_lost_host(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let was_live = match self.session(key).state {
             State::Live => true,
             State::Restoring(_) => false,

@@ -157,7 +157,7 @@ impl Hub {
             }
         }
         for key in self.sessions_of(id) {
-            self.session_lost_host(key, host, &fault, out);
+            self.session_lost_host(key, &fault, out);
         }
     }
 

@@ -32,6 +32,9 @@ use crate::timers::Timer;
 /// Prompts that may wait in one session.
 const QUEUE_LIMIT: usize = 32;
 
+/// Bytes of prompts that may wait in one session, beside one line of any length.
+const QUEUE_BYTES: usize = 8 << 20;
+
 /// A prompt in line.
 #[derive(Debug)]
 pub(crate) struct Queued {
@@ -60,6 +63,11 @@ impl Hub {
     /// A client's `session/prompt`.
     pub(crate) fn prompt(&mut self, to: Requester, key: SessionKey, line: Bytes, out: &mut Batch) {
         let session = self.session(key);
+        let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
+        if waiting + line.len() > self.config.line_limit as usize + QUEUE_BYTES {
+            let fault = Fault::new(Reason::TooMany, "too many bytes of prompts already wait");
+            return self.refuse(&to, &fault, out);
+        }
         if session.queue.len() >= QUEUE_LIMIT {
             let fault = Fault::new(
                 Reason::TooMany,
@@ -194,6 +202,8 @@ impl Hub {
         outcome: WireOutcome<'_>,
         out: &mut Batch,
     ) {
+        // A question that is still open gets its answer, as for a cancel: nobody will give another.
+        self.cancel_interactions(key, out);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let sender = running.sender.take();
         let slot = self.session(key).slot;
@@ -212,7 +222,7 @@ impl Hub {
         };
         self.end_turn(key, ended, out);
         if let Some(sender) = sender {
-            let line = self.to_public_id_in_error(key, set_id(line, &sender.id));
+            let line = self.to_public_id_in_error(key, self.for_client(slot, &sender, line));
             self.respond(&sender, Some(key), line, out);
         }
         self.dispatch_next(key, out);
@@ -226,6 +236,8 @@ impl Hub {
         let session = self.session_mut(key);
         let Some(running) = session.running.take() else { return };
         session.row.last_outcome = Some(outcome.word().to_owned());
+        // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
+        session.row.open_tools.clear();
         session.row.updated = now;
         let ended = TurnEnded {
             session_id: session.row.public_id.clone(),
@@ -285,7 +297,7 @@ impl Hub {
         let session = self.session(key);
         let slot = session.slot;
         // Idle sessions: the agent must not see a cancel that could hit the next prompt.
-        if session.running.is_none() {
+        if session.running.as_ref().is_none_or(|running| running.cancelling) {
             return;
         }
         let line = line.unwrap_or_else(|| {

@@ -40,7 +40,10 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
     let shows_all = view.notice_updates && view.compaction && view.boolean_options;
     let may_differ = matches!(
         kind,
-        EventKind::Live | EventKind::Update | EventKind::State(acp_wire::StateKey::Options)
+        EventKind::Live
+            | EventKind::Update
+            | EventKind::Imported
+            | EventKind::State(acp_wire::StateKey::Options)
     );
     if shows_all || !may_differ {
         return Some(line.clone());
@@ -48,7 +51,7 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
     if kind == EventKind::Live && !view.notice_updates {
         return None;
     }
-    if kind == EventKind::Update && !view.compaction {
+    if matches!(kind, EventKind::Update | EventKind::Imported) && !view.compaction {
         let update =
             str_at(line, &["params", "update", "sessionUpdate"]).unwrap_or(Cow::Borrowed(""));
         if matches!(&*update, "compaction_update" | "compaction_summary_chunk") {

@@ -186,7 +186,7 @@ impl Bench {
             Effect::HostStop { step, .. } => self.stops.push(step),
             Effect::Sweep { host, .. } => self.swept.push(host),
             Effect::Note { text, .. } => self.notes.push(text),
-            Effect::Exit => self.exited = true,
+            Effect::Abort | Effect::Exit => self.exited = true,
             Effect::HostWrite { .. } | Effect::ReadLog { .. } => {}
         }
     }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod bench;
+mod limits;
 mod protocol;
 mod recovery;
 mod restores;

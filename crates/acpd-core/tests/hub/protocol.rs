@@ -134,10 +134,9 @@ fn an_update_before_the_answer_to_session_new_is_shown_after_it() {
     assert_eq!(request["params"], params);
     let acked = bench.acked;
     bench.chunk("s", "early");
-    assert_eq!(bench.acked, acked, "a line that is in no journal yet is not acknowledged");
+    assert!(bench.acked > acked, "an agent held back here would never answer");
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
     assert_eq!(words(&bench.got(a)), ["result 3", "agent_message_chunk"]);
-    assert!(bench.acked > acked);
 }
 
 #[test]

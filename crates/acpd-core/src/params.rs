@@ -1,0 +1,80 @@
+//! What clients may say: names, directories, `_meta` members of our own.
+
+use acp_wire::{locate, set_member, str_at};
+use acpd_api::NAMESPACE;
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+
+/// Longest working directory, in bytes.
+const CWD_BYTES: usize = 4 << 10;
+
+/// Methods that may be answered while the journal cannot be written.
+pub(crate) fn needs_store(method: &str) -> bool {
+    !matches!(
+        method,
+        "session/list"
+            | acpd_api::method::STATUS
+            | acpd_api::method::AGENT_LIST
+            | acpd_api::method::AGENT_SHOW
+            | acpd_api::method::SESSION_LIST
+            | acpd_api::method::SESSION_SHOW
+            | acpd_api::method::SESSION_LOG
+    )
+}
+
+/// The `_acpd` member of a `_meta` object.
+pub(crate) fn own_meta<T: serde::de::DeserializeOwned>(meta: &str) -> Result<Option<T>, Fault> {
+    let Some(range) = locate(meta.as_bytes(), &[NAMESPACE]) else { return Ok(None) };
+    let read = serde_json::from_str(&meta[range]);
+    read.map(Some).map_err(|e| Fault::invalid(format!("`_meta.{NAMESPACE}`: {e}")))
+}
+
+/// A working directory as names are unique in it: without slashes at its end.
+///
+/// # Errors
+/// When it is not absolute, or longer than any path can be.
+pub(crate) fn workspace(cwd: &str) -> Result<&str, Fault> {
+    let bytes = cwd.as_bytes();
+    let drive = cfg!(windows) && bytes.get(1) == Some(&b':');
+    if cwd.len() > CWD_BYTES || !(cwd.starts_with('/') || cwd.starts_with("\\\\") || drive) {
+        let shown: String = cwd.chars().take(100).collect();
+        return Err(Fault::invalid(format!("`cwd` must be an absolute path, not `{shown}`")));
+    }
+    let trimmed = cwd.trim_end_matches('/');
+    Ok(if trimmed.is_empty() { cwd } else { trimmed })
+}
+
+pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
+    let bad = name.is_empty()
+        || name.len() > 100
+        || name.starts_with('-')
+        || name.trim() != name
+        || name.chars().any(char::is_control);
+    if bad {
+        let text = format!("`{}` is not a session name", name.escape_debug());
+        return Err(Fault::invalid(text).hint(
+            "a name has 1 to 100 characters, no control characters, no white space at its ends \
+             and does not begin with `-`",
+        ));
+    }
+    Ok(())
+}
+
+/// Login methods that need a terminal are only for clients that said that they have one.
+pub(crate) fn without_terminal_logins(result: &Bytes) -> Bytes {
+    let Some(range) = locate(result, &["authMethods"]) else { return result.clone() };
+    let Ok(methods) = serde_json::from_slice::<Vec<&RawValue>>(&result[range]) else {
+        return result.clone();
+    };
+    let kept: Vec<&str> = methods
+        .iter()
+        .filter(|m| str_at(m.get().as_bytes(), &["type"]).as_deref() != Some("terminal"))
+        .map(|method| method.get())
+        .collect();
+    if kept.len() == methods.len() {
+        return result.clone();
+    }
+    set_member(result, &["authMethods"], format!("[{}]", kept.join(",")).as_bytes())
+}
