@@ -339,6 +339,10 @@ impl Hub {
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
         }
+        if self.clients.get(&to.client).is_some_and(|client| !client.sessions.is_empty()) {
+            return Err(Fault::invalid("`initialize` comes before the first session")
+                .with_code(code::INVALID_REQUEST));
+        }
         let fingerprint = self.config.agents[&profile].fingerprint.clone();
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.view = View {

@@ -234,10 +234,18 @@ impl Hub {
         let Some(place) = self.clients.get_mut(&client) else { return };
         place.lagged = false;
         for key in self.client_sessions(client) {
-            let session = self.session(key);
-            if let Some(Cursor::Paused { after }) = session.attached.get(&client).map(|a| a.cursor)
-            {
+            let session = self.session_mut(key);
+            let head = session.head;
+            let Some(attachment) = session.attached.get_mut(&client) else { continue };
+            let Cursor::Paused { after } = attachment.cursor else { continue };
+            if after < head {
                 self.read_on(client, key, after, None, out);
+            } else {
+                // Nothing to read: a reading of nothing could make the client lag again.
+                let waiting = std::mem::take(&mut attachment.deferred);
+                attachment.cursor = Cursor::Live;
+                out.effects.extend(waiting.into_iter().map(|(_, effect)| effect));
+                self.caught_up(client, key, out);
             }
         }
     }

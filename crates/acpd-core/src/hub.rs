@@ -157,7 +157,7 @@ impl Hub {
                     number: session.row.prompts,
                     sender: None,
                     started: row.at,
-                    cancelling: false,
+                    cancelling: None,
                     last_line: row.at,
                     echo: None,
                 });

@@ -92,7 +92,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let slot = self.session(key).slot;
-        if self.session(key).running.as_ref().is_some_and(|turn| turn.cancelling) {
+        if self.session(key).running.as_ref().is_some_and(|turn| turn.cancelling.is_some()) {
             // The turn is to end; asking a person now would only hold it up.
             let line = build::response(id, &PermissionAnswer::Cancelled);
             self.host_write(slot, line, out);

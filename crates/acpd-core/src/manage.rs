@@ -19,6 +19,7 @@ use crate::ledger::{Requester, Why};
 use crate::params::valid_name;
 use crate::record::{Desired, Record, Rest};
 use crate::session::State;
+use crate::turn::Canceller;
 
 /// Journal entries in one answer when the caller names no number.
 const LOG_PAGE: u32 = 1_000;
@@ -395,7 +396,7 @@ impl Hub {
         let live = matches!(self.session(key).state, State::Live);
         let restoring = matches!(self.session(key).state, State::Restoring(_));
         let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
-        self.cancel(key, None, out);
+        self.cancel_running(key, Canceller::Acpd, None, out);
         self.interrupt_turn(key, &closed, out);
         self.give_up_restore(key);
         self.ledger.drop_prompt(key);
@@ -414,7 +415,7 @@ impl Hub {
     pub(crate) fn delete_session(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
         if matches!(self.session(key).state, State::Live) {
-            self.cancel(key, None, out);
+            self.cancel_running(key, Canceller::Acpd, None, out);
             let agent = self.session(key).row.agent.clone();
             let name = if self.known(&agent).capabilities.delete {
                 "session/delete"

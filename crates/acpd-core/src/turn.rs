@@ -46,6 +46,15 @@ pub(crate) struct Queued {
     pub(crate) at: Time,
 }
 
+/// Who asked for the end of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Canceller {
+    /// A client: `cancelled` is what it wants to hear.
+    Client,
+    /// acpd, because the session or the agent is to go.
+    Acpd,
+}
+
 /// The turn that an agent works on.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -53,7 +62,8 @@ pub(crate) struct Running {
     pub(crate) number: u64,
     pub(crate) sender: Option<Requester>,
     pub(crate) started: Time,
-    pub(crate) cancelling: bool,
+    /// Who wants it to end, if somebody does.
+    pub(crate) cancelling: Option<Canceller>,
     pub(crate) last_line: Time,
     /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
     pub(crate) echo: Option<String>,
@@ -160,7 +170,7 @@ impl Hub {
             number,
             sender: prompt.sender,
             started: now,
-            cancelling: false,
+            cancelling: None,
             last_line: now,
             echo: Some(text),
         });
@@ -266,7 +276,7 @@ impl Hub {
         let (sender, cancelling) = (running.sender.take(), running.cancelling);
         self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone() }, out);
         let Some(sender) = sender else { return };
-        if cancelling {
+        if cancelling == Some(Canceller::Client) {
             // The person wanted it to end and it has ended.
             let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
             self.respond(&sender, Some(key), line, out);
@@ -289,15 +299,21 @@ impl Hub {
                 self.respond(sender, Some(key), line, out);
             }
         }
-        self.cancel_running(key, line, out);
+        self.cancel_running(key, Canceller::Client, line, out);
     }
 
     /// Asks the agent to end the running turn, and begins to count the time that it has for it.
-    fn cancel_running(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
+    pub(crate) fn cancel_running(
+        &mut self,
+        key: SessionKey,
+        by: Canceller,
+        line: Option<Bytes>,
+        out: &mut Batch,
+    ) {
         let session = self.session(key);
         let slot = session.slot;
         // Idle sessions: the agent must not see a cancel that could hit the next prompt.
-        if session.running.as_ref().is_none_or(|running| running.cancelling) {
+        if session.running.as_ref().is_none_or(|running| running.cancelling.is_some()) {
             return;
         }
         let line = line.unwrap_or_else(|| {
@@ -310,9 +326,9 @@ impl Hub {
         let timeout = self.profile_of(slot).cancel_timeout;
         let at = self.now.after(timeout);
         if let Some(running) = self.session_mut(key).running.as_mut()
-            && !running.cancelling
+            && running.cancelling.is_none()
         {
-            running.cancelling = true;
+            running.cancelling = Some(by);
             self.timers.set(Timer::Cancel(key), at);
         }
     }
@@ -323,7 +339,7 @@ impl Hub {
         for key in self.sessions_of(slot) {
             if self.is_running(key) {
                 any = true;
-                self.cancel_running(key, None, out);
+                self.cancel_running(key, Canceller::Acpd, None, out);
             }
         }
         any
@@ -376,7 +392,7 @@ impl Hub {
                 .with_code(code::CANCELLED);
             self.refuse(to, &fault, out);
         } else {
-            self.cancel_running(key, None, out);
+            self.cancel_running(key, Canceller::Client, None, out);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::workspace::{self, cargo_command, succeed};
 use crate::{Result, real};
 
 /// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` says otherwise.
-const CI_SEEDS: &str = "4000";
+const CI_SEEDS: &str = "2000";
 
 /// Runs everything; `fast` leaves out what a person who is just changing something can do without.
 pub fn run(fast: bool) -> Result {

@@ -229,7 +229,7 @@ fn a_shutdown_ends_every_process_before_the_daemon() {
     assert!(bench.exited);
     let mut got = words(&bench.got(a));
     got.sort();
-    assert_eq!(got, ["error 2", "error 4", "result 1", "result 3"]);
+    assert_eq!(got, ["error 1", "error 2", "error 4", "result 3"]);
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn a_deleted_session_answers_its_running_prompt() {
     bench.prompt(a, &json!(1), "s", "go");
     bench.prompt(a, &json!(2), "s", "more");
     bench.say(b, &json!({"id":7,"method":"_acpd/session/remove","params":{"session":"s"}}));
-    assert_eq!(words(&bench.got(a)), ["result 2", "result 1"]);
+    assert_eq!(words(&bench.got(a)), ["error 2", "error 1"]);
     assert_eq!(words(&bench.got(b)), ["result 7"]);
     bench.prompt(a, &json!(3), "s", "again");
     assert_eq!(bench.got(a)[0]["error"]["code"], -32002);
