@@ -241,11 +241,11 @@ impl Hub {
             if after < head {
                 self.read_on(client, key, after, None, out);
             } else {
-                // Nothing to read: a reading of nothing could make the client lag again.
+                // Nothing to read, and nothing to say about it: that could make it lag again.
                 let waiting = std::mem::take(&mut attachment.deferred);
                 attachment.cursor = Cursor::Live;
                 out.effects.extend(waiting.into_iter().map(|(_, effect)| effect));
-                self.caught_up(client, key, out);
+                self.offer_all(client, key, out);
             }
         }
     }
