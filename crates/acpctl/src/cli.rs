@@ -97,7 +97,7 @@ pub(crate) struct Run {
     /// Use this agent [default: the session's, else the configured one].
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
-    /// Go on in the session of this name, or begin it.
+    /// Go on in the session of this name or whole id, or begin one of this name.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) session: Option<String>,
     /// Work in this directory [default: the current one].
@@ -205,7 +205,7 @@ pub(crate) enum Session {
     },
     /// Delete sessions and their history for good.
     Rm {
-        /// Names, ids or unique prefixes.
+        /// Whole names or whole ids.
         #[arg(required = true)]
         sessions: Vec<String>,
         /// Only among the sessions of this agent.

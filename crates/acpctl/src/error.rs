@@ -63,6 +63,13 @@ impl CommandError {
         self
     }
 
+    /// The same error with another exit code.
+    #[must_use]
+    pub(crate) fn with_code(mut self, code: ExitCode) -> CommandError {
+        self.kind = Kind::Exit(code);
+        self
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> ExitCode {
         match self.kind {

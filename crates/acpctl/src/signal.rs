@@ -8,7 +8,7 @@ use acpd_api::ExitCode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::terminal;
+use crate::{terminal, ui};
 
 /// Calls `first` at the first Ctrl-C, from a thread. A second one, a hang-up or a request to end
 /// leaves the process at once with the usual code and a usable terminal.
@@ -32,6 +32,9 @@ pub(crate) fn on_interrupt(first: impl FnOnce() + Send + 'static) -> io::Result<
 #[expect(clippy::exit, reason = "the main thread may be stuck in a write, and must not hold us up")]
 fn leave(signal: i32) -> ! {
     terminal::restore();
-    let code = if signal == SIGINT { i32::from(ExitCode::Cancelled.code()) } else { 128 + signal };
-    process::exit(code)
+    if signal == SIGINT {
+        ui::leave_line();
+        process::exit(i32::from(ExitCode::Cancelled.code()));
+    }
+    process::exit(128 + signal)
 }

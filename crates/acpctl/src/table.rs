@@ -1,7 +1,7 @@
 //! Columns for lists.
 
 use anstyle::Style;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::paint::{Paint, visible};
 
@@ -42,8 +42,8 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// The table as lines.
-    pub(crate) fn render(&self, paint: Paint) -> String {
+    /// The table as lines; the last column is cut where a terminal of this width ends.
+    pub(crate) fn render(&self, paint: Paint, width: Option<usize>) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
             .map(|column| {
@@ -51,11 +51,19 @@ impl Table {
                 cells.map(|cell| cell.text.width()).max().unwrap_or(0)
             })
             .collect();
+        // A column that is cut to nothing tells less than one that wraps.
+        let before = widths.iter().rev().skip(1).map(|width| width + 2).sum();
+        let last = width.and_then(|width| width.checked_sub(before)).filter(|left| *left >= 10);
         let mut lines = String::new();
         for row in &self.rows {
             for (column, cell) in row.iter().enumerate() {
-                lines.push_str(&paint.apply(cell.style, &cell.text));
-                if column + 1 < row.len() {
+                let is_last = column + 1 == row.len();
+                let text = match last {
+                    Some(room) if is_last => cut(&cell.text, room),
+                    _ => cell.text.clone(),
+                };
+                lines.push_str(&paint.apply(cell.style, &text));
+                if !is_last {
                     let gap = widths[column] - cell.text.width() + 2;
                     lines.extend(std::iter::repeat_n(' ', gap));
                 }
@@ -64,6 +72,19 @@ impl Table {
         }
         lines
     }
+}
+
+/// The text in at most so many columns.
+pub(crate) fn cut(text: &str, room: usize) -> String {
+    if text.width() <= room {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -76,7 +97,7 @@ mod tests {
         let mut table = Table::new(["NAME", "STATE", "WHY"]);
         table.row(["日本".into(), Cell::new("ready", GREEN), "two\nlines".into()]);
         table.row(["long-name".into(), "stopped".into(), "".into()]);
-        insta::assert_snapshot!(table.render(Paint::plain()), @"
+        insta::assert_snapshot!(table.render(Paint::plain(), None), @"
         NAME       STATE    WHY
         日本       ready    two lines
         long-name  stopped  -
@@ -84,11 +105,23 @@ mod tests {
     }
 
     #[test]
+    fn the_last_column_ends_where_the_terminal_does() {
+        let mut table = Table::new(["NAME", "WHY"]);
+        table.row(["a".into(), "日本 and more words".into()]);
+        insta::assert_snapshot!(table.render(Paint::plain(), Some(16)), @"
+        NAME  WHY
+        a     日本 and …
+        ");
+        // No room is no reason to show nothing.
+        assert!(table.render(Paint::plain(), Some(8)).contains("more words"));
+    }
+
+    #[test]
     fn colours_do_not_count_as_width() {
         let mut table = Table::new(["A", "B"]);
         table.row([Cell::new("x", GREEN), "y".into()]);
         assert_eq!(
-            table.render(Paint::colour()),
+            table.render(Paint::colour(), None),
             "\u{1b}[2mA\u{1b}[0m  \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mx\u{1b}[0m  y\n"
         );
     }

@@ -1,10 +1,13 @@
 //! The two streams: data goes to stdout, talk goes to stderr.
 
+use std::env;
 use std::io::{self, BufWriter, IsTerminal as _, Stderr, Stdout, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
+use terminal_size::{Width, terminal_size_of};
 
 use crate::cli::When;
 use crate::paint::{CYAN, DIM, Paint, visible};
@@ -14,6 +17,23 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const CLEAR_LINE: &str = "\r\u{1b}[K";
+
+/// The spinner is on the screen. Global, because a signal ends the process from another thread.
+static SPINNER_SHOWN: Mutex<bool> = Mutex::new(false);
+
+/// Leaves the terminal on an empty line, from any thread; the spinner does not move any more.
+pub(crate) fn leave_line() {
+    let mut err = io::stderr();
+    if err.is_terminal() {
+        let shown = spinner_shown();
+        let _ = err.write_all(if *shown { CLEAR_LINE.as_bytes() } else { b"\n" });
+        std::mem::forget(shown);
+    }
+}
+
+fn spinner_shown() -> MutexGuard<'static, bool> {
+    SPINNER_SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What the user sees.
 #[derive(Debug)]
@@ -27,6 +47,8 @@ pub(crate) struct Ui {
     /// The last line of stdout, or of stderr, is not finished.
     out_open: bool,
     err_open: bool,
+    /// The terminal can clear a line.
+    can_spin: bool,
     spinner: Option<Spinner>,
 }
 
@@ -54,6 +76,7 @@ impl Ui {
             err_paint: paint(AutoStream::choice(&err)),
             out_is_terminal: out.is_terminal(),
             err_is_terminal: err.is_terminal(),
+            can_spin: err.is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb"),
             out: BufWriter::with_capacity(64 * 1024, out),
             err,
             out_open: false,
@@ -70,6 +93,12 @@ impl Ui {
     /// The colours of stderr.
     pub(crate) fn err_paint(&self) -> Paint {
         self.err_paint
+    }
+
+    /// The columns of the terminal on stdout; `None` if it is none.
+    pub(crate) fn out_width(&self) -> Option<usize> {
+        let size = if self.out_is_terminal { terminal_size_of(io::stdout()) } else { None };
+        size.map(|(Width(columns), _)| usize::from(columns)).filter(|columns| *columns > 0)
     }
 
     /// Whether a person can be asked: both what they read and what they type is a terminal.
@@ -162,7 +191,7 @@ impl Ui {
     pub(crate) fn spin(&mut self, label: Option<&str>) {
         self.hide_spinner();
         let since = self.spinner.take().map(|spinner| spinner.since);
-        if let (Some(label), true) = (label, self.err_is_terminal) {
+        if let (Some(label), true) = (label, self.can_spin) {
             let since = since.unwrap_or_else(Instant::now);
             self.spinner = Some(Spinner { label: label.to_owned(), since, frame: 0, drawn: false });
         }
@@ -183,12 +212,16 @@ impl Ui {
         let line = spinner_line(spinner.frame, &spinner.label, passed, self.err_paint);
         spinner.frame += 1;
         spinner.drawn = true;
+        let mut shown = spinner_shown();
+        *shown = true;
         let _ = write!(self.err, "{CLEAR_LINE}{line}");
     }
 
     fn hide_spinner(&mut self) {
         if let Some(spinner) = self.spinner.as_mut().filter(|spinner| spinner.drawn) {
             spinner.drawn = false;
+            let mut shown = spinner_shown();
+            *shown = false;
             let _ = self.err.write_all(CLEAR_LINE.as_bytes());
         }
     }

@@ -12,7 +12,7 @@ use acp_wire::acp::{
 use acp_wire::{
     ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
 };
-use acpd_api::method::DAEMON_STOP;
+use acpd_api::method::{DAEMON_STOP, SESSION_LOG};
 use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Role};
 use bytes::Bytes;
 use serde_json::json;
@@ -114,9 +114,10 @@ impl Hub {
                 {
                     self.refuse(&to, &fault, &mut served);
                 }
-                if self.store_failing.is_some() || !needs_store(&method) {
-                    // Served from memory, changes nothing: it does not wait for the store, which
-                    // may be about to fail.
+                // A log shows the journal, so it waits for what is on its way there.
+                let from_memory = !needs_store(&method) && method != SESSION_LOG;
+                if self.store_failing.is_some() || from_memory {
+                    // Changes nothing: it does not wait for the store, which may be about to fail.
                     out.urgent.append(&mut served.effects);
                 }
                 out.append(served);

@@ -1,12 +1,16 @@
 //! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
 //!
 //! Bytes pass as they are. Only the editor's `initialize` is told which agent it means, and, with a
-//! session name, each `session/new` which session. The process holds nothing that matters: it ends at
-//! once when the editor closes stdin or stdout, and any signal may kill it.
+//! session name, each `session/new` which session. The process holds nothing that matters: it ends
+//! when the editor closes stdin and has its answers, or at once when it closes stdout, and any signal
+//! may kill it.
 
 use std::io::{self, Read, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use acp_wire::{Body, Framer, Message, parse, set_member};
 use acpd_api::{ExitCode, NAMESPACE, NewSessionMeta};
@@ -20,10 +24,14 @@ use crate::error::{CommandError, Result, gone};
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
+/// How long answers are waited for after the editor has closed stdin.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Why the relay ends.
 enum End {
-    /// The editor closed stdin or stdout.
+    /// The editor closed stdin: it asks no more.
+    Asking,
+    /// The editor closed stdout, or has its last answer.
     Editor,
     /// The daemon closed the connection.
     Daemon,
@@ -38,15 +46,22 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     let rewriter = Rewriter::new(args);
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
+    let wanted = Arc::new(Wanted::new());
+    let asked = Arc::clone(&wanted);
     thread::Builder::new()
         .name("up".to_owned())
-        .spawn(move || drop(up.send(to_daemon(io::stdin(), writer, rewriter))))?;
+        .spawn(move || drop(up.send(to_daemon(io::stdin(), writer, rewriter, &asked))))?;
     thread::Builder::new()
         .name("down".to_owned())
-        .spawn(move || drop(ended.send(to_editor(reader.into_bytes()))))?;
+        .spawn(move || drop(ended.send(to_editor(reader.into_bytes(), &wanted))))?;
     // Returning ends the process, whatever the other thread is blocked in.
     match end.recv() {
         Ok(End::Editor) => Ok(ExitCode::Ok),
+        Ok(End::Asking) => {
+            // However it ends: the editor has left already.
+            drop(end.recv_timeout(LAST_ANSWERS));
+            Ok(ExitCode::Ok)
+        }
         Ok(End::Daemon) | Err(_) => Err(gone()),
         Ok(End::Broken(error)) => {
             Err(CommandError::new(ExitCode::Error, format!("the editor's pipe broke: {error}")))
@@ -54,7 +69,41 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     }
 }
 
-fn to_daemon(mut stdin: impl Read, mut daemon: Writer, mut rewriter: Rewriter) -> End {
+/// How much the editor still wants: to speak, and an answer to each request.
+struct Wanted(AtomicI64);
+
+impl Wanted {
+    fn new() -> Wanted {
+        Wanted(AtomicI64::new(1))
+    }
+
+    /// The editor sent a line.
+    fn sent(&self, line: &[u8]) {
+        if matches!(parse(line), Ok(Message::Request { id, .. }) if !id.is_null()) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The editor closed stdin; whether it wants no more.
+    fn ended(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::Relaxed) <= 1
+    }
+
+    /// The editor was given these lines; whether it wants no more.
+    fn given(&self, lines: &[u8]) -> bool {
+        let is_answer =
+            |line: &&[u8]| matches!(parse(line), Ok(Message::Response { id, .. }) if !id.is_null());
+        let answers = lines.split(|byte| *byte == b'\n').filter(is_answer).count() as i64;
+        answers > 0 && self.0.fetch_sub(answers, Ordering::Relaxed) <= answers
+    }
+}
+
+fn to_daemon(
+    mut stdin: impl Read,
+    mut daemon: Writer,
+    mut rewriter: Rewriter,
+    wanted: &Wanted,
+) -> End {
     let mut framer = Framer::new(usize::MAX);
     let mut block = vec![0; BLOCK];
     loop {
@@ -67,18 +116,19 @@ fn to_daemon(mut stdin: impl Read, mut daemon: Writer, mut rewriter: Rewriter) -
         let at_end = count == 0;
         while let Some(frame) = if at_end { framer.finish() } else { framer.next_frame() } {
             let Body::Line(line) = frame.body else { continue };
+            wanted.sent(&line);
             if daemon.send(&rewriter.rewrite(line)).is_err() {
                 return End::Daemon;
             }
         }
         if at_end {
-            return End::Editor;
+            return if wanted.ended() { End::Editor } else { End::Asking };
         }
     }
 }
 
 /// Passes on whole lines only: what a dying daemon left unfinished is not JSON.
-fn to_editor(mut daemon: impl Read) -> End {
+fn to_editor(mut daemon: impl Read, wanted: &Wanted) -> End {
     let mut stdout = io::stdout();
     let mut unfinished = Vec::new();
     let mut block = vec![0; BLOCK];
@@ -92,15 +142,17 @@ fn to_editor(mut daemon: impl Read) -> End {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let (lines, rest) = bytes.split_at(whole);
         let written = if lines.is_empty() {
-            Ok(())
+            Ok(false)
         } else if unfinished.is_empty() {
-            write(&mut stdout, lines)
+            write(&mut stdout, lines).map(|()| wanted.given(lines))
         } else {
             unfinished.extend_from_slice(lines);
-            write(&mut stdout, &std::mem::take(&mut unfinished))
+            let lines = std::mem::take(&mut unfinished);
+            write(&mut stdout, &lines).map(|()| wanted.given(&lines))
         };
         match written {
-            Ok(()) => unfinished.extend_from_slice(rest),
+            Ok(true) => return End::Editor,
+            Ok(false) => unfinished.extend_from_slice(rest),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return End::Editor,
             Err(error) => return End::Broken(error),
         }

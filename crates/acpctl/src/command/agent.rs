@@ -11,8 +11,11 @@ use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::Live;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW, one_line};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, cut};
 use crate::ui::Ui;
+
+/// Columns of a reason in the table: it may hold a whole `PATH`.
+const REASON: usize = 60;
 
 /// Runs an `agent` command.
 pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
@@ -22,7 +25,7 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
             if json.json {
                 return Ok(ui.json(&list)?);
             }
-            Ok(ui.print(&table(&list.agents, human::now(), ui.out_paint()))?)
+            Ok(ui.print(&table(&list.agents, human::now(), ui.out_paint(), ui.out_width()))?)
         }
         Agent::Show { agent, json } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
@@ -69,6 +72,7 @@ pub(super) fn table<'a>(
     agents: impl IntoIterator<Item = &'a AgentInfo>,
     now: u64,
     paint: Paint,
+    width: Option<usize>,
 ) -> String {
     let titles = ["AGENT", "STATE", "SINCE", "PID", "MEMORY", "RESTARTS", "SESSIONS", "REASON"];
     let mut table = Table::new(titles);
@@ -81,10 +85,11 @@ pub(super) fn table<'a>(
             agent.rss.map(human::bytes).unwrap_or_default().into(),
             agent.restarts.to_string().into(),
             agent.sessions.to_string().into(),
-            agent.reason.as_deref().unwrap_or_default().into(),
+            // `agent show` tells the whole of it.
+            cut(&one_line(agent.reason.as_deref().unwrap_or_default()), REASON).into(),
         ]);
     }
-    table.render(paint)
+    table.render(paint, width)
 }
 
 fn card(agent: &AgentInfo, paint: Paint) -> String {

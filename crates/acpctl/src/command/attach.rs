@@ -1,13 +1,17 @@
 //! `acpctl attach`: follow a session.
 
 use acp_wire::{Message, parse};
-use acpd_api::{AttachParams, AttachResult, ClientMeta, Role, SessionInfo, SessionRef, method};
+use acpd_api::{
+    AttachParams, AttachResult, ClientMeta, Role, SessionInfo, SessionRef, StateChanged, TurnState,
+    method,
+};
 use acpd_client::Connection;
 
 use super::{Door, which};
 use crate::cli;
 use crate::error::{Result, gone};
 use crate::live::{Event, Live};
+use crate::paint::{YELLOW, one_line};
 use crate::screen::Screen;
 use crate::ui::Ui;
 
@@ -15,7 +19,7 @@ use crate::ui::Ui;
 pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
-    let found: SessionInfo = connection.call(method::SESSION_SHOW, &which(&args.which)?)?;
+    let found: SessionInfo = connection.call(method::SESSION_SHOW, &which(&args.which))?;
     let agent = Some(found.agent);
     let meta = ClientMeta { agent: agent.clone(), notices: true, seq: true, max_line: None };
     connection.initialize(&meta, "acpctl")?;
@@ -24,14 +28,26 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     let params = AttachParams { session, after, role: Role::Observer };
     let result: AttachResult = connection.call(method::SESSION_ATTACH, &params)?;
     let session = result.session;
+    let handle = session.name.as_deref().unwrap_or(&session.session_id);
     if !args.json {
-        let name = session.name.as_deref().unwrap_or(&session.session_id);
-        ui.say(&format!("following {name} ({}) in {}; Ctrl-C ends", session.agent, session.cwd));
+        ui.say(&format!("following {handle} ({}) in {}; Ctrl-C ends", session.agent, session.cwd));
     }
-    follow(connection, args, ui)
+    if session.turn.state == TurnState::NeedsAction && !args.json {
+        needs_answer(handle, ui);
+    }
+    follow(connection, args, handle, ui)
 }
 
-fn follow(connection: Connection, args: &cli::Attach, ui: &mut Ui) -> Result {
+/// An observer is not asked, but should know why nothing comes.
+fn needs_answer(handle: &str, ui: &mut Ui) {
+    let line = format!(
+        "the agent waits for permission; answer it in another client of {handle}, or go on with \
+         `acpctl run -s {handle} PROMPT`, which asks first"
+    );
+    ui.say(&ui.err_paint().apply(YELLOW, &one_line(&line)));
+}
+
+fn follow(connection: Connection, args: &cli::Attach, handle: &str, ui: &mut Ui) -> Result {
     let mut live = Live::new(connection)?;
     let mut screen = Screen::whole(ui, args.thoughts);
     loop {
@@ -50,6 +66,12 @@ fn follow(connection: Connection, args: &cli::Attach, ui: &mut Ui) -> Result {
                     ui.print("\n")?;
                 } else {
                     screen.show(ui, &name, params)?;
+                    let changed = || serde_json::from_str::<StateChanged>(params);
+                    if name == method::SESSION_STATE
+                        && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
+                    {
+                        needs_answer(handle, ui);
+                    }
                 }
                 if name == method::SESSION_REMOVED {
                     ui.say("the session was deleted");

@@ -51,18 +51,19 @@ impl Door {
     }
 }
 
-/// A session as the user names it, with the directory that makes names unique.
-fn session_ref(session: &str, agent: Option<&str>) -> Result<SessionRef> {
-    Ok(SessionRef {
+/// A session as the user names it, with the directory that makes names unique, if there is one: it
+/// may have been deleted under us.
+fn session_ref(session: &str, agent: Option<&str>) -> SessionRef {
+    SessionRef {
         session: session.to_owned(),
         agent: agent.map(str::to_owned),
-        cwd: Some(text(&current_dir()?)?),
+        cwd: current_dir().and_then(|dir| text(&dir)).ok(),
         exact_name: false,
-    })
+    }
 }
 
 /// The one session of a command line.
-fn which(which: &Which) -> Result<SessionRef> {
+fn which(which: &Which) -> SessionRef {
     session_ref(&which.session, which.agent.as_deref())
 }
 

@@ -15,10 +15,10 @@ pub(super) fn ps(json: Json, door: Door, ui: &mut Ui) -> Result {
     if json.json {
         return Ok(ui.json(&status)?);
     }
-    Ok(ui.print(&overview(&status, human::now(), ui.out_paint()))?)
+    Ok(ui.print(&overview(&status, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
-fn overview(status: &Status, now: u64, paint: Paint) -> String {
+fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> String {
     let mut text = daemon_line(&status.daemon, now, paint);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
@@ -27,11 +27,11 @@ fn overview(status: &Status, now: u64, paint: Paint) -> String {
     let agents: Vec<_> = status.agents.iter().filter(busy).collect();
     if !agents.is_empty() {
         text.push('\n');
-        text.push_str(&agent::table(agents, now, paint));
+        text.push_str(&agent::table(agents, now, paint, width));
     }
     if !status.sessions.is_empty() {
         text.push('\n');
-        text.push_str(&session::table(&status.sessions, now, paint));
+        text.push_str(&session::table(&status.sessions, now, paint, width));
     }
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
@@ -105,6 +105,7 @@ mod tests {
             "sessions": [
                 session("s-1", json!({"name": "fix", "queued": 1,
                     "turn": {"state": "working", "since": 94_000}})),
+                session("s-3", json!({"reason": "restored after a crash", "title": "Tidy up"})),
                 session("s-2", json!({"state": "lost", "reason": "unknown session",
                     "restore": "lost", "title": "Old\nthings"})),
             ],
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_overview_tells_states_reasons_and_ages() {
-        insta::assert_snapshot!(overview(&status(), 100_000, Paint::plain()), @"
+        insta::assert_snapshot!(overview(&status(), 100_000, Paint::plain(), None), @"
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
         cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
 
@@ -124,6 +125,7 @@ mod tests {
 
         SESSION  AGENT  STATE  TURN           PROMPTS  USED     DIRECTORY  TITLE
         fix      demo   live   working 6s +1  3        10s ago  /work/app  -
+        s-3      demo   live   idle           3        10s ago  /work/app  Tidy up
         s-2      demo   lost   idle           3        10s ago  /work/app  unknown session
 
         1 more agent without sessions: acpctl agent ls
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn states_are_coloured() {
-        let text = overview(&status(), 100_000, Paint::colour());
+        let text = overview(&status(), 100_000, Paint::colour(), None);
         for coloured in
             ["\u{1b}[31mfailed", "\u{1b}[32mready", "\u{1b}[31mlost", "\u{1b}[36mworking"]
         {

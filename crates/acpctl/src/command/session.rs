@@ -2,15 +2,16 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{
-    Empty, LogParams, LogResult, RenameParams, SessionInfo, SessionList, SessionListParams,
-    SessionState, TurnState, method,
+    AgentInfo, AgentRef, Empty, ExitCode, LogParams, LogResult, RenameParams, SessionInfo,
+    SessionList, SessionListParams, SessionRef, SessionState, TurnState, method,
 };
+use acpd_client::Connection;
 use anstyle::Style;
 
 use super::agent::key_values;
 use super::{Door, directory, session_ref, text, which};
 use crate::cli::{Session, Which};
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::human;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW, one_line};
 use crate::screen::Screen;
@@ -23,19 +24,27 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
         Session::Ls { agent, cwd, json } => {
             let cwd = cwd.map(|dir| text(&directory(&dir)?)).transpose()?;
             let params = SessionListParams { agent, cwd };
-            let list: SessionList = door.connect()?.call(method::SESSION_LIST, &params)?;
+            let mut connection = door.connect()?;
+            let list: SessionList = connection.call(method::SESSION_LIST, &params)?;
+            // No sessions of an agent that does not exist is a mistake.
+            if let (true, Some(agent)) = (list.sessions.is_empty(), params.agent.clone()) {
+                let _: AgentInfo = connection.call(method::AGENT_SHOW, &AgentRef { agent })?;
+            }
             if json.json {
                 return Ok(ui.json(&list)?);
+            }
+            if list.sessions.is_empty() && params != SessionListParams::default() {
+                ui.say("no session matches");
+                return Ok(());
             }
             if list.sessions.is_empty() {
                 ui.say("no sessions yet; begin one with `acpctl run -s NAME PROMPT`");
                 return Ok(());
             }
-            Ok(ui.print(&table(&list.sessions, human::now(), ui.out_paint()))?)
+            Ok(ui.print(&table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
         }
         Session::Show { which: session, json } => {
-            let info: SessionInfo =
-                door.connect()?.call(method::SESSION_SHOW, &which(&session)?)?;
+            let info: SessionInfo = door.connect()?.call(method::SESSION_SHOW, &which(&session))?;
             if json.json {
                 return Ok(ui.json(&info)?);
             }
@@ -43,7 +52,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
         }
         Session::Log { which: session, thoughts, json } => log(&session, thoughts, json, door, ui),
         Session::Rename { which: session, name, clear: _ } => {
-            let params = RenameParams { session: which(&session)?, name };
+            let params = RenameParams { session: which(&session), name };
             let info: SessionInfo = door.connect()?.call(method::SESSION_RENAME, &params)?;
             match &info.name {
                 Some(name) => ui.say(&format!("session {} is `{name}` now", info.session_id)),
@@ -53,27 +62,52 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
         }
         Session::Close { which: session } => {
             let info: SessionInfo =
-                door.connect()?.call(method::SESSION_CLOSE, &which(&session)?)?;
+                door.connect()?.call(method::SESSION_CLOSE, &which(&session))?;
             ui.say(&format!("{} is closed; the next prompt brings it back", handle(&info)));
             Ok(())
         }
         Session::Rm { sessions, agent } => {
             let mut connection = door.connect()?;
-            for session in sessions {
-                let Empty {} = connection
-                    .call(method::SESSION_REMOVE, &session_ref(&session, agent.as_deref())?)?;
-                ui.say(&format!("deleted {session}"));
+            let mut failed: Option<CommandError> = None;
+            for session in &sessions {
+                let Err(error) = remove(&mut connection, session, agent.as_deref(), ui) else {
+                    continue;
+                };
+                // The others are deleted all the same; the first error decides the exit code.
+                failed = Some(match failed {
+                    Some(before) => {
+                        ui.talk(&before.render(ui.err_paint()));
+                        error.with_code(before.code())
+                    }
+                    None => error,
+                });
             }
-            Ok(())
+            failed.map_or(Ok(()), Err)
         }
     }
+}
+
+/// Deletes the session of exactly this name or id.
+fn remove(connection: &mut Connection, wanted: &str, agent: Option<&str>, ui: &mut Ui) -> Result {
+    let found: SessionInfo = connection.call(method::SESSION_SHOW, &session_ref(wanted, agent))?;
+    let handle = handle(&found);
+    if wanted != handle && wanted != found.session_id {
+        let text = format!("no session has exactly the name or the id `{wanted}`");
+        return Err(CommandError::new(ExitCode::NotFound, text)
+            .hint(format!("to delete `{handle}`: `acpctl session rm {handle}`")));
+    }
+    let session = found.session_id.clone();
+    let exactly = SessionRef { session, agent: Some(found.agent.clone()), ..SessionRef::default() };
+    let Empty {} = connection.call(method::SESSION_REMOVE, &exactly)?;
+    ui.say(&format!("deleted {handle}"));
+    Ok(())
 }
 
 /// Prints the journal page by page.
 fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let mut screen = Screen::whole(ui, thoughts);
-    let mut params = LogParams { session: which(session)?, after: 0, limit: None };
+    let mut params = LogParams { session: which(session), after: 0, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         for entry in &page.entries {
@@ -98,6 +132,7 @@ pub(super) fn table<'a>(
     sessions: impl IntoIterator<Item = &'a SessionInfo>,
     now: u64,
     paint: Paint,
+    width: Option<usize>,
 ) -> String {
     let titles = ["SESSION", "AGENT", "STATE", "TURN", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
     let mut table = Table::new(titles);
@@ -111,10 +146,10 @@ pub(super) fn table<'a>(
             session.prompts.to_string().into(),
             human::ago(session.updated, now).into(),
             (&session.cwd).into(),
-            session.reason.as_deref().or(session.title.as_deref()).unwrap_or_default().into(),
+            about(session).unwrap_or_default().into(),
         ]);
     }
-    table.render(paint)
+    table.render(paint, width)
 }
 
 fn card(session: &SessionInfo, now: u64, paint: Paint) -> String {
@@ -141,6 +176,12 @@ fn card(session: &SessionInfo, now: u64, paint: Paint) -> String {
         ),
     ]);
     key_values(&rows, paint)
+}
+
+/// Why a session cannot go on, else what it is about.
+fn about(session: &SessionInfo) -> Option<&str> {
+    let stuck = matches!(session.state, SessionState::Lost | SessionState::Blocked);
+    session.reason.as_deref().filter(|_| stuck).or(session.title.as_deref())
 }
 
 /// What people call it.

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Stdio};
 
 use crate::support::{Client, Home};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn bridge(home: &Home, args: &[&str]) -> Child {
     let args = ["acp"].iter().chain(args);
@@ -59,8 +59,32 @@ fn the_agent_and_the_session_name_are_added_for_the_editor() {
     type_line(&mut child, new);
     let seen = client.expect("session/new");
     assert_eq!(seen["params"]["_meta"], json!({"_acpd": {"name": "fix", "reuse": true}}));
+    for id in [0, 1] {
+        client.result(&json!({"id": id}), json!({}));
+    }
     drop(child.stdin.take());
     assert_eq!(home.wait(child).code, Some(0));
+}
+
+#[test]
+fn answers_to_open_requests_still_arrive_after_stdin_has_ended() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = bridge(&home, &[]);
+    let mut client = Client::accept(&listener);
+    type_line(&mut child, r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
+    type_line(&mut child, r#"{"jsonrpc":"2.0","id":1,"method":"session/list"}"#);
+    drop(child.stdin.take());
+    let initialize = client.expect("initialize");
+    let list = client.expect("session/list");
+    client.result(&initialize, json!({}));
+    client.says("between");
+    client.result(&list, json!({"sessions": []}));
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+    let last: Value = serde_json::from_str(done.out.lines().nth(2).unwrap()).unwrap();
+    assert_eq!(last["id"], 1);
 }
 
 #[test]

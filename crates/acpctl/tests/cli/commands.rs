@@ -218,23 +218,89 @@ fn sessions_are_renamed_closed_and_deleted() {
         let mut client = Client::accept(&listener);
         client.answer(method::SESSION_CLOSE, session("s-1"));
         let mut client = Client::accept(&listener);
-        client.answer(method::SESSION_REMOVE, json!({}));
-        client.fail(
-            method::SESSION_REMOVE,
-            "no session `b`",
-            json!({"reason": "session_not_found"}),
-        );
+        let missing = json!({"reason": "session_not_found"});
+        client.fail(method::SESSION_SHOW, "no session `b`", missing);
+        let show = client.answer(method::SESSION_SHOW, session("s-1"));
+        assert_eq!(show["params"]["session"], "fi");
+        client.answer(method::SESSION_SHOW, session("s-1"));
+        let remove = client.answer(method::SESSION_REMOVE, json!({}));
+        assert_eq!(remove["params"], json!({"session": "s-1", "agent": "demo"}));
+        client.closed();
     });
     let done = home.run(&["session", "rename", "s", "fix"]);
     assert_eq!(done.err, "session s-1 is `fix` now\n");
     let done = home.run(&["session", "close", "fix"]);
     assert_eq!(done.err, "fix is closed; the next prompt brings it back\n");
-    let done = home.run(&["session", "rm", "a", "b"]);
+    let done = home.run(&["session", "rm", "b", "fi", "s-1"]);
     assert_eq!(done.code, Some(3));
     assert_eq!(
         done.err,
-        "deleted a\nerror: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n"
+        "error: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n\
+         deleted fix\n\
+         error: no session has exactly the name or the id `fi`\n\n\
+         hint: to delete `fix`: `acpctl session rm fix`\n"
     );
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_list_without_a_match_says_so_and_an_unknown_agent_is_an_error() {
+    let home = Home::new();
+    let listener = home.listen();
+    let daemon = std::thread::spawn(move || {
+        let mut client = Client::accept(&listener);
+        client.answer(method::SESSION_LIST, json!({"sessions": []}));
+        client.answer(method::AGENT_SHOW, agent("ready", "/l"));
+        let mut client = Client::accept(&listener);
+        client.answer(method::SESSION_LIST, json!({"sessions": []}));
+        client.fail(method::AGENT_SHOW, "no agent `x`", json!({"reason": "agent_unknown"}));
+    });
+    let done = home.run(&["session", "ls", "-a", "demo"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "no session matches\n"));
+    let done = home.run(&["session", "ls", "-a", "x"]);
+    assert_eq!(done.code, Some(3));
+    assert!(done.err.starts_with("error: no agent `x`\n"), "{}", done.err);
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_session_can_be_looked_at_from_a_deleted_directory() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let show = client.answer(method::SESSION_SHOW, session("s-1"));
+        assert_eq!(show["params"], json!({"session": "s-1"}));
+    });
+    let acpctl = home.acpctl([""; 0]);
+    let done = Command::new("/bin/sh")
+        .args(["-c", r#"rmdir "$PWD"; exec "$0" session show s-1"#])
+        .arg(acpctl.get_program())
+        .env_clear()
+        .envs(acpctl.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(home.work())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    daemon.join().unwrap();
+}
+
+#[test]
+fn attach_tells_that_an_answer_is_waited_for() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let mut waits = session("s-1");
+        waits["turn"] = json!({"state": "needs_action", "since": 1});
+        client.answer(method::SESSION_SHOW, waits.clone());
+        client.answer("initialize", capable());
+        client.answer(method::SESSION_ATTACH, json!({"session": waits}));
+        let working = json!({"state": "live", "turn": "working", "queued": 0});
+        client.notice(method::SESSION_STATE, working);
+        let asks = json!({"state": "live", "turn": "needs_action", "queued": 0});
+        client.notice(method::SESSION_STATE, asks);
+        client.notice(method::SESSION_REMOVED, json!({}));
+    });
+    let done = home.run(&["attach", "fix"]);
+    assert_eq!(done.err.matches("the agent waits for permission").count(), 2, "{}", done.err);
+    assert_eq!(done.code, Some(0));
     daemon.join().unwrap();
 }
 

@@ -93,6 +93,9 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
         client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
+        // A prefix is not enough.
+        let by_id = client.answer(method::SESSION_SHOW, session("fix-1"));
+        assert_eq!(by_id["params"], json!({"session": "fix"}));
         client.answer("initialize", capable());
         let new = client.fail(
             "session/new",
@@ -106,6 +109,52 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
     assert_eq!(home.run(&["run", "-s", "fix", "more"]).code, Some(0));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_whole_id_goes_on_with_its_session() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
+        client.answer(method::SESSION_SHOW, session("s-1"));
+        client.answer("initialize", capable());
+        client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+        let prompt = client.expect("session/prompt");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    assert_eq!(home.run(&["run", "-s", "s-1", "more"]).code, Some(0));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn in_a_busy_session_only_the_own_turn_is_shown() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let mut busy = session("s-1");
+        busy["turn"] = json!({"state": "working", "since": 1});
+        client.answer(method::SESSION_SHOW, busy.clone());
+        client.answer("initialize", capable());
+        client.answer(method::SESSION_ATTACH, json!({"session": busy}));
+        let ended = json!({"turn": 1, "at": 1,
+            "outcome": {"kind": "stopped", "stopReason": "end_turn"}});
+        client.says("before the prompt came");
+        let prompt = client.expect("session/prompt");
+        client.notice(method::PROMPT_QUEUED, json!({"ahead": 2}));
+        client.says("the first one's");
+        client.notice(method::TURN_ENDED, ended.clone());
+        client.notice(method::TURN_STARTED, json!({"turn": 2, "at": 1}));
+        client.update(json!({"sessionUpdate": "user_message_chunk",
+            "content": {"type": "text", "text": "of somebody else"}}));
+        client.says("the second one's");
+        client.notice(method::TURN_ENDED, ended);
+        client.notice(method::TURN_STARTED, json!({"turn": 3, "at": 1}));
+        client.says("mine");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    let done = home.run(&["run", "-s", "fix", "more"]);
+    assert_eq!((done.out.as_str(), done.code), ("mine\n", Some(0)));
+    assert_eq!(done.err, "waiting: 2 prompts of this session first\n");
     daemon.join().unwrap();
 }
 
@@ -292,8 +341,12 @@ fn a_daemon_that_dies_in_the_middle_is_told() {
         client.says("half");
     });
     let done = home.run(&["run", "hello"]);
-    assert_eq!((done.code, done.out.as_str()), (Some(1), "half\n"));
-    assert!(done.err.starts_with("error: acpd closed the connection\n"), "{}", done.err);
+    assert_eq!((done.code, done.out.as_str()), (Some(8), "half\n"));
+    assert_eq!(
+        done.err,
+        "error: acpd closed the connection in the middle of the turn\n\n\
+         hint: the session comes back with the next prompt; what was shown is in its journal\n"
+    );
     daemon.join().unwrap();
 }
 

@@ -20,11 +20,11 @@ struct Person {
 }
 
 impl Person {
-    /// Starts `acpctl` with stdin and stderr on a new terminal.
-    fn start(home: &Home, args: &[&str]) -> (Person, Child) {
+    /// Starts `acpctl` with stdin and stderr on a new terminal of this kind.
+    fn start(home: &Home, term: &str, args: &[&str]) -> (Person, Child) {
         let pty = openpty(None, None).unwrap();
         let end = || Stdio::from(pty.slave.try_clone().unwrap());
-        let child = home.acpctl(args).env("TERM", "xterm").stdin(end()).stderr(end()).spawn();
+        let child = home.acpctl(args).env("TERM", term).stdin(end()).stderr(end()).spawn();
         let side = File::from(pty.master);
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
     }
@@ -36,10 +36,21 @@ impl Person {
     /// Reads until this is on the screen.
     fn sees(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            let mut bytes = [0; 4096];
-            let count = self.side.read(&mut bytes).unwrap();
-            self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            self.reads();
         }
+    }
+
+    /// Reads until this is the last thing on the screen.
+    fn sees_at_the_end(&mut self, text: &str) {
+        while !self.seen.ends_with(text) {
+            self.reads();
+        }
+    }
+
+    fn reads(&mut self) {
+        let mut bytes = [0; 4096];
+        let count = self.side.read(&mut bytes).unwrap();
+        self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
     }
 }
 
@@ -47,11 +58,12 @@ impl Person {
 fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
     let home = Home::new();
     let listener = home.listen();
-    let (mut person, child) = Person::start(&home, &["run", "hello"]);
+    let (mut person, child) = Person::start(&home, "xterm", &["run", "hello"]);
     let mut client = Client::accept(&listener);
     client.answer("initialize", capable());
     client.answer("session/new", json!({"sessionId": "s-1"}));
     let prompt = client.expect("session/prompt");
+    person.sees("session s-1; go on with: acpctl run -s s-1 ...");
     // The echo shows that the terminal has taken the key.
     person.types("~y");
     person.sees("~y");
@@ -81,7 +93,7 @@ fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
 fn ctrl_c_while_a_question_is_open_cancels_and_restores_the_terminal() {
     let home = Home::new();
     let listener = home.listen();
-    let (mut person, child) = Person::start(&home, &["run", "hello"]);
+    let (mut person, child) = Person::start(&home, "xterm", &["run", "hello"]);
     let mut client = Client::accept(&listener);
     client.answer("initialize", capable());
     client.answer("session/new", json!({"sessionId": "s-1"}));
@@ -99,4 +111,37 @@ fn ctrl_c_while_a_question_is_open_cancels_and_restores_the_terminal() {
     assert_eq!(home.wait(child).code, Some(130));
     let flags = tcgetattr(&person.terminal).unwrap().local_flags;
     assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_the_terminal_on_an_empty_line() {
+    let home = Home::new();
+    let listener = home.listen();
+    let (mut person, child) = Person::start(&home, "xterm", &["run", "hello"]);
+    let mut client = Client::accept(&listener);
+    client.answer("initialize", capable());
+    client.answer("session/new", json!({"sessionId": "s-1"}));
+    client.expect("session/prompt");
+    crate::run::interrupt(child.id());
+    client.expect("session/cancel");
+    person.sees("Ctrl-C leaves at once");
+    crate::run::interrupt(child.id());
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(130));
+    person.sees_at_the_end("\r\u{1b}[K");
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_spinner_and_no_escape_codes() {
+    let home = Home::new();
+    let listener = home.listen();
+    let (mut person, child) = Person::start(&home, "dumb", &["run", "hello"]);
+    let mut client = Client::accept(&listener);
+    client.answer("initialize", capable());
+    client.answer("session/new", json!({"sessionId": "s-1"}));
+    let prompt = client.expect("session/prompt");
+    client.result(&prompt, json!({"stopReason": "refusal"}));
+    assert_eq!(home.wait(child).code, Some(5));
+    person.sees("the agent refused");
+    assert!(!person.seen.contains('\u{1b}'), "{:?}", person.seen);
 }

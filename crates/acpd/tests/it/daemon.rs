@@ -66,7 +66,7 @@ fn a_terminal_whose_daemon_is_killed_is_told_so() {
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle]"]);
     run.wait_stdout("paused at middle");
     env.kill_daemon();
-    run.finish().code(1).explains(&["acpd closed the connection", "hint:"]);
+    run.finish().code(8).explains(&["acpd closed the connection", "hint:"]);
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
     assert_eq!(env.session("fix")["restore"], "resumed");

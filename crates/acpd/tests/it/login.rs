@@ -25,7 +25,7 @@ fn a_login_that_runs_out_costs_one_prompt() {
     client.say(&session, "say #one").unwrap();
     let error = client.say(&session, "say #two").unwrap_err();
     assert_eq!(error["code"], -32000, "the editor has a login of its own for this: {error}");
-    assert_eq!(reason(&error), "", "it is the agent's own error");
+    assert_eq!(reason(&error), "needs_login", "{error}");
     client.say(&session, "say #three").unwrap();
     assert!(client.said(&session).contains("tags=one,three"), "{}", client.said(&session));
 }

@@ -2,6 +2,7 @@
 
 mod attachment;
 mod permission;
+mod place;
 mod turn;
 
 use std::io::{self, IsTerminal as _, Read as _};
@@ -20,6 +21,7 @@ use super::{Door, current_dir, directory, text};
 use crate::cli;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
+use crate::paint::{DIM, one_line};
 use crate::ui::Ui;
 use attachment::Attachment;
 use turn::Turn;
@@ -68,7 +70,14 @@ impl Target {
             .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
         let session_id = match found {
             Some(session) => attach(turn, session.session_id, agent.clone())?,
-            None => begin(turn, args.session.as_deref(), &cwd, agent.clone())?,
+            None => {
+                let id = begin(turn, args.session.as_deref(), &cwd, agent.clone())?;
+                if args.session.is_none() && turn.ui.can_ask() {
+                    let line = format!("session {id}; go on with: acpctl run -s {id} ...");
+                    turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
+                }
+                id
+            }
         };
         let agent = agent
             .or(known.agent_info.map(|info| info.name))
@@ -94,7 +103,7 @@ impl Target {
     }
 }
 
-/// The session of exactly this name in this directory.
+/// The session of exactly this name in this directory, else the one of exactly this id.
 fn existing(
     turn: &mut Turn<'_>,
     name: &str,
@@ -107,14 +116,20 @@ fn existing(
         cwd: Some(cwd.to_owned()),
         exact_name: true,
     };
-    match turn.try_call(method::SESSION_SHOW, &wanted)? {
+    if let Some(session) = show(turn, &wanted)? {
+        return Ok(Some(session));
+    }
+    let wanted = SessionRef { cwd: None, exact_name: false, ..wanted };
+    Ok(show(turn, &wanted)?.filter(|session| session.session_id == name))
+}
+
+fn show(turn: &mut Turn<'_>, wanted: &SessionRef) -> Result<Option<SessionInfo>> {
+    match turn.try_call(method::SESSION_SHOW, wanted)? {
         Ok(session) => Ok(Some(session)),
-        Err(error)
-            if error_data(&error).is_some_and(|data| data.reason == Reason::SessionNotFound) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(CommandError::rpc(&error)),
+        Err(error) => match error_data(&error).map(|data| data.reason) {
+            Some(Reason::SessionNotFound | Reason::SessionAmbiguous) => Ok(None),
+            _ => Err(CommandError::rpc(&error)),
+        },
     }
 }
 
@@ -150,6 +165,7 @@ fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Res
     let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after: None, role: Role::Controller };
     let result: AttachResult = turn.call(method::SESSION_ATTACH, &params)?;
+    turn.join(&result.session);
     Ok(result.session.session_id)
 }
 

@@ -3,7 +3,8 @@
 use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
-    AgentNotice, AgentState, ExitCode, RestoreLevel, Restored, SessionState, StateChanged, method,
+    AgentNotice, AgentState, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
+    SessionState, StateChanged, TurnState, method,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -11,6 +12,7 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::permission::Questions;
+use super::place::Place;
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live, result_of};
 use crate::screen::Screen;
@@ -27,6 +29,7 @@ pub(super) struct Turn<'a> {
     screen: Screen,
     json: bool,
     questions: Questions,
+    place: Place,
     /// The session whose prompt runs.
     running: Option<String>,
 }
@@ -36,7 +39,14 @@ impl<'a> Turn<'a> {
     pub(super) fn new(live: Live, ui: &'a mut Ui, thoughts: bool, json: bool) -> Turn<'a> {
         let screen = Screen::answer(ui, thoughts);
         let questions = Questions::default();
-        Turn { ui, restored: None, live, screen, json, questions, running: None }
+        let place = Place::Own;
+        Turn { ui, restored: None, live, screen, json, questions, place, running: None }
+    }
+
+    /// Joins a session; the turns that it has before ours are not shown.
+    pub(super) fn join(&mut self, session: &SessionInfo) {
+        let running = u32::from(session.turn.state != TurnState::Idle);
+        self.place = Place::behind(session.queued + running);
     }
 
     /// Sends a request and waits for its result.
@@ -91,9 +101,14 @@ impl<'a> Turn<'a> {
                     self.go_on();
                 }
                 Event::Closed if self.running.is_some() => {
-                    return Err(
-                        gone().hint("the turn may go on without this terminal; `acpctl ps` tells")
-                    );
+                    return Err(CommandError::new(
+                        ExitCode::OutcomeUnknown,
+                        "acpd closed the connection in the middle of the turn",
+                    )
+                    .hint(
+                        "the session comes back with the next prompt; what was shown is in its \
+                         journal",
+                    ));
                 }
                 Event::Closed => return Err(gone()),
             }
@@ -110,11 +125,12 @@ impl<'a> Turn<'a> {
         match message {
             Message::Notification { method, params } => {
                 let params = params.unwrap_or(RawValue::NULL);
+                let shown = self.is_ours(&method, params.get())?;
                 if method == "$/cancel_request" {
                     self.withdrawn(params)?;
-                } else if self.json {
+                } else if self.json && shown {
                     self.print(line)?;
-                } else {
+                } else if shown {
                     self.watch(&method, params.get());
                     self.screen.show(self.ui, &method, params.get())?;
                 }
@@ -146,6 +162,25 @@ impl<'a> Turn<'a> {
             Message::Response { .. } => {}
         }
         Ok(None)
+    }
+
+    /// Whether a notification is about our turn or about the session as a whole.
+    fn is_ours(&mut self, name: &str, params: &str) -> Result<bool> {
+        match name {
+            method::PROMPT_QUEUED => {
+                let ahead = read::<PromptQueued>(params).map_or(0, |queued| queued.ahead);
+                self.place = Place::behind(ahead);
+                self.ui.end_line()?;
+            }
+            method::TURN_STARTED => {
+                self.place.turn_started();
+                self.ui.end_line()?;
+            }
+            method::TURN_ENDED => self.place.turn_ended(),
+            "session/update" => return Ok(self.place.is_ours(params)),
+            _ => {}
+        }
+        Ok(true)
     }
 
     fn print(&mut self, line: &[u8]) -> Result {

@@ -1,0 +1,97 @@
+//! Our turn's place among the turns of a session that others prompt, too.
+
+use serde::Deserialize;
+
+/// Where we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// What comes is ours.
+    Own,
+    /// So many turns of others are to end first, or fewer: a prompt that waits can be withdrawn.
+    Behind(u32),
+    /// A turn began, and its first update tells whose it is.
+    Unsure(u32),
+}
+
+impl Place {
+    /// Behind so many turns.
+    pub(super) fn behind(ahead: u32) -> Place {
+        if ahead == 0 { Place::Own } else { Place::Behind(ahead) }
+    }
+
+    /// A turn ended.
+    pub(super) fn turn_ended(&mut self) {
+        if let Place::Behind(left) | Place::Unsure(left) = *self {
+            *self = Place::Behind(left.saturating_sub(1));
+        }
+    }
+
+    /// A turn began.
+    pub(super) fn turn_started(&mut self) {
+        match *self {
+            Place::Behind(0) => *self = Place::Own,
+            Place::Behind(left) => *self = Place::Unsure(left),
+            Place::Own | Place::Unsure(_) => {}
+        }
+    }
+
+    /// Whether a `session/update` belongs to our turn. The daemon tells a prompt to all but its
+    /// sender, before anything else of its turn.
+    pub(super) fn is_ours(&mut self, params: &str) -> bool {
+        if let Place::Unsure(left) = *self {
+            *self = if is_prompt(params) { Place::Behind(left) } else { Place::Own };
+        }
+        *self == Place::Own
+    }
+}
+
+fn is_prompt(params: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Params {
+        update: Update,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Update {
+        session_update: String,
+    }
+    serde_json::from_str::<Params>(params)
+        .is_ok_and(|params| params.update.session_update == "user_message_chunk")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMPT: &str = r#"{"update":{"sessionUpdate":"user_message_chunk"}}"#;
+    const ANSWER: &str = r#"{"update":{"sessionUpdate":"agent_message_chunk"}}"#;
+
+    #[test]
+    fn nothing_is_ours_before_all_turns_ahead_have_ended() {
+        let mut place = Place::behind(2);
+        assert!(!place.is_ours(ANSWER));
+        place.turn_ended();
+        place.turn_started();
+        assert!(!place.is_ours(PROMPT) && !place.is_ours(ANSWER));
+        place.turn_ended();
+        assert!(!place.is_ours(ANSWER));
+        place.turn_started();
+        assert!(place.is_ours(ANSWER));
+    }
+
+    #[test]
+    fn a_prompt_ahead_that_was_withdrawn_is_not_waited_for() {
+        let mut place = Place::behind(3);
+        place.turn_ended();
+        place.turn_started();
+        assert!(place.is_ours(ANSWER));
+    }
+
+    #[test]
+    fn without_a_queue_everything_is_ours() {
+        let mut place = Place::behind(0);
+        assert!(place.is_ours(ANSWER));
+        place.turn_started();
+        assert!(place.is_ours(PROMPT));
+    }
+}
