@@ -52,7 +52,11 @@ pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
     // Also after a failure: a daemon that somebody else started is the usual reason for one.
     let connection = try_connect(options)?;
     drop(lock);
-    started.and(connection.ok_or_else(not_running))
+    match (connection, started) {
+        (Some(connection), _) => Ok(connection),
+        (None, Err(error)) => Err(error),
+        (None, Ok(())) => Err(not_running()),
+    }
 }
 
 /// Waits until no daemon holds the instance lock, for up to `deadline`; for after a stop.
@@ -111,9 +115,10 @@ fn try_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
         Err(error) => return Err(failed(error)),
     };
     let uid = stream.peer_creds().map_err(failed)?.euid();
-    match uid {
-        Some(uid) if uid != own_uid() => Err(ConnectError::ForeignServer { socket, uid }),
-        _ => Ok(Some(Connection::new(stream, options.clone()))),
+    if uid == Some(own_uid()) {
+        Ok(Some(Connection::new(stream, options.clone())))
+    } else {
+        Err(ConnectError::ForeignServer { socket, uid })
     }
 }
 

@@ -32,12 +32,12 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// Somebody else listens there.
-    #[error("`{}` is served by user {uid}, not by you", .socket.display())]
+    #[error("`{}` is served by {}, not by you", .socket.display(), user(*.uid))]
     ForeignServer {
         /// The socket.
         socket: PathBuf,
-        /// The server's effective user id.
-        uid: u32,
+        /// The server's effective user id, if the system says it.
+        uid: Option<u32>,
     },
     /// Another client starts the daemon and does not come to an end.
     #[error(transparent)]
@@ -145,6 +145,10 @@ pub fn error_data(error: &ErrorObject) -> Option<ErrorData> {
     }
     let data = error.data.as_ref()?;
     serde_json::from_str::<Data>(data.get()).ok().map(|data| data.acpd)
+}
+
+fn user(uid: Option<u32>) -> String {
+    uid.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"))
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Processes: who they are, how they start detached, how they end.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use nix::errno::Errno;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, killpg, sigaction};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
 
 use crate::{limits, os};
@@ -161,6 +162,30 @@ pub fn reap(pid: u32) -> io::Result<ExitKind> {
             }
         }
     }
+}
+
+/// Reaps every zombie that is our child and not in `kept`; their number. Most became our children
+/// when their parents died. Nobody else may wait for a child that is not in `kept`.
+pub fn reap_orphans(kept: &BTreeSet<u32>) -> usize {
+    let own_pid = std::process::id();
+    let is_orphan =
+        |entry: &Entry| entry.zombie && entry.parent == own_pid && !kept.contains(&entry.id.pid);
+    let reaped = |entry: &Entry| {
+        let status = child(entry.id.pid).map(|pid| waitpid(pid, Some(WaitPidFlag::WNOHANG)));
+        matches!(status, Ok(Ok(status)) if status != WaitStatus::StillAlive)
+    };
+    let entries = os::scan().unwrap_or_default();
+    entries.iter().filter(|entry| is_orphan(entry) && reaped(entry)).count()
+}
+
+/// Kills a child that was just started with [`detach_child`], and its group, and reaps it.
+pub fn discard(mut started: Child) {
+    if let Ok(pid) = child(started.id()) {
+        // It may have ended already.
+        let _ = killpg(pid, Signal::SIGKILL);
+    }
+    let _ = started.kill();
+    let _ = started.wait();
 }
 
 /// Sends the signal to this process if it still is this process.

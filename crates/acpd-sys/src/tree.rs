@@ -16,7 +16,6 @@ use std::io;
 
 use nix::errno::Errno;
 use nix::sys::signal::killpg;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
 use crate::os;
 use crate::process::{Entry, ProcessId, StopSignal, child, rss_bytes, signal_one};
@@ -39,8 +38,6 @@ pub struct Tree {
     /// Looked at, and not marked: an environment is read once.
     unmarked: HashSet<ProcessId>,
     alive: Vec<ProcessId>,
-    /// Zombies of the tree that are our own children.
-    orphans: Vec<u32>,
 }
 
 impl Tree {
@@ -55,7 +52,6 @@ impl Tree {
             known: HashSet::from([leader]),
             unmarked: HashSet::new(),
             alive: Vec::new(),
-            orphans: Vec::new(),
         }
     }
 
@@ -71,10 +67,14 @@ impl Tree {
     /// Looks at the process table once; the number of the tree's processes that run. If the
     /// table cannot be read, the last look stands.
     pub fn refresh(&mut self) -> usize {
-        if let Ok(entries) = os::scan() {
-            self.update(&Table::new(entries));
-        }
+        // The last look stands.
+        self.look().ok();
         self.alive.len()
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        self.update(&Table::new(os::scan()?));
+        Ok(())
     }
 
     /// Looks, and tells the processes that run.
@@ -83,9 +83,10 @@ impl Tree {
         self.alive.clone()
     }
 
-    /// Looks, and tells whether nothing of the tree runs. Zombies do not.
+    /// Looks, and tells whether nothing of the tree runs. Zombies do not. What cannot be looked at
+    /// is not empty.
     pub fn is_empty(&mut self) -> bool {
-        self.refresh() == 0
+        self.look().is_ok() && self.alive.is_empty()
     }
 
     /// Sends the signal to the leader's group, if that group is still the leader's.
@@ -121,17 +122,6 @@ impl Tree {
         done.len()
     }
 
-    /// Reaps the tree's zombies that became our children when their parents died; their number.
-    /// The leader is left to its owner.
-    pub fn reap_orphans(&mut self) -> usize {
-        self.refresh();
-        let reaped = |pid: &u32| {
-            let status = child(*pid).map(|pid| waitpid(pid, Some(WaitPidFlag::WNOHANG)));
-            matches!(status, Ok(Ok(status)) if status != WaitStatus::StillAlive)
-        };
-        std::mem::take(&mut self.orphans).iter().filter(|pid| reaped(pid)).count()
-    }
-
     /// Looks, and sums up the memory in RAM (bytes; shared pages count once per process).
     pub fn rss_bytes(&mut self) -> u64 {
         self.refresh();
@@ -147,17 +137,10 @@ impl Tree {
         self.take_in(table, marked);
 
         self.alive.clear();
-        self.orphans.clear();
-        let own_pid = std::process::id();
-        for id in &self.known {
-            match table.by_pid.get(&id.pid).filter(|entry| entry.id == *id) {
-                Some(entry) if !entry.zombie => self.alive.push(*id),
-                Some(entry) if entry.parent == own_pid && *id != self.leader => {
-                    self.orphans.push(id.pid);
-                }
-                _ => {}
-            }
-        }
+        let runs = |id: &&ProcessId| {
+            table.by_pid.get(&id.pid).is_some_and(|entry| entry.id == **id && !entry.zombie)
+        };
+        self.alive.extend(self.known.iter().filter(runs));
         self.alive.sort_unstable();
     }
 

@@ -3,13 +3,14 @@
 //! All of them read a pipe that this program holds open, so none outlives it, whatever fails.
 #![cfg(target_os = "linux")]
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acpd_sys::process::{
     ExitKind, Liveness, ProcessId, StopSignal, Tree, become_subreaper, detach_child, pss_bytes,
-    reap, rss_bytes, wait_leader,
+    reap, reap_orphans, rss_bytes, wait_leader,
 };
 use nix::errno::Errno;
 use nix::sys::wait::waitpid;
@@ -54,7 +55,7 @@ impl Agent {
 }
 
 /// All that are left end, become zombies of ours and are reaped.
-fn kill_all(tree: &mut Tree, expected: usize) {
+fn kill_all(tree: &mut Tree, leader: ProcessId, expected: usize) {
     let left = tree.alive();
     assert_eq!(left.len(), expected, "{left:?}");
     assert_eq!(tree.signal_all(StopSignal::Kill), expected);
@@ -63,7 +64,7 @@ fn kill_all(tree: &mut Tree, expected: usize) {
         assert_eq!(id.is_alive(), Liveness::Gone);
     }
     assert!(tree.is_empty());
-    assert_eq!(tree.reap_orphans(), expected);
+    assert_eq!(reap_orphans(&BTreeSet::from([leader.pid])), expected);
 }
 
 fn assert_no_children() {
@@ -86,7 +87,7 @@ fn killing_the_leader_leaves_a_tree_that_is_found_and_emptied() {
     assert_eq!(tree.refresh(), 6);
     assert!(tree.rss_bytes() > 6 * 4096);
     agent.kill_leader();
-    kill_all(&mut tree, 5);
+    kill_all(&mut tree, agent.id, 5);
     assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
     assert_no_children();
 }
@@ -97,7 +98,7 @@ fn the_leader_is_never_reaped_as_an_orphan() {
     let mut tree = Tree::new(&agent.marker, agent.id);
     agent.kill_leader();
     assert!(tree.is_empty());
-    assert_eq!(tree.reap_orphans(), 0);
+    assert_eq!(reap_orphans(&BTreeSet::from([agent.id.pid])), 0);
     assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
     assert_no_children();
 }
@@ -112,7 +113,7 @@ STAY";
     agent.kill_leader();
     reap(agent.id.pid).unwrap();
     let mut tree = Tree::leftovers(&agent.marker, agent.id);
-    kill_all(&mut tree, 2);
+    kill_all(&mut tree, agent.id, 2);
     assert!(Tree::leftovers(&agent.marker, agent.id).is_empty());
     assert_no_children();
 }
@@ -131,8 +132,8 @@ fn a_group_signal_reaches_the_group_and_no_further() {
     for id in group {
         assert_eq!(wait_leader(id.pid).unwrap(), ExitKind::Signal(15));
     }
-    tree.reap_orphans();
-    kill_all(&mut tree, 1);
+    reap_orphans(&BTreeSet::new());
+    kill_all(&mut tree, agent.id, 1);
     tree.signal_group(StopSignal::Kill).unwrap();
     assert_no_children();
 }

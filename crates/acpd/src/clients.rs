@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
@@ -24,7 +24,7 @@ use interprocess::local_socket::{GenericFilePath, ListenerOptions};
 use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
@@ -33,6 +33,8 @@ use crate::journal::{Journal, LogPage, Values};
 const CHECK: Duration = Duration::from_mins(1);
 /// Bytes that are written at once; a longer line is written by itself.
 const BLOCK: usize = 64 << 10;
+/// How long a client that sends no more may take to read what it was sent.
+const LAST_READ: Duration = Duration::from_secs(10);
 
 /// What a connection reports.
 #[derive(Debug)]
@@ -79,26 +81,64 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// About how much memory it takes until it is written, in bytes.
+    fn size(&self) -> usize {
+        match self {
+            Op::Line(line) => line.len() + 1,
+            Op::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
+            Op::Values(values) => 1024 + values.extra.len(),
+            // Their lines are read when it is their turn.
+            Op::Read(_) | Op::Log(_) => 1024,
+        }
+    }
+}
+
+/// What the relay and a writer know together of a connection.
+#[derive(Debug, Default)]
+struct Backlog {
+    /// Sizes of what is not written yet, in bytes.
+    waiting: AtomicUsize,
+    /// The hub was told that the client lags and was not told that it has drained.
+    lagging: AtomicBool,
+}
+
 /// The sending end of a connection. Dropping it closes the connection after what was sent.
 #[derive(Debug)]
 pub struct Sink {
     ops: mpsc::UnboundedSender<Op>,
-    waiting: Arc<AtomicUsize>,
-    /// The hub was told that it lags and was not told that it has drained.
-    pub lagging: bool,
+    backlog: Arc<Backlog>,
+    cut: oneshot::Sender<()>,
 }
 
 impl Sink {
-    /// Hands over something; the bytes that wait now.
-    pub fn send(&self, op: Op) -> usize {
-        let size = match &op {
-            Op::Line(line) => line.len() + 1,
-            _ => 0,
-        };
-        let waiting = self.waiting.fetch_add(size, Ordering::Relaxed) + size;
+    /// Hands over something.
+    pub fn send(&self, op: Op) {
+        self.backlog.waiting.fetch_add(op.size(), Ordering::Relaxed);
         // The writer is gone when the client is; the reader tells of that.
         self.ops.send(op).ok();
-        waiting
+    }
+
+    /// What was not written yet, in bytes.
+    pub fn waiting(&self) -> usize {
+        self.backlog.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client lags, as far as the hub knows.
+    pub fn lagging(&self) -> bool {
+        self.backlog.lagging.load(Ordering::Relaxed)
+    }
+
+    /// Remembers what the hub was told. A client that lags is reported as drained when it has read
+    /// everything.
+    pub fn set_lagging(&self, lagging: bool) {
+        self.backlog.lagging.store(lagging, Ordering::Relaxed);
+    }
+
+    /// Closes the connection at once, whatever waits.
+    pub fn cut(self) {
+        // It may be closed already.
+        self.cut.send(()).ok();
     }
 }
 
@@ -241,25 +281,28 @@ async fn refuse(stream: Stream, why: ErrorObject) {
 async fn serve(client: ClientId, stream: Stream, service: Service) {
     let stream = Arc::new(stream);
     let (ops, queue) = mpsc::unbounded_channel();
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let sink = Sink { ops, waiting: Arc::clone(&waiting), lagging: false };
+    let backlog = Arc::new(Backlog::default());
+    let (cut, mut is_cut) = oneshot::channel();
+    let sink = Sink { ops, backlog: Arc::clone(&backlog), cut };
     let events = service.events.clone();
     if events.send((client, ClientEvent::Opened(sink))).await.is_err() {
         return;
     }
     let writer = Arc::clone(&stream);
     let out =
-        Out { client, writer, queue, waiting, lines: VecDeque::new(), service: service.clone() };
+        Out { client, writer, queue, backlog, lines: VecDeque::new(), service: service.clone() };
     let out = out.run();
     tokio::pin!(out);
     let written = tokio::select! {
         () = read_lines(client, &stream, &service) => false,
         () = &mut out => true,
+        // The relay has let it go, so it need not be told.
+        Ok(()) = &mut is_cut => return,
     };
     events.send((client, ClientEvent::Closed)).await.ok();
     if !written {
         // The peer sends no more, but may still read what it asked for.
-        out.await;
+        tokio::time::timeout(LAST_READ, out).await.ok();
     }
 }
 
@@ -283,7 +326,7 @@ struct Out {
     client: ClientId,
     writer: Arc<Stream>,
     queue: mpsc::UnboundedReceiver<Op>,
-    waiting: Arc<AtomicUsize>,
+    backlog: Arc<Backlog>,
     lines: VecDeque<Bytes>,
     service: Service,
 }
@@ -297,17 +340,21 @@ impl Out {
                 self.lines.push_back(line);
                 op = self.queue.try_recv().ok();
             }
-            let taken: usize = self.lines.iter().map(|line| line.len() + 1).sum();
+            let taken = self.lines.iter().map(|line| line.len() + 1).sum();
             if self.flush().await.is_err() {
                 return;
             }
-            let before = self.waiting.fetch_sub(taken, Ordering::Relaxed);
-            if let Some(op) = op
-                && self.answer(op).await.is_err()
-            {
-                return;
+            self.backlog.waiting.fetch_sub(taken, Ordering::Relaxed);
+            if let Some(op) = op {
+                let size = op.size();
+                if self.answer(op).await.is_err() {
+                    return;
+                }
+                self.backlog.waiting.fetch_sub(size, Ordering::Relaxed);
             }
-            if before == taken && self.queue.is_empty() && taken > 0 {
+            if self.backlog.waiting.load(Ordering::Relaxed) == 0
+                && self.backlog.lagging.load(Ordering::Relaxed)
+            {
                 self.report(ClientEvent::Drained).await;
             }
         }
@@ -317,15 +364,18 @@ impl Out {
         let journal = &self.service.journal;
         match op {
             Op::Line(line) => self.lines.push_back(line),
-            Op::Log(page) => self.lines.extend(journal.log(page).await),
-            Op::Values(values) => self.lines.extend(journal.values(values).await),
+            Op::Log(page) => self.lines.push_back(journal.log(page).await),
+            Op::Values(values) => self.lines.push_back(journal.values(values).await),
             Op::Status { id, status, part } => {
                 let line = self.status(&id, *status, part).await;
                 self.lines.push_back(line);
             }
             Op::Read(read) => {
                 let session = read.session;
-                let (lines, upto) = journal.piece(read).await;
+                // A client that got what comes after it would miss this for ever. Connected anew it
+                // asks again.
+                let piece = journal.piece(read).await;
+                let (lines, upto) = piece.ok_or_else(|| io::Error::other("unreadable journal"))?;
                 self.lines.extend(lines);
                 self.flush().await?;
                 self.report(ClientEvent::ReadDone { session, upto }).await;

@@ -3,8 +3,10 @@
 //! Architecture invariant: a read transaction is over before its lines go to a socket, so a slow
 //! client never keeps the write-ahead log from being emptied.
 
+use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use acp_wire::{ErrorObject, Id, build, code, locate, set_member};
 use acpd_api::{ErrorData, LogEntry, LogResult, NAMESPACE, Reason};
@@ -22,6 +24,10 @@ use tokio::sync::oneshot;
 const PIECE: usize = 1 << 20;
 /// Lines of one answer to `_acpd/session/log`, in bytes.
 const LOG_BYTES: usize = 4 << 20;
+/// Waits before a read that failed is tried again.
+const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(200)];
+/// What can be said when the thread is gone.
+const GONE: &str = "its reader has died";
 
 /// A page for `_acpd/session/log`.
 #[derive(Debug)]
@@ -55,8 +61,11 @@ pub struct Values {
     pub boolean_options: bool,
 }
 
+/// Lines, and the position up to which they go.
+type Piece = (Vec<Bytes>, Seq);
+
 enum Job {
-    Piece(Read, oneshot::Sender<(Vec<Bytes>, Seq)>),
+    Piece(Read, oneshot::Sender<Option<Piece>>),
     Log(LogPage, oneshot::Sender<Bytes>),
     Values(Values, oneshot::Sender<Bytes>),
 }
@@ -76,20 +85,23 @@ impl Journal {
         Ok(Journal { jobs })
     }
 
-    /// Lines for a client, and the position up to which they go.
-    pub async fn piece(&self, read: Read) -> (Vec<Bytes>, Seq) {
-        let upto = read.upto;
-        self.ask(|reply| Job::Piece(read, reply)).await.unwrap_or((Vec::new(), upto))
+    /// Lines for a client, and the position up to which they go; `None` if they cannot be read.
+    pub async fn piece(&self, read: Read) -> Option<(Vec<Bytes>, Seq)> {
+        self.ask(|reply| Job::Piece(read, reply)).await.flatten()
     }
 
     /// The response to `_acpd/session/log`.
-    pub async fn log(&self, page: LogPage) -> Option<Bytes> {
-        self.ask(|reply| Job::Log(page, reply)).await
+    pub async fn log(&self, page: LogPage) -> Bytes {
+        let id = page.id.clone();
+        let answer = self.ask(|reply| Job::Log(page, reply)).await;
+        answer.unwrap_or_else(|| failure(&id, GONE))
     }
 
     /// The response with a session's values.
-    pub async fn values(&self, values: Values) -> Option<Bytes> {
-        self.ask(|reply| Job::Values(values, reply)).await
+    pub async fn values(&self, values: Values) -> Bytes {
+        let id = values.id.clone();
+        let answer = self.ask(|reply| Job::Values(values, reply)).await;
+        answer.unwrap_or_else(|| failure(&id, GONE))
     }
 
     async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Option<T> {
@@ -116,18 +128,22 @@ fn serve(mut reader: Reader, queue: &Receiver<Job>) {
     }
 }
 
-/// A read that fails is told in the log and given up: the client gets what is live.
-fn piece(reader: &mut Reader, read: &Read) -> (Vec<Bytes>, Seq) {
-    match read_piece(reader, read) {
-        Ok(piece) => piece,
-        Err(error) => {
-            tracing::error!(%error, "the journal could not be read");
-            (Vec::new(), read.upto)
+/// Reads a piece; one that fails is tried again a few times, then told in the log and given up.
+fn piece(reader: &mut Reader, read: &Read) -> Option<Piece> {
+    let mut waits = AGAIN.iter();
+    loop {
+        match (read_piece(reader, read), waits.next()) {
+            (Ok(piece), _) => return Some(piece),
+            (Err(_), Some(wait)) => thread::sleep(*wait),
+            (Err(error), None) => {
+                tracing::error!(%error, "the journal could not be read");
+                return None;
+            }
         }
     }
 }
 
-fn read_piece(reader: &mut Reader, read: &Read) -> Result<(Vec<Bytes>, Seq), StoreError> {
+fn read_piece(reader: &mut Reader, read: &Read) -> Result<Piece, StoreError> {
     let (session, after, upto) = (read.session, read.after, read.upto);
     let mut rows = match read.style {
         ReadStyle::Resume => reader.events(session, after, upto, PIECE)?,
@@ -146,7 +162,7 @@ fn read_piece(reader: &mut Reader, read: &Read) -> Result<(Vec<Bytes>, Seq), Sto
 fn log(reader: &mut Reader, page: LogPage) -> Bytes {
     let rows = match reader.events(page.session, page.after, page.upto, LOG_BYTES) {
         Ok(rows) => rows,
-        Err(error) => return failure(&page.id, &error),
+        Err(error) => return failure(&page.id, error),
     };
     let entries: Vec<LogEntry> = rows
         .into_iter()
@@ -163,7 +179,7 @@ fn log(reader: &mut Reader, page: LogPage) -> Bytes {
 fn session_values(reader: &mut Reader, asked: Values) -> Bytes {
     let values = match reader.values(asked.session) {
         Ok(values) => values,
-        Err(error) => return failure(&asked.id, &error),
+        Err(error) => return failure(&asked.id, error),
     };
     let mut result = Bytes::from(format!("{{{}}}", asked.extra));
     for (key, mut json) in values {
@@ -181,7 +197,7 @@ fn session_values(reader: &mut Reader, asked: Values) -> Bytes {
     set_member(&build::response(&asked.id, &json!(null)), &["result"], &result)
 }
 
-fn failure(id: &Id, error: &StoreError) -> Bytes {
+fn failure(id: &Id, error: impl fmt::Display) -> Bytes {
     let data = ErrorData::new(Reason::StoreFailed);
     let text = format!("the journal could not be read: {error}");
     build::error(id, &ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data })))

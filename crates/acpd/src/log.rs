@@ -11,6 +11,9 @@ use acpd_sys::dir::private_file;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+/// The longest note about an agent, in characters.
+const NOTE: usize = 200;
+
 /// A file that is moved aside (`.1`) when it has reached its size, so that two times that size is
 /// the most it takes. Clones write to the same file.
 #[derive(Debug, Clone)]
@@ -91,6 +94,19 @@ impl<'a> MakeWriter<'a> for BoundedLog {
     }
 }
 
+/// Text that an agent had a hand in, for a line of a log: cut, and without control characters.
+pub fn printable(text: &str) -> String {
+    let mut line = String::new();
+    for c in text.chars().take(NOTE) {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}
+
 /// Starts logging: to the file when the daemon runs in the background, to stderr otherwise.
 pub fn start(level: &str, file: Option<BoundedLog>) {
     let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
@@ -116,6 +132,12 @@ mod tests {
         assert_eq!(std::fs::read(&path).expect("the log"), b"abc\ndef\n");
         let aside = dir.path().join("agent.log.1");
         assert_eq!(std::fs::read(aside).expect("the old log"), b"12345678\n");
+    }
+
+    #[test]
+    fn a_note_is_one_short_line() {
+        assert_eq!(printable("a\nb\x1b[2Jé"), "a\\nb\\u{1b}[2Jé");
+        assert_eq!(printable(&"é".repeat(500)), "é".repeat(200));
     }
 
     #[test]

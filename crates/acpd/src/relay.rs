@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use acp_wire::Body;
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, Effect, Hub, Input, SpawnError};
+use acpd_core::{Batch, Effect, Hub, Input, SpawnError, StopStep};
 use acpd_store::{CommitBatch, Report, Writer};
 use acpd_sys::paths::Paths;
 use acpd_sys::process::ProcessId;
@@ -30,16 +30,23 @@ use crate::clients::{ClientEvent, Op, Sink};
 use crate::config::{self, Config};
 use crate::host::{AgentHost, Direct, HostEvent, HostEvents, Launch, Reaper};
 use crate::journal::{LogPage, Values};
-use crate::log::BoundedLog;
+use crate::log::{self, BoundedLog};
 use crate::signals::Stops;
 
 /// Events that one batch takes up at most.
 const EVENTS: usize = 256;
+/// Lines of clients after which a batch takes up no more of them: an answer can be far longer than
+/// its question, and what waits for a client is counted only when the batch goes out.
+const LINES: usize = 1024;
 /// Batches that wait for the store before hosts are held back.
 const PENDING: usize = 32;
 /// A client that lets so many times its queue limit pile up in answers, beside one line of any
 /// length, is let go.
 const OVERRUN: usize = 8;
+/// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
+const ABORT_KILL: Duration = Duration::from_secs(1);
+/// How long an aborted daemon waits for process trees to end.
+const ABORT: Duration = Duration::from_secs(5);
 
 /// A clock that shows the time of day and never goes back.
 #[derive(Debug, Clone, Copy)]
@@ -126,7 +133,18 @@ pub struct Relay {
     unsent: VecDeque<CommitBatch>,
     next_tag: u64,
     failing: bool,
-    exit: bool,
+    /// By profile. One handle for each file: it counts what it has written.
+    logs: BTreeMap<String, BoundedLog>,
+    end: Option<End>,
+}
+
+/// How the relay ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All agents are gone.
+    Done,
+    /// Whatever runs is ended first.
+    Aborted,
 }
 
 impl Relay {
@@ -146,7 +164,8 @@ impl Relay {
             unsent: VecDeque::new(),
             next_tag: 0,
             failing: false,
-            exit: false,
+            logs: BTreeMap::new(),
+            end: None,
         };
         relay.submit(first);
         relay
@@ -155,14 +174,17 @@ impl Relay {
     /// Runs until the hub says that everything is over. Gives back the store, to be closed, and what
     /// clients have still to read.
     pub async fn run(mut self, mut from: Sources) -> (Writer, LastLines) {
-        while !self.exit {
+        while self.end.is_none() {
             let mut out = Batch::default();
             let deadline = self.hub.deadline();
             let at = deadline.map(|time| self.clock.instant(time));
             let hosts_may = !self.failing && self.pending.len() < PENDING;
             tokio::select! {
                 biased;
-                Some(report) = from.reports.recv() => self.reported(report, &mut out),
+                report = from.reports.recv() => match report {
+                    Some(report) => self.reported(report, &mut out),
+                    None => self.store_died(),
+                },
                 Some(()) = from.stops.recv() => self.input(Input::Stop, &mut out),
                 Some((client, event)) = from.clients.recv() => {
                     self.client_event(client, event, &mut out);
@@ -176,6 +198,9 @@ impl Relay {
             self.hub.seal(&mut out);
             self.submit(out);
         }
+        if self.end == Some(End::Aborted) {
+            self.end_hosts(&mut from.hosts).await;
+        }
         // Without their sinks the writers end after what they were given.
         self.sinks.clear();
         (self.writer, LastLines(from.clients))
@@ -183,12 +208,18 @@ impl Relay {
 
     /// Takes up what else is ready, so that one commit covers it.
     fn drain(&mut self, from: &mut Sources, hosts_may: bool, out: &mut Batch) {
+        let mut asked = 0;
         for _ in 0..EVENTS {
             let mut idle = true;
             while let Ok(report) = from.reports.try_recv() {
                 self.reported(report, out);
             }
-            if let Ok((client, event)) = from.clients.try_recv() {
+            if asked < LINES
+                && let Ok((client, event)) = from.clients.try_recv()
+            {
+                if let ClientEvent::Lines(lines) = &event {
+                    asked += lines.len();
+                }
                 self.client_event(client, event, out);
                 idle = false;
             }
@@ -224,8 +255,11 @@ impl Relay {
                 }
             }
             ClientEvent::Drained => {
-                let sink = self.sinks.get_mut(&client);
-                if sink.is_some_and(|sink| std::mem::take(&mut sink.lagging)) {
+                // More may have piled up since; then it is reported again after that.
+                let limit = self.client_queue;
+                let sink = self.sinks.get(&client);
+                if let Some(sink) = sink.filter(|s| s.lagging() && s.waiting() <= limit) {
+                    sink.set_lagging(false);
                     self.input(Input::ClientDrained { client }, out);
                 }
             }
@@ -323,8 +357,46 @@ impl Relay {
                 Ok(()) => {}
                 Err(TrySendError::Full(batch)) => return self.unsent.push_front(batch),
                 Err(TrySendError::Disconnected(_)) => {
-                    tracing::error!("the store's writer has died");
-                    self.exit = true;
+                    return self.store_died();
+                }
+            }
+        }
+    }
+
+    /// Nothing can be kept any more, so nothing may run.
+    fn store_died(&mut self) {
+        tracing::error!("the store's writer has died");
+        self.end = Some(End::Aborted);
+    }
+
+    /// Ends every process tree, without hub and store: what they still say is lost.
+    async fn end_hosts(&mut self, events: &mut mpsc::Receiver<(HostId, HostEvent)>) {
+        for host in self.hosts.values_mut() {
+            host.stop(StopStep::CloseStdin);
+            host.stop(StopStep::Term);
+        }
+        let give_up = tokio::time::sleep(ABORT);
+        tokio::pin!(give_up);
+        let mut kill = tokio::time::interval(ABORT_KILL);
+        kill.reset();
+        while !self.hosts.is_empty() {
+            tokio::select! {
+                Some((host, event)) = events.recv() => match event {
+                    HostEvent::Gone => drop(self.hosts.remove(&host)),
+                    HostEvent::Output(frames) => {
+                        if let (Some(host), Some(last)) = (self.hosts.get_mut(&host), frames.last()) {
+                            host.ack(last.end);
+                        }
+                    }
+                    _ => {}
+                },
+                _ = kill.tick() => {
+                    for host in self.hosts.values_mut() {
+                        host.stop(StopStep::Kill);
+                    }
+                }
+                () = &mut give_up => {
+                    tracing::error!(hosts = self.hosts.len(), "agents could not be ended");
                     return;
                 }
             }
@@ -379,25 +451,30 @@ impl Relay {
                 }
             }
             Effect::Note { host, text } => {
+                let text = log::printable(&text);
                 tracing::debug!(host = host.0, text, "an agent did something odd");
                 if let Some(host) = self.hosts.get_mut(&host) {
                     host.note(&text);
                 }
             }
-            Effect::Abort | Effect::Exit => self.exit = true,
+            Effect::Abort => self.end = Some(End::Aborted),
+            Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }
     }
 
     fn send(&mut self, client: ClientId, op: Op, out: &mut Batch) {
-        let Some(sink) = self.sinks.get_mut(&client) else { return };
-        let waiting = sink.send(op);
+        let Some(sink) = self.sinks.get(&client) else { return };
+        sink.send(op);
+        let waiting = sink.waiting();
         let line_limit = self.agents.config.daemon.line_limit as usize;
         if waiting > self.client_queue * OVERRUN + line_limit {
             tracing::warn!(client = client.0, waiting, "a client reads nothing and is let go");
-            self.sinks.remove(&client);
+            if let Some(sink) = self.sinks.remove(&client) {
+                sink.cut();
+            }
             self.input(Input::ClientClosed { client }, out);
-        } else if waiting > self.client_queue && !sink.lagging {
-            sink.lagging = true;
+        } else if waiting > self.client_queue && !sink.lagging() {
+            sink.set_lagging(true);
             self.input(Input::ClientLagged { client }, out);
         }
     }
@@ -406,7 +483,7 @@ impl Relay {
         format!("{}-{}", self.agents.generation, host.0)
     }
 
-    fn spawn(&self, host: HostId, agent: &str) -> Result<Direct, SpawnError> {
+    fn spawn(&mut self, host: HostId, agent: &str) -> Result<Direct, SpawnError> {
         let agents = &self.agents;
         let refused = |message: String, hint: &str| SpawnError {
             message,
@@ -418,14 +495,17 @@ impl Relay {
         let program =
             config::resolve_program(profile, &env).map_err(|e| refused(e.to_string(), e.hint()))?;
         let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
-        let log = agents.paths.agent_log(agent);
+        let log = self.logs.entry(agent.to_owned()).or_insert_with(|| {
+            BoundedLog::open(&agents.paths.agent_log(agent), agents.config.daemon.log_max_bytes)
+        });
+        let log = log.clone();
         let launch = Launch {
             program,
             args: profile.command.iter().skip(1).cloned().collect(),
             env,
             cwd: profile.cwd.clone().unwrap_or_else(home),
             marker: self.marker(host),
-            log: BoundedLog::open(&log, agents.config.daemon.log_max_bytes),
+            log,
             line_limit: agents.config.daemon.line_limit as usize,
         };
         tracing::info!(agent, host = host.0, program = %launch.program.display(), "starting an agent");

@@ -86,16 +86,20 @@ pub(crate) fn scan() -> io::Result<Vec<Entry>> {
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // Processes end while we look, and some systems hide those of others.
-        if let Ok(stat) = read_stat(pid)
-            && let Ok(stat) = Stat::parse(&stat)
-            && !stat.is_of_kernel()
-            && let Ok(entry) = entry(pid, boot, &stat)
-        {
-            found.push(entry);
+        match scan_one(pid, boot) {
+            Ok(entry) => found.extend(entry),
+            // Processes end while we look, and some systems hide those of others.
+            Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(found)
+}
+
+fn scan_one(pid: u32, boot: u64) -> io::Result<Option<Entry>> {
+    let stat = read_stat(pid)?;
+    let stat = Stat::parse(&stat)?;
+    if stat.is_of_kernel() { Ok(None) } else { entry(pid, boot, &stat).map(Some) }
 }
 
 /// The environment that the process was started with, entries ended by zero bytes; `None` if it

@@ -9,19 +9,21 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use acp_wire::{Body, Frame, Framer};
 use acpd_core::ids::HostId;
 use acpd_core::{SpawnError, StopStep};
-use acpd_sys::process::{ProcessId, detach_child, wait_leader};
+use acpd_sys::process::{ExitKind, ProcessId, detach_child, wait_leader};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::{AgentHost, HostEvent, HostEvents, Reaper};
 use crate::log::BoundedLog;
@@ -32,6 +34,9 @@ const UNACKED: u64 = 4 << 20;
 const PIPE: usize = 1 << 20;
 /// Last bytes of stderr that errors quote.
 const TAIL: usize = 2 << 10;
+/// How long a process may live on that has closed its stdin or stdout: nobody can talk with it any
+/// more. Then it gets SIGTERM, and after that time again SIGKILL.
+const CUT_OFF: Duration = Duration::from_secs(2);
 
 /// The question for the last lines of stderr.
 type Asked = oneshot::Receiver<oneshot::Sender<String>>;
@@ -71,6 +76,10 @@ pub struct Direct {
 struct Flow {
     acked: AtomicU64,
     moved: Notify,
+    /// The process takes no input any more.
+    deaf: Notify,
+    /// Its end was asked for, so others see to that.
+    stopping: AtomicBool,
 }
 
 impl Direct {
@@ -96,37 +105,27 @@ impl Direct {
             .stderr(Stdio::piped());
         detach_child(&mut command);
         let refused = |error: io::Error| refusal(&launch.program, &launch.cwd, &error);
-        let mut child = command.spawn().map_err(refused)?;
-        let pid = child.id();
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(refused(io::Error::other("its pipes are missing")));
+        let mut child = reaper.start_child(&mut command).map_err(refused)?;
+        let Started { leader, stdin, stdout, stderr, exited } = match take_over(&mut child) {
+            Ok(started) => started,
+            Err(error) => {
+                reaper.discard(child);
+                return Err(refused(error));
+            }
         };
-        let stdin = pipe::Sender::from_owned_fd(stdin.into()).map_err(refused)?;
-        let stdout = pipe::Receiver::from_owned_fd(stdout.into()).map_err(refused)?;
-        let stderr = pipe::Receiver::from_owned_fd(stderr.into()).map_err(refused)?;
-        // A child that we have not waited for keeps its pid, so it is there to be looked at.
-        let leader = ProcessId::of(pid)
-            .ok_or_else(|| refused(io::Error::other("its start time cannot be read")))?;
         reaper.watch(host, launch.marker, leader);
-        let (exit, exited) = oneshot::channel();
-        thread::Builder::new()
-            .name(format!("wait {pid}"))
-            .stack_size(64 << 10)
-            .spawn(move || exit.send(wait_leader(pid)))
-            .map_err(refused)?;
 
         let flow = Arc::new(Flow::default());
         let (lines, queue) = mpsc::unbounded_channel();
         let log = launch.log.clone();
         let (ask_stderr, asked) = oneshot::channel();
         tokio::spawn(keep_stderr(stderr, launch.log, asked));
-        tokio::spawn(write_stdin(host, stdin, queue, events.clone()));
+        tokio::spawn(write_stdin(host, stdin, queue, events.clone(), Arc::clone(&flow)));
         tokio::spawn(
             Output {
                 host,
                 start: leader.start,
-                pid,
+                pid: leader.pid,
                 stdout,
                 framer: Framer::new(launch.line_limit),
                 handed: 0,
@@ -159,6 +158,7 @@ impl AgentHost for Direct {
     }
 
     fn stop(&mut self, step: StopStep) {
+        self.flow.stopping.store(true, Ordering::Relaxed);
         match step {
             StopStep::CloseStdin => self.stdin = None,
             StopStep::Term | StopStep::Kill => self.reaper.stop(self.host, step),
@@ -168,6 +168,35 @@ impl AgentHost for Direct {
     fn note(&mut self, text: &str) {
         self.log.line(&format!("acpd: {text}"));
     }
+}
+
+/// A child, ready to be talked with.
+struct Started {
+    leader: ProcessId,
+    stdin: pipe::Sender,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
+    exited: oneshot::Receiver<io::Result<ExitKind>>,
+}
+
+fn take_over(child: &mut Child) -> io::Result<Started> {
+    let pid = child.id();
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        return Err(io::Error::other("its pipes are missing"));
+    };
+    let stdin = pipe::Sender::from_owned_fd(stdin.into())?;
+    let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
+    let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
+    // A child that we have not waited for keeps its pid, so it is there to be looked at.
+    let leader =
+        ProcessId::of(pid).ok_or_else(|| io::Error::other("its start time cannot be read"))?;
+    let (exit, exited) = oneshot::channel();
+    thread::Builder::new()
+        .name(format!("wait {pid}"))
+        .stack_size(64 << 10)
+        .spawn(move || exit.send(wait_leader(pid)))?;
+    Ok(Started { leader, stdin, stdout, stderr, exited })
 }
 
 fn refusal(program: &std::path::Path, cwd: &std::path::Path, error: &io::Error) -> SpawnError {
@@ -205,10 +234,12 @@ struct Output {
 }
 
 impl Output {
-    async fn run(mut self, mut exited: oneshot::Receiver<io::Result<acpd_sys::process::ExitKind>>) {
+    async fn run(mut self, mut exited: oneshot::Receiver<io::Result<ExitKind>>) {
         let started = HostEvent::Started { pid: self.pid, start: self.start };
         self.report(started).await;
         let mut open = true;
+        let mut cut_off: Option<Instant> = None;
+        let mut steps = [StopStep::Term, StopStep::Kill].into_iter();
         let exit = loop {
             let room = self.handed < self.flow.acked.load(Ordering::Relaxed) + UNACKED;
             tokio::select! {
@@ -216,8 +247,15 @@ impl Output {
                 read = self.stdout.read_buf(self.framer.read_buf()), if open && room => {
                     open = matches!(read, Ok(n) if n > 0);
                     self.hand_over().await;
+                    if !open {
+                        cut_off.get_or_insert(Instant::now() + CUT_OFF);
+                    }
                 }
                 () = self.flow.moved.notified(), if open && !room => {}
+                () = self.flow.deaf.notified() => {
+                    cut_off.get_or_insert(Instant::now() + CUT_OFF);
+                }
+                () = until(cut_off) => cut_off = self.end_it(steps.next()),
             }
         };
         // What the leader wrote before it ended is in the pipe already; what others add is not its.
@@ -228,7 +266,6 @@ impl Output {
         while let Some(frame) = self.framer.finish() {
             self.report(HostEvent::Output(vec![frame])).await;
         }
-        self.reaper.exited(self.host);
         let status = match exit {
             Ok(Ok(exit)) => exit.to_string(),
             Ok(Err(error)) => format!("an unknown status ({error})"),
@@ -240,9 +277,19 @@ impl Output {
         ask.send(reply).ok();
         let stderr = answer.await.unwrap_or_default();
         self.report(HostEvent::Exited { status, stderr }).await;
+        // Not before: what the reaper reports comes last.
+        self.reaper.exited(self.host);
         // Whoever holds stdout now is being ended; until then it must not block on a full pipe.
         let mut sink = [0; 8 << 10];
         while matches!(self.stdout.read(&mut sink).await, Ok(n) if n > 0) {}
+    }
+
+    /// Takes a step against a process that cannot be talked with; when the next one is due.
+    fn end_it(&self, step: Option<StopStep>) -> Option<Instant> {
+        let step = step.filter(|_| !self.flow.stopping.load(Ordering::Relaxed))?;
+        tracing::warn!(host = self.host.0, "an agent has closed its stdin or stdout and lives on");
+        self.reaper.stop(self.host, step);
+        Some(Instant::now() + CUT_OFF)
     }
 
     async fn hand_over(&mut self) {
@@ -262,6 +309,13 @@ impl Output {
     async fn report(&self, event: HostEvent) {
         // The relay is gone only when the daemon ends.
         self.events.send((self.host, event)).await.ok();
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -290,6 +344,7 @@ async fn write_stdin(
     mut stdin: pipe::Sender,
     mut queue: mpsc::UnboundedReceiver<(u64, Bytes)>,
     events: HostEvents,
+    flow: Arc<Flow>,
 ) {
     while let Some((mut chunk, line)) = queue.recv().await {
         let mut buffer = Vec::with_capacity(line.len() + 1);
@@ -301,7 +356,7 @@ async fn write_stdin(
             buffer.push(b'\n');
         }
         if stdin.write_all(&buffer).await.is_err() {
-            return;
+            return flow.deaf.notify_one();
         }
         if events.send((host, HostEvent::Written { chunk })).await.is_err() {
             return;

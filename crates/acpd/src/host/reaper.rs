@@ -4,14 +4,18 @@
 //! stranger before the group was signalled; it is reaped when its whole tree is gone. What escaped
 //! from the group is found by walking the process table ([`acpd_sys::process::Tree`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_core::StopStep;
 use acpd_core::ids::HostId;
-use acpd_sys::process::{ProcessId, StopSignal, Tree, reap};
+use acpd_sys::process::{ProcessId, StopSignal, Tree, discard, reap, reap_orphans};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use super::{HostEvent, HostEvents};
@@ -35,6 +39,23 @@ enum Job {
 #[derive(Debug, Clone)]
 pub struct Reaper {
     jobs: Sender<Job>,
+    children: Children,
+}
+
+/// The children of the daemon that somebody waits for; every other one that ends is an orphan that
+/// was given to it. Locked from before a child is made until it is in here, or it could be reaped
+/// in between.
+#[derive(Debug, Clone, Default)]
+struct Children(Arc<Mutex<BTreeSet<u32>>>);
+
+impl Children {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reap_others(&self) {
+        reap_orphans(&self.lock());
+    }
 }
 
 struct Watched {
@@ -50,13 +71,30 @@ struct Watched {
 
 impl Reaper {
     /// Starts the thread; it ends when the last handle is dropped.
-    pub fn start(events: HostEvents) -> std::io::Result<Reaper> {
+    pub fn start(events: HostEvents) -> io::Result<Reaper> {
         let (jobs, queue) = channel();
+        let children = Children::default();
+        let kept = children.clone();
         thread::Builder::new()
             .name("reaper".to_owned())
             .stack_size(256 << 10)
-            .spawn(move || run(&queue, &events))?;
-        Ok(Reaper { jobs })
+            .spawn(move || run(&queue, &kept, &events))?;
+        Ok(Reaper { jobs, children })
+    }
+
+    /// Starts a child that is not reaped before its tree is gone: it has to be watched or discarded.
+    pub(super) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
+        let mut children = self.children.lock();
+        let child = command.spawn()?;
+        children.insert(child.id());
+        Ok(child)
+    }
+
+    /// Kills and reaps a child that was just started and cannot be used.
+    pub(super) fn discard(&self, child: Child) {
+        let pid = child.id();
+        discard(child);
+        self.children.lock().remove(&pid);
     }
 
     fn send(&self, job: Job) {
@@ -92,14 +130,17 @@ impl Reaper {
     }
 }
 
-fn run(queue: &Receiver<Job>, events: &HostEvents) {
+fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     let mut trees: BTreeMap<HostId, Watched> = BTreeMap::new();
+    // Gone, and not told yet: this thread has other questions to answer while the relay takes nothing.
+    let mut untold: VecDeque<HostId> = VecDeque::new();
     let mut look = LOOK.0;
     let mut walked = Instant::now();
     loop {
         let ending = trees.values().any(|watched| watched.ended);
         let wait = match (ending, trees.is_empty()) {
             (true, _) => Some(look),
+            (false, _) if !untold.is_empty() => Some(LOOK.1),
             (false, false) => Some(WALK),
             (false, true) => None,
         };
@@ -115,25 +156,34 @@ fn run(queue: &Receiver<Job>, events: &HostEvents) {
             Err(RecvTimeoutError::Timeout) => look = (look * 2).min(LOOK.1),
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        if !ending && walked.elapsed() >= WALK {
+        if walked.elapsed() >= WALK {
             walked = Instant::now();
             for watched in trees.values_mut() {
-                watched.tree.reap_orphans();
+                watched.tree.refresh();
             }
+            children.reap_others();
         }
         let gone: Vec<HostId> = trees
             .iter_mut()
             .filter_map(|(host, watched)| is_gone(watched).then_some(*host))
             .collect();
         for host in gone {
-            if let Some(mut watched) = trees.remove(&host) {
-                watched.tree.reap_orphans();
+            if let Some(watched) = trees.remove(&host) {
+                children.reap_others();
                 if watched.child {
+                    let mut children = children.lock();
                     reap(watched.leader.pid).ok();
+                    children.remove(&watched.leader.pid);
                 }
-                // The relay may be gone already; then nobody needs to know.
-                events.blocking_send((host, HostEvent::Gone)).ok();
+                untold.push_back(host);
             }
+        }
+        while let Some(host) = untold.front() {
+            // The relay may be gone already; then nobody needs to know.
+            if let Err(TrySendError::Full(_)) = events.try_send((*host, HostEvent::Gone)) {
+                break;
+            }
+            untold.pop_front();
         }
     }
 }

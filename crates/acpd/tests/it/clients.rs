@@ -1,9 +1,12 @@
 //! Several clients at one session, and clients that go or do not keep up.
 
-use acpd_test::harness::{Client, TestEnv, peak_rss, rss, seq_of, until};
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+
+use acpd_test::harness::{Client, Config, TestEnv, peak_rss, rss, seq_of, until};
 use serde_json::{Value, json};
 
-use crate::{echo, home};
+use crate::{echo, home, home_with};
 
 const MIB: u64 = 1 << 20;
 
@@ -110,6 +113,38 @@ fn a_client_that_does_not_read_harms_nobody_and_misses_nothing() {
     assert!(chunks >= CHUNKS, "{chunks}");
     let most = peak_rss(daemon);
     assert!(most < base + 64 * MIB, "the daemon grew from {base} to {most}");
+}
+
+#[test]
+fn a_client_that_has_lagged_gets_live_lines_again() {
+    let config = Config::new([echo().unrecorded()]).daemon("client_queue", "\"64KiB\"");
+    let env = home_with(&config);
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    let turn = client.prompt(&session, "[chunks 20000] [pause held] say #one");
+    // The client has read nothing so far, and what is asked for comes last in its queue.
+    env.wait_point("held");
+    let asked = client.request("_acpd/session/log", json!({"ref": {"session": session}}));
+    env.status();
+    client.answer(asked).expect("an answer");
+    env.release("held");
+    assert_eq!(client.answer(turn).unwrap()["stopReason"], "end_turn");
+    assert_eq!(env.said("fix"), client.said(&session));
+}
+
+#[test]
+fn a_client_that_asks_and_asks_and_reads_nothing_is_let_go() {
+    let config = Config::new([echo()]);
+    let env =
+        home_with(&config.daemon("client_queue", "\"64KiB\"").daemon("line_limit", "\"64KiB\""));
+    let mut other = env.client("echo");
+    let mut greedy = UnixStream::connect(env.socket()).unwrap();
+    let question = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"_acpd/status\",\"params\":{}}\n";
+    let questions = question.repeat(1000);
+    let cut = (0..1000).find_map(|_| greedy.write_all(&questions).err());
+    assert!(cut.is_some(), "the connection is closed");
+    other.sync();
+    until("the client to be gone", || (env.status()["daemon"]["clients"] == 2).then_some(()));
 }
 
 fn seq(line: &[u8]) -> Option<u64> {

@@ -161,6 +161,14 @@ fn a_crash_loop_stops_at_the_limit_and_a_prompt_clears_it() {
 }
 
 #[test]
+fn an_agent_that_closes_its_output_and_lives_on_is_ended() {
+    let deaf =
+        echo().command(&["sh", "-c", "exec >&-; exec sleep 1000"]).set("restart", "\"never\"");
+    let env = home([deaf]);
+    env.acpctl(&["run", "say #one"]).code(1).explains(&["SIGTERM"]);
+}
+
+#[test]
 fn a_version_of_the_protocol_that_acpd_does_not_speak_is_not_tried_again() {
     let env = home([echo().flags("protocol=7")]);
     env.acpctl(&["run", "say #one"]).code(1).explains(&["speaks version 7", "acpd speaks 1"]);

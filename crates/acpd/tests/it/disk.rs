@@ -23,6 +23,11 @@ struct Small {
 impl Small {
     /// `None` where the system does not allow it.
     fn start(env: &TestEnv) -> Option<Small> {
+        Small::start_then(env, "\"$ACPD_EXE\" run")
+    }
+
+    /// With another command in the second daemon's place.
+    fn start_then(env: &TestEnv, then: &str) -> Option<Small> {
         let private = if nix::unistd::geteuid().is_root() { "-m" } else { "-rm" };
         let mut trial = Command::new("unshare");
         trial.args([private, "mount", "-t", "tmpfs", "acpd", "/mnt"]);
@@ -31,9 +36,10 @@ impl Small {
             return None;
         }
         let mut command = env.command("unshare");
-        let script = "mount -t tmpfs -o size=64m,mode=700 acpd \"$ACPD_STATE_DIR\"
-            \"$ACPD_EXE\" run; \"$ACPD_EXE\" run";
-        command.args([private, "sh", "-c", script]);
+        let script = format!(
+            "mount -t tmpfs -o size=64m,mode=700 acpd \"$ACPD_STATE_DIR\"\n\"$ACPD_EXE\" run; {then}"
+        );
+        command.args([private, "sh", "-c", &script]);
         let daemons = Running::start(command);
         let state = PathBuf::from(format!("/proc/{}/root", daemons.pid()));
         let state = state.join(env.path("state").strip_prefix("/").ok()?);
@@ -126,4 +132,26 @@ fn what_was_shown_before_a_crash_on_a_full_disk_is_in_the_journal() {
     assert!(kept.starts_with(&shown), "shown {} bytes, kept {}", shown.len(), kept.len());
     drop(small.daemons);
     wait_for_daemon(&env);
+}
+
+#[test]
+fn a_stop_on_a_full_disk_leaves_nothing_behind() {
+    let env = home([echo().unrecorded()]);
+    let Some(small) = Small::start_then(&env, "true") else { return };
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    client.prompt(&session, "[child] [child-setsid] [pause full] [chunks 25000] say #one");
+    env.wait_point("full");
+    small.fill();
+    env.release("full");
+    until("the store to fail", || {
+        (env.status()["daemon"]["store"]["state"] == "failing").then_some(())
+    });
+    let agents = || env.tree().into_iter().filter(|p| p.command.contains("agent")).count();
+    assert_eq!(agents(), 1);
+    // The state directory, with the lock in it, is seen by the daemon alone.
+    let asked = client.request("_acpd/daemon/stop", json!({}));
+    client.answer(asked).expect("it ends");
+    client.wait_closed();
+    until("every process to be gone", || env.tree().is_empty().then_some(()));
 }
