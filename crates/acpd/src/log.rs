@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acpd_sys::dir::private_file;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The longest note about an agent, in characters.
 const NOTE: usize = 200;
@@ -109,11 +112,14 @@ pub fn printable(text: &str) -> String {
 
 /// Starts logging: to the file when the daemon runs in the background, to stderr otherwise.
 pub fn start(level: &str, file: Option<BoundedLog>) {
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+    // Without the span and field filters of the library's larger filter: they need a regex engine,
+    // which is a tenth of the idle daemon's memory.
+    let filter: Targets =
+        level.parse().unwrap_or_else(|_| Targets::new().with_default(tracing::Level::INFO));
+    let layer = tracing_subscriber::fmt::layer().with_target(false).with_ansi(false);
     match file {
-        Some(file) => builder.with_ansi(false).with_writer(file).init(),
-        None => builder.with_ansi(false).with_writer(io::stderr).init(),
+        Some(file) => registry().with(filter).with(layer.with_writer(file)).init(),
+        None => registry().with(filter).with(layer.with_writer(io::stderr)).init(),
     }
 }
 

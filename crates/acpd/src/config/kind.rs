@@ -381,7 +381,7 @@ impl Kind for LogFilter {
         let text = string(value, &Self::describe())?;
         // A single word that is no level would be taken for the name of a module.
         let is_filter = text.contains(['=', ',', ':']);
-        let valid = tracing_subscriber::EnvFilter::try_new(text).is_ok();
+        let valid = text.parse::<tracing_subscriber::filter::Targets>().is_ok();
         if LEVELS.contains(&text) || (is_filter && valid) {
             return Ok(text.to_owned());
         }
