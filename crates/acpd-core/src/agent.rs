@@ -556,19 +556,13 @@ impl Hub {
         let (host, chunk) = {
             let chunk = host.next_chunk;
             host.next_chunk += 1;
+            host.unwritten.push_back((chunk, line.len()));
+            host.unwritten_bytes += line.len();
             (host.id, chunk)
         };
-        self.note_unwritten(id, chunk, line.len());
         out.records.push(Record::Outbox { host, chunk, line: line.clone() });
         out.effects.push(Effect::HostWrite { host, chunk, line });
         chunk
-    }
-
-    fn note_unwritten(&mut self, id: AgentId, chunk: u64, len: usize) {
-        if let Some(host) = self.agent_mut(id).host.as_mut() {
-            host.unwritten.push_back((chunk, len));
-            host.unwritten_bytes += len;
-        }
     }
 
     pub(crate) fn on_host_written(&mut self, host: HostId, chunk: u64, out: &mut Batch) {

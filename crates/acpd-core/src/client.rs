@@ -59,12 +59,6 @@ pub(crate) struct Naming {
     params: Box<RawValue>,
 }
 
-impl Client {
-    pub(crate) fn close_request(&mut self, id: &Id) {
-        self.open.remove(id);
-    }
-}
-
 impl Hub {
     pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
         let Some(gone) = self.clients.remove(&client) else { return };
@@ -659,11 +653,16 @@ impl Hub {
         Ok(())
     }
 
-    /// Answers a request with an error of acpd.
-    pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault, out: &mut Batch) {
+    /// A request is answered: its id may be used again.
+    pub(crate) fn forget_request(&mut self, to: &Requester) {
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.open.remove(&to.id);
         }
+    }
+
+    /// Answers a request with an error of acpd.
+    pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault, out: &mut Batch) {
+        self.forget_request(to);
         self.send_error(to, &fault.object(), out);
     }
 
@@ -679,9 +678,7 @@ impl Hub {
         result: &impl serde::Serialize,
         out: &mut Batch,
     ) {
-        if let Some(client) = self.clients.get_mut(&to.client) {
-            client.open.remove(&to.id);
-        }
+        self.forget_request(to);
         let line = build::response(&to.id, result);
         self.send_answer(Effect::Send { client: to.client, line }, to.client, out);
     }

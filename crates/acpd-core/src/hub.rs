@@ -304,13 +304,6 @@ impl Hub {
         }
     }
 
-    /// A request is answered by an effect that carries its id.
-    pub(crate) fn forget_request(&mut self, to: &Requester) {
-        if let Some(client) = self.clients.get_mut(&to.client) {
-            client.close_request(&to.id);
-        }
-    }
-
     /// A delay ± 20 %, so that agents that fell together do not start together.
     pub(crate) fn jitter(&mut self, ms: u64) -> u64 {
         self.random ^= self.random << 13;

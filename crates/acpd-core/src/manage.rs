@@ -478,9 +478,7 @@ impl Hub {
     pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
         if self.store_failing.is_some() || (self.stopping && !self.stopped) {
             for to in std::mem::take(&mut self.stop_watchers) {
-                if let Some(client) = self.clients.get_mut(&to.client) {
-                    client.close_request(&to.id);
-                }
+                self.forget_request(&to);
                 let line = build::response(&to.id, &Empty {});
                 out.urgent.push(Effect::Send { client: to.client, line });
             }

@@ -278,7 +278,6 @@ impl Relay {
             HostEvent::Started { pid, start } => {
                 self.input(Input::HostStarted { host, pid, start }, out);
             }
-            HostEvent::Refused(error) => self.input(Input::HostRefused { host, error }, out),
             HostEvent::Output(frames) => {
                 for frame in frames {
                     let end = frame.end;

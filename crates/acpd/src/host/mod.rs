@@ -5,7 +5,7 @@
 //! needs (design: `docs/architecture.md`), so the relay does not know what kind of host it has.
 //!
 //! ```text
-//!  Spawn ─▶ Started ─▶ Output… Written… ─▶ Exited ─▶ Gone        Spawn ─▶ Refused
+//!  Spawn ─▶ Started ─▶ Output… Written… ─▶ Exited ─▶ Gone
 //! ```
 //!
 //! Architecture invariant: `Gone` comes last, once per host, when no process of the tree is left.
@@ -14,8 +14,8 @@ mod direct;
 mod reaper;
 
 use acp_wire::Frame;
+use acpd_core::StopStep;
 use acpd_core::ids::HostId;
-use acpd_core::{SpawnError, StopStep};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -48,8 +48,6 @@ pub enum HostEvent {
         /// Leader's start time.
         start: u64,
     },
-    /// The process could not be made. Nothing else follows.
-    Refused(SpawnError),
     /// Lines that the process wrote.
     Output(Vec<Frame>),
     /// Every line up to this number is written.
