@@ -12,9 +12,13 @@ pub mod lock;
 pub mod paths;
 
 #[cfg(unix)]
+pub mod inherit;
+#[cfg(unix)]
 pub mod limits;
 #[cfg(unix)]
 pub mod process;
+#[cfg(unix)]
+pub mod signals;
 #[cfg(unix)]
 pub mod socket;
 #[cfg(unix)]

@@ -5,6 +5,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -20,6 +21,12 @@ use crate::os;
 #[derive(Debug)]
 pub struct InstanceLock {
     file: File,
+}
+
+impl AsFd for InstanceLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 impl Drop for InstanceLock {
@@ -62,6 +69,25 @@ impl InstanceLock {
             Err(TryLockError::WouldBlock) => Err(held(path)),
             Err(TryLockError::Error(source)) => Err(failed(path, source)),
         })
+    }
+
+    /// Goes on with the lock of the program that was in our place before: it is held all the time.
+    pub fn inherited(fd: OwnedFd, path: &Path) -> Result<InstanceLock, LockError> {
+        let mut file = File::from(fd);
+        let failed = |source| failed(path, source);
+        if !os::is_at(&file, path).map_err(failed)? {
+            return Err(held(path));
+        }
+        // Held already, so this changes nothing; a file that is not is locked, or refused.
+        file.try_lock().map_err(|_| held(path))?;
+        sign(&mut file).map_err(failed)?;
+        Ok(InstanceLock { file })
+    }
+
+    /// Adds a line below our pid, for those who meet the lock: good for a message or a try, nothing
+    /// else.
+    pub fn add_line(&self, line: &str) -> io::Result<()> {
+        writeln!(&self.file, "{line}")
     }
 
     /// Takes the lock, waiting for its holder for up to `deadline`, then [`LockError::Held`].
@@ -111,7 +137,7 @@ fn held(path: &Path) -> LockError {
     let pid = File::open(path)
         .and_then(|file| file.take(32).read_to_string(&mut text))
         .ok()
-        .and_then(|_| text.trim().parse().ok());
+        .and_then(|_| text.lines().next()?.trim().parse().ok());
     LockError::Held { path: path.to_owned(), pid }
 }
 

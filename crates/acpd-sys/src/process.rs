@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
@@ -13,7 +15,7 @@ use nix::unistd::{Pid, setsid};
 
 use crate::{limits, os};
 
-pub use crate::tree::Tree;
+pub use crate::tree::{Tree, has_other_mark};
 
 /// A process, told apart from every other that has or had its pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -129,6 +131,37 @@ pub fn detach_child(cmd: &mut Command) {
     }
 }
 
+/// The same, and the child puts itself into the cgroup whose `cgroup.procs` this is, if it may.
+pub fn detach_child_into(cmd: &mut Command, procs: File) {
+    detach_child(cmd);
+    let enter = move || {
+        // SAFETY: the buffer is ours and one byte long; `procs` is open as long as this closure
+        // is. A child that may not enter stays where it is.
+        unsafe { nix::libc::write(procs.as_raw_fd(), b"0".as_ptr().cast(), 1) };
+        Ok(())
+    };
+    // SAFETY: write is async-signal-safe, and nothing is allocated.
+    unsafe {
+        cmd.pre_exec(enter);
+    }
+}
+
+/// Closes every descriptor but stdin, stdout and stderr. To be called first in `main`, before
+/// anything was opened that is still needed.
+pub fn close_inherited() -> io::Result<()> {
+    let mut inherited: Vec<RawFd> = Vec::new();
+    for entry in std::fs::read_dir("/dev/fd")? {
+        let name = entry?.file_name();
+        inherited.extend(name.to_str().and_then(|name| name.parse::<RawFd>().ok()));
+    }
+    for fd in inherited.into_iter().filter(|fd| *fd > 2) {
+        // SAFETY: nothing of this process uses it: the contract above. The listing's own is closed
+        // already, which gives an error.
+        unsafe { nix::libc::close(fd) };
+    }
+    Ok(())
+}
+
 /// What a detached child does between fork and exec. Async-signal-safe.
 pub(crate) fn start_detached() -> io::Result<()> {
     setsid()?;
@@ -145,7 +178,17 @@ pub(crate) fn start_detached() -> io::Result<()> {
 /// Waits until our child `pid` has ended, but leaves it a zombie, so that its pid and group id
 /// stay its own until [`reap`]. Blocks the thread.
 pub fn wait_leader(pid: u32) -> io::Result<ExitKind> {
-    os::wait_leader(child(pid)?)
+    let pid = child(pid)?;
+    loop {
+        if let Some(exit) = os::wait_leader(pid, true)? {
+            return Ok(exit);
+        }
+    }
+}
+
+/// The same without the wait: `None` if it has not ended.
+pub fn try_wait_leader(pid: u32) -> io::Result<Option<ExitKind>> {
+    os::wait_leader(child(pid)?, false)
 }
 
 /// Waits until our child `pid` has ended and lets it go. Blocks the thread.
@@ -174,7 +217,7 @@ pub fn reap_orphans(kept: &BTreeSet<u32>) -> usize {
         let status = child(entry.id.pid).map(|pid| waitpid(pid, Some(WaitPidFlag::WNOHANG)));
         matches!(status, Ok(Ok(status)) if status != WaitStatus::StillAlive)
     };
-    let entries = os::scan().unwrap_or_default();
+    let entries = os::scan_below().unwrap_or_default();
     entries.iter().filter(|entry| is_orphan(entry) && reaped(entry)).count()
 }
 

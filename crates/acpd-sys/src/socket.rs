@@ -1,6 +1,7 @@
 //! Who is at the other end of a socket, and whether a socket file is left over.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
@@ -56,6 +57,11 @@ pub fn own_uid() -> u32 {
 /// The process at the other end of this Unix socket.
 pub fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     os::peer_of(fd)
+}
+
+/// The user whose process listens on this port of this machine, where the system tells.
+pub fn listener_uid(addr: SocketAddr) -> Option<u32> {
+    os::listener_uid(addr)
 }
 
 /// Checks, before a client says a word, that the directory of the socket is our own and closed

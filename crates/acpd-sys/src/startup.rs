@@ -82,8 +82,8 @@ pub struct Notifier {
 }
 
 /// Starts `exe` as a daemon: no child of ours and in a session of its own, at `/`, with nothing on stdin, with stdout
-/// and stderr appended to `log` (made, with its directory, private), our environment without
-/// an agent's mark, and one end of a pipe.
+/// and stderr appended to `log` (made, with its directory, private), our environment with a
+/// mark that is no agent's, and one end of a pipe.
 ///
 /// A name without a slash is looked up in `PATH`. Being no descendant matters: there are clients
 /// that end every descendant of the command that they ran.
@@ -116,7 +116,8 @@ fn start(
         .stdout(out.try_clone()?)
         .stderr(out)
         .env(VARIABLE, number.to_string())
-        .env_remove("ACPD_HOST");
+        // Another mark, and not none: under an agent, a process without one is that agent's.
+        .env("ACPD_HOST", "-");
     // SAFETY: between fork and exec only async-signal-safe calls are allowed: `start_detached`
     // is, and so are the fcntl behind `set_inherited`, fork and _exit. The descriptor is open:
     // `write` outlives the spawn.

@@ -10,6 +10,9 @@
 //! and once it was seen to belong it always will. What leaves its parent, its session and its
 //! environment behind between two looks is not found. Without a readable environment (macOS),
 //! parents, sessions and groups decide alone.
+//!
+//! A process whose environment has another mark is a stranger, and so is all below it: a daemon
+//! that a tool of an agent started does not end with that agent.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -33,6 +36,10 @@ const MAX_ROUNDS: usize = 100;
 pub struct Tree {
     marker: String,
     leader: ProcessId,
+    /// Whether everything below this process belongs, and nothing else is looked at.
+    below_us: bool,
+    /// Have another mark. What once had it is not asked again.
+    strangers: HashSet<ProcessId>,
     /// Seen to belong, and still there in person or as the founder of a session or group.
     known: HashSet<ProcessId>,
     /// Looked at, and not marked: an environment is read once.
@@ -49,6 +56,8 @@ impl Tree {
         Tree {
             marker: marker.into(),
             leader,
+            below_us: false,
+            strangers: HashSet::new(),
             known: HashSet::from([leader]),
             unmarked: HashSet::new(),
             alive: Vec::new(),
@@ -59,9 +68,26 @@ impl Tree {
     /// session and group count only if nobody else has its pid and the system was not booted
     /// since.
     pub fn leftovers(marker: impl Into<String>, leader: ProcessId) -> Tree {
+        Tree::leftovers_with(marker, leader, &[])
+    }
+
+    /// The same, with processes that somebody has seen to belong.
+    pub fn leftovers_with(
+        marker: impl Into<String>,
+        leader: ProcessId,
+        recorded: &[ProcessId],
+    ) -> Tree {
         let mut tree = Tree::new(marker, leader);
+        tree.known.extend(recorded);
         tree.refresh();
         tree
+    }
+
+    /// The tree of the only agent of this process, which is its subreaper: all that is below this
+    /// process belongs. On Linux nothing else is looked at, so that a look costs no more than the
+    /// tree is large.
+    pub fn below_us(marker: impl Into<String>, leader: ProcessId) -> Tree {
+        Tree { below_us: true, ..Tree::new(marker, leader) }
     }
 
     /// Looks at the process table once; the number of the tree's processes that run. If the
@@ -73,7 +99,8 @@ impl Tree {
     }
 
     fn look(&mut self) -> io::Result<()> {
-        self.update(&Table::new(os::scan()?));
+        let entries = if self.below_us { os::scan_below()? } else { os::scan()? };
+        self.update(&Table::new(entries));
         Ok(())
     }
 
@@ -132,9 +159,15 @@ impl Tree {
     fn update(&mut self, table: &Table) {
         self.known.retain(|id| table.has_trace_of(*id));
         self.unmarked.retain(|id| table.has(*id));
+        self.strangers.retain(|id| table.has(*id));
         self.take_in(table, self.known.iter().map(|id| id.pid).collect());
         let marked = self.marked(table);
         self.take_in(table, marked);
+        if self.below_us {
+            let own_pid = std::process::id();
+            let children = table.by_pid.values().filter(|entry| entry.parent == own_pid);
+            self.take_in(table, children.map(|entry| entry.id.pid).collect());
+        }
 
         self.alive.clear();
         let runs = |id: &&ProcessId| {
@@ -154,11 +187,29 @@ impl Tree {
             if !seen.insert(pid) {
                 continue;
             }
-            todo.extend(table.by_founder.get(&pid).into_iter().flatten());
-            if let Some(entry) = table.by_pid.get(&pid).filter(|e| e.uid == own_uid) {
-                self.known.insert(entry.id);
+            let entry = table.by_pid.get(&pid).filter(|entry| entry.uid == own_uid);
+            if entry.is_some_and(|entry| self.is_stranger(entry.id)) {
+                continue;
             }
+            todo.extend(table.by_founder.get(&pid).into_iter().flatten());
+            self.known.extend(entry.map(|entry| entry.id));
         }
+    }
+
+    /// Asked of a known process too: between fork and exec it has its parent's environment.
+    fn is_stranger(&mut self, id: ProcessId) -> bool {
+        if id == self.leader {
+            return false;
+        }
+        if self.strangers.contains(&id) {
+            return true;
+        }
+        let strange = has_other_mark(id.pid, &self.marker);
+        if strange {
+            self.known.remove(&id);
+            self.strangers.insert(id);
+        }
+        strange
     }
 
     /// The processes not known yet whose environment has the mark.
@@ -186,10 +237,21 @@ impl Tree {
 }
 
 fn has_mark(environ: &[u8], marker: &str) -> bool {
-    environ.split(|byte| *byte == 0).any(|entry| {
-        entry.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
-            == Some(marker.as_bytes())
-    })
+    mark(environ) == Some(marker.as_bytes())
+}
+
+/// The value of the variable, if it has one.
+fn mark(environ: &[u8]) -> Option<&[u8]> {
+    let mut entries = environ.split(|byte| *byte == 0);
+    let value =
+        entries.find_map(|entry| entry.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+    Some(value).filter(|value| !value.is_empty())
+}
+
+/// Whether the environment of a process shows that it belongs to another tree than this one.
+pub fn has_other_mark(pid: u32, marker: &str) -> bool {
+    let environ = os::environ(pid).unwrap_or_default();
+    mark(&environ).is_some_and(|mark| mark != marker.as_bytes())
 }
 
 /// One look at all processes.
@@ -308,5 +370,7 @@ mod tests {
         assert!(has_mark(b"A=1\0ACPD_HOST=m1\0B=2\0", "m1"));
         assert!(!has_mark(b"A=1\0ACPD_HOST=m12\0", "m1"));
         assert!(!has_mark(b"XACPD_HOST=m1\0A=ACPD_HOST=m1\0", "m1"));
+        assert_eq!(mark(b"A=1\0ACPD_HOST=-\0"), Some(&b"-"[..]));
+        assert_eq!(mark(b"ACPD_HOST=\0"), None);
     }
 }

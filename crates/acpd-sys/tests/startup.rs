@@ -63,11 +63,11 @@ fn helper() {
         }
         "failed" => notifier.failed("no database\nthe disk is full\n"),
         "describe" => println!(
-            "<<cwd {}, our child {}, session leader {}, mark {}>>",
+            "<<cwd {}, our child {}, session leader {}, mark {:?}>>",
             std::env::current_dir().unwrap().display(),
             getppid().to_string() == starter,
             getsid(None).unwrap() == getpid(),
-            std::env::var_os("ACPD_HOST").is_some(),
+            std::env::var("ACPD_HOST").unwrap(),
         ),
         "agent" => {
             let script = format!("read line < {fifo}");
@@ -102,7 +102,7 @@ fn a_daemon_is_detached_and_its_output_is_in_the_log() {
     let outcome = start("describe", home.path()).wait(LONG);
     assert_eq!(outcome, StartupOutcome::Died);
     let log = fs::read_to_string(home.path().join("log/acpd.log")).unwrap();
-    let expected = "<<cwd /, our child false, session leader true, mark false>>";
+    let expected = "<<cwd /, our child false, session leader true, mark \"-\">>";
     assert!(log.contains(expected), "{log}");
 }
 

@@ -119,6 +119,55 @@ STAY";
 }
 
 #[test]
+fn what_has_another_mark_is_a_stranger_and_so_is_all_below_it() {
+    let script = "
+ACPD_HOST=\"$ACPD_HOST-other\" setsid sh -c '(STAY) & STAY' &
+(STAY) &
+STAY";
+    let agent = start(script);
+    let mut trees = [
+        Tree::new(&agent.marker, agent.id),
+        Tree::below_us(&agent.marker, agent.id),
+        Tree::leftovers(&agent.marker, agent.id),
+    ];
+    assert_eq!(trees.each_mut().map(Tree::refresh), [2; 3]);
+    let [tree, ..] = &mut trees;
+    assert_eq!(tree.signal_all(StopSignal::Kill), 2);
+    assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
+    // They have no other parent than us now, and are strangers all the same.
+    let below = &mut trees[1];
+    while !below.is_empty() {}
+    let mut strangers = Tree::new(format!("{}-other", agent.marker), agent.id);
+    let left = strangers.alive();
+    assert_eq!(left.len(), 2);
+    assert_eq!(strangers.signal_all(StopSignal::Kill), 2);
+    for id in left {
+        wait_leader(id.pid).unwrap();
+    }
+    reap_orphans(&BTreeSet::new());
+    assert_no_children();
+}
+
+#[test]
+fn the_subreaper_finds_all_without_marks_and_the_record_too() {
+    let script = "
+env -i PATH=\"$PATH\" setsid sh -c '(setsid sh -c \"STAY\") & STAY' &
+STAY";
+    let mut agent = start(script);
+    let mut below = Tree::below_us(&agent.marker, agent.id);
+    assert_eq!(below.refresh(), 3);
+    let recorded = below.alive();
+    agent.kill_leader();
+    reap(agent.id.pid).unwrap();
+    assert_eq!(below.refresh(), 2);
+    assert_eq!(Tree::leftovers(&agent.marker, agent.id).refresh(), 0);
+    let mut left = Tree::leftovers_with(&agent.marker, agent.id, &recorded);
+    assert_eq!(left.alive(), below.alive());
+    kill_all(&mut left, agent.id, 2);
+    assert_no_children();
+}
+
+#[test]
 fn a_group_signal_reaches_the_group_and_no_further() {
     let agent = start("sh -c 'STAY' &\nsetsid sh -c 'STAY' &\nSTAY");
     let mut tree = Tree::new(&agent.marker, agent.id);

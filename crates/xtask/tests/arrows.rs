@@ -8,9 +8,10 @@ use serde_json::Value;
 use xtask::workspace;
 
 /// Our crates, from the bottom to the top: a crate depends only on those before it.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "acp-wire",
     "acpd-sys",
+    "acpd-shim",
     "acpd-api",
     "acpd-core",
     "acpd-store",
@@ -21,15 +22,19 @@ const ORDER: [&str; 10] = [
     "xtask",
 ];
 /// What each crate may use of our own. Tests may use more.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("acp-wire", &[]),
     ("acpd-sys", &[]),
+    ("acpd-shim", &["acpd-sys"]),
     ("acpd-api", &[]),
     ("acpd-core", &["acp-wire", "acpd-api"]),
     ("acpd-store", &["acp-wire", "acpd-api", "acpd-core", "acpd-sys"]),
     ("acpd-client", &["acp-wire", "acpd-api", "acpd-sys"]),
     ("acpd-test", &["acp-wire", "acpd-api", "acpd-core"]),
-    ("acpd", &["acp-wire", "acpd-api", "acpd-core", "acpd-store", "acpd-sys", "acpd-test"]),
+    (
+        "acpd",
+        &["acp-wire", "acpd-api", "acpd-core", "acpd-shim", "acpd-store", "acpd-sys", "acpd-test"],
+    ),
     ("acpctl", &["acp-wire", "acpd-api", "acpd-client"]),
     ("xtask", &["acpd-sys"]),
 ];

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read as _};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -41,25 +42,83 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 }
 
 #[cfg(target_env = "gnu")]
-pub(crate) fn return_large_buffers() {
-    const LARGE: i32 = 1 << 20;
+pub(crate) fn return_buffers(at_least: i32) {
     // SAFETY: it sets a number in the allocator, under the allocator's own lock.
-    unsafe { nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, LARGE) };
+    unsafe { nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, at_least) };
 }
 
 #[cfg(not(target_env = "gnu"))]
-pub(crate) fn return_large_buffers() {}
+pub(crate) fn return_buffers(_at_least: i32) {}
 
-pub(crate) fn wait_leader(pid: Pid) -> io::Result<ExitKind> {
+pub(crate) fn give_back_unused() {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let texts: Vec<(usize, usize)> = maps.lines().filter_map(text_range).collect();
+    drop(maps);
+    for (start, end) in texts {
+        // SAFETY: the range is mapped from a file, and never written to: its pages are the file's,
+        // before and after.
+        unsafe { nix::libc::madvise(start as *mut _, end - start, nix::libc::MADV_DONTNEED) };
+    }
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it works on free memory, under the allocator's own lock.
+    unsafe {
+        nix::libc::malloc_trim(0)
+    };
+}
+
+/// The addresses of a line of `/proc/self/maps`, if it is program text, or the start of a program
+/// file: what is there is never relocated.
+fn text_range(line: &str) -> Option<(usize, usize)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let (rights, offset) = (fields.next()?, fields.next()?);
+    let is_text = rights == "r-xp" || (rights == "r--p" && offset == "00000000");
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    (is_text && fields.nth(2)?.starts_with('/')).then_some((address(start)?, address(end)?))
+}
+
+/// The user that listens on this port of this machine, as far as the tables say.
+pub(crate) fn listener_uid(addr: SocketAddr) -> Option<u32> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
+    let mut lines = tables.iter().flatten().flat_map(|table| table.lines().skip(1));
+    lines.find_map(|line| listener(line, addr))
+}
+
+/// The user of a line of these tables, if it is of a socket that listens there.
+fn listener(line: &str, addr: SocketAddr) -> Option<u32> {
+    const LISTEN: &str = "0A";
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    let (local, port) = fields.next()?.split_once(':')?;
+    let state = fields.nth(1)?;
+    if state != LISTEN || u16::from_str_radix(port, 16) != Ok(addr.port()) {
+        return None;
+    }
+    let any = local.bytes().all(|digit| digit == b'0');
+    (any || local.ends_with(&hex(addr))).then(|| fields.nth(3)?.parse().ok()).flatten()
+}
+
+/// An address as the tables have it: words of 32 bits in hexadecimal, as the processor stores them.
+/// An IPv4 address is also the last word of the IPv6 address that it is mapped to.
+fn hex(addr: SocketAddr) -> String {
+    let word = |bytes: &[u8]| {
+        let word = bytes.try_into().map_or(0, u32::from_ne_bytes);
+        format!("{word:08X}")
+    };
+    match addr.ip() {
+        IpAddr::V4(ip) => word(&ip.octets()),
+        IpAddr::V6(ip) => ip.octets().chunks(4).map(word).collect(),
+    }
+}
+
+/// The exit of our child, which stays a zombie; `None` if it runs and is not to be waited for.
+pub(crate) fn wait_leader(pid: Pid, block: bool) -> io::Result<Option<ExitKind>> {
+    let mut flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    flags.set(WaitPidFlag::WNOHANG, !block);
     loop {
-        match waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+        match waitid(Id::Pid(pid), flags) {
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
-            Ok(status) => {
-                if let Some(exit) = exit_kind(status) {
-                    return Ok(exit);
-                }
-            }
+            Ok(status) => return Ok(exit_kind(status)),
         }
     }
 }
@@ -92,6 +151,33 @@ pub(crate) fn scan() -> io::Result<Vec<Entry>> {
             Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {}
             Err(error) => return Err(error),
         }
+    }
+    Ok(found)
+}
+
+/// Every process below this one; more where the kernel does not list children.
+pub(crate) fn scan_below() -> io::Result<Vec<Entry>> {
+    let boot = boot_bits()?;
+    let mut found = Vec::new();
+    let Ok(mut todo) = children(std::process::id()) else { return scan() };
+    while let Some(pid) = todo.pop() {
+        // It may have ended since its parent was looked at; its children have another one then.
+        todo.extend(children(pid).unwrap_or_default());
+        match scan_one(pid, boot) {
+            Ok(entry) => found.extend(entry),
+            Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// The pids of a process's children, zombies included. An error without `CONFIG_PROC_CHILDREN`.
+fn children(pid: u32) -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("children"))?;
+        found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
     }
     Ok(found)
 }
@@ -211,6 +297,23 @@ mod tests {
         assert_eq!(stat.field(3).unwrap(), "S");
         assert_eq!(stat.number::<u32>(4).unwrap(), 3);
         assert_eq!(stat.number::<u64>(22).unwrap(), 99);
+    }
+
+    #[test]
+    fn a_listener_is_found_by_address_and_port() {
+        let addr = "127.0.0.1:631".parse().unwrap();
+        let line = |local: &str, state: &str| {
+            format!(
+                "   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000        0 12 1"
+            )
+        };
+        if cfg!(target_endian = "little") {
+            assert_eq!(listener(&line("0100007F:0277", "0A"), addr), Some(1000));
+            assert_eq!(listener(&line("0200007F:0277", "0A"), addr), None);
+        }
+        assert_eq!(listener(&line("00000000:0277", "0A"), addr), Some(1000));
+        assert_eq!(listener(&line("00000000:0277", "01"), addr), None);
+        assert_eq!(listener(&line("00000000:0278", "0A"), addr), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
@@ -35,9 +36,18 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn return_large_buffers() {}
+pub(crate) fn return_buffers(_at_least: i32) {}
 
-pub(crate) fn wait_leader(pid: Pid) -> io::Result<ExitKind> {
+pub(crate) fn give_back_unused() {}
+
+/// There is no table to look in.
+pub(crate) fn listener_uid(_addr: SocketAddr) -> Option<u32> {
+    None
+}
+
+/// The exit of our child, which stays a zombie; `None` if it runs and is not to be waited for.
+pub(crate) fn wait_leader(pid: Pid, block: bool) -> io::Result<Option<ExitKind>> {
+    let wait = if block { 0 } else { libc::WNOHANG };
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     loop {
         // SAFETY: `info` is ours and has room for what the call writes.
@@ -46,7 +56,7 @@ pub(crate) fn wait_leader(pid: Pid) -> io::Result<ExitKind> {
                 libc::P_PID,
                 pid.as_raw() as libc::id_t,
                 info.as_mut_ptr(),
-                libc::WEXITED | libc::WNOWAIT,
+                libc::WEXITED | libc::WNOWAIT | wait,
             )
         };
         match Errno::result(result) {
@@ -57,10 +67,11 @@ pub(crate) fn wait_leader(pid: Pid) -> io::Result<ExitKind> {
     }
     // SAFETY: all zeroes is a value of this plain struct, and the call filled it in.
     let info = unsafe { info.assume_init() };
-    Ok(if info.si_code == libc::CLD_EXITED {
-        ExitKind::Code(info.si_status)
-    } else {
-        ExitKind::Signal(info.si_status)
+    Ok(match info.si_code {
+        // Nothing was filled in: it runs.
+        0 => None,
+        libc::CLD_EXITED => Some(ExitKind::Code(info.si_status)),
+        _ => Some(ExitKind::Signal(info.si_status)),
     })
 }
 
@@ -92,6 +103,11 @@ pub(crate) fn scan() -> io::Result<Vec<Entry>> {
     let count = unsafe { libc::proc_listallpids(pids.as_mut_ptr().cast(), bytes) };
     pids.truncate(Errno::result(count)? as usize);
     Ok(pids.into_iter().filter_map(|pid| look_up(u32::try_from(pid).ok()?).ok()?).collect())
+}
+
+/// Nobody is a subreaper here: what is below may be anywhere.
+pub(crate) fn scan_below() -> io::Result<Vec<Entry>> {
+    scan()
 }
 
 pub(crate) fn environ(_pid: u32) -> Option<Vec<u8>> {

@@ -1,0 +1,98 @@
+//! A cgroup (version 2) for one agent, where there is one to be had. All of it is best effort: what
+//! it cannot do, the walk over the descendants does.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use acpd_sys::process::has_other_mark;
+
+/// Where the unified hierarchy is, alone or beside the old ones.
+const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// A cgroup of ours.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    dir: PathBuf,
+}
+
+impl Cgroup {
+    /// Makes one below our own; `None` if we may not, or there is no such thing.
+    pub(crate) fn create(marker: &str) -> Option<Cgroup> {
+        let list = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = list.lines().find_map(|line| line.strip_prefix("0::/"))?;
+        let mount =
+            MOUNTS.map(Path::new).into_iter().find(|dir| dir.join("cgroup.procs").exists())?;
+        let dir = mount.join(own).join(format!("acpd-{marker}"));
+        fs::create_dir(&dir).ok()?;
+        let cgroup = Cgroup { dir };
+        if cgroup.procs().is_err() {
+            cgroup.remove();
+            return None;
+        }
+        Some(cgroup)
+    }
+
+    /// The one that a shim has recorded.
+    pub(crate) fn at(dir: PathBuf) -> Cgroup {
+        Cgroup { dir }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file by which a process enters.
+    pub(crate) fn procs(&self) -> io::Result<File> {
+        OpenOptions::new().write(true).open(self.dir.join("cgroup.procs"))
+    }
+
+    /// Kills everything in it. What has another mark is moved out before, with all below it, which
+    /// has that mark too; if it cannot be moved, nothing is killed in this way.
+    pub(crate) fn kill(&self, marker: &str) {
+        if self.evict(marker).is_ok() {
+            fs::write(self.dir.join("cgroup.kill"), "1").ok();
+        }
+    }
+
+    fn evict(&self, marker: &str) -> io::Result<()> {
+        let outside = self.dir.with_file_name("cgroup.procs");
+        for pid in pids(&self.dir) {
+            if has_other_mark(pid, marker) {
+                fs::write(&outside, pid.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing of the agent runs in it.
+    pub(crate) fn is_empty(&self, marker: &str) -> bool {
+        self.evict(marker).ok();
+        let events = fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();
+        !events.lines().any(|line| line == "populated 1")
+    }
+
+    /// Removes it and those that were made in it; only empty ones go.
+    pub(crate) fn remove(&self) {
+        remove(&self.dir);
+    }
+}
+
+fn subdirs(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path())
+}
+
+fn pids(dir: &Path) -> Vec<u32> {
+    let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    let mut found: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    found.extend(subdirs(dir).flat_map(|dir| pids(&dir)));
+    found
+}
+
+fn remove(dir: &Path) {
+    for inner in subdirs(dir) {
+        remove(&inner);
+    }
+    fs::remove_dir(dir).ok();
+}

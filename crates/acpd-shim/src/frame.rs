@@ -1,0 +1,442 @@
+//! What a daemon and a shim say to each other, over a Unix socket.
+//!
+//! A frame is `u8 type, u32 payload length, payload`; all integers are little endian. Both sides
+//! skip types that they do not know and ignore what follows the fields that they know, so that a
+//! newer one can say more. [`VERSION`] is in both hellos.
+//!
+//! | type | frame | payload |
+//! | --- | --- | --- |
+//! | | daemon → shim | |
+//! | 0x01 | hello | version u16, from u64 |
+//! | 0x02 | in | chunk u64, at u32, last u8, bytes |
+//! | 0x03 | ack | offset u64 |
+//! | 0x04 | lease | milliseconds u64 |
+//! | 0x05 | signal | step u8 |
+//! | 0x06 | exit | |
+//! | | shim → daemon | |
+//! | 0x81 | hello | version u16, shim u32, agent u32, start u64, base u64, end u64, chunk u64, at u32, written u64, credit u32 |
+//! | 0x82 | out | offset u64, bytes |
+//! | 0x83 | err | bytes |
+//! | 0x84 | credit | bytes u32 |
+//! | 0x85 | written | chunk u64 |
+//! | 0x86 | exit | stage u8, kind u8, code i32, bytes |
+//!
+//! `written` is a frame of its own, and not a part of `credit`, because the two move apart: room
+//! comes back with every byte that the agent takes, a chunk counts when it is whole.
+
+use std::fmt;
+use std::ops::Range;
+
+use acpd_sys::process::ExitKind;
+use thiserror::Error;
+
+use crate::wire::{Reader, Short};
+
+/// The version of this protocol.
+pub const VERSION: u16 = 1;
+/// The most bytes of input or output in one frame.
+pub const PIECE: usize = 64 << 10;
+/// The most bytes of `in` that a shim keeps for its agent.
+pub const WINDOW: u32 = 1 << 20;
+/// The most bytes of stderr in an exit.
+pub const TAIL: usize = 2 << 10;
+
+/// The longest payload that is accepted, of unknown types too.
+const LONGEST: usize = PIECE + 1024;
+/// Type and length.
+const HEAD: usize = 5;
+
+/// What a daemon says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToShim<'a> {
+    /// The first frame of a connection, which replaces whatever connection there was. Said again,
+    /// it starts over on the same one.
+    Hello {
+        /// [`VERSION`] of the daemon.
+        version: u16,
+        /// Output before this is committed, and wanted from here on.
+        from: u64,
+    },
+    /// A piece of a chunk of stdin, of up to [`PIECE`] bytes. Chunks come in order, from 1 on; the
+    /// bytes go to the agent as they are. What the shim has already is skipped; a gap, or more than
+    /// was credited, ends the connection.
+    In {
+        /// The chunk's number.
+        chunk: u64,
+        /// Where in the chunk the piece starts, in bytes.
+        at: u32,
+        /// Whether the chunk ends with it.
+        last: bool,
+        /// The piece.
+        bytes: &'a [u8],
+    },
+    /// Output before this offset is committed; it may lie inside a line.
+    Ack {
+        /// Offset in bytes.
+        offset: u64,
+    },
+    /// How long the agent may go on without a daemon, counted from the loss of the connection;
+    /// then it is stopped. 0: for ever.
+    Lease {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// A step of the stop ladder, to be taken now.
+    Signal(Step),
+    /// The exit is recorded: the shim removes its bundle and its socket and ends. To be said after
+    /// [`Stage::Gone`]; before that it is ignored.
+    Exit,
+}
+
+/// What a shim says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToDaemon<'a> {
+    /// The answer to [`ToShim::Hello`], before anything else.
+    Hello(Hello),
+    /// Output, without gaps: from `from` of the hello on, or from `base` if that is later.
+    Out {
+        /// Offset of the first byte.
+        offset: u64,
+        /// Up to [`PIECE`] bytes.
+        bytes: &'a [u8],
+    },
+    /// Stderr; what nobody fetches is dropped, the oldest first.
+    Err {
+        /// Up to [`PIECE`] bytes.
+        bytes: &'a [u8],
+    },
+    /// So many more bytes of [`ToShim::In`] may be sent.
+    Credit {
+        /// Number of bytes.
+        bytes: u32,
+    },
+    /// Every chunk up to this one is fully written to the agent.
+    Written {
+        /// The chunk's number.
+        chunk: u64,
+    },
+    /// The agent has ended. Told after all its output, once for each stage, and again after every
+    /// hello.
+    Exit {
+        /// How far that is.
+        stage: Stage,
+        /// How the agent ended.
+        status: Status,
+        /// The last of stderr, up to [`TAIL`] bytes.
+        stderr: &'a [u8],
+    },
+}
+
+/// Where a shim stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello {
+    /// [`VERSION`] of the shim.
+    pub version: u16,
+    /// Its pid.
+    pub shim: u32,
+    /// The agent's pid; 0 if there is only a connection.
+    pub agent: u32,
+    /// The agent's start, as in [`ProcessId::start`](acpd_sys::process::ProcessId::start).
+    pub start: u64,
+    /// Offset of the first byte of output that is still there.
+    pub base: u64,
+    /// Number of bytes of output read so far.
+    pub end: u64,
+    /// The chunk of stdin that is expected next, or to be gone on with,
+    pub chunk: u64,
+    /// from this byte of it on.
+    pub at: u32,
+    /// The last chunk that is fully written to the agent.
+    pub written: u64,
+    /// How many bytes of [`ToShim::In`] may be sent.
+    pub credit: u32,
+}
+
+/// A step of the stop ladder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Stdin is closed, after what is still to be written.
+    CloseStdin = 1,
+    /// `SIGTERM` to the group.
+    Term = 2,
+    /// `SIGKILL` to the group, then to every descendant, again and again until none is left.
+    Kill = 3,
+}
+
+/// How far the end of an agent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Its leader has ended, or the connection to it; all output was read and sent.
+    Ended = 1,
+    /// None of its processes is left.
+    Gone = 2,
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// The connection to it was closed.
+    Closed,
+    /// The system did not say.
+    Unknown,
+}
+
+impl From<ExitKind> for Status {
+    fn from(exit: ExitKind) -> Status {
+        match exit {
+            ExitKind::Code(code) => Status::Code(code),
+            ExitKind::Signal(number) => Status::Signal(number),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Status::Code(code) => ExitKind::Code(code).fmt(f),
+            Status::Signal(number) => ExitKind::Signal(number).fmt(f),
+            Status::Closed => f.write_str("a closed connection"),
+            Status::Unknown => f.write_str("an unknown status"),
+        }
+    }
+}
+
+impl Status {
+    /// The two numbers that stand for it.
+    pub(crate) fn numbers(self) -> (u8, i32) {
+        match self {
+            Status::Code(code) => (0, code),
+            Status::Signal(number) => (1, number),
+            Status::Closed => (2, 0),
+            Status::Unknown => (3, 0),
+        }
+    }
+
+    /// A kind of a newer shim is unknown to us.
+    pub(crate) fn from_numbers(kind: u8, code: i32) -> Status {
+        match kind {
+            0 => Status::Code(code),
+            1 => Status::Signal(code),
+            2 => Status::Closed,
+            _ => Status::Unknown,
+        }
+    }
+}
+
+/// What ends a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// A frame longer than any may be: this is no frame at all.
+    #[error("a frame of {0} bytes is too long")]
+    TooLong(usize),
+    /// A payload without the fields that its type has.
+    #[error("a frame of type {0:#04x} is cut off")]
+    CutOff(u8),
+    /// A field has a value that means nothing.
+    #[error("a frame of type {0:#04x} has the unknown value {1}")]
+    Value(u8, u8),
+}
+
+/// A frame that arrives: [`ToShim`] or [`ToDaemon`].
+pub trait Incoming<'a>: Sized {
+    /// Whether frames of this type are known.
+    fn knows(kind: u8) -> bool;
+    /// Reads the payload of a frame of a known type.
+    fn decode(kind: u8, payload: &'a [u8]) -> Result<Self, FrameError>;
+}
+
+impl ToShim<'_> {
+    /// Adds the frame to `to`.
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        match *self {
+            ToShim::Hello { version, from } => {
+                put(to, 0x01, &[&version.to_le_bytes(), &from.to_le_bytes()]);
+            }
+            ToShim::In { chunk, at, last, bytes } => {
+                let last = [u8::from(last)];
+                put(to, 0x02, &[&chunk.to_le_bytes(), &at.to_le_bytes(), &last, bytes]);
+            }
+            ToShim::Ack { offset } => put(to, 0x03, &[&offset.to_le_bytes()]),
+            ToShim::Lease { ms } => put(to, 0x04, &[&ms.to_le_bytes()]),
+            ToShim::Signal(step) => put(to, 0x05, &[&[step as u8]]),
+            ToShim::Exit => put(to, 0x06, &[]),
+        }
+    }
+}
+
+impl<'a> Incoming<'a> for ToShim<'a> {
+    fn knows(kind: u8) -> bool {
+        matches!(kind, 0x01..=0x06)
+    }
+
+    fn decode(kind: u8, payload: &'a [u8]) -> Result<ToShim<'a>, FrameError> {
+        let mut from = Reader(payload);
+        let cut_off = |_: Short| FrameError::CutOff(kind);
+        let mut read = || -> Result<Result<ToShim<'a>, u8>, Short> {
+            Ok(Ok(match kind {
+                0x01 => ToShim::Hello { version: from.u16()?, from: from.u64()? },
+                0x02 => ToShim::In {
+                    chunk: from.u64()?,
+                    at: from.u32()?,
+                    last: from.u8()? != 0,
+                    bytes: from.0,
+                },
+                0x03 => ToShim::Ack { offset: from.u64()? },
+                0x04 => ToShim::Lease { ms: from.u64()? },
+                0x05 => match from.u8()? {
+                    1 => ToShim::Signal(Step::CloseStdin),
+                    2 => ToShim::Signal(Step::Term),
+                    3 => ToShim::Signal(Step::Kill),
+                    other => return Ok(Err(other)),
+                },
+                _ => ToShim::Exit,
+            }))
+        };
+        read().map_err(cut_off)?.map_err(|value| FrameError::Value(kind, value))
+    }
+}
+
+impl ToDaemon<'_> {
+    /// Adds the frame to `to`.
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        match *self {
+            ToDaemon::Hello(hello) => put(
+                to,
+                0x81,
+                &[
+                    &hello.version.to_le_bytes(),
+                    &hello.shim.to_le_bytes(),
+                    &hello.agent.to_le_bytes(),
+                    &hello.start.to_le_bytes(),
+                    &hello.base.to_le_bytes(),
+                    &hello.end.to_le_bytes(),
+                    &hello.chunk.to_le_bytes(),
+                    &hello.at.to_le_bytes(),
+                    &hello.written.to_le_bytes(),
+                    &hello.credit.to_le_bytes(),
+                ],
+            ),
+            ToDaemon::Out { offset, bytes } => put(to, 0x82, &[&offset.to_le_bytes(), bytes]),
+            ToDaemon::Err { bytes } => put(to, 0x83, &[bytes]),
+            ToDaemon::Credit { bytes } => put(to, 0x84, &[&bytes.to_le_bytes()]),
+            ToDaemon::Written { chunk } => put(to, 0x85, &[&chunk.to_le_bytes()]),
+            ToDaemon::Exit { stage, status, stderr } => {
+                let (kind, code) = status.numbers();
+                put(to, 0x86, &[&[stage as u8, kind], &code.to_le_bytes(), stderr]);
+            }
+        }
+    }
+}
+
+impl<'a> Incoming<'a> for ToDaemon<'a> {
+    fn knows(kind: u8) -> bool {
+        matches!(kind, 0x81..=0x86)
+    }
+
+    fn decode(kind: u8, payload: &'a [u8]) -> Result<ToDaemon<'a>, FrameError> {
+        let mut from = Reader(payload);
+        let cut_off = |_: Short| FrameError::CutOff(kind);
+        let mut read = || -> Result<Result<ToDaemon<'a>, u8>, Short> {
+            Ok(Ok(match kind {
+                0x81 => ToDaemon::Hello(Hello {
+                    version: from.u16()?,
+                    shim: from.u32()?,
+                    agent: from.u32()?,
+                    start: from.u64()?,
+                    base: from.u64()?,
+                    end: from.u64()?,
+                    chunk: from.u64()?,
+                    at: from.u32()?,
+                    written: from.u64()?,
+                    credit: from.u32()?,
+                }),
+                0x82 => ToDaemon::Out { offset: from.u64()?, bytes: from.0 },
+                0x83 => ToDaemon::Err { bytes: from.0 },
+                0x84 => ToDaemon::Credit { bytes: from.u32()? },
+                0x85 => ToDaemon::Written { chunk: from.u64()? },
+                _ => {
+                    let stage = match from.u8()? {
+                        1 => Stage::Ended,
+                        2 => Stage::Gone,
+                        other => return Ok(Err(other)),
+                    };
+                    let status = Status::from_numbers(from.u8()?, from.i32()?);
+                    ToDaemon::Exit { stage, status, stderr: from.0 }
+                }
+            }))
+        };
+        read().map_err(cut_off)?.map_err(|value| FrameError::Value(kind, value))
+    }
+}
+
+fn put(to: &mut Vec<u8>, kind: u8, fields: &[&[u8]]) {
+    let length: usize = fields.iter().map(|field| field.len()).sum();
+    to.reserve(HEAD + length);
+    to.push(kind);
+    to.extend((length as u32).to_le_bytes());
+    for field in fields {
+        to.extend_from_slice(field);
+    }
+}
+
+/// Adds the start of an `out` frame, to be followed by as many bytes.
+pub(crate) fn put_out_head(to: &mut Vec<u8>, offset: u64, length: usize) {
+    to.push(0x82);
+    to.extend((8 + length as u32).to_le_bytes());
+    to.extend(offset.to_le_bytes());
+}
+
+/// Bytes as they arrive, to be taken out as frames.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+    /// Where the next frame starts.
+    at: usize,
+}
+
+impl Inbox {
+    /// Adds what was read.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Gives memory back that is not needed now.
+    pub fn give_back(&mut self) {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        self.bytes.shrink_to_fit();
+    }
+
+    /// The next whole frame, if there is one; unknown ones are skipped.
+    ///
+    /// # Errors
+    /// What arrives is not this protocol: the connection is of no more use.
+    pub fn next_frame<'a, F: Incoming<'a>>(&'a mut self) -> Result<Option<F>, FrameError> {
+        let (kind, payload) = loop {
+            let Some((kind, payload)) = self.peek()? else { return Ok(None) };
+            self.at = payload.end;
+            if F::knows(kind) {
+                break (kind, payload);
+            }
+        };
+        F::decode(kind, &self.bytes[payload]).map(Some)
+    }
+
+    /// Type and payload of the next whole frame.
+    fn peek(&self) -> Result<Option<(u8, Range<usize>)>, FrameError> {
+        let mut rest = Reader(&self.bytes[self.at..]);
+        let (Ok(kind), Ok(length)) = (rest.u8(), rest.u32()) else { return Ok(None) };
+        let length = length as usize;
+        if length > LONGEST {
+            return Err(FrameError::TooLong(length));
+        }
+        let start = self.at + HEAD;
+        Ok((rest.0.len() >= length).then_some((kind, start..start + length)))
+    }
+}

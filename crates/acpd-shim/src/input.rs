@@ -1,0 +1,214 @@
+//! The agent's input: chunks that arrive in pieces, until the agent takes them.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write as _};
+
+use crate::frame::WINDOW;
+
+/// Room is told in portions of this size.
+const PORTION: u32 = WINDOW / 4;
+
+/// What the agent has not taken yet.
+#[derive(Debug)]
+pub(crate) struct Input {
+    queue: VecDeque<u8>,
+    /// Chunks whose end is in the queue or right before it, with the count of bytes there.
+    ends: VecDeque<(u64, u64)>,
+    /// Bytes that ever were in the queue, and that left it.
+    received: u64,
+    taken: u64,
+    /// The piece that is expected next.
+    chunk: u64,
+    at: u32,
+    written: u64,
+    /// Room that is not told yet.
+    owed: u32,
+    /// What comes now is dropped.
+    closed: bool,
+}
+
+/// The daemon does not keep to the order or to its credit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Violation;
+
+impl Input {
+    pub(crate) fn new() -> Input {
+        Input {
+            queue: VecDeque::new(),
+            ends: VecDeque::new(),
+            received: 0,
+            taken: 0,
+            chunk: 1,
+            at: 0,
+            written: 0,
+            owed: 0,
+            closed: false,
+        }
+    }
+
+    /// Chunk and byte that are expected next.
+    pub(crate) fn position(&self) -> (u64, u32) {
+        (self.chunk, self.at)
+    }
+
+    /// The last chunk that is fully written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The whole credit of a new connection.
+    pub(crate) fn credit(&mut self) -> u32 {
+        self.owed = 0;
+        WINDOW - self.queue.len() as u32
+    }
+
+    /// Room that is worth telling.
+    pub(crate) fn take_owed(&mut self) -> Option<u32> {
+        (self.owed >= PORTION).then(|| std::mem::take(&mut self.owed))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Takes in a piece; what is here already is skipped.
+    pub(crate) fn accept(
+        &mut self,
+        chunk: u64,
+        at: u32,
+        last: bool,
+        bytes: &[u8],
+    ) -> Result<(), Violation> {
+        let length = u32::try_from(bytes.len()).map_err(|_| Violation)?;
+        let end = at.checked_add(length).ok_or(Violation)?;
+        if (chunk, at) > (self.chunk, self.at) || bytes.len() + self.queue.len() > WINDOW as usize {
+            return Err(Violation);
+        }
+        if chunk < self.chunk || end < self.at {
+            self.owed += length;
+            return Ok(());
+        }
+        let known = self.at - at;
+        self.owed += known;
+        let new = &bytes[known as usize..];
+        self.at = end;
+        if self.closed {
+            self.owed += length - known;
+        } else {
+            self.queue.extend(new);
+            self.received += new.len() as u64;
+        }
+        if last {
+            if !self.closed {
+                self.ends.push_back((self.chunk, self.received));
+            }
+            self.chunk += 1;
+            self.at = 0;
+            self.settle();
+        }
+        Ok(())
+    }
+
+    /// Writes what the agent takes without waiting.
+    pub(crate) fn write(&mut self, stdin: &mut File) -> io::Result<()> {
+        while !self.queue.is_empty() {
+            let (head, _) = self.queue.as_slices();
+            match stdin.write(head) {
+                Ok(count) => {
+                    self.queue.drain(..count);
+                    self.owed += count as u32;
+                    self.taken += count as u64;
+                    self.settle();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        while let Some((chunk, _)) = self.ends.pop_front_if(|(_, end)| *end <= self.taken) {
+            self.written = chunk;
+        }
+    }
+
+    /// Drops all that will come; what is here is still written.
+    pub(crate) fn close_after_this(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closed
+    }
+
+    /// Drops what is left and all that will come: there is nobody to write it to.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+        self.owed += self.queue.len() as u32;
+        self.queue = VecDeque::new();
+        self.ends = VecDeque::new();
+    }
+
+    pub(crate) fn give_back(&mut self) {
+        self.queue.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, pipe};
+    use std::os::fd::OwnedFd;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Pieces that are said again from any earlier place, as after a lost connection.
+        #[test]
+        fn every_byte_goes_in_once_however_often_it_comes(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..30), 1..6),
+            cuts in prop::collection::vec((1_usize..10, 0_usize..10), 1..60),
+        ) {
+            let mut input = Input::new();
+            let mut cuts = cuts.iter().cycle();
+            let mut credit = i64::from(input.credit());
+            for (chunk, bytes) in (1..).zip(&chunks) {
+                while input.position().0 == chunk {
+                    let (length, back) = *cuts.next().unwrap();
+                    let start = (input.position().1 as usize).saturating_sub(back);
+                    let end = bytes.len().min(start + length + back);
+                    let last = end == bytes.len();
+                    input.accept(chunk, start as u32, last, &bytes[start..end]).unwrap();
+                    credit -= (end - start) as i64;
+                    // An earlier chunk is known.
+                    input.accept(chunk - 1, 0, true, &[]).unwrap();
+                }
+                prop_assert_eq!(input.position(), (chunk + 1, 0));
+            }
+            prop_assert_eq!(input.accept(chunks.len() as u64 + 2, 0, true, &[]), Err(Violation));
+            let (mut read, write) = pipe().unwrap();
+            input.write(&mut File::from(OwnedFd::from(write))).unwrap();
+            prop_assert_eq!(input.written(), chunks.len() as u64);
+            let mut arrived = Vec::new();
+            read.read_to_end(&mut arrived).unwrap();
+            prop_assert_eq!(arrived, chunks.concat());
+            // All room comes back in the end.
+            prop_assert_eq!(credit + i64::from(input.owed), i64::from(WINDOW));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_gives_its_room_back() {
+        let mut input = Input::new();
+        input.accept(1, 0, true, b"lost").unwrap();
+        input.close();
+        input.accept(2, 0, true, b"too").unwrap();
+        assert_eq!((input.position(), input.written(), input.owed), ((3, 0), 0, 7));
+        assert!(input.is_empty());
+    }
+}

@@ -1,0 +1,469 @@
+//! How a shim is started, and what it is told then.
+//!
+//! The launch comes on the shim's stdin, so that no argument list and no environment shows the
+//! agent's secrets: a length (u32, little endian) and as many bytes, [`Launch::encode`]. The answer is
+//! one line on its stdout. Launches are not kept and not forwarded, so another version of them is
+//! refused: it means that the daemon's program was replaced under its feet.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use acpd_sys::process::{ProcessId, detach_child};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use thiserror::Error;
+
+use crate::wire::{Reader, Short, put_bytes};
+
+/// The version of the launch's encoding.
+const VERSION: u16 = 1;
+/// The longest launch, in bytes: more than the system allows for arguments and environment.
+const LONGEST: usize = 8 << 20;
+/// The longest answer, in bytes.
+const LONGEST_ANSWER: usize = 8 << 10;
+
+/// What a shim is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// How to get at the agent.
+    pub how: How,
+    /// `ACPD_HOST` of the agent: names its bundle and its processes.
+    pub marker: String,
+    /// The socket to listen on, in a directory of ours (0700).
+    pub socket: PathBuf,
+    /// Output kept in memory before it is spooled, in bytes.
+    pub memory: u64,
+    /// Output spooled before the agent is held back, in bytes.
+    pub spool: u64,
+    /// The times of the stop ladder.
+    pub ladder: LadderTimes,
+    /// How long to go on without a daemon, from the start; `None`: for ever.
+    pub lease: Option<Duration>,
+}
+
+/// How to get at an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// Start it, and talk on its stdin and stdout.
+    Stdio(Program),
+    /// Start it, and talk on a connection to a port of this machine, where it will listen.
+    TcpSpawn {
+        /// What to start.
+        program: Program,
+        /// On 127.0.0.1.
+        port: u16,
+        /// How long it may take to listen.
+        timeout: Duration,
+    },
+    /// It runs somewhere: connect, and never stop it.
+    TcpConnect {
+        /// Where it listens.
+        addr: SocketAddr,
+        /// How long the connection may take.
+        timeout: Duration,
+    },
+}
+
+/// A program to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Executable.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its whole environment, but for `ACPD_HOST`, which the shim adds.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+}
+
+/// When an agent that is being stopped gets more than a hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LadderTimes {
+    /// From the end of stdin to SIGTERM.
+    pub eof: Duration,
+    /// From SIGTERM to SIGKILL.
+    pub term: Duration,
+    /// The same, for what an agent that ended by itself left behind.
+    pub leftovers: Duration,
+}
+
+/// A shim whose agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Started {
+    /// The shim, a child of this process.
+    pub shim: ProcessId,
+    /// The agent, if it is a process: not if there is only a connection.
+    pub agent: Option<ProcessId>,
+}
+
+/// Why there is no agent. Its shim is gone or about to go.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The launch cannot be told to a shim.
+    #[error("the launch of an agent takes {0} bytes, {LONGEST} are allowed")]
+    TooLong(usize),
+    /// The shim could not be started.
+    #[error("cannot start `{}`", .exe.display())]
+    Exec {
+        /// The shim's program.
+        exe: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The shim could not do its own part.
+    #[error("the agent's host cannot start: {0}")]
+    Shim(String),
+    /// The agent could not be started or reached.
+    #[error("{message}")]
+    Agent {
+        /// What could not be done, and why.
+        message: String,
+        /// What the system said, as its kind; the number is in it where there is one.
+        source: io::Error,
+    },
+    /// The shim ended, or was killed, without a word. Something of the agent may be left.
+    #[error("the agent's host ended while it started")]
+    Died,
+    /// The deadline passed, and the shim was killed. Something of the agent may be left.
+    #[error("the agent's host did not start in time")]
+    TimedOut,
+}
+
+impl StartError {
+    /// Whether trying again is of no use before somebody changes something.
+    pub fn is_permanent(&self) -> bool {
+        let StartError::Agent { source, .. } = self else { return false };
+        matches!(
+            source.kind(),
+            io::ErrorKind::NotFound
+                | io::ErrorKind::PermissionDenied
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::InvalidInput
+        ) || source.raw_os_error() == Some(Errno::ENOEXEC as i32)
+    }
+}
+
+/// A launch that a shim cannot read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LaunchError {
+    /// It is of another version of the program.
+    #[error("the launch has version {0}, not {VERSION}: the program was replaced")]
+    Version(u16),
+    /// It is longer than any may be.
+    #[error("the launch is too long: {0} bytes")]
+    TooLong(usize),
+    /// It is cut off, or holds what means nothing.
+    #[error("the launch is damaged")]
+    Damaged,
+}
+
+impl From<Short> for LaunchError {
+    fn from(_: Short) -> LaunchError {
+        LaunchError::Damaged
+    }
+}
+
+impl Launch {
+    /// The bytes that [`Launch::decode`] reads.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut to = Vec::new();
+        to.extend(VERSION.to_le_bytes());
+        match &self.how {
+            How::Stdio(program) => {
+                to.push(0);
+                put_program(&mut to, program);
+            }
+            How::TcpSpawn { program, port, timeout } => {
+                to.push(1);
+                put_program(&mut to, program);
+                to.extend(port.to_le_bytes());
+                put_time(&mut to, *timeout);
+            }
+            How::TcpConnect { addr, timeout } => {
+                to.push(2);
+                put_bytes(&mut to, addr.to_string().as_bytes());
+                put_time(&mut to, *timeout);
+            }
+        }
+        put_bytes(&mut to, self.marker.as_bytes());
+        put_bytes(&mut to, self.socket.as_os_str().as_bytes());
+        to.extend(self.memory.to_le_bytes());
+        to.extend(self.spool.to_le_bytes());
+        put_time(&mut to, self.ladder.eof);
+        put_time(&mut to, self.ladder.term);
+        put_time(&mut to, self.ladder.leftovers);
+        put_time(&mut to, self.lease.unwrap_or_default());
+        to
+    }
+
+    /// Reads what [`Launch::encode`] made. Times are in whole milliseconds.
+    pub fn decode(bytes: &[u8]) -> Result<Launch, LaunchError> {
+        let mut from = Reader(bytes);
+        let version = from.u16()?;
+        if version != VERSION {
+            return Err(LaunchError::Version(version));
+        }
+        let how = match from.u8()? {
+            0 => How::Stdio(program(&mut from)?),
+            1 => How::TcpSpawn {
+                program: program(&mut from)?,
+                port: from.u16()?,
+                timeout: time(&mut from)?,
+            },
+            2 => How::TcpConnect {
+                addr: text(&mut from)?.parse().map_err(|_| LaunchError::Damaged)?,
+                timeout: time(&mut from)?,
+            },
+            _ => return Err(LaunchError::Damaged),
+        };
+        let launch = Launch {
+            how,
+            marker: text(&mut from)?.to_owned(),
+            socket: os_string(&mut from)?.into(),
+            memory: from.u64()?,
+            spool: from.u64()?,
+            ladder: LadderTimes {
+                eof: time(&mut from)?,
+                term: time(&mut from)?,
+                leftovers: time(&mut from)?,
+            },
+            lease: Some(time(&mut from)?).filter(|lease| !lease.is_zero()),
+        };
+        if from.0.is_empty() { Ok(launch) } else { Err(LaunchError::Damaged) }
+    }
+
+    /// Reads a launch from the shim's stdin.
+    pub(crate) fn receive(mut from: impl io::Read) -> io::Result<Launch> {
+        let mut length = [0; 4];
+        from.read_exact(&mut length)?;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > LONGEST {
+            return Err(io::Error::other(LaunchError::TooLong(length)));
+        }
+        let mut bytes = Vec::new();
+        from.take(length as u64).read_to_end(&mut bytes)?;
+        Launch::decode(&bytes).map_err(io::Error::other)
+    }
+}
+
+fn put_program(to: &mut Vec<u8>, program: &Program) {
+    put_bytes(to, program.program.as_os_str().as_bytes());
+    to.extend((program.args.len() as u32).to_le_bytes());
+    for arg in &program.args {
+        put_bytes(to, arg.as_bytes());
+    }
+    to.extend((program.env.len() as u32).to_le_bytes());
+    for (name, value) in &program.env {
+        put_bytes(to, name.as_bytes());
+        put_bytes(to, value.as_bytes());
+    }
+    put_bytes(to, program.cwd.as_os_str().as_bytes());
+}
+
+fn put_time(to: &mut Vec<u8>, time: Duration) {
+    to.extend(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).to_le_bytes());
+}
+
+fn program(from: &mut Reader<'_>) -> Result<Program, LaunchError> {
+    // Not one allocation by a number alone: every item takes bytes that have to be there.
+    Ok(Program {
+        program: os_string(from)?.into(),
+        args: (0..from.u32()?).map(|_| os_string(from)).collect::<Result<_, _>>()?,
+        env: (0..from.u32()?)
+            .map(|_| Ok((os_string(from)?, os_string(from)?)))
+            .collect::<Result<_, LaunchError>>()?,
+        cwd: os_string(from)?.into(),
+    })
+}
+
+fn time(from: &mut Reader<'_>) -> Result<Duration, LaunchError> {
+    Ok(Duration::from_millis(from.u64()?))
+}
+
+fn text<'a>(from: &mut Reader<'a>) -> Result<&'a str, LaunchError> {
+    std::str::from_utf8(from.bytes()?).map_err(|_| LaunchError::Damaged)
+}
+
+fn os_string(from: &mut Reader<'_>) -> Result<OsString, LaunchError> {
+    Ok(OsStr::from_bytes(from.bytes()?).to_owned())
+}
+
+/// What a shim answers.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// The agent runs, or is connected.
+    Ok(Started),
+    /// It does not.
+    Agent {
+        message: String,
+        /// The system's number for it, 0 if there is none.
+        errno: i32,
+    },
+    /// The shim itself cannot start.
+    Shim(String),
+}
+
+impl Report {
+    /// One line. Messages are the last word of it, and end with it.
+    pub(crate) fn to_line(&self) -> String {
+        let plain = |message: &str| message.replace('\n', " ");
+        match self {
+            Report::Ok(Started { shim, agent }) => {
+                let agent = agent.unwrap_or(ProcessId { pid: 0, start: 0 });
+                format!("ok {} {} {} {}\n", shim.pid, shim.start, agent.pid, agent.start)
+            }
+            Report::Agent { message, errno } => format!("agent {errno} {}\n", plain(message)),
+            Report::Shim(message) => format!("shim {}\n", plain(message)),
+        }
+    }
+
+    fn parse(line: &str) -> Option<Report> {
+        let (kind, rest) = line.split_once(' ')?;
+        match kind {
+            "ok" => {
+                let numbers: Vec<u64> =
+                    rest.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+                let [shim, shim_start, agent, agent_start] = numbers[..] else { return None };
+                let id = |pid, start| Some(ProcessId { pid: u32::try_from(pid).ok()?, start });
+                let agent = id(agent, agent_start)?;
+                Some(Report::Ok(Started {
+                    shim: id(shim, shim_start)?,
+                    agent: Some(agent).filter(|agent| agent.pid != 0),
+                }))
+            }
+            "agent" => {
+                let (errno, message) = rest.split_once(' ')?;
+                Some(Report::Agent { message: message.to_owned(), errno: errno.parse().ok()? })
+            }
+            "shim" => Some(Report::Shim(rest.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// Starts `exe shim dir` in a session of its own, tells it `launch`, and waits up to `deadline` for
+/// its word. `dir` is the bundle's, made before. Blocks the thread.
+///
+/// The shim stays a child of this process: whoever reaps its children reaps that one too. After an
+/// error the bundle is the caller's to remove; before that, what may be left of the agent is to be
+/// ended with [`Orphans`](crate::orphans::Orphans).
+pub fn start(
+    exe: &Path,
+    launch: &Launch,
+    dir: &Path,
+    deadline: Duration,
+) -> Result<Started, StartError> {
+    let mut command = Command::new(exe);
+    command.arg("shim").arg(dir);
+    start_command(command, launch, deadline)
+}
+
+/// The same with a command that ends up in [`run`](crate::run).
+pub fn start_command(
+    mut command: Command,
+    launch: &Launch,
+    deadline: Duration,
+) -> Result<Started, StartError> {
+    let end = Instant::now() + deadline;
+    let body = launch.encode();
+    if body.len() > LONGEST {
+        return Err(StartError::TooLong(body.len()));
+    }
+    let mut bytes = Vec::with_capacity(4 + body.len());
+    put_bytes(&mut bytes, &body);
+    // Not a part of any agent's tree, should we run under one.
+    command.env_clear().env("ACPD_HOST", "-").current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    detach_child(&mut command);
+    let mut child = command
+        .spawn()
+        .map_err(|source| StartError::Exec { exe: command.get_program().into(), source })?;
+    let answer = converse(&mut child, &bytes, end);
+    match answer {
+        Ok(Some(line)) => match Report::parse(&line) {
+            Some(Report::Ok(started)) => Ok(started),
+            Some(Report::Agent { message, errno }) => {
+                let source = match errno {
+                    0 => io::Error::other("no more is known"),
+                    errno => io::Error::from_raw_os_error(errno),
+                };
+                Err(StartError::Agent { message, source })
+            }
+            Some(Report::Shim(message)) => Err(StartError::Shim(message)),
+            None => Err(StartError::Died),
+        },
+        Ok(None) => {
+            // It may have ended at this moment.
+            child.kill().ok();
+            Err(StartError::TimedOut)
+        }
+        Err(_) => {
+            child.kill().ok();
+            Err(StartError::Died)
+        }
+    }
+}
+
+/// Writes the launch and reads the answer; `None` if the deadline passes first.
+fn converse(child: &mut Child, launch: &[u8], end: Instant) -> io::Result<Option<String>> {
+    let missing = || io::Error::other("its pipes are missing");
+    let mut stdin = child.stdin.take().ok_or_else(missing)?;
+    let mut stdout = child.stdout.take().ok_or_else(missing)?;
+    let flags = OFlag::from_bits_retain(fcntl(&stdin, FcntlArg::F_GETFL)?);
+    fcntl(&stdin, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    let mut rest = launch;
+    while !rest.is_empty() {
+        if !wait_for(stdin.as_fd(), PollFlags::POLLOUT, end)? {
+            return Ok(None);
+        }
+        match stdin.write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut said = Vec::new();
+    let mut chunk = [0; 512];
+    loop {
+        if let Some(line) = said.iter().position(|byte| *byte == b'\n') {
+            return Ok(Some(String::from_utf8_lossy(&said[..line]).into_owned()));
+        }
+        if !wait_for(stdout.as_fd(), PollFlags::POLLIN, end)? {
+            return Ok(None);
+        }
+        match stdout.read(&mut chunk) {
+            Ok(count) if count > 0 && said.len() < LONGEST_ANSWER => {
+                said.extend_from_slice(&chunk[..count]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+/// False if the deadline passes first.
+fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, end: Instant) -> io::Result<bool> {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        // Rounded up, so that the last wait is not a busy one.
+        let millis = left.as_micros().div_ceil(1000);
+        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(fd, what)], timeout) {
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(0) if left.is_zero() => return Ok(false),
+            Ok(0) => {}
+            Ok(_) => return Ok(true),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What is left of an agent whose shim was killed.
+
+use std::io;
+
+use acpd_sys::process::{ProcessId, StopSignal, Tree};
+
+use crate::bundle::Bundle;
+use crate::cgroup::Cgroup;
+
+/// The processes of an agent without a shim: those in its cgroup, the recorded ones, the marked ones,
+/// and all that hang on them. To be used when [`Bundle::verify`] says that the shim is dead.
+///
+/// One step at a time, so that a thread that has other things to do can take them: SIGTERM, after
+/// some time SIGKILL, again and again until nothing is left.
+#[derive(Debug)]
+pub struct Orphans {
+    tree: Tree,
+    marker: String,
+    cgroup: Option<Cgroup>,
+}
+
+impl Orphans {
+    /// Looks for them. A bundle that cannot be read leaves the marks to go by.
+    pub fn of(bundle: &Bundle) -> Orphans {
+        let record = bundle.record().ok().flatten();
+        let nobody = ProcessId { pid: 0, start: 0 };
+        let leader = record.as_ref().and_then(|record| record.agent).unwrap_or(nobody);
+        let recorded = bundle.tree().unwrap_or_default();
+        let marker = bundle.marker().to_owned();
+        let tree = Tree::leftovers_with(&marker, leader, &recorded);
+        let cgroup = record.and_then(|record| record.cgroup).map(Cgroup::at);
+        Orphans { tree, marker, cgroup }
+    }
+
+    /// Sends the signal to all of them.
+    pub fn signal(&mut self, signal: StopSignal) -> io::Result<()> {
+        // The group first, in one go; then whatever is outside of it.
+        let sent = self.tree.signal_group(signal);
+        if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
+            cgroup.kill(&self.marker);
+        }
+        self.tree.signal_all(signal);
+        sent
+    }
+
+    /// Whether nothing is left. Then the cgroup is gone too.
+    pub fn is_gone(&mut self) -> bool {
+        if !self.tree.is_empty() {
+            return false;
+        }
+        match &self.cgroup {
+            Some(cgroup) if !cgroup.is_empty(&self.marker) => false,
+            Some(cgroup) => {
+                cgroup.remove();
+                true
+            }
+            None => true,
+        }
+    }
+}

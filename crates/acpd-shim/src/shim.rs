@@ -1,0 +1,435 @@
+//! The process: one thread around `poll`.
+
+mod daemon;
+mod process;
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use acpd_sys::lock::InstanceLock;
+use acpd_sys::process::{ProcessId, Tree, become_subreaper, close_inherited};
+use acpd_sys::signals::{self, Signals};
+use acpd_sys::socket::{SocketFile, clear_stale_socket, touch};
+use acpd_sys::{dir, limits};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{Mode, umask};
+
+use crate::agent::{self, Agent};
+use crate::bundle::{Bundle, Record};
+use crate::cgroup::Cgroup;
+use crate::errors::Errors;
+use crate::frame::{PIECE, Status, Step, VERSION};
+use crate::input::Input;
+use crate::ladder::Ladder;
+use crate::launch::{Launch, Report, Started};
+use crate::link::Link;
+use crate::output::Output;
+
+/// How often the descendants are looked at, to know them before they hide; then buffers are given
+/// back too.
+const TICK: Duration = Duration::from_secs(5);
+/// How often a tree that is going down is looked at, at first and at last.
+const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+
+/// Is the shim of the bundle at `dir`: reads the launch from stdin, starts the agent, says on stdout
+/// how that went, and stays until the agent is gone and its end is recorded. To be called first in
+/// `main`: it closes every descriptor but stdin, stdout and stderr.
+pub fn run(dir: &Path) -> ExitCode {
+    match Shim::start(Bundle::at(dir)) {
+        Ok((shim, started)) => {
+            if say(&Report::Ok(started)).is_err() {
+                // Nobody knows of this agent.
+                shim.give_up();
+                return ExitCode::FAILURE;
+            }
+            // Without /dev/null they stay as they are; nobody reads them any more.
+            drop_stdio().ok();
+            shim.serve();
+            ExitCode::SUCCESS
+        }
+        Err(report) => {
+            // Who asked may be gone.
+            say(&report).ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn say(report: &Report) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(report.to_line().as_bytes())?;
+    stdout.flush()
+}
+
+fn drop_stdio() -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    nix::unistd::dup2_stdin(&null)?;
+    nix::unistd::dup2_stdout(&null)?;
+    nix::unistd::dup2_stderr(&null)?;
+    Ok(())
+}
+
+/// What there may be to do.
+#[derive(Debug, Clone, Copy)]
+enum Ready {
+    Signals,
+    Listener,
+    Candidate,
+    Link,
+    Stdin,
+    Stdout,
+    Stderr(usize),
+}
+
+struct Shim {
+    bundle: Bundle,
+    /// Held as long as we live.
+    _lock: InstanceLock,
+    signals: Signals,
+    listener: UnixListener,
+    socket: PathBuf,
+    marker: String,
+    agent: Agent,
+    tree: Option<Tree>,
+    /// As written to the bundle.
+    recorded: Vec<ProcessId>,
+    cgroup: Option<Cgroup>,
+    input: Input,
+    output: Output,
+    errors: Errors,
+    ladder: Ladder,
+    /// The daemon's connection.
+    link: Option<Link>,
+    /// A connection without a hello so far.
+    candidate: Option<Link>,
+    lease: Option<Duration>,
+    /// Since when there is no daemon.
+    alone: Instant,
+    /// Somebody asked us to end.
+    leaving: bool,
+    /// How the agent ended.
+    exit: Option<Status>,
+    /// No more output is added.
+    sealed: bool,
+    /// Nothing of the agent runs.
+    gone: bool,
+    /// The exit is recorded by the daemon.
+    over: bool,
+    /// There is more to tell than was told in one go.
+    busy: bool,
+    tick: Instant,
+    /// Memory is to be given back before the next wait.
+    rest: bool,
+    /// When a tree that is going down is looked at next, and how long after that.
+    look_at: Instant,
+    look: Duration,
+    scratch: Vec<u8>,
+}
+
+impl Shim {
+    fn start(bundle: Bundle) -> Result<(Shim, Started), Report> {
+        let shim = |what: &str, error: &dyn std::fmt::Display| {
+            Report::Shim(format!("cannot {what}: {error}"))
+        };
+        // The rest is as well done without these.
+        close_inherited().ok();
+        nix::unistd::setsid().ok();
+        become_subreaper().ok();
+        limits::no_core_dumps().ok();
+        limits::return_small_buffers();
+        let signals = signals::catch().map_err(|error| shim("catch signals", &error))?;
+        let launch =
+            Launch::receive(io::stdin().lock()).map_err(|error| shim("read the launch", &error))?;
+        let lock = bundle.lock().map_err(|error| shim("lock the bundle", &error))?;
+        let own = ProcessId::of(std::process::id())
+            .ok_or_else(|| shim("start", &"its own start time cannot be read"))?;
+        let listener = listen(&launch.socket).map_err(|error| shim("listen", &error))?;
+        let cgroup = Cgroup::create(&launch.marker);
+        let mut errors = Errors::default();
+        let agent = agent::start(&launch.how, &launch.marker, cgroup.as_ref(), &mut errors)
+            .inspect_err(|_| {
+                cgroup.iter().for_each(Cgroup::remove);
+                std::fs::remove_file(&launch.socket).ok();
+            })?;
+        // Not before: the agent's files are the user's.
+        umask(Mode::from_bits_truncate(0o077));
+        let now = Instant::now();
+        let record = Record {
+            version: VERSION,
+            shim: own,
+            agent: agent.leader,
+            socket: launch.socket.clone(),
+            cgroup: cgroup.as_ref().map(|cgroup| cgroup.dir().to_owned()),
+        };
+        let started = Started { shim: own, agent: agent.leader };
+        let output = Output::new(bundle.clone(), launch.memory, launch.spool);
+        let mut shim_process = Shim {
+            tree: agent.leader.map(|leader| Tree::below_us(&launch.marker, leader)),
+            bundle,
+            _lock: lock,
+            signals,
+            listener,
+            socket: launch.socket,
+            marker: launch.marker,
+            agent,
+            recorded: Vec::new(),
+            cgroup,
+            input: Input::new(),
+            output,
+            errors,
+            ladder: Ladder::new(launch.ladder),
+            link: None,
+            candidate: None,
+            lease: launch.lease,
+            alone: now,
+            leaving: false,
+            exit: None,
+            sealed: false,
+            gone: false,
+            over: false,
+            busy: false,
+            tick: now + TICK,
+            rest: true,
+            look_at: now,
+            look: LOOK.0,
+            scratch: Vec::new(),
+        };
+        if let Err(error) = shim_process.bundle.write_record(&record) {
+            shim_process.give_up();
+            return Err(shim("record the start", &error));
+        }
+        shim_process.look_around();
+        Ok((shim_process, started))
+    }
+
+    /// Ends an agent that nobody knows of.
+    fn give_up(mut self) {
+        self.ladder.order(Step::Kill, Instant::now());
+        self.take_step(Step::Kill);
+        while !self.gone {
+            for ready in self.wait() {
+                self.work(ready);
+            }
+            self.pass_time(Instant::now());
+        }
+        self.end();
+        // What stays is a bundle whose shim is dead.
+        self.bundle.remove().ok();
+    }
+
+    fn serve(mut self) {
+        loop {
+            let now = Instant::now();
+            self.pass_time(now);
+            self.drain();
+            self.talk();
+            if self.over {
+                self.end();
+                // What stays is a bundle whose shim is dead.
+                self.bundle.remove().ok();
+                return;
+            }
+            if self.gone && self.link.is_none() && self.lease_is_over(now) {
+                return self.leave();
+            }
+            for ready in self.wait() {
+                self.work(ready);
+            }
+        }
+    }
+
+    /// Ends although not everything is recorded: a later daemon finds it in the bundle.
+    fn leave(&mut self) {
+        // Beyond every limit: it is lost otherwise.
+        while !self.sealed {
+            self.read_stdout(PIECE);
+        }
+        // A full disk takes what was in memory with it; there is nobody to tell.
+        self.output.keep().ok();
+        self.end();
+    }
+
+    fn end(&self) {
+        self.cgroup.iter().for_each(Cgroup::remove);
+        // Gone already, if somebody cleaned up.
+        std::fs::remove_file(&self.socket).ok();
+    }
+
+    fn lease_is_over(&self, now: Instant) -> bool {
+        self.leaving || self.lease.is_some_and(|lease| now.duration_since(self.alone) >= lease)
+    }
+
+    /// Takes every step that is due.
+    fn pass_time(&mut self, now: Instant) {
+        if self.leaving || (self.link.is_none() && self.lease_is_over(now)) {
+            self.ladder.run(now);
+        }
+        if !self.gone {
+            while let Some(step) = self.ladder.step(now, self.link.is_some()) {
+                self.take_step(step);
+            }
+        }
+        if self.exit.is_some() && now >= self.look_at {
+            self.look_at = now + self.look;
+            self.look = (self.look * 2).min(LOOK.1);
+            self.notice_gone();
+        }
+        if now >= self.tick {
+            self.tick = now + TICK;
+            self.look_around();
+            self.notice_children();
+            self.check_socket();
+            // Who removed the bundle has given us up, and nobody will find us again.
+            self.leaving |= self.link.is_none() && !self.bundle.dir().exists();
+            self.give_back();
+        }
+    }
+
+    /// When there is something to do that no descriptor tells of.
+    fn next_wake(&self) -> Instant {
+        if self.busy {
+            return Instant::now();
+        }
+        let mut next = self.tick;
+        let linked = self.link.is_some();
+        if !self.gone {
+            next = self.ladder.due(linked).map_or(next, |due| due.min(next));
+            if self.exit.is_some() {
+                next = next.min(self.look_at);
+            }
+        }
+        match self.lease {
+            Some(lease) if !linked => {
+                let end = self.alone.checked_add(lease).unwrap_or(next);
+                // A lease that is over has had its effect, but for the end itself.
+                if end > Instant::now() || self.gone { next.min(end) } else { next }
+            }
+            _ => next,
+        }
+    }
+
+    fn wait(&mut self) -> Vec<Ready> {
+        let room = self.sealed || self.output.room() > 0;
+        let left = self.next_wake().saturating_duration_since(Instant::now());
+        // Rounded up, so that the last wait is not a busy one.
+        let millis = left.as_micros().div_ceil(1000);
+        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+
+        let mut fds = Vec::with_capacity(8);
+        let mut what = Vec::with_capacity(8);
+        let mut add = |fd, flags, ready| {
+            fds.push(PollFd::new(fd, flags));
+            what.push(ready);
+        };
+        add(self.signals.as_fd(), PollFlags::POLLIN, Ready::Signals);
+        add(self.listener.as_fd(), PollFlags::POLLIN, Ready::Listener);
+        if let Some(link) = &self.candidate {
+            add(link.as_fd(), PollFlags::POLLIN, Ready::Candidate);
+        }
+        if let Some(link) = &self.link {
+            let mut flags = PollFlags::POLLIN;
+            flags.set(PollFlags::POLLOUT, link.is_waiting());
+            add(link.as_fd(), flags, Ready::Link);
+        }
+        if let Some(stdin) = self.agent.stdin.as_ref().filter(|_| !self.input.is_empty()) {
+            add(stdin.as_fd(), PollFlags::POLLOUT, Ready::Stdin);
+        }
+        if let Some(stdout) = self.agent.stdout.as_ref().filter(|_| room) {
+            add(stdout.as_fd(), PollFlags::POLLIN, Ready::Stdout);
+        }
+        for (index, stderr) in self.agent.stderr.iter().enumerate() {
+            add(stderr.as_fd(), PollFlags::POLLIN, Ready::Stderr(index));
+        }
+        if std::mem::take(&mut self.rest) {
+            // Right before the wait, so that only what the wait itself needs comes back.
+            limits::give_back_unused();
+        }
+        match poll(&mut fds, timeout) {
+            Ok(_) => {}
+            // Interrupted; the signal's own pipe tells of it.
+            Err(_) => return Vec::new(),
+        }
+        let is_ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|found| !found.is_empty());
+        // Backwards, so that a closed stderr does not move those that come after it.
+        fds.iter().zip(what).rev().filter(|(fd, _)| is_ready(fd)).map(|(_, what)| what).collect()
+    }
+
+    fn work(&mut self, ready: Ready) {
+        match ready {
+            Ready::Signals => {
+                let seen = self.signals.take();
+                self.leaving |= seen.stop;
+                if seen.child {
+                    self.look_soon();
+                    self.notice_exit();
+                    self.notice_children();
+                }
+            }
+            Ready::Listener => self.accept(),
+            Ready::Candidate => {
+                let Some(link) = self.candidate.take() else { return };
+                match self.hear(link) {
+                    Some(link) if link.told.is_some() => self.link = Some(link),
+                    waiting => self.candidate = waiting,
+                }
+            }
+            Ready::Link => {
+                let Some(link) = self.link.take() else { return };
+                match self.hear(link) {
+                    Some(link) => self.link = Some(link),
+                    None => self.alone = Instant::now(),
+                }
+            }
+            Ready::Stdin => self.feed(),
+            Ready::Stdout => {
+                let room = if self.sealed { PIECE } else { self.output.room() };
+                self.read_stdout(room.min(PIECE));
+            }
+            Ready::Stderr(index) => self.read_stderr(index),
+        }
+    }
+
+    /// Cleaners of temporary directories remove sockets that look old.
+    fn check_socket(&mut self) {
+        if SocketFile::at(&self.socket).is_some() {
+            touch(&self.socket).ok();
+        } else if let Ok(listener) = listen(&self.socket) {
+            self.listener = listener;
+        }
+    }
+
+    fn give_back(&mut self) {
+        self.output.give_back();
+        self.input.give_back();
+        for link in self.link.iter_mut().chain(&mut self.candidate) {
+            link.give_back();
+        }
+        self.scratch = Vec::new();
+        self.rest = true;
+    }
+}
+
+/// The buffer for what is read, which takes no memory before it is used.
+fn whole(scratch: &mut Vec<u8>) -> &mut [u8] {
+    if scratch.is_empty() {
+        *scratch = vec![0; PIECE];
+    }
+    scratch
+}
+
+/// Binds the socket: only its owner can reach it.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    if let Some(parent) = path.parent() {
+        dir::private_dir(parent).map_err(io::Error::other)?;
+    }
+    clear_stale_socket(path).map_err(io::Error::other)?;
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

@@ -1,0 +1,191 @@
+//! What a shim does with its agent.
+
+use std::io::{self, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::time::Instant;
+
+use acpd_sys::process::{ProcessId, StopSignal, Tree, reap, reap_orphans, try_wait_leader};
+use nix::sys::socket::{Shutdown, shutdown};
+
+use super::{LOOK, Shim, whole};
+use crate::frame::{PIECE, Status, Step};
+
+/// The most that a pipe holds, in bytes.
+const PIPE: usize = 1 << 20;
+
+impl Shim {
+    /// Writes to the agent what it takes, and closes its stdin when that was asked for.
+    pub(super) fn feed(&mut self) {
+        let Some(stdin) = &mut self.agent.stdin else { return };
+        if self.input.write(stdin).is_err() {
+            self.agent.stdin = None;
+            self.input.close();
+            if self.exit.is_none() {
+                self.ladder.cut_off(Instant::now());
+            }
+        } else if self.input.is_closing() && self.input.is_empty() {
+            self.close_stdin();
+        }
+    }
+
+    pub(super) fn close_stdin(&mut self) {
+        self.input.close();
+        if let Some(stdin) = self.agent.stdin.take()
+            && self.agent.tcp
+        {
+            // The other half of the connection stays.
+            shutdown(stdin.as_raw_fd(), Shutdown::Write).ok();
+        }
+    }
+
+    /// Reads up to `most` bytes of output, or drops them if they do not count any more.
+    pub(super) fn read_stdout(&mut self, most: usize) {
+        let Some(stdout) = &mut self.agent.stdout else {
+            self.sealed |= self.exit.is_some();
+            return;
+        };
+        if most == 0 {
+            // Read into nothing, it would look like its end.
+            return;
+        }
+        match stdout.read(&mut whole(&mut self.scratch)[..most]) {
+            Ok(count) if count > 0 => {
+                if !self.sealed {
+                    self.output.push(&self.scratch[..count]);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.sealed |= self.exit.is_some();
+            }
+            Ok(_) | Err(_) => self.stdout_ended(),
+        }
+    }
+
+    fn stdout_ended(&mut self) {
+        self.agent.stdout = None;
+        let now = Instant::now();
+        if self.agent.tcp && self.exit.is_none() {
+            self.ended(Status::Closed);
+            self.ladder.run(now);
+        } else if self.exit.is_none() {
+            self.ladder.cut_off(now);
+        }
+        self.sealed |= self.exit.is_some();
+    }
+
+    pub(super) fn read_stderr(&mut self, index: usize) {
+        let Some(stderr) = self.agent.stderr.get_mut(index) else { return };
+        match stderr.read(whole(&mut self.scratch)) {
+            Ok(count) if count > 0 => self.errors.push(&self.scratch[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => drop(self.agent.stderr.remove(index)),
+        }
+    }
+
+    /// After the leader's end: reads what it wrote before, as far as there is room. What others add
+    /// later is not its.
+    pub(super) fn drain(&mut self) {
+        let mut left = PIPE;
+        while self.exit.is_some() && !self.sealed {
+            let most = self.output.room().min(PIECE).min(left);
+            if most == 0 {
+                self.sealed = left == 0;
+                return;
+            }
+            let before = self.output.end();
+            self.read_stdout(most);
+            left -= (self.output.end() - before) as usize;
+        }
+    }
+
+    /// Whether the leader has ended.
+    pub(super) fn notice_exit(&mut self) {
+        let Some(leader) = self.agent.leader.filter(|_| self.exit.is_none()) else { return };
+        let status = match try_wait_leader(leader.pid) {
+            Ok(None) => return,
+            Ok(Some(exit)) => exit.into(),
+            Err(_) => Status::Unknown,
+        };
+        self.ended(status);
+        self.ladder.leader_ended(Instant::now());
+    }
+
+    fn ended(&mut self, status: Status) {
+        self.exit = Some(status);
+        // On a full disk it is still told.
+        self.bundle.write_exit(status).ok();
+        self.close_stdin();
+        for index in (0..self.agent.stderr.len()).rev() {
+            self.read_stderr(index);
+        }
+    }
+
+    /// Something may be gone at this moment.
+    pub(super) fn look_soon(&mut self) {
+        self.look = LOOK.0;
+        self.look_at = Instant::now();
+    }
+
+    /// Whether the leader has ended and nothing is left.
+    pub(super) fn notice_gone(&mut self) {
+        if self.exit.is_none() || self.gone {
+            return;
+        }
+        // It may have closed its connection alone.
+        let runs = |leader: ProcessId| matches!(try_wait_leader(leader.pid), Ok(None));
+        let empty =
+            !self.agent.leader.is_some_and(runs) && self.tree.as_mut().is_none_or(Tree::is_empty);
+        self.gone = empty && self.cgroup.as_ref().is_none_or(|group| group.is_empty(&self.marker));
+        if self.gone {
+            if let Some(leader) = self.agent.leader {
+                // It is a zombie, or none of ours any more.
+                reap(leader.pid).ok();
+            }
+            self.notice_children();
+        }
+    }
+
+    /// Reaps what was given to us when its parent died.
+    pub(super) fn notice_children(&mut self) {
+        reap_orphans(&self.agent.leader.iter().map(|leader| leader.pid).collect());
+    }
+
+    pub(super) fn take_step(&mut self, step: Step) {
+        self.look_soon();
+        let signal = match step {
+            Step::CloseStdin => {
+                self.input.close_after_this();
+                return self.feed();
+            }
+            Step::Term => StopSignal::Term,
+            Step::Kill => StopSignal::Kill,
+        };
+        let Some(tree) = &mut self.tree else {
+            // It is not ours to stop: all we can do is hang up.
+            return self.stdout_ended();
+        };
+        // The group first, in one go; then whatever is outside of it.
+        tree.signal_group(signal).ok();
+        if step == Step::Kill
+            && let Some(cgroup) = &self.cgroup
+        {
+            cgroup.kill(&self.marker);
+        }
+        if step == Step::Kill || self.exit.is_some() {
+            tree.signal_all(signal);
+        }
+        self.look_around();
+    }
+
+    /// Looks at the descendants, and records them where no cgroup does.
+    pub(super) fn look_around(&mut self) {
+        let Some(tree) = self.tree.as_mut().filter(|_| !self.gone) else { return };
+        let alive = tree.alive();
+        if self.cgroup.is_none() && alive != self.recorded && self.bundle.write_tree(&alive).is_ok()
+        {
+            self.recorded = alive;
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Bundles, as a daemon sees those of shims that are not there.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+
+use acpd_shim::bundle::{self, Bundle, BundleError, Identity};
+use acpd_shim::frame::Status;
+use acpd_sys::lock::InstanceLock;
+use acpd_sys::process::ProcessId;
+use tempfile::TempDir;
+
+fn created() -> (TempDir, Bundle) {
+    let state = TempDir::new().unwrap();
+    let bundle = Bundle::create(state.path(), "7-3").unwrap();
+    (state, bundle)
+}
+
+fn text(bundle: &Bundle, name: &str, text: &str) {
+    fs::write(bundle.dir().join(name), text).unwrap();
+}
+
+#[test]
+fn bundles_are_private_and_found_again() {
+    let (state, bundle) = created();
+    let mode = fs::metadata(bundle.dir()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(bundle.marker(), "7-3");
+    assert_eq!(bundle::list(state.path()).unwrap(), [Bundle::of(state.path(), "7-3")]);
+    bundle.remove().unwrap();
+    bundle.remove().unwrap();
+    assert_eq!(bundle::list(state.path()).unwrap(), []);
+    assert_eq!(bundle::list(&state.path().join("none")).unwrap(), []);
+}
+
+#[test]
+fn a_bundle_without_files_is_of_a_shim_that_never_was() {
+    let (_state, bundle) = created();
+    assert!(!bundle.is_held().unwrap());
+    assert_eq!(bundle.verify(), Identity::Dead);
+    assert_eq!(bundle.record().unwrap(), None);
+    assert_eq!(bundle.exit().unwrap(), None);
+    assert_eq!(bundle.tree().unwrap(), []);
+    assert!(bundle.leftover(0).unwrap().is_none());
+}
+
+#[test]
+fn a_held_lock_is_not_enough_to_be_alive() {
+    let (_state, bundle) = created();
+    let own = ProcessId::of(std::process::id()).unwrap();
+    let record = |start| format!("version 1\nshim {} {start}\nagent 0 0\nsocket /s\n", own.pid);
+    let lock = InstanceLock::acquire(&bundle.dir().join("lock")).unwrap();
+    assert_eq!(bundle.verify(), Identity::Unverifiable);
+    text(&bundle, "shim", &record(own.start - 1));
+    assert_eq!(bundle.verify(), Identity::Unverifiable);
+    text(&bundle, "shim", &record(own.start));
+    let Identity::Alive(record) = bundle.verify() else { panic!("it is alive") };
+    assert_eq!((record.shim, record.agent, record.cgroup), (own, None, None));
+    drop(lock);
+    assert_eq!(bundle.verify(), Identity::Dead);
+}
+
+#[test]
+fn fields_of_a_newer_shim_are_skipped_and_damage_is_told() {
+    let (_state, bundle) = created();
+    text(&bundle, "shim", "version 2\nnew thing\nshim 8 9\nagent 10 11\nsocket /a b\ncgroup /c\n");
+    let record = bundle.record().unwrap().unwrap();
+    assert_eq!(record.version, 2);
+    assert_eq!(record.agent, Some(ProcessId { pid: 10, start: 11 }));
+    assert_eq!(record.socket.to_str(), Some("/a b"));
+    assert_eq!(record.cgroup.unwrap().to_str(), Some("/c"));
+    text(&bundle, "exit", "kind 1\ncode 9\n");
+    assert_eq!(bundle.exit().unwrap(), Some(Status::Signal(9)));
+    text(&bundle, "tree", "4 5\n6 7\n");
+    assert_eq!(bundle.tree().unwrap().len(), 2);
+    for name in ["shim", "exit", "tree"] {
+        text(&bundle, name, "4\n");
+    }
+    let damaged = |error| matches!(error, BundleError::Damaged { .. });
+    assert!(damaged(bundle.record().unwrap_err()));
+    assert!(damaged(bundle.exit().unwrap_err()));
+    assert!(damaged(bundle.tree().unwrap_err()));
+}
+
+#[test]
+fn what_is_left_of_the_output_is_read_from_where_it_is_wanted() {
+    let (_state, bundle) = created();
+    let spool = [&100_u64.to_le_bytes()[..], b"0123456789"].concat();
+    fs::write(bundle.dir().join("spool"), spool).unwrap();
+    let from = |offset| {
+        let mut left = bundle.leftover(offset).unwrap()?;
+        let mut text = String::new();
+        left.bytes.read_to_string(&mut text).unwrap();
+        Some((left.offset, text))
+    };
+    assert_eq!(from(0), Some((100, "0123456789".to_owned())));
+    assert_eq!(from(107), Some((107, "789".to_owned())));
+    assert_eq!(from(110), None);
+    assert_eq!(from(u64::MAX), None);
+}

@@ -1,0 +1,266 @@
+//! A host to test, and a daemon of a few lines.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use acpd_shim::bundle::Bundle;
+use acpd_shim::frame::{Hello, Inbox, Stage, Status, ToDaemon, ToShim, VERSION};
+use acpd_shim::launch::{How, LadderTimes, Launch, Program, StartError, Started, start_command};
+use acpd_shim::orphans::Orphans;
+use acpd_sys::process::{ProcessId, StopSignal};
+use tempfile::TempDir;
+
+/// Nothing takes so long: what does is a failure.
+const LONG: Duration = Duration::from_mins(1);
+
+/// A shim, and what it was told.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) bundle: Bundle,
+    pub(crate) launch: Launch,
+    pub(crate) started: Started,
+    _state: TempDir,
+}
+
+/// What this program was started with.
+pub(crate) fn path() -> String {
+    std::env::var("PATH").unwrap()
+}
+
+pub(crate) fn program(program: &str, args: &[&str]) -> Program {
+    Program {
+        program: program.into(),
+        args: args.iter().map(Into::into).collect(),
+        env: vec![("PATH".into(), path().into())],
+        cwd: "/".into(),
+    }
+}
+
+pub(crate) fn sh(script: &str) -> How {
+    How::Stdio(program("/bin/sh", &["-c", script]))
+}
+
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Looks again and again, and lets others run in between.
+pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < end, "it does not come");
+        std::thread::yield_now();
+    }
+}
+
+impl Host {
+    pub(crate) fn start(how: How) -> Host {
+        Host::start_with(how, |_| {})
+    }
+
+    pub(crate) fn start_with(how: How, change: impl FnOnce(&mut Launch)) -> Host {
+        Host::try_start(how, change).unwrap()
+    }
+
+    pub(crate) fn try_start(
+        how: How,
+        change: impl FnOnce(&mut Launch),
+    ) -> Result<Host, StartError> {
+        let state = TempDir::new().unwrap();
+        let bundle = Bundle::create(state.path(), "1-1").unwrap();
+        let hour = Duration::from_hours(1);
+        let mut launch = Launch {
+            how,
+            marker: "1-1".to_owned(),
+            socket: state.path().join("run/1.sock"),
+            memory: 4 << 20,
+            spool: 256 << 20,
+            ladder: LadderTimes { eof: hour, term: hour, leftovers: Duration::from_millis(1) },
+            lease: None,
+        };
+        change(&mut launch);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg("shim").arg(bundle.dir());
+        let started = start_command(command, &launch, LONG)?;
+        Ok(Host { bundle, launch, started, _state: state })
+    }
+
+    pub(crate) fn connect(&self) -> Daemon {
+        let stream = UnixStream::connect(&self.launch.socket).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        Daemon { stream, inbox: Inbox::default(), written: 0 }
+    }
+
+    /// Whether a killed shim would leave these to be found.
+    pub(crate) fn has_recorded(&self, ids: &[ProcessId]) -> bool {
+        let tree = self.bundle.tree().unwrap();
+        let has_cgroup = self.bundle.record().unwrap().unwrap().cgroup.is_some();
+        has_cgroup || ids.iter().all(|id| tree.contains(id))
+    }
+
+    /// The shim ends, and nothing of it stays.
+    pub(crate) fn assert_clean(&self) {
+        acpd_sys::process::reap(self.started.shim.pid).unwrap();
+        assert!(!self.bundle.dir().exists());
+        assert!(!self.launch.socket.exists());
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // After a test that failed in the middle: the shim, then what it leaves.
+        if let Some(Ok(pid)) = self.still_runs().then(|| i32::try_from(self.started.shim.pid)) {
+            let pid = nix::unistd::Pid::from_raw(pid);
+            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).ok();
+            acpd_sys::process::reap(self.started.shim.pid).ok();
+        }
+        let mut orphans = Orphans::of(&self.bundle);
+        while !orphans.is_gone() {
+            orphans.signal(StopSignal::Kill).ok();
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Host {
+    fn still_runs(&self) -> bool {
+        self.started.shim.is_alive() == acpd_sys::process::Liveness::Alive
+    }
+}
+
+/// What a daemon hears.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Hello(Hello),
+    Out(u64, Vec<u8>),
+    Err(Vec<u8>),
+    Credit(u32),
+    Written(u64),
+    Exit(Stage, Status, Vec<u8>),
+    /// The connection was closed.
+    Lost,
+}
+
+pub(crate) struct Daemon {
+    stream: UnixStream,
+    inbox: Inbox,
+    /// The last chunk that was said to be written.
+    written: u64,
+}
+
+impl Daemon {
+    pub(crate) fn say(&mut self, frame: &ToShim<'_>) {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        // A shim that has hung up is heard of when something is read.
+        self.stream.write_all(&bytes).ok();
+    }
+
+    pub(crate) fn next(&mut self) -> Heard {
+        loop {
+            match self.inbox.next_frame().unwrap() {
+                Some(ToDaemon::Hello(hello)) => return Heard::Hello(hello),
+                Some(ToDaemon::Out { offset, bytes }) => return Heard::Out(offset, bytes.to_vec()),
+                Some(ToDaemon::Err { bytes }) => return Heard::Err(bytes.to_vec()),
+                Some(ToDaemon::Credit { bytes }) => return Heard::Credit(bytes),
+                Some(ToDaemon::Written { chunk }) => {
+                    self.written = chunk;
+                    return Heard::Written(chunk);
+                }
+                Some(ToDaemon::Exit { stage, status, stderr }) => {
+                    return Heard::Exit(stage, status, stderr.to_vec());
+                }
+                None => {}
+            }
+            let mut chunk = [0; 8192];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Heard::Lost,
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                    return Heard::Lost;
+                }
+                read => self.inbox.push(&chunk[..read.unwrap()]),
+            }
+        }
+    }
+
+    pub(crate) fn hello(&mut self, from: u64) -> Hello {
+        self.say(&ToShim::Hello { version: VERSION, from });
+        let Heard::Hello(hello) = self.next() else { panic!("no hello") };
+        hello
+    }
+
+    pub(crate) fn write_chunk(&mut self, chunk: u64, bytes: &[u8]) {
+        self.say(&ToShim::In { chunk, at: 0, last: true, bytes });
+    }
+
+    /// Skips everything before this.
+    pub(crate) fn wait_for(&mut self, wanted: &Heard) {
+        loop {
+            let heard = self.next();
+            if heard == *wanted {
+                return;
+            }
+            assert_ne!(heard, Heard::Lost);
+        }
+    }
+
+    /// Skips everything until this chunk is written.
+    pub(crate) fn wait_written(&mut self, chunk: u64) {
+        while self.written < chunk {
+            assert_ne!(self.next(), Heard::Lost);
+        }
+    }
+
+    /// Reads so much output, without gaps.
+    fn read_exactly(&mut self, from: u64, count: usize) -> Vec<u8> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            match self.next() {
+                Heard::Out(offset, bytes) => {
+                    assert_eq!(offset, from + found.len() as u64);
+                    found.extend(bytes);
+                }
+                heard => assert_ne!(heard, Heard::Lost),
+            }
+        }
+        found
+    }
+
+    pub(crate) fn read_output(&mut self, from: u64, expected: &[u8]) {
+        assert_eq!(self.read_exactly(from, expected.len()), expected);
+    }
+
+    pub(crate) fn read_bytes(&mut self, count: usize) -> String {
+        String::from_utf8(self.read_exactly(0, count)).unwrap()
+    }
+
+    /// Reads so many lines with a pid each.
+    pub(crate) fn read_pids(&mut self, count: usize) -> Vec<ProcessId> {
+        let mut text = String::new();
+        while text.matches('\n').count() < count {
+            let more = self.read_exactly(text.len() as u64, 1);
+            text.push_str(std::str::from_utf8(&more).unwrap());
+        }
+        text.lines().map(|pid| ProcessId::of(pid.parse().unwrap()).unwrap()).collect()
+    }
+
+    pub(crate) fn exit(&mut self, wanted: Stage) -> Status {
+        loop {
+            match self.next() {
+                Heard::Exit(stage, status, _) if stage == wanted => return status,
+                heard => assert_ne!(heard, Heard::Lost),
+            }
+        }
+    }
+
+    /// Waits until nothing is left of the agent, and lets the shim go.
+    pub(crate) fn end(&mut self, expected: Status) {
+        assert_eq!(self.exit(Stage::Gone), expected);
+        self.say(&ToShim::Exit);
+        self.wait_for(&Heard::Lost);
+    }
+}

@@ -1,0 +1,42 @@
+//! Descriptors that pass from one program to the next in the same process: from a service manager to
+//! us, and from us to the program that takes our place.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+
+/// A descriptor of our own for what was handed over under this number. The number itself stays open.
+///
+/// To be called at the start, for a number that a service manager names: nothing else has closed or
+/// taken it by then.
+pub fn duplicate(handed_over: RawFd) -> io::Result<OwnedFd> {
+    handed(handed_over)?.try_clone_to_owned()
+}
+
+/// The descriptor that the program before us has left under this number. To be called once, at the
+/// start.
+pub fn take(left: RawFd) -> io::Result<OwnedFd> {
+    fcntl(handed(left)?, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    // SAFETY: it is open, as the call above has shown, and was left to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(left) })
+}
+
+/// Leaves a descriptor open for the program that takes our place; its number.
+pub fn leave(fd: BorrowedFd<'_>) -> io::Result<RawFd> {
+    fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok(fd.as_raw_fd())
+}
+
+/// The same for what was handed over to us under this number.
+pub fn leave_number(handed_over: RawFd) -> io::Result<()> {
+    leave(handed(handed_over)?).map(drop)
+}
+
+fn handed<'a>(number: RawFd) -> io::Result<BorrowedFd<'a>> {
+    if number <= 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: it is only looked at and copied, by calls that refuse a closed one.
+    Ok(unsafe { BorrowedFd::borrow_raw(number) })
+}
