@@ -30,12 +30,15 @@ pub struct Frame {
 pub enum Body {
     /// The line without its line ending and without the junk around it.
     Line(Bytes),
-    /// The line was longer than the limit and was dropped while it streamed by.
+    /// The line is longer than the limit and is dropped. Told as soon as that is known.
     Oversized {
         /// A copy of its first bytes, at most 4 KiB.
         head: Bytes,
-        /// Its length in bytes, without the newline.
+        /// The bytes of it that were seen so far, without the newline.
         len: u64,
+        /// The line has not ended yet: the rest of it is dropped while it streams by, without another
+        /// frame.
+        inside: bool,
     },
 }
 
@@ -66,23 +69,9 @@ pub struct Framer {
     offset: u64,
     /// The largest capacity of the current allocation, as far as seen.
     allocated: usize,
-    dropping: Option<Dropping>,
+    /// In an oversized line that was told and whose end has not come yet.
+    dropping: bool,
     counters: Counters,
-}
-
-/// An oversized line whose end has not come yet.
-#[derive(Debug, Default)]
-struct Dropping {
-    head: Vec<u8>,
-    len: u64,
-}
-
-impl Dropping {
-    fn take(&mut self, bytes: &[u8]) {
-        let room = HEAD - self.head.len();
-        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.len += bytes.len() as u64;
-    }
 }
 
 impl Framer {
@@ -100,9 +89,14 @@ impl Framer {
             scanned: 0,
             offset,
             allocated: 0,
-            dropping: None,
+            dropping: false,
             counters: Counters::default(),
         }
+    }
+
+    /// The same for an offset inside an oversized line, the rest of which is to be dropped.
+    pub fn inside_oversized(limit: usize, offset: u64) -> Self {
+        Self { dropping: true, ..Self::with_offset(limit, offset) }
     }
 
     /// Appends a copy of `bytes`.
@@ -128,10 +122,12 @@ impl Framer {
             }
         }
         self.scanned = self.buf.len();
-        if self.dropping.is_some() || self.buf.len() > self.limit {
-            self.dropping.get_or_insert_default().take(&self.buf[..self.scanned]);
+        if self.dropping {
             self.forget(self.scanned);
             self.shrink();
+        } else if self.buf.len() > self.limit {
+            self.dropping = true;
+            return Some(self.oversized(self.scanned, 0));
         }
         None
     }
@@ -142,16 +138,18 @@ impl Framer {
         if let Some(frame) = self.next_frame() {
             return Some(frame);
         }
-        if self.buf.is_empty() && self.dropping.is_none() {
-            return None;
-        }
-        self.cut(self.buf.len(), 0)
+        if self.buf.is_empty() { None } else { self.cut(self.buf.len(), 0) }
     }
 
     /// The stream offset up to which bytes are dealt with: handed out, skipped as blank, or dropped
     /// as part of an oversized line (then it lies inside that line).
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Whether [`offset`](Self::offset) lies inside an oversized line.
+    pub fn is_inside_oversized(&self) -> bool {
+        self.dropping
     }
 
     /// What was met so far.
@@ -164,23 +162,35 @@ impl Framer {
         self.buf.capacity()
     }
 
-    /// Takes the line of `len` bytes and its `newline` bytes off the front. `None`: it was blank.
+    /// Takes the line of `len` bytes and its `newline` bytes off the front. `None`: it was blank, or
+    /// the end of a line that was told already.
     fn cut(&mut self, len: usize, newline: usize) -> Option<Frame> {
-        let body = if self.dropping.is_some() || len > self.limit {
-            let mut dropped = self.dropping.take().unwrap_or_default();
-            dropped.take(&self.buf[..len]);
+        if self.dropping {
+            self.dropping = false;
             self.forget(len + newline);
-            self.counters.oversized += 1;
-            Some(Body::Oversized { head: dropped.head.into(), len: dropped.len })
-        } else {
-            let mut line = self.buf.split_to(len + newline).freeze();
-            line.truncate(len);
-            self.scanned = 0;
-            self.offset += (len + newline) as u64;
-            self.clean(line).map(Body::Line)
-        };
+            self.shrink();
+            return None;
+        }
+        if len > self.limit {
+            return Some(self.oversized(len, newline));
+        }
+        let mut line = self.buf.split_to(len + newline).freeze();
+        line.truncate(len);
+        self.scanned = 0;
+        self.offset += (len + newline) as u64;
+        let body = self.clean(line).map(Body::Line);
         self.shrink();
         body.map(|body| Frame { end: self.offset, body })
+    }
+
+    /// Drops what is there of an oversized line and tells of it.
+    fn oversized(&mut self, len: usize, newline: usize) -> Frame {
+        let head = Bytes::copy_from_slice(&self.buf[..len.min(HEAD)]);
+        self.forget(len + newline);
+        self.shrink();
+        self.counters.oversized += 1;
+        let body = Body::Oversized { head, len: len as u64, inside: self.dropping };
+        Frame { end: self.offset, body }
     }
 
     fn clean(&mut self, line: Bytes) -> Option<Bytes> {

@@ -24,6 +24,9 @@ pub struct DaemonInfo {
     pub api: u32,
     /// Process id.
     pub pid: u32,
+    /// Number of the incarnation: another one with each start and each restart in place.
+    #[serde(default)]
+    pub boot: u64,
     /// When it started (ms since the epoch).
     pub since: u64,
     /// Resident memory in bytes, where the system tells.

@@ -14,6 +14,7 @@ mod meta;
 pub mod method;
 mod notice;
 mod params;
+mod resume;
 
 pub use error::{ErrorData, Reason};
 pub use exit::ExitCode;
@@ -27,9 +28,10 @@ pub use notice::{
     StateChanged, TurnEnded, TurnStarted,
 };
 pub use params::{
-    AgentList, AgentRef, AttachParams, AttachResult, Empty, LogEntry, LogParams, LogResult,
-    RenameParams, SessionList, SessionListParams, SessionRef,
+    AgentList, AgentRef, AttachParams, AttachResult, DaemonStopParams, Empty, LogEntry, LogParams,
+    LogResult, RenameParams, SessionList, SessionListParams, SessionRef,
 };
+pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ClientToken;
+
 /// `_meta._acpd` of a client's `initialize`: what it wants beyond plain ACP. Absent = plain ACP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -16,6 +18,13 @@ pub struct ClientMeta {
     /// Longest line in bytes that the client can take; longer ones become a `_acpd/skipped` notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_line: Option<u64>,
+    /// Names a client that wants to come back after a lost connection. Its lines carry sequence
+    /// numbers whatever `seq` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientToken>,
+    /// What such a client is again in the sessions that it comes back to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
 }
 
 /// `_meta._acpd` of a client's `session/new`.

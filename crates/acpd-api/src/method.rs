@@ -2,9 +2,13 @@
 
 /// Daemon, agents, sessions and turns in one answer: [`crate::Empty`] → [`crate::Status`].
 pub const STATUS: &str = "_acpd/status";
-/// Ends running turns, stops every agent, then the daemon: [`crate::Empty`] → [`crate::Empty`].
-/// The answer is sent when the agents are gone.
+/// Ends running turns, stops every agent, then the daemon: [`crate::DaemonStopParams`] →
+/// [`crate::Empty`]. The answer is sent when the agents are gone, or, with `detach`, left alone.
 pub const DAEMON_STOP: &str = "_acpd/daemon/stop";
+/// Runs the installed program in the daemon's place, under the same pid; agents and turns go on:
+/// [`crate::Empty`] → [`crate::Empty`]. A configuration that cannot be read is an error, and nothing
+/// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
+pub const DAEMON_RESTART: &str = "_acpd/daemon/restart";
 
 /// All configured agents: [`crate::Empty`] → [`crate::AgentList`].
 pub const AGENT_LIST: &str = "_acpd/agent/list";
@@ -54,7 +58,12 @@ pub const NOTICE: &str = "_acpd/notice";
 pub const SKIPPED: &str = "_acpd/skipped";
 /// Notice [`crate::PromptQueued`]: another prompt runs first. Live only.
 pub const PROMPT_QUEUED: &str = "_acpd/prompt_queued";
-/// Notice [`crate::CaughtUp`]: all that was journalled has been sent. Live only.
+/// Notice [`crate::CaughtUp`]: all that was journalled has been sent. Live only. A client with a
+/// token gets it without notices, too.
 pub const CAUGHT_UP: &str = "_acpd/caught_up";
+/// Notification [`crate::Received`] to a client with a token, after each commit. Live only.
+pub const CLIENT_RECEIVED: &str = "_acpd/client/received";
+/// Notification [`crate::Answered`] of a client with a token. A counted line.
+pub const CLIENT_ANSWERED: &str = "_acpd/client/answered";
 /// Notice [`crate::AgentNotice`]: an agent changed its state. Live only.
 pub const AGENT_STATE: &str = "_acpd/agent_state";

@@ -9,6 +9,14 @@ use crate::{AgentInfo, Role, SessionInfo};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
+/// Parameters of `_acpd/daemon/stop`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DaemonStopParams {
+    /// Leave the agents and their turns running; the next daemon takes them over.
+    pub detach: bool,
+}
+
 /// Names an agent profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,8 +1,9 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
 use acpd_api::{
-    AgentInfo, AgentNotice, AgentState, AttachParams, CaughtUp, ClientMeta, DaemonInfo, ErrorData,
-    ExitCode, NewSessionMeta, Outcome, PromptQueued, Reason, RenameParams, RestoreLevel, Restored,
+    AgentInfo, AgentNotice, AgentState, Answered, AttachParams, CaughtUp, ClientMeta, ClientToken,
+    DaemonInfo, DaemonStopParams, ErrorData, ExitCode, LoadMeta, NewSessionMeta, Outcome,
+    PromptQueued, RawId, Reason, Received, RenameParams, RestoreLevel, Restored, Resume, Resumed,
     Role, SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, StateChanged,
     Status, StoreState, TurnEnded, TurnInfo, TurnStarted, TurnState,
 };
@@ -56,6 +57,7 @@ fn status_looks_like_this() {
         version: "0.1.0".to_owned(),
         api: 1,
         pid: 2,
+        boot: 8,
         since: 3,
         rss: Some(4),
         clients: 5,
@@ -131,7 +133,9 @@ fn parameters_and_meta_look_like_this() {
             agent: Some("demo".to_owned()),
             notices: true,
             seq: true,
-            max_line: Some(1 << 20)
+            max_line: Some(1 << 20),
+            client: None,
+            role: Some(Role::Observer),
         },
         ClientMeta::default(),
         NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
@@ -139,6 +143,50 @@ fn parameters_and_meta_look_like_this() {
         RenameParams { session: plain, name: None },
         session,
     ));
+}
+
+fn id(text: &str) -> RawId {
+    serde_json::from_str(text).expect("an id")
+}
+
+fn client(resume: Option<Resume>) -> ClientMeta {
+    let token = "0123456789abcdef".to_owned();
+    ClientMeta { client: Some(ClientToken { token, resume }), ..ClientMeta::default() }
+}
+
+#[test]
+fn coming_back_looks_like_this() {
+    let resume = Resume {
+        generation: "g-1".to_owned(),
+        sessions: [("s-1".to_owned(), 4)].into(),
+        open: vec![id("3"), id("\"a\\u0062\"")],
+        asked: vec![id("9")],
+    };
+    let shown = json!([
+        client(None),
+        client(Some(resume)),
+        Resumed { generation: "g-1".to_owned(), received: 7, again: vec![id("3")] },
+        Received { lines: 7 },
+        Answered { ids: vec![id("\"3\"")] },
+        LoadMeta { after: Some(4) },
+        DaemonStopParams { detach: true },
+    ]);
+    insta::assert_json_snapshot!(shown);
+}
+
+#[test]
+fn ids_keep_every_byte_and_what_is_optional_may_be_left_out() {
+    let text =
+        r#"{"token":"t","resume":{"generation":"g","open":[18446744073709551616,"\u0061"]}}"#;
+    let token: ClientToken = serde_json::from_str(text).expect("the shortest form");
+    let resume = token.resume.expect("a resume");
+    assert_eq!(resume.open, [id("18446744073709551616"), id(r#""\u0061""#)]);
+    assert_ne!(resume.open[1], id("\"a\""));
+    assert!(resume.sessions.is_empty() && resume.asked.is_empty());
+    let first: ClientToken = serde_json::from_str(r#"{"token":"t"}"#).expect("a first connection");
+    assert_eq!(first.resume, None);
+    let stop: DaemonStopParams = serde_json::from_value(json!({})).expect("an empty object");
+    assert!(!stop.detach);
 }
 
 #[test]

@@ -28,7 +28,7 @@ use crate::ids::{HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect, SpawnError, StopStep};
 use crate::ledger::{Requester, Why};
 use crate::profile::Profile;
-use crate::record::{AgentRow, Desired, HostRow, Record};
+use crate::record::{AgentRow, Desired, HostRow, HostState, Record};
 use crate::timers::Timer;
 
 /// A process slot: one per profile, or one per session for profiles that do not share.
@@ -89,6 +89,8 @@ pub(crate) enum StopWhy {
     Idle,
     /// It ignored a cancel.
     Wedged,
+    /// An earlier daemon started it, and it cannot be spoken with any more.
+    Lost,
 }
 
 /// How far the stop ladder has come.
@@ -109,6 +111,17 @@ pub(crate) enum Stage {
 pub(crate) struct Host {
     pub(crate) id: HostId,
     pub(crate) pid: Option<u32>,
+    start: u64,
+    /// It is spoken with: not yet, while it is being taken over from the last daemon.
+    pub(crate) adopted: bool,
+    /// Its output was committed up to here when it was taken over …
+    pub(crate) offset: u64,
+    /// … and it had written up to here, as long as that is not read.
+    pub(crate) catch_up: Option<u64>,
+    /// It was not there any more when it was to be taken over.
+    pub(crate) lost: bool,
+    /// What was last said of it: it is busy.
+    leased: Option<bool>,
     pub(crate) ready_since: Option<Time>,
     /// The leader has ended.
     pub(crate) exited: bool,
@@ -116,6 +129,48 @@ pub(crate) struct Host {
     /// Lines that are not known to be written: number and length.
     unwritten: VecDeque<(u64, usize)>,
     unwritten_bytes: usize,
+}
+
+impl Host {
+    fn new(id: HostId) -> Host {
+        Host {
+            id,
+            pid: None,
+            start: 0,
+            adopted: true,
+            offset: 0,
+            catch_up: None,
+            lost: false,
+            leased: None,
+            ready_since: None,
+            exited: false,
+            next_chunk: 1,
+            unwritten: VecDeque::new(),
+            unwritten_bytes: 0,
+        }
+    }
+
+    /// A process of the last daemon, not spoken with yet.
+    pub(crate) fn recovered(state: &HostState) -> Host {
+        let last = state.outbox.last_key_value().map_or(0, |(chunk, _)| *chunk);
+        let row = &state.row;
+        Host {
+            pid: (row.pid != 0).then_some(row.pid),
+            start: row.start,
+            adopted: false,
+            offset: state.offset,
+            ready_since: row.ready,
+            next_chunk: last.max(state.written) + 1,
+            unwritten: state.outbox.iter().map(|(chunk, line)| (*chunk, line.len())).collect(),
+            unwritten_bytes: state.outbox.values().map(Bytes::len).sum(),
+            ..Host::new(row.host)
+        }
+    }
+
+    /// Whether this line is not known to have been written.
+    pub(crate) fn is_unwritten(&self, chunk: u64) -> bool {
+        self.unwritten.iter().any(|(unwritten, _)| *unwritten == chunk)
+    }
 }
 
 /// Bytes that may wait for an agent before requests are refused and notifications dropped.
@@ -182,9 +237,10 @@ impl Agent {
         }
     }
 
-    /// `initialize` is answered and the process runs.
+    /// `initialize` is answered, and the process runs and is spoken with.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Ready | State::NeedsAuth)
+            && self.host.as_ref().is_some_and(|host| host.adopted)
     }
 
     /// The running process, if it can be talked to.
@@ -296,12 +352,7 @@ impl Hub {
             )
             .hint(format!("`acpctl agent start {profile}` starts it again")));
         }
-        let agent = &self.agents[&id];
-        if !self.sweeping.is_empty() {
-            // Leftovers of an earlier daemon are being ended; what is needed starts after them.
-            return Ok(());
-        }
-        match (&agent.state, asker) {
+        match (&self.agents[&id].state, asker) {
             (State::Stopped, _) => self.start_agent(id, out),
             (State::Backoff | State::Failed(_), Asker::Person) => {
                 let agent = self.agent_mut(id);
@@ -343,33 +394,23 @@ impl Hub {
         if self.start_hint.as_ref().is_some_and(|(of, _)| *of == id) {
             self.start_hint = None;
         }
-        self.agent_mut(id).host = Some(Host {
-            id: host,
-            pid: None,
-            ready_since: None,
-            exited: false,
-            next_chunk: 1,
-            unwritten: VecDeque::new(),
-            unwritten_bytes: 0,
-        });
+        self.agent_mut(id).host = Some(Host::new(host));
         self.hosts.insert(host, id);
         self.set_agent_state(id, State::Starting, None, out);
         self.timers.clear(Timer::Idle(id));
         self.timers.set(Timer::Agent(id), self.now.after(timeout));
         // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
-        let row = HostRow { host, agent: profile.clone(), pid: 0, start: 0 };
-        out.records.push(Record::Host(row));
+        self.save_host(id, out);
         out.effects.push(Effect::Spawn { host, agent: profile });
     }
 
     pub(crate) fn on_host_started(&mut self, host: HostId, pid: u32, start: u64, out: &mut Batch) {
         let Some(&id) = self.hosts.get(&host) else { return };
-        let agent = self.agent_mut(id);
-        let profile = agent.profile.clone();
-        if let Some(h) = agent.host.as_mut() {
+        if let Some(h) = self.agent_mut(id).host.as_mut() {
             h.pid = Some(pid);
+            h.start = start;
         }
-        out.records.push(Record::Host(HostRow { host, agent: profile, pid, start }));
+        self.save_host(id, out);
         if self.agents[&id].state != State::Starting {
             // Stopped while it was being made: the ladder begins now that there is a process.
             out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
@@ -381,8 +422,7 @@ impl Hub {
             title: Some("acpd".to_owned()),
             version: self.config.daemon.version.clone(),
         });
-        let ask = self.ids.issue();
-        self.ledger.ask(ask, host, Why::Initialize);
+        let ask = self.ask(host, Why::Initialize, out);
         let line = build::request(&Id::from(ask), "initialize", &params);
         self.host_write(id, line, out);
     }
@@ -390,6 +430,7 @@ impl Hub {
     pub(crate) fn on_host_refused(&mut self, host: HostId, error: SpawnError, out: &mut Batch) {
         let Some(id) = self.hosts.remove(&host) else { return };
         out.records.push(Record::HostGone { host });
+        out.effects.push(Effect::HostForget { host });
         self.timers.clear(Timer::Agent(id));
         self.agent_mut(id).host = None;
         if let State::Stopping { .. } = self.agents[&id].state {
@@ -438,6 +479,7 @@ impl Hub {
             host.ready_since = Some(now);
         }
         self.set_agent_state(id, State::Ready, None, out);
+        self.save_host(id, out);
         self.agent_usable(id, out);
     }
 
@@ -460,7 +502,7 @@ impl Hub {
     }
 
     /// Whatever waited for this process goes on.
-    fn agent_usable(&mut self, id: AgentId, out: &mut Batch) {
+    pub(crate) fn agent_usable(&mut self, id: AgentId, out: &mut Batch) {
         for requester in std::mem::take(&mut self.agent_mut(id).watchers) {
             self.answer_agent(&requester, id, out);
         }
@@ -547,6 +589,33 @@ impl Hub {
                 self.set_agent_state(id, State::Ready, None, out);
             }
             _ => {}
+        }
+    }
+
+    /// What the disk has to know of the process.
+    pub(crate) fn save_host(&self, id: AgentId, out: &mut Batch) {
+        let agent = &self.agents[&id];
+        let Some(host) = &agent.host else { return };
+        out.records.push(Record::Host(HostRow {
+            host: host.id,
+            agent: agent.profile.clone(),
+            pid: host.pid.unwrap_or(0),
+            start: host.start,
+            session: agent.dedicated,
+            ready: host.ready_since,
+            stopping: matches!(agent.state, State::Stopping { .. }),
+        }));
+    }
+
+    /// How long a process may outlive the daemon depends on whether a turn runs in it.
+    pub(crate) fn lease(&mut self, id: AgentId, out: &mut Batch) {
+        let busy = self.sessions_of(id).iter().any(|key| self.is_running(*key));
+        let Some(host) = self.agents.get_mut(&id).and_then(|agent| agent.host.as_mut()) else {
+            return;
+        };
+        if host.adopted && host.leased != Some(busy) {
+            host.leased = Some(busy);
+            out.effects.push(Effect::HostLease { host: host.id, busy });
         }
     }
 

@@ -12,8 +12,8 @@ use acp_wire::acp::{
 use acp_wire::{
     ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
 };
-use acpd_api::method::{DAEMON_STOP, SESSION_LOG};
-use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Role};
+use acpd_api::method::{self, DAEMON_STOP, SESSION_LOG};
+use acpd_api::{ClientMeta, LoadMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -27,6 +27,7 @@ use crate::ledger::{NewSession, Requester, Why};
 use crate::params::{needs_store, own_meta, valid_name, without_terminal_logins, workspace};
 use crate::profile::Sharing;
 use crate::record::Rest;
+use crate::returning::{REPLIES, is_kept};
 use crate::session::{Relayed, State};
 
 /// Longest `session/new` params, in bytes: they are kept in memory with the session.
@@ -46,7 +47,16 @@ pub(crate) struct Client {
     pub(crate) reads: BTreeMap<SessionKey, u32>,
     /// It does not keep up: nothing is sent to it that is not an answer.
     pub(crate) lagged: bool,
-    open: BTreeSet<Id>,
+    /// Requests that are not answered, and whether their answers are kept.
+    pub(crate) open: BTreeMap<Id, bool>,
+    /// The name under which it comes back.
+    pub(crate) token: Option<String>,
+    /// What it is in the sessions that it comes back to.
+    pub(crate) role: Role,
+    /// What it has from its last connection, until it has got the rest.
+    pub(crate) resume: Option<Resume>,
+    /// Requests that it has to send again.
+    pub(crate) again: Vec<Id>,
 }
 
 /// A `session/new` with a name that another one, not answered yet, is about to take.
@@ -64,11 +74,17 @@ impl Hub {
         let Some(gone) = self.clients.remove(&client) else { return };
         self.ledger.drop_client(client);
         self.naming.retain(|wait| wait.to.client != client);
+        if let Some(token) = &gone.token {
+            self.went_away(client, token);
+        }
         let mut slots = BTreeSet::new();
         for key in gone.sessions {
             let session = self.session_mut(key);
             session.attached.remove(&client);
             slots.insert(session.slot);
+            if gone.token.is_some() {
+                continue;
+            }
             // The turn goes on; only nobody waits for its response any more.
             for sender in session.queue.iter_mut().map(|prompt| &mut prompt.sender) {
                 sender.take_if(|sender| sender.client == client);
@@ -86,7 +102,13 @@ impl Hub {
         if !self.clients.contains_key(&client) {
             return;
         }
-        match acp_wire::parse(&line) {
+        let message = acp_wire::parse(&line);
+        let is_first =
+            matches!(&message, Ok(Message::Request { method, .. }) if method == "initialize");
+        if !is_first {
+            self.count_line(client);
+        }
+        match message {
             Err(malformed) => {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
                 let line = build::error(&Id::null(), &error);
@@ -131,6 +153,7 @@ impl Hub {
         let fault = Fault::new(Reason::LineTooLong, text)
             .with_code(code::INVALID_REQUEST)
             .hint("raise `line_limit` under `[daemon]` in the configuration");
+        self.count_line(client);
         let id = crate::inbound::head_id(head).unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
         out.effects.push(Effect::Send { client, line });
@@ -152,10 +175,18 @@ impl Hub {
             let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
             return Err(Fault::new(Reason::TooMany, text));
         }
-        if !client.open.insert(to.id.clone()) {
+        if client.open.contains_key(&to.id) {
             let text = format!("a request with the id {} is open already", to.id);
             return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
         }
+        let known = client.token.as_ref().and_then(|token| self.returning.get(token));
+        let unconfirmed = known.map_or(0, |known| known.replies.len());
+        if unconfirmed >= REPLIES && is_kept(method) {
+            let text = format!("{unconfirmed} answers are not confirmed by this client");
+            return Err(Fault::new(Reason::TooMany, text)
+                .hint(format!("confirm them with `{}`", method::CLIENT_ANSWERED)));
+        }
+        client.open.insert(to.id.clone(), is_kept(method));
         Ok(())
     }
 
@@ -262,6 +293,9 @@ impl Hub {
             }
             return;
         }
+        if method == method::CLIENT_ANSWERED {
+            return self.replies_taken(client, params, out);
+        }
         let Some(profile) = self.clients[&client].profile.clone() else { return };
         let Some(session) = str_at(line, &["params", "sessionId"]) else { return };
         let Some(key) = self.by_public_id(&profile, &session) else { return };
@@ -339,6 +373,7 @@ impl Hub {
                 .with_code(code::INVALID_REQUEST));
         }
         let fingerprint = self.config.agents[&profile].fingerprint.clone();
+        let client = to.client;
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.view = View {
                 seq: meta.seq,
@@ -350,9 +385,18 @@ impl Hub {
             };
             client.capabilities = asked.capabilities;
             client.profile = Some(profile.clone());
+            client.role = meta.role.unwrap_or_default();
         }
+        if let Some(named) = meta.client {
+            let again = self.name_client(client, named, out)?;
+            if let Some(client) = self.clients.get_mut(&client) {
+                client.again = again;
+            }
+        }
+        let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.known(&profile);
-        if known.row.initialize.is_some() && known.row.fingerprint == fingerprint {
+        let is_current = comes_back || known.row.fingerprint == fingerprint;
+        if known.row.initialize.is_some() && is_current {
             self.send_initialized(to, &profile, out);
             return Ok(());
         }
@@ -371,7 +415,12 @@ impl Hub {
         // A session that the agent makes out of another one would be known to nobody.
         result = remove_member(&result, &[session[0], session[1], "fork"]);
         result = set_member(&result, &["protocolVersion"], b"1");
-        let own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
+        let mut own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
+        if let Some(Resumed { generation, received, again }) = self.resumed(to.client) {
+            own["generation"] = generation.into();
+            own["received"] = received.into();
+            own["again"] = json!(again);
+        }
         result = set_member(
             &result,
             &["agentCapabilities", "_meta", NAMESPACE],
@@ -384,6 +433,7 @@ impl Hub {
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line, out);
+        self.catch_client_up(to.client, out);
     }
 
     /// Serves a request now if the agent is usable, or when it is.
@@ -418,16 +468,15 @@ impl Hub {
                 self.send_initialized(&to, &profile, out);
             }
             WaitFor::New(new) => {
-                let ask = self.ids.issue();
                 let text = String::from_utf8_lossy(&new.params).into_owned();
                 let params = RawValue::from_string(text).unwrap_or_default();
+                let ask = self.ask(host, Why::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
-                self.ledger.ask(ask, host, Why::NewSession(new));
                 self.host_write(slot, line, out);
             }
             WaitFor::Relay { method, line } => {
-                let ask = self.ids.issue();
-                self.ledger.ask(ask, host, Why::Relay { to, session: None, method, params: None });
+                let why = Why::Relay { to, session: None, method, params: None };
+                let ask = self.ask(host, why, out);
                 self.host_write(slot, set_id(&line, &Id::from(ask)), out);
             }
         }
@@ -443,9 +492,9 @@ impl Hub {
         }
         let Some(host) = self.agents[&slot].usable_host() else { return };
         let params = locate(&line, &["params"]).map(|range| line.slice(range));
-        let ask = self.ids.issue();
+        let why = Why::Relay { to, session: Some(key), method, params };
+        let ask = self.ask(host, why, out);
         let line = self.to_agent_id(key, set_id(&line, &Id::from(ask)));
-        self.ledger.ask(ask, host, Why::Relay { to, session: Some(key), method, params });
         self.host_write(slot, line, out);
     }
 
@@ -552,9 +601,11 @@ impl Hub {
         style: ReadStyle,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
+        let params = params.map(SessionParams::from_raw).unwrap_or_default();
+        let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
+        let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
         let row = &self.session(key).row;
-        if let Some(cwd) = cwd
+        if let Some(cwd) = params.cwd
             && cwd.trim_end_matches('/') != row.cwd.trim_end_matches('/')
         {
             let text =
@@ -562,9 +613,11 @@ impl Hub {
             return Err(Fault::invalid(text).session(&row.public_id.clone()));
         }
         if style == ReadStyle::History {
-            self.attach(to.client, key, Role::Controller, Some(0), style, out);
+            self.attach(to.client, key, Role::Controller, Some(after), style, out);
             self.send_values(to, key, String::new(), out);
         } else {
+            // Where it begins to follow is known to a client that comes back before it has the answer.
+            self.tell_cursor(to.client, key, out);
             self.send_values(to, key, String::new(), out);
             self.attach(to.client, key, Role::Controller, None, style, out);
         }
@@ -651,82 +704,5 @@ impl Hub {
         }
         self.delete_session(key, out);
         Ok(())
-    }
-
-    /// A request is answered: its id may be used again.
-    pub(crate) fn forget_request(&mut self, to: &Requester) {
-        if let Some(client) = self.clients.get_mut(&to.client) {
-            client.open.remove(&to.id);
-        }
-    }
-
-    /// Answers a request with an error of acpd.
-    pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault, out: &mut Batch) {
-        self.forget_request(to);
-        self.send_error(to, &fault.object(), out);
-    }
-
-    fn send_error(&self, to: &Requester, error: &ErrorObject, out: &mut Batch) {
-        let line = build::error(&to.id, error);
-        self.send_answer(Effect::Send { client: to.client, line }, to.client, out);
-    }
-
-    /// Answers a request with a result of acpd.
-    pub(crate) fn answer(
-        &mut self,
-        to: &Requester,
-        result: &impl serde::Serialize,
-        out: &mut Batch,
-    ) {
-        self.forget_request(to);
-        let line = build::response(&to.id, result);
-        self.send_answer(Effect::Send { client: to.client, line }, to.client, out);
-    }
-
-    /// Nobody is left to take the answer to a client that has gone.
-    pub(crate) fn send_answer(&self, effect: Effect, client: ClientId, out: &mut Batch) {
-        if self.clients.contains_key(&client) {
-            out.effects.push(effect);
-        }
-    }
-
-    /// Sends a complete response, behind the lines of its session.
-    pub(crate) fn respond(
-        &mut self,
-        to: &Requester,
-        session: Option<SessionKey>,
-        line: Bytes,
-        out: &mut Batch,
-    ) {
-        let Some(client) = self.clients.get_mut(&to.client) else { return };
-        client.open.remove(&to.id);
-        let effect = Effect::Send { client: to.client, line };
-        self.send_behind(to.client, session, effect, out);
-    }
-
-    /// A live-only notice for one client.
-    pub(crate) fn tell_client(&mut self, client: ClientId, line: &Bytes, out: &mut Batch) {
-        if self.clients.get(&client).is_some_and(|client| client.view.notices && !client.lagged) {
-            out.effects.push(Effect::Send { client, line: line.clone() });
-        }
-    }
-
-    /// A live-only notice for every client of a profile.
-    pub(crate) fn notify_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
-        for (id, client) in &self.clients {
-            let wanted = client.view.notices && !client.lagged;
-            if wanted && client.profile.as_deref() == Some(profile) {
-                out.effects.push(Effect::Send { client: *id, line: line.clone() });
-            }
-        }
-    }
-
-    /// A notification of an agent that is about no session.
-    pub(crate) fn forward_to_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
-        for (id, client) in &self.clients {
-            if !client.lagged && client.profile.as_deref() == Some(profile) {
-                out.effects.push(Effect::Send { client: *id, line: line.clone() });
-            }
-        }
     }
 }

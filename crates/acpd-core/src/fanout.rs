@@ -30,6 +30,8 @@ pub(crate) struct Attachment {
     pub(crate) role: Role,
     view: View,
     cursor: Cursor,
+    /// The client knows where it stands: it was told since it attached.
+    told: bool,
     /// Lines that may be sent when the cursor has passed a position.
     deferred: VecDeque<(Seq, Effect)>,
 }
@@ -109,13 +111,15 @@ impl Hub {
         // A client that attaches again starts over: its old place says nothing about its new view.
         // Answers that wait for lines go on waiting for them, if there are any to come.
         let old = self.session_mut(key).attached.remove(&client);
+        if old.is_some() {
+            self.take_back_offers(client, key, out);
+        }
         let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
         if cursor == Cursor::Live {
             out.effects.extend(deferred.drain(..).map(|(_, effect)| effect));
         }
-        let attachment = Attachment { role, view, cursor, deferred };
+        let attachment = Attachment { role, view, cursor, told: false, deferred };
         self.session_mut(key).attached.insert(client, attachment);
-        self.take_back_offers(client, key, out);
         if let Some(client) = self.clients.get_mut(&client) {
             client.sessions.insert(key);
         }
@@ -208,11 +212,37 @@ impl Hub {
     }
 
     fn caught_up(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        if let Some(attachment) = session.attached.get_mut(&client) {
+            attachment.told = true;
+        }
+        if !self.tell_cursor(client, key, out) {
+            let line = self.caught_up_line(key);
+            self.tell_client(client, &line, out);
+        }
+        self.offer_all(client, key, out);
+    }
+
+    fn caught_up_line(&self, key: SessionKey) -> Bytes {
         let session = self.session(key);
         let caught_up = CaughtUp { session_id: session.row.public_id.clone(), seq: session.head };
-        let line = build::notification(method::CAUGHT_UP, &caught_up);
-        self.tell_client(client, &line, out);
-        self.offer_all(client, key, out);
+        build::notification(method::CAUGHT_UP, &caught_up)
+    }
+
+    /// Tells a client that comes back the head of a session, from which it goes on then; whether it
+    /// is one.
+    pub(crate) fn tell_cursor(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        out: &mut Batch,
+    ) -> bool {
+        let comes_back = self.clients.get(&client).is_some_and(|place| place.token.is_some());
+        if comes_back {
+            let line = self.caught_up_line(key);
+            out.effects.push(Effect::Send { client, line });
+        }
+        comes_back
     }
 
     /// The client does not keep up: from here on it has to read the journal.
@@ -241,11 +271,16 @@ impl Hub {
             if after < head {
                 self.read_on(client, key, after, None, out);
             } else {
-                // Nothing to read, and nothing to say about it: that could make it lag again.
+                // Nothing to read, and nothing new to say about it: that could make it lag again.
                 let waiting = std::mem::take(&mut attachment.deferred);
+                let told = attachment.told;
                 attachment.cursor = Cursor::Live;
                 out.effects.extend(waiting.into_iter().map(|(_, effect)| effect));
-                self.offer_all(client, key, out);
+                if told {
+                    self.offer_all(client, key, out);
+                } else {
+                    self.caught_up(client, key, out);
+                }
             }
         }
     }

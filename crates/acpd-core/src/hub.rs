@@ -2,19 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acpd_api::Outcome;
-
-use crate::agent::{Agent, AgentId, Asker, Known};
+use crate::agent::{Agent, AgentId, Known};
 use crate::client::{Client, Naming};
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, Input};
 use crate::interaction::Interaction;
 use crate::ledger::{IdSource, Ledger, Requester};
-use crate::profile::{Config, Profile, Sharing};
-use crate::record::{Record, Rest, SessionState, Snapshot, TurnRest, TurnRow};
+use crate::profile::{Config, Profile};
+use crate::record::{Record, Rest};
+use crate::returning::Returning;
 use crate::session::{Session, State};
 use crate::timers::{Timer, Timers};
-use crate::turn::{Queued, Running};
 
 /// All state of the daemon. See the crate's documentation.
 #[derive(Debug)]
@@ -23,13 +21,13 @@ pub struct Hub {
     pub(crate) config: Config,
     /// Stands in for a profile that was removed from the configuration.
     pub(crate) no_profile: Profile,
+    /// Identity of the journal.
+    pub(crate) generation: String,
     pub(crate) ids: IdSource,
     pub(crate) known: BTreeMap<String, Known>,
     pub(crate) agents: BTreeMap<AgentId, Agent>,
     pub(crate) next_slot: u32,
     pub(crate) hosts: BTreeMap<HostId, AgentId>,
-    /// Processes of an earlier daemon that are being ended; nothing starts before they are gone.
-    pub(crate) sweeping: BTreeSet<HostId>,
     pub(crate) sessions: BTreeMap<SessionKey, Session>,
     pub(crate) last_session: u32,
     /// Agent profile → public id → session.
@@ -37,6 +35,10 @@ pub struct Hub {
     /// Process slot → the agent's own id → session that the process holds.
     pub(crate) routes: BTreeMap<AgentId, BTreeMap<String, SessionKey>>,
     pub(crate) clients: BTreeMap<ClientId, Client>,
+    /// Clients with a token, whether they are connected or not.
+    pub(crate) returning: BTreeMap<String, Returning>,
+    /// Those of them whose lines this batch commits.
+    pub(crate) counted: BTreeSet<String>,
     pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
     pub(crate) ledger: Ledger,
     /// Requests that wait for a name.
@@ -44,8 +46,8 @@ pub struct Hub {
     pub(crate) timers: Timers,
     /// Sessions whose row has to be written with this batch.
     pub(crate) dirty: BTreeSet<SessionKey>,
-    /// Output that will be committed with this batch.
-    pub(crate) acks: BTreeMap<HostId, u64>,
+    /// Output that will be committed with this batch: up to where, and whether inside of a line.
+    pub(crate) acks: BTreeMap<HostId, (u64, bool)>,
     pub(crate) store_failing: Option<String>,
     pub(crate) store_failing_since: Time,
     pub(crate) stopping: bool,
@@ -53,130 +55,10 @@ pub struct Hub {
     pub(crate) stop_watchers: Vec<Requester>,
     /// The way out of the last refused start.
     pub(crate) start_hint: Option<(AgentId, String)>,
-    random: u64,
+    pub(crate) random: u64,
 }
 
 impl Hub {
-    /// Goes on where the journal ends.
-    ///
-    /// Processes of an earlier daemon are ended first ([`Effect::Sweep`]): this hub's hosts are
-    /// children of the daemon, so they hold no conversation any more. Turns that were running are
-    /// told as interrupted, or as unknown if the agent may not have got the prompt; prompts that
-    /// were not dispatched stay queued. [`Hub::seal`] completes the batch.
-    pub fn recover(snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
-        let boot = snapshot.boot + 1;
-        out.records.push(Record::Boot { boot });
-        out.durable = true;
-        let mut hub = Hub {
-            now,
-            config,
-            no_profile: Profile::default(),
-            ids: IdSource::new(boot),
-            known: BTreeMap::new(),
-            agents: BTreeMap::new(),
-            next_slot: 0,
-            hosts: BTreeMap::new(),
-            sweeping: BTreeSet::new(),
-            sessions: BTreeMap::new(),
-            last_session: snapshot.last_session,
-            public: BTreeMap::new(),
-            routes: BTreeMap::new(),
-            clients: BTreeMap::new(),
-            interactions: BTreeMap::new(),
-            ledger: Ledger::default(),
-            naming: Vec::new(),
-            timers: Timers::default(),
-            dirty: BTreeSet::new(),
-            acks: BTreeMap::new(),
-            store_failing: None,
-            store_failing_since: now,
-            stopping: false,
-            stopped: false,
-            stop_watchers: Vec::new(),
-            start_hint: None,
-            random: boot.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-        };
-        for (name, row) in &snapshot.agents {
-            hub.known.insert(name.clone(), Known::new(row.clone()));
-        }
-        for (key, state) in snapshot.sessions.clone() {
-            hub.recover_session(key, state);
-        }
-        for row in snapshot.turns.values() {
-            hub.recover_turn(row, &snapshot, out);
-        }
-        for (host, state) in &snapshot.hosts {
-            hub.sweeping.insert(*host);
-            let (pid, start) = (state.row.pid, state.row.start);
-            out.effects.push(Effect::Sweep { host: *host, pid, start });
-        }
-        if hub.sweeping.is_empty() {
-            hub.start_needed(out);
-        }
-        hub
-    }
-
-    fn recover_session(&mut self, key: SessionKey, state: SessionState) {
-        let agent = state.row.agent.clone();
-        let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
-        let slot = match sharing.unwrap_or_default() {
-            Sharing::Agent => self.shared_slot(&agent),
-            Sharing::Session => self.new_slot(&agent, Some(key)),
-        };
-        self.public.entry(agent).or_default().insert(state.row.public_id.clone(), key);
-        let session = Session {
-            row: state.row,
-            head: state.head,
-            last_ticket: state.last_ticket,
-            mcp_servers: state.mcp_servers,
-            slot,
-            state: State::Resting,
-            queue: std::collections::VecDeque::new(),
-            running: None,
-            waiting: Vec::new(),
-            attached: BTreeMap::new(),
-            interactions: BTreeSet::new(),
-            eager: false,
-            doubtful: None,
-        };
-        self.sessions.insert(key, session);
-    }
-
-    fn recover_turn(&mut self, row: &TurnRow, snapshot: &Snapshot, out: &mut Batch) {
-        let Some(session) = self.sessions.get_mut(&row.session) else { return };
-        match (row.state, &row.line) {
-            (TurnRest::Queued, Some(line)) => session.queue.push_back(Queued {
-                ticket: row.ticket,
-                sender: None,
-                line: line.clone(),
-                at: row.at,
-            }),
-            (TurnRest::Dispatched { host, chunk }, _) => {
-                session.running = Some(Running {
-                    ticket: row.ticket,
-                    number: session.row.prompts,
-                    sender: None,
-                    started: row.at,
-                    cancelling: None,
-                    last_line: row.at,
-                    echo: None,
-                });
-                let unwritten =
-                    snapshot.hosts.get(&host).is_some_and(|host| host.outbox.contains_key(&chunk));
-                let outcome = if unwritten {
-                    let reason = "acpd ended before it knew that the agent had got the prompt";
-                    Outcome::OutcomeUnknown { reason: reason.to_owned() }
-                } else {
-                    Outcome::Interrupted { reason: "acpd ended, and the agent with it".to_owned() }
-                };
-                session.eager = true;
-                self.close_tools(row.session, out);
-                self.end_turn(row.session, outcome, out);
-            }
-            (TurnRest::Queued | TurnRest::Ended, _) => {}
-        }
-    }
-
     /// Feeds one input. Records and effects are added to `out`; [`Hub::seal`] completes the batch.
     pub fn handle(&mut self, now: Time, input: Input, out: &mut Batch) {
         self.now = self.now.max(now);
@@ -197,9 +79,13 @@ impl Hub {
             Input::HostStarted { host, pid, start } => self.on_host_started(host, pid, start, out),
             Input::HostRefused { host, error } => self.on_host_refused(host, error, out),
             Input::HostLine { host, line, end } => self.on_host_line(host, line, end, out),
-            Input::HostOversized { host, head, len, end } => {
-                self.on_host_oversized(host, &head, len, end, out);
+            Input::HostOversized { host, head, len, end, inside } => {
+                self.on_host_oversized(host, &head, len, (end, inside), out);
             }
+            Input::HostAdopted { host, pid, start, end } => {
+                self.on_host_adopted(host, pid, start, end, out);
+            }
+            Input::HostLost { host, reason } => self.on_host_lost(host, &reason, out),
             Input::HostWritten { host, chunk } => self.on_host_written(host, chunk, out),
             Input::HostExited { host, status, stderr } => {
                 self.on_host_exited(host, &status, &stderr, out);
@@ -229,12 +115,13 @@ impl Hub {
                 out.records.push(Record::Session(Box::new(session.row.clone())));
             }
         }
-        for (host, offset) in std::mem::take(&mut self.acks) {
+        for (host, (offset, inside)) in std::mem::take(&mut self.acks) {
             if self.hosts.contains_key(&host) {
-                out.records.push(Record::HostOffset { host, offset });
+                out.records.push(Record::HostOffset { host, offset, inside });
                 out.effects.push(Effect::HostAck { host, offset });
             }
         }
+        self.tell_received(out);
     }
 
     /// When [`Input::Tick`] is due. Never while the store fails: nobody is heard then, so nobody is
@@ -260,46 +147,12 @@ impl Hub {
                 Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
+                Timer::Returning => self.on_returning_timer(out),
                 Timer::Agent(_)
                 | Timer::Idle(_)
                 | Timer::Restore(_)
                 | Timer::Cancel(_)
                 | Timer::Stall(_) => {}
-            }
-        }
-    }
-
-    /// A process of an earlier daemon is gone.
-    pub(crate) fn swept(&mut self, host: HostId, out: &mut Batch) {
-        if self.sweeping.remove(&host) && self.sweeping.is_empty() {
-            self.start_needed(out);
-            self.check_stopped(out);
-        }
-    }
-
-    /// Starts every process that something wants.
-    fn start_needed(&mut self, out: &mut Batch) {
-        let up: Vec<String> = self
-            .known
-            .iter()
-            .filter(|(name, known)| {
-                known.row.desired == crate::record::Desired::Up
-                    && self.config.agents.contains_key(*name)
-            })
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in up {
-            self.shared_slot(&name);
-        }
-        let slots: Vec<AgentId> = self.agents.keys().copied().collect();
-        for slot in slots {
-            let wanted = self.is_needed(slot)
-                || self.sessions_of(slot).iter().any(|key| self.wants_host(*key));
-            if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy, out) {
-                for key in self.sessions_of(slot) {
-                    self.session_mut(key).eager = false;
-                    self.fail_queue(key, &fault, out);
-                }
             }
         }
     }

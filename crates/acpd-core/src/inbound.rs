@@ -21,7 +21,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::{NewSession, Requester, Why};
-use crate::record::EventKind;
+use crate::record::{EventKind, Record};
 use crate::session::State;
 use crate::view::without_boolean_options;
 
@@ -35,7 +35,7 @@ impl Hub {
     pub(crate) fn on_host_line(&mut self, host: HostId, line: Bytes, end: u64, out: &mut Batch) {
         let Some(&slot) = self.hosts.get(&host) else { return };
         self.read_line(slot, host, &line, out);
-        self.handed_over(slot, host, end);
+        self.handed_over(slot, host, (end, false), out);
     }
 
     fn read_line(&mut self, slot: AgentId, host: HostId, line: &Bytes, out: &mut Batch) {
@@ -59,7 +59,7 @@ impl Hub {
                 );
                 self.host_write(slot, build::error(&id, &error), out);
             }
-            Ok(Message::Response { id, outcome }) => match self.ledger.answer(host, &id) {
+            Ok(Message::Response { id, outcome }) => match self.answered(host, &id, out) {
                 Some(why) => self.agent_answered(slot, host, why, line, outcome, out),
                 None => {
                     let text = format!("answered a request that is not open: id {id}");
@@ -117,7 +117,9 @@ impl Hub {
         let agent = self.agent_mut(slot);
         if pending && agent.parked_bytes + line.len() <= PARKED_BYTES {
             agent.parked_bytes += line.len();
-            agent.parked.entry(session.into_owned()).or_default().push(line.clone());
+            let session = session.into_owned();
+            agent.parked.entry(session.clone()).or_default().push(line.clone());
+            out.records.push(Record::Parked { host, session, line: line.clone() });
         } else {
             let text = format!("skipped a line for the unknown session `{session}`");
             out.effects.push(Effect::Note { host, text });
@@ -276,7 +278,7 @@ impl Hub {
             line = set_member(&line, &["result", "sessionId"], id.as_bytes());
         }
         let to = new.to;
-        self.respond(&to, None, line, out);
+        self.respond(&to, Some(key), line, out);
         self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
         self.read_parked(slot, host, key, out);
         self.unpark(slot, host, out);
@@ -291,7 +293,8 @@ impl Hub {
         out: &mut Batch,
     ) {
         let agent_id = self.session(key).row.agent_id.clone();
-        let parked = self.agent_mut(slot).parked.remove(&agent_id).unwrap_or_default();
+        let Some(parked) = self.agent_mut(slot).parked.remove(&agent_id) else { return };
+        out.records.push(Record::Unparked { host, session: Some(agent_id) });
         for line in parked {
             self.agent_mut(slot).parked_bytes -= line.len();
             self.read_line(slot, host, &line, out);
@@ -305,7 +308,11 @@ impl Hub {
         }
         let agent = self.agent_mut(slot);
         agent.parked_bytes = 0;
-        for (session, lines) in std::mem::take(&mut agent.parked) {
+        let parked = std::mem::take(&mut agent.parked);
+        if !parked.is_empty() {
+            out.records.push(Record::Unparked { host, session: None });
+        }
+        for (session, lines) in parked {
             let text = format!("skipped {} lines for the unknown session `{session}`", lines.len());
             out.effects.push(Effect::Note { host, text });
         }
@@ -427,7 +434,7 @@ impl Hub {
         host: HostId,
         head: &Bytes,
         len: u64,
-        end: u64,
+        end: (u64, bool),
         out: &mut Batch,
     ) {
         let Some(&slot) = self.hosts.get(&host) else { return };
@@ -443,7 +450,7 @@ impl Hub {
         .hint("raise `line_limit` under `[daemon]` in the configuration");
         let id = head_id(head);
         let is_response = top_level(head, b"method").is_none();
-        let why = id.filter(|_| is_response).and_then(|id| self.ledger.answer(host, &id));
+        let why = id.filter(|_| is_response).and_then(|id| self.answered(host, &id, out));
         match why {
             Some(Why::Prompt { session }) => {
                 let error = fault.object();
@@ -473,15 +480,16 @@ impl Hub {
                 self.append(key, EventKind::Notice, line, None, out);
             }
         }
-        self.handed_over(slot, host, end);
+        self.handed_over(slot, host, end, out);
     }
 
-    /// All output up to here is dealt with in this batch. Parked lines are in no journal yet, but to
-    /// hold the acknowledgement back for them would hold the agent back before the answer that they
-    /// wait for; a process of this kind of host dies with the daemon, and they with it.
-    fn handed_over(&mut self, slot: AgentId, host: HostId, end: u64) {
-        if self.agents.contains_key(&slot) {
-            self.acks.insert(host, end);
+    /// All output up to here is dealt with in this batch; `end.1` tells that this is inside a line.
+    fn handed_over(&mut self, slot: AgentId, host: HostId, end: (u64, bool), out: &mut Batch) {
+        let Some(agent) = self.agents.get_mut(&slot) else { return };
+        self.acks.insert(host, end);
+        let Some(process) = agent.host.as_mut() else { return };
+        if process.catch_up.take_if(|upto| *upto <= end.0).is_some() {
+            self.caught_up_with_host(slot, out);
         }
     }
 }

@@ -81,16 +81,18 @@ pub enum Input {
         /// Byte offset just after the line.
         end: u64,
     },
-    /// A process wrote a line over the limit, which was discarded.
+    /// A process wrote a line over the limit, which is discarded.
     HostOversized {
         /// Which.
         host: HostId,
         /// Its first bytes.
         head: Bytes,
-        /// Its length in bytes.
+        /// Its length in bytes, as far as it was seen.
         len: u64,
-        /// Byte offset just after the line.
+        /// Byte offset just after what was seen of the line.
         end: u64,
+        /// More of it is to come, and is discarded without another word.
+        inside: bool,
     },
     /// Every chunk up to this one has been written to a process's stdin.
     HostWritten {
@@ -98,6 +100,25 @@ pub enum Input {
         host: HostId,
         /// Last chunk.
         chunk: u64,
+    },
+    /// A process that an earlier daemon started was found again, and is spoken with.
+    HostAdopted {
+        /// Which.
+        host: HostId,
+        /// Leader's process id.
+        pid: u32,
+        /// Leader's start time.
+        start: u64,
+        /// What it has written so far ends at this byte offset; it is handed over from now on.
+        end: u64,
+    },
+    /// A process that an earlier daemon started cannot be spoken with any more. What is left of it is
+    /// being ended; [`Input::HostGone`] follows.
+    HostLost {
+        /// Which.
+        host: HostId,
+        /// Why, in words.
+        reason: String,
     },
     /// The leader of a process has ended; descendants may be left. What the process had written by
     /// then has been handed over before: lines that come later belong to no session any more.
@@ -200,15 +221,20 @@ pub enum Effect {
         /// Agent profile.
         agent: String,
     },
-    /// End what is left of a process that an earlier daemon started, then report
-    /// [`Input::HostGone`].
-    Sweep {
-        /// Its identity.
+    /// Go on with a process that an earlier daemon started, and report [`Input::HostAdopted`], or
+    /// [`Input::HostLost`] and later [`Input::HostGone`].
+    Adopt(Adopt),
+    /// From now on a process is busy or idle, which decides how long it may outlive the daemon.
+    HostLease {
+        /// Which.
         host: HostId,
-        /// Leader's process id.
-        pid: u32,
-        /// Leader's start time.
-        start: u64,
+        /// A turn runs, or something waits for an answer.
+        busy: bool,
+    },
+    /// The end of a process is on disk: nothing has to be kept of it.
+    HostForget {
+        /// Which.
+        host: HostId,
     },
     /// Write a line to a process.
     HostWrite {
@@ -240,11 +266,42 @@ pub enum Effect {
         /// One sentence.
         text: String,
     },
+    /// End the daemon and leave agents running where they can be; where not, stop them first
+    /// ([`Input::Stop`]). The request is answered by who does it: whether the daemon can start again
+    /// is known only there.
+    Leave {
+        /// Who asks.
+        client: ClientId,
+        /// Answer to this request.
+        id: Id,
+        /// Start again.
+        restart: bool,
+    },
     /// End the daemon although the journal cannot be written: every process tree first, without
     /// waiting for anything else. Always urgent.
     Abort,
     /// All agents are gone: end the daemon.
     Exit,
+}
+
+/// A process of an earlier daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adopt {
+    /// Its identity.
+    pub host: HostId,
+    /// Its agent profile.
+    pub agent: String,
+    /// Leader's process id; 0 if it is not known whether there ever was one.
+    pub pid: u32,
+    /// Leader's start time.
+    pub start: u64,
+    /// Output is wanted from this byte offset on.
+    pub offset: u64,
+    /// The offset lies inside a line over the limit, the rest of which is to be dropped.
+    pub inside: bool,
+    /// Lines that are not known to be written, in their order: those that the process has not got
+    /// are to be written, once.
+    pub chunks: Vec<(u64, Bytes)>,
 }
 
 /// A piece of journal for a client.

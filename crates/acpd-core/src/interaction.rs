@@ -9,7 +9,7 @@
 //! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
 //! answer is never consent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::acp::{PermissionAnswer, PermissionRequest};
 use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member};
@@ -36,6 +36,26 @@ pub(crate) struct Interaction {
     pub(crate) options: Vec<String>,
     /// How often a client gave an answer that means nothing.
     refused: BTreeMap<ClientId, u32>,
+    /// Who has been asked under the number of the interaction itself.
+    asked: BTreeSet<ClientId>,
+}
+
+impl Interaction {
+    pub(crate) fn new(
+        session: SessionKey,
+        host: HostId,
+        agent_request: Id,
+        line: Bytes,
+        options: Vec<String>,
+    ) -> Interaction {
+        let (refused, asked) = (BTreeMap::new(), BTreeSet::new());
+        Interaction { session, host, agent_request, line, options, refused, asked }
+    }
+
+    /// A client has had the question since before it came back.
+    pub(crate) fn was_offered(&mut self, client: ClientId) {
+        self.asked.insert(client);
+    }
 }
 
 /// Questions of one session that may be open at once.
@@ -109,17 +129,8 @@ impl Hub {
         }));
         out.durable = true;
         self.session_mut(key).interactions.insert(interaction);
-        self.interactions.insert(
-            interaction,
-            Interaction {
-                session: key,
-                host,
-                agent_request: id.clone(),
-                line,
-                options,
-                refused: BTreeMap::new(),
-            },
-        );
+        let open = Interaction::new(key, host, id.clone(), line, options);
+        self.interactions.insert(interaction, open);
         self.tell_state(key, out);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
         for client in attached {
@@ -135,14 +146,16 @@ impl Hub {
     }
 
     fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
-        let Some(open) = self.interactions.get(&interaction) else { return };
+        let Some(open) = self.interactions.get_mut(&interaction) else { return };
         let key = open.session;
-        let attached = self.session(key).attached.get(&client);
+        let attached = self.sessions.get(&key).and_then(|session| session.attached.get(&client));
         let may_answer = attached.is_some_and(|attached| attached.role == Role::Controller);
         if !may_answer || self.ledger.is_offered(client, interaction) {
             return;
         }
-        let ask = self.ids.issue();
+        // The first time under a number that the next daemon knows, too.
+        let is_first = open.asked.insert(client);
+        let ask = if is_first { interaction.0 } else { self.ids.issue() };
         let line = set_id(&open.line, &Id::from(ask));
         self.ledger.offer(client, ask, interaction);
         self.send_behind(client, Some(key), Effect::Send { client, line }, out);

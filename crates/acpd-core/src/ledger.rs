@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use acp_wire::Id;
 use bytes::Bytes;
 
+use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::input::Batch;
+use crate::record::{self, AskedRow, Record};
 
 /// Issues ids: incarnation in the upper bits, so that numbers stay below 2⁵³ for JavaScript.
 #[derive(Debug)]
@@ -21,6 +24,11 @@ pub(crate) struct IdSource {
 impl IdSource {
     pub(crate) fn new(boot: u64) -> IdSource {
         IdSource { boot, next: 1 }
+    }
+
+    /// Number of the incarnation.
+    pub(crate) fn boot(&self) -> u64 {
+        self.boot
     }
 
     pub(crate) fn issue(&mut self) -> u64 {
@@ -89,19 +97,28 @@ impl Ledger {
         self.asked.insert(id, Asked { host, why });
     }
 
-    /// The request that a host's response belongs to.
-    pub(crate) fn answer(&mut self, host: HostId, id: &Id) -> Option<Why> {
+    /// The request that a host's response belongs to, with its id.
+    fn answer(&mut self, host: HostId, id: &Id) -> Option<(u64, Why)> {
         let id = id.as_u64()?;
         if self.asked.get(&id)?.host != host {
             return None;
         }
-        self.asked.remove(&id).map(|asked| asked.why)
+        self.asked.remove(&id).map(|asked| (id, asked.why))
     }
 
     /// Everything that a host will not answer any more, oldest first.
-    pub(crate) fn drop_host(&mut self, host: HostId) -> Vec<Why> {
+    fn drop_host(&mut self, host: HostId) -> Vec<(u64, Why)> {
         let gone = self.asked.extract_if(.., |_, asked| asked.host == host);
-        gone.map(|(_, asked)| asked.why).collect()
+        gone.map(|(id, asked)| (id, asked.why)).collect()
+    }
+
+    /// Requests of clients that wait for an agent's answer.
+    pub(crate) fn requesters(&mut self) -> impl Iterator<Item = &mut Requester> {
+        self.asked.values_mut().filter_map(|asked| match &mut asked.why {
+            Why::Relay { to, .. } => Some(to),
+            Why::NewSession(new) => Some(&mut new.to),
+            _ => None,
+        })
     }
 
     /// Gives up the open restore step of a session; whether there was one.
@@ -126,9 +143,11 @@ impl Ledger {
     }
 
     /// Drops the prompt of a session's running turn.
-    pub(crate) fn drop_prompt(&mut self, key: SessionKey) {
-        self.asked
-            .retain(|_, asked| !matches!(asked.why, Why::Prompt { session } if session == key));
+    fn drop_prompt(&mut self, key: SessionKey) -> Option<u64> {
+        let is_it = |asked: &Asked| matches!(asked.why, Why::Prompt { session } if session == key);
+        let id = *self.asked.iter().find(|(_, asked)| is_it(asked))?.0;
+        self.asked.remove(&id);
+        Some(id)
     }
 
     pub(crate) fn new_pending(&self, host: HostId) -> bool {
@@ -186,5 +205,60 @@ impl Ledger {
     /// Whether this client is being asked already.
     pub(crate) fn is_offered(&self, client: ClientId, interaction: InteractionId) -> bool {
         self.offered.iter().any(|((of, _), what)| *of == client && *what == interaction)
+    }
+}
+
+impl Hub {
+    /// Registers a request to an agent; its id. The request itself is to be written with the same
+    /// batch.
+    pub(crate) fn ask(&mut self, host: HostId, why: Why, out: &mut Batch) -> u64 {
+        let id = self.ids.issue();
+        let what = self.as_record(&why);
+        out.records.push(Record::Asked(AskedRow { id, host, what }));
+        self.ledger.ask(id, host, why);
+        id
+    }
+
+    /// The request that a host's response belongs to; it is answered with that.
+    pub(crate) fn answered(&mut self, host: HostId, id: &Id, out: &mut Batch) -> Option<Why> {
+        let (id, why) = self.ledger.answer(host, id)?;
+        out.records.push(Record::Answered { id });
+        Some(why)
+    }
+
+    /// Takes back everything that a host will not answer any more, oldest first.
+    pub(crate) fn unanswered(&mut self, host: HostId, out: &mut Batch) -> Vec<Why> {
+        let gone = self.ledger.drop_host(host);
+        out.records.extend(gone.iter().map(|(id, _)| Record::Answered { id: *id }));
+        gone.into_iter().map(|(_, why)| why).collect()
+    }
+
+    /// The answer to a session's prompt does not matter any more.
+    pub(crate) fn drop_prompt(&mut self, key: SessionKey, out: &mut Batch) {
+        out.records.extend(self.ledger.drop_prompt(key).map(|id| Record::Answered { id }));
+    }
+
+    fn as_record(&self, why: &Why) -> record::Asked {
+        match why {
+            Why::Initialize => record::Asked::Initialize,
+            Why::NewSession(new) => record::Asked::NewSession {
+                sender: self.sender(&new.to),
+                name: new.name.clone(),
+                cwd: new.cwd.clone(),
+                params: String::from_utf8_lossy(&new.params).into_owned(),
+            },
+            Why::Prompt { session } => record::Asked::Prompt { session: *session },
+            Why::Restore { session, .. } => record::Asked::Restore { session: *session },
+            Why::Relay { to, session, method, params } => {
+                let params = params.as_ref().filter(|_| method == "session/set_mode");
+                record::Asked::Relay {
+                    sender: self.sender(to),
+                    session: *session,
+                    method: method.clone(),
+                    params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
+                }
+            }
+            Why::GivenUp | Why::Farewell => record::Asked::Nothing,
+        }
     }
 }

@@ -14,7 +14,8 @@
 //!
 //! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`, their
 //! end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people in `interaction.rs`,
-//! open requests in `ledger.rs`, coming back in `restore.rs` and `replay.rs`, what a client sees in
+//! open requests in `ledger.rs`, sessions that come back in `restore.rs` and `replay.rs`, clients that
+//! come back in `returning.rs`, the next daemon in `recover.rs`, what a client sees in
 //! `fanout.rs` and `view.rs`, what clients ask in `client.rs` and `manage.rs`, what agents say in
 //! `inbound.rs`.
 //!
@@ -35,8 +36,11 @@ mod manage;
 mod params;
 pub mod profile;
 pub mod record;
+mod recover;
 mod replay;
+mod reply;
 mod restore;
+mod returning;
 mod session;
 mod stop;
 mod timers;
@@ -44,4 +48,6 @@ mod turn;
 pub mod view;
 
 pub use hub::Hub;
-pub use input::{Batch, Effect, Input, Read, ReadStyle, SpawnError, StatusPart, StopStep, View};
+pub use input::{
+    Adopt, Batch, Effect, Input, Read, ReadStyle, SpawnError, StatusPart, StopStep, View,
+};

@@ -2,9 +2,9 @@
 
 use acp_wire::build;
 use acpd_api::{
-    AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, Empty, LogParams, Reason,
-    RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, StoreState,
-    method,
+    AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
+    LogParams, Reason, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
+    Status, StoreState, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -17,9 +17,8 @@ use crate::ids::SessionKey;
 use crate::input::{Batch, Effect, ReadStyle, StatusPart};
 use crate::ledger::{Requester, Why};
 use crate::params::valid_name;
-use crate::record::{Desired, Record, Rest};
+use crate::record::{Canceller, Desired, Record, Rest};
 use crate::session::State;
-use crate::turn::Canceller;
 
 /// Journal entries in one answer when the caller names no number.
 const LOG_PAGE: u32 = 1_000;
@@ -74,6 +73,10 @@ impl Hub {
                 let key = self.resolve(&read(params)?)?;
                 self.delete_session(key, out);
                 self.answer(to, &Empty {}, out);
+            }
+            method::DAEMON_RESTART => self.leave(to, true, out),
+            method::DAEMON_STOP if read_or_default::<DaemonStopParams>(params)?.detach => {
+                self.leave(to, false, out);
             }
             method::DAEMON_STOP => {
                 self.stop_watchers.push(to.clone());
@@ -217,6 +220,7 @@ impl Hub {
                 version: facts.version.clone(),
                 api: acpd_api::API_VERSION,
                 pid: facts.pid,
+                boot: self.ids.boot(),
                 since: facts.since,
                 rss: None,
                 clients: self.clients.len() as u32,
@@ -399,7 +403,7 @@ impl Hub {
         self.cancel_running(key, Canceller::Acpd, None, out);
         self.interrupt_turn(key, &closed, out);
         self.give_up_restore(key);
-        self.ledger.drop_prompt(key);
+        self.drop_prompt(key, out);
         self.close_interactions(key, out);
         self.fail_queue(key, &closed, out);
         if live {
@@ -425,7 +429,7 @@ impl Hub {
             self.farewell(key, name, out);
         }
         self.give_up_restore(key);
-        self.ledger.drop_prompt(key);
+        self.drop_prompt(key, out);
         self.remove_session(key, out);
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);
@@ -440,8 +444,7 @@ impl Hub {
         let offered =
             if name == "session/delete" { capabilities.delete } else { capabilities.close };
         let Some(host) = self.agents[&slot].usable_host().filter(|_| offered) else { return };
-        let ask = self.ids.issue();
-        self.ledger.ask(ask, host, Why::Farewell);
+        let ask = self.ask(host, Why::Farewell, out);
         let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
         self.host_write(slot, line, out);
     }
@@ -473,6 +476,12 @@ impl Hub {
         }
     }
 
+    /// Ends the daemon alone.
+    fn leave(&mut self, to: &Requester, restart: bool, out: &mut Batch) {
+        self.forget_request(to);
+        out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
+    }
+
     /// Ends all agents, then the daemon. Asked for a second time, it waits for nobody any more; and
     /// while the journal cannot be written, nothing could be waited for.
     pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
@@ -502,7 +511,7 @@ impl Hub {
 
     /// During a shutdown: whether everything is gone.
     pub(crate) fn check_stopped(&mut self, out: &mut Batch) {
-        if !self.stopping || self.stopped || !self.hosts.is_empty() || !self.sweeping.is_empty() {
+        if !self.stopping || self.stopped || !self.hosts.is_empty() {
             return;
         }
         self.stopped = true;
@@ -518,7 +527,7 @@ impl Hub {
         match &self.agents[&slot].state {
             AgentState::Stopping { why, .. } => match why {
                 StopWhy::Restart | StopWhy::Wedged => true,
-                StopWhy::Crashed | StopWhy::BadStart { .. } => on_failure,
+                StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. } => on_failure,
                 StopWhy::ByPerson | StopWhy::Idle => false,
             },
             _ => false,

@@ -4,13 +4,15 @@
 //! record; the store implements the same meaning in SQL, and a property test holds the two together.
 //!
 //! Architecture invariant: what may hold secrets is [`Record::Secret`], which the store keeps in a table
-//! of its own, and for as long as it is not written to the agent [`Record::Outbox`].
+//! of its own; for as long as it is not written to the agent [`Record::Outbox`]; and until it is
+//! answered [`Record::Asked`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::StateKey;
+use acp_wire::{Id, StateKey};
 use acpd_api::RestoreLevel;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 
@@ -27,7 +29,8 @@ pub enum Record {
     /// A process is to be started, with no process id yet, or was started; written before anything
     /// is said to it.
     Host(HostRow),
-    /// A process and all its descendants are gone; drops its outbox and interactions too.
+    /// A process and all its descendants are gone; drops what is kept for it: outbox, parked lines,
+    /// open requests and interactions.
     HostGone {
         /// Which.
         host: HostId,
@@ -36,8 +39,33 @@ pub enum Record {
     HostOffset {
         /// Which.
         host: HostId,
-        /// Byte offset just after the last line.
+        /// Byte offset, just after a line unless `inside`.
         offset: u64,
+        /// The offset lies inside a line over the limit, the rest of which is dropped.
+        inside: bool,
+    },
+    /// A line for a session that is not known yet, kept until it is.
+    Parked {
+        /// Which host wrote it.
+        host: HostId,
+        /// The agent's id of the session.
+        session: String,
+        /// The line.
+        line: Bytes,
+    },
+    /// Parked lines found their session, or nobody will ask for them any more.
+    Unparked {
+        /// Which host wrote them.
+        host: HostId,
+        /// The agent's id of the session; `None` = of all sessions.
+        session: Option<String>,
+    },
+    /// Something was asked of an agent and is not answered.
+    Asked(AskedRow),
+    /// A request to an agent was answered, or its answer does not matter any more.
+    Answered {
+        /// Id of the request.
+        id: u64,
     },
     /// A line for a host that is not known to be written yet.
     Outbox {
@@ -89,6 +117,102 @@ pub enum Record {
         /// Which.
         id: InteractionId,
     },
+    /// A client that comes back under its token has sent so many lines.
+    Client {
+        /// Its token.
+        token: String,
+        /// Lines that are dealt with in this or an earlier transaction.
+        received: u64,
+    },
+    /// A client is not expected to come back; drops the answers kept for it.
+    ClientGone {
+        /// Its token.
+        token: String,
+    },
+    /// The answer to a client's request, kept until the client says that it has it.
+    Reply(ReplyRow),
+    /// A client has an answer.
+    ReplyGone {
+        /// Its token.
+        token: String,
+        /// Its id of the request.
+        id: Id,
+    },
+}
+
+/// Who gets an answer: a request of a client that comes back under its token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sender {
+    /// The client's token.
+    pub token: String,
+    /// The client's id of the request.
+    pub id: Id,
+}
+
+/// A request to an agent that is not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedRow {
+    /// Id of the request, unique across incarnations.
+    pub id: u64,
+    /// The process that was asked.
+    pub host: HostId,
+    /// What for.
+    pub what: Asked,
+}
+
+/// What a request to an agent is for, as far as the disk knows. Stored as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// acpd's own `initialize`.
+    Initialize,
+    /// A client's `session/new`.
+    NewSession {
+        /// Who gets the answer; nobody if the client does not come back.
+        sender: Option<Sender>,
+        /// Handle for the session.
+        name: Option<String>,
+        /// Its directory.
+        cwd: String,
+        /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
+        params: String,
+    },
+    /// The prompt of a session's running turn.
+    Prompt {
+        /// The session.
+        session: SessionKey,
+    },
+    /// A step of a session's restore.
+    Restore {
+        /// The session.
+        session: SessionKey,
+    },
+    /// A client's request, relayed.
+    Relay {
+        /// Who gets the answer.
+        sender: Option<Sender>,
+        /// The session it is about.
+        session: Option<SessionKey>,
+        /// Its method.
+        method: String,
+        /// Its params (JSON text), where the answer alone does not tell what it changed.
+        params: Option<String>,
+    },
+    /// Nothing depends on the answer.
+    Nothing,
+}
+
+/// An answer that is kept for a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyRow {
+    /// The client's token.
+    pub token: String,
+    /// The client's id of the request.
+    pub id: Id,
+    /// The response, complete.
+    pub line: Bytes,
+    /// The session that the answer made known to the client: it is attached to it with the answer.
+    pub session: Option<SessionKey>,
 }
 
 /// Values kept beside the journal.
@@ -148,6 +272,12 @@ pub struct HostRow {
     pub pid: u32,
     /// Leader's start time as `acpd-sys` gives it; together with `pid` an identity.
     pub start: u64,
+    /// The only session that it serves, for profiles that do not share a process.
+    pub session: Option<SessionKey>,
+    /// When it became usable.
+    pub ready: Option<Time>,
+    /// It is to go down.
+    pub stopping: bool,
 }
 
 /// A session's facts.
@@ -167,6 +297,8 @@ pub struct SessionRow {
     pub cwd: String,
     /// `session/new` params as first accepted (JSON object), without `mcpServers`.
     pub params: Bytes,
+    /// The process that holds it.
+    pub host: Option<HostId>,
     /// Where it stands when no process holds it.
     pub rest: Rest,
     /// Why, when there is something to say.
@@ -253,8 +385,21 @@ pub struct TurnRow {
     pub state: TurnRest,
     /// When it was accepted.
     pub at: Time,
-    /// The client's `session/prompt` line, until the turn has ended.
+    /// Who gets the answer, if it is somebody who comes back.
+    pub sender: Option<Sender>,
+    /// Who asked for its end, once it is dispatched.
+    pub cancelling: Option<Canceller>,
+    /// The client's `session/prompt` line; `None` leaves the one that is there.
     pub line: Option<Bytes>,
+}
+
+/// Who asked for the end of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Canceller {
+    /// A client: `cancelled` is what it wants to hear.
+    Client,
+    /// acpd, because the session or the agent is to go.
+    Acpd,
 }
 
 /// Where a turn stands, as far as the disk knows.
@@ -305,6 +450,10 @@ pub struct Snapshot {
     pub turns: BTreeMap<(SessionKey, u64), TurnRow>,
     /// Interactions that wait.
     pub interactions: BTreeMap<InteractionId, InteractionRow>,
+    /// Open requests to agents, by id.
+    pub asked: BTreeMap<u64, AskedRow>,
+    /// Clients that may come back, by token.
+    pub clients: BTreeMap<String, ClientState>,
     /// Highest session row number ever used.
     pub last_session: u32,
 }
@@ -316,10 +465,37 @@ pub struct HostState {
     pub row: HostRow,
     /// Output committed up to here.
     pub offset: u64,
+    /// `offset` lies inside a line that is being dropped.
+    pub inside: bool,
+    /// Lines for sessions that are not known yet, with the agent's ids, in their order.
+    pub parked: Vec<(String, Bytes)>,
     /// Lines not known to be written, by chunk.
     pub outbox: BTreeMap<u64, Bytes>,
     /// Last chunk known to be written.
     pub written: u64,
+}
+
+impl HostState {
+    /// A process that has said nothing yet.
+    pub fn new(row: HostRow) -> HostState {
+        HostState {
+            row,
+            offset: 0,
+            inside: false,
+            parked: Vec::new(),
+            outbox: BTreeMap::new(),
+            written: 0,
+        }
+    }
+}
+
+/// A client in a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientState {
+    /// Lines of it that were dealt with.
+    pub received: u64,
+    /// Answers that it may not have, by its id.
+    pub replies: BTreeMap<Id, ReplyRow>,
 }
 
 /// A session in a snapshot.
@@ -345,19 +521,39 @@ impl Snapshot {
             Record::Agent(row) => {
                 self.agents.insert(row.name.clone(), row.clone());
             }
-            Record::Host(row) => {
-                let state =
-                    HostState { row: row.clone(), offset: 0, outbox: BTreeMap::new(), written: 0 };
-                self.hosts.insert(row.host, state);
-            }
+            Record::Host(row) => match self.hosts.get_mut(&row.host) {
+                Some(state) => state.row = row.clone(),
+                None => {
+                    self.hosts.insert(row.host, HostState::new(row.clone()));
+                }
+            },
             Record::HostGone { host } => {
                 self.hosts.remove(host);
                 self.interactions.retain(|_, row| row.host != *host);
+                self.asked.retain(|_, row| row.host != *host);
             }
-            Record::HostOffset { host, offset } => {
+            Record::HostOffset { host, offset, inside } => {
                 if let Some(state) = self.hosts.get_mut(host) {
                     state.offset = *offset;
+                    state.inside = *inside;
                 }
+            }
+            Record::Parked { host, session, line } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.parked.push((session.clone(), line.clone()));
+                }
+            }
+            Record::Unparked { host, session } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.parked.retain(|(of, _)| session.as_ref().is_some_and(|gone| gone != of));
+                }
+            }
+            Record::Asked(row) if self.hosts.contains_key(&row.host) => {
+                self.asked.insert(row.id, row.clone());
+            }
+            Record::Asked(_) => {}
+            Record::Answered { id } => {
+                self.asked.remove(id);
             }
             Record::Outbox { host, chunk, line } => {
                 if let Some(state) = self.hosts.get_mut(host) {
@@ -394,6 +590,22 @@ impl Snapshot {
             Record::InteractionGone { id } => {
                 self.interactions.remove(id);
             }
+            Record::Client { token, received } => {
+                self.clients.entry(token.clone()).or_default().received = *received;
+            }
+            Record::ClientGone { token } => {
+                self.clients.remove(token);
+            }
+            Record::Reply(row) => {
+                if let Some(client) = self.clients.get_mut(&row.token) {
+                    client.replies.insert(row.id.clone(), row.clone());
+                }
+            }
+            Record::ReplyGone { token, id } => {
+                if let Some(client) = self.clients.get_mut(token) {
+                    client.replies.remove(id);
+                }
+            }
         }
     }
 
@@ -415,8 +627,11 @@ impl Snapshot {
         let place = (row.session, row.ticket);
         if row.state == TurnRest::Ended {
             self.turns.remove(&place);
-        } else {
-            self.turns.insert(place, row.clone());
+            return;
+        }
+        let old = self.turns.insert(place, row.clone());
+        if let (Some(turn), None, Some(old)) = (self.turns.get_mut(&place), &row.line, old) {
+            turn.line = old.line;
         }
     }
 }

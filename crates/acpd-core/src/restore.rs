@@ -174,9 +174,8 @@ impl Hub {
     fn restore_ask(&mut self, key: SessionKey, name: &str, params: &[u8], out: &mut Batch) {
         let slot = self.session(key).slot;
         let Some(host) = self.agents[&slot].usable_host() else { return };
-        let ask = self.ids.issue();
         let renews = name == "session/new";
-        self.ledger.ask(ask, host, Why::Restore { session: key, renews });
+        let ask = self.ask(host, Why::Restore { session: key, renews }, out);
         let text = String::from_utf8_lossy(params).into_owned();
         let params = RawValue::from_string(text).unwrap_or_default();
         let line = build::request(&Id::from(ask), name, &params);

@@ -204,6 +204,7 @@ impl Hub {
             name: new.name.clone(),
             cwd: new.cwd.clone(),
             params: remove_member(&new.params, &["mcpServers"]),
+            host: self.agents[&slot].host.as_ref().map(|host| host.id),
             rest: Rest::Parked,
             reason: None,
             restore: None,
@@ -239,6 +240,7 @@ impl Hub {
         };
         if self.agents[&slot].dedicated.is_some() {
             self.agent_mut(slot).dedicated = Some(key);
+            self.save_host(slot, out);
         }
         self.sessions.insert(key, session);
         self.public.entry(agent).or_default().insert(public_id, key);
@@ -375,6 +377,7 @@ impl Hub {
         self.unroute(key);
         let session = self.session_mut(key);
         session.state = State::Resting;
+        session.row.host = None;
         session.row.rest = rest;
         session.row.reason = reason;
         if rest != Rest::Parked {
@@ -386,7 +389,9 @@ impl Hub {
 
     /// A process holds the session.
     pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
+        let host = self.agents[&self.session(key).slot].usable_host();
         let session = self.session_mut(key);
+        session.row.host = host;
         session.state = State::Live;
         session.eager = false;
         session.row.rest = Rest::Parked;

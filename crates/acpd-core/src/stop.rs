@@ -56,6 +56,7 @@ impl Hub {
         let (stage, time) =
             if turns { (Stage::Cancelling, times.eof) } else { (Stage::Eof, times.eof) };
         self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
+        self.save_host(id, out);
         if stage == Stage::Eof && host.1.is_some() {
             out.effects.push(Effect::HostStop { host: host.0, step: StopStep::CloseStdin });
         }
@@ -126,6 +127,7 @@ impl Hub {
         out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
         out.effects.push(Effect::HostStop { host, step: StopStep::Term });
         self.timers.set(Timer::Agent(id), self.now.after(leftovers));
+        self.save_host(id, out);
         self.lose_host(id, host, out);
         if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } =
             self.agents[&id].state
@@ -135,7 +137,7 @@ impl Hub {
     }
 
     /// Answers everything that was open at a process that is gone.
-    fn lose_host(&mut self, id: AgentId, host: HostId, out: &mut Batch) {
+    pub(crate) fn lose_host(&mut self, id: AgentId, host: HostId, out: &mut Batch) {
         let agent = self.agent_mut(id);
         agent.parked.clear();
         agent.parked_bytes = 0;
@@ -145,7 +147,7 @@ impl Hub {
         );
         let reason = if by_person { Reason::AgentStopped } else { Reason::AgentExited };
         let fault = self.agent_fault(id, reason);
-        for why in self.ledger.drop_host(host) {
+        for why in self.unanswered(host, out) {
             match why {
                 Why::Relay { to, .. } => self.refuse(&to, &fault, out),
                 Why::NewSession(new) => self.refuse(&new.to, &fault, out),
@@ -163,7 +165,7 @@ impl Hub {
 
     pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
         out.records.push(Record::HostGone { host });
-        self.swept(host, out);
+        out.effects.push(Effect::HostForget { host });
         let slot = self.hosts.get(&host).and_then(|id| self.agents.get(id));
         if slot.and_then(|agent| agent.host.as_ref()).is_some_and(|host| !host.exited) {
             self.on_host_exited(host, "an unknown status", "", out);
@@ -196,7 +198,10 @@ impl Hub {
             Some(StopWhy::Idle) => Some("nothing used it".to_owned()),
             _ => reason.clone(),
         };
-        let unexpected = !matches!(why, Some(StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle));
+        let planned = |why: &StopWhy| {
+            matches!(why, StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle | StopWhy::Lost)
+        };
+        let unexpected = !why.as_ref().is_some_and(planned);
         let verdict = match why {
             Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
             Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(id),

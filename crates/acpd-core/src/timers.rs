@@ -18,6 +18,8 @@ pub(crate) enum Timer {
     Cancel(SessionKey),
     /// A turn that has been silent.
     Stall(SessionKey),
+    /// Clients that were expected to come back.
+    Returning,
 }
 
 /// All armed deadlines.

@@ -22,10 +22,10 @@ use serde_json::json;
 use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{SessionKey, Time, duration};
+use crate::ids::{HostId, SessionKey, Time, duration};
 use crate::input::Batch;
 use crate::ledger::{Requester, Why};
-use crate::record::{EventKind, Record, Rest, TurnRest, TurnRow};
+use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
 use crate::session::State;
 use crate::timers::Timer;
 
@@ -46,20 +46,13 @@ pub(crate) struct Queued {
     pub(crate) at: Time,
 }
 
-/// Who asked for the end of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Canceller {
-    /// A client: `cancelled` is what it wants to hear.
-    Client,
-    /// acpd, because the session or the agent is to go.
-    Acpd,
-}
-
 /// The turn that an agent works on.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) ticket: u64,
     pub(crate) number: u64,
+    /// Number of its line to the agent.
+    pub(crate) chunk: u64,
     pub(crate) sender: Option<Requester>,
     pub(crate) started: Time,
     /// Who wants it to end, if somebody does.
@@ -91,6 +84,7 @@ impl Hub {
         }
         let ahead = session.queue.len() as u32 + u32::from(session.running.is_some());
         let now = self.now;
+        let sender = self.sender(&to);
         let session = self.session_mut(key);
         session.last_ticket += 1;
         let ticket = session.last_ticket;
@@ -99,6 +93,8 @@ impl Hub {
             ticket,
             state: TurnRest::Queued,
             at: now,
+            sender,
+            cancelling: None,
             line: Some(line.clone()),
         }));
         let queued = Queued { ticket, sender: Some(to.clone()), line, at: now };
@@ -147,18 +143,10 @@ impl Hub {
         let free = matches!(session.state, State::Live) && session.running.is_none();
         let Some(host) = self.agents[&slot].usable_host().filter(|_| free) else { return };
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
-        let ask = self.ids.issue();
-        self.ledger.ask(ask, host, Why::Prompt { session: key });
+        let ask = self.ask(host, Why::Prompt { session: key }, out);
         let line = self.to_agent_id(key, set_id(&prompt.line, &Id::from(ask)));
         let number = self.journal_prompt(key, &prompt, out);
         let chunk = self.host_write(slot, line, out);
-        out.records.push(Record::Turn(TurnRow {
-            session: key,
-            ticket: prompt.ticket,
-            state: TurnRest::Dispatched { host, chunk },
-            at: prompt.at,
-            line: None,
-        }));
         out.durable = true;
         let now = self.now;
         let text = prompt_text(&prompt.line);
@@ -168,6 +156,7 @@ impl Hub {
         session.running = Some(Running {
             ticket: prompt.ticket,
             number,
+            chunk,
             sender: prompt.sender,
             started: now,
             cancelling: None,
@@ -175,7 +164,23 @@ impl Hub {
             echo: Some(text),
         });
         self.save(key);
+        self.save_turn(key, host, out);
         self.arm_stall(key);
+        self.lease(slot, out);
+    }
+
+    /// What the disk has to know of the running turn. Its line is there already.
+    fn save_turn(&self, key: SessionKey, host: HostId, out: &mut Batch) {
+        let Some(running) = &self.session(key).running else { return };
+        out.records.push(Record::Turn(TurnRow {
+            session: key,
+            ticket: running.ticket,
+            state: TurnRest::Dispatched { host, chunk: running.chunk },
+            at: running.started,
+            sender: running.sender.as_ref().and_then(|sender| self.sender(sender)),
+            cancelling: running.cancelling,
+            line: None,
+        }));
     }
 
     /// Writes a prompt into the journal, as the conversation will show it to everyone else.
@@ -261,11 +266,14 @@ impl Hub {
         self.close_interactions(key, out);
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None, out);
+        self.lease(self.session(key).slot, out);
         out.records.push(Record::Turn(TurnRow {
             session: key,
             ticket: running.ticket,
             state: TurnRest::Ended,
             at: running.started,
+            sender: None,
+            cancelling: None,
             line: None,
         }));
     }
@@ -273,8 +281,17 @@ impl Hub {
     /// The process that worked on the running turn is gone.
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
-        let (sender, cancelling) = (running.sender.take(), running.cancelling);
-        self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone() }, out);
+        let (sender, cancelling, chunk) =
+            (running.sender.take(), running.cancelling, running.chunk);
+        let mut fault = fault.clone();
+        if self.is_undecided(self.session(key).slot, chunk) {
+            let reason = "acpd ended before it knew that the agent had got the prompt";
+            fault = Fault::new(Reason::OutcomeUnknown, reason);
+            let reason = reason.to_owned();
+            self.end_turn(key, Outcome::OutcomeUnknown { reason }, out);
+        } else {
+            self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone() }, out);
+        }
         let Some(sender) = sender else { return };
         if cancelling == Some(Canceller::Client) {
             // The person wanted it to end and it has ended.
@@ -284,9 +301,15 @@ impl Hub {
             let name = self.session(key).row.public_id.clone();
             let hint = "the conversation comes back with the next prompt; the turn does not run \
                         again by itself";
-            let error = fault.clone().session(&name).hint(hint).object();
+            let error = fault.session(&name).hint(hint).object();
             self.respond(&sender, Some(key), build::error(&sender.id, &error), out);
         }
+    }
+
+    /// Whether it cannot be known that a process which is lost has got this line.
+    fn is_undecided(&self, slot: AgentId, chunk: u64) -> bool {
+        let agent = &self.agents[&slot];
+        agent.host.as_ref().is_some_and(|host| host.lost && host.is_unwritten(chunk))
     }
 
     /// `session/cancel`: the running turn and whatever waits behind it.
@@ -323,14 +346,20 @@ impl Hub {
         let line = self.to_agent_id(key, line);
         self.host_write(slot, line, out);
         self.cancel_interactions(key, out);
-        let timeout = self.profile_of(slot).cancel_timeout;
-        let at = self.now.after(timeout);
-        if let Some(running) = self.session_mut(key).running.as_mut()
+        if let Some(host) = self.agents[&slot].host.as_ref().map(|host| host.id)
+            && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancelling.is_none()
         {
             running.cancelling = Some(by);
-            self.timers.set(Timer::Cancel(key), at);
+            self.arm_cancel(key);
+            self.save_turn(key, host, out);
         }
+    }
+
+    /// Begins to count the time that the agent has to end a cancelled turn.
+    pub(crate) fn arm_cancel(&mut self, key: SessionKey) {
+        let timeout = self.profile_of(self.session(key).slot).cancel_timeout;
+        self.timers.set(Timer::Cancel(key), self.now.after(timeout));
     }
 
     /// Cancels every running turn of an agent; whether there was one.
@@ -435,12 +464,14 @@ fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
         ticket: prompt.ticket,
         state: TurnRest::Ended,
         at: prompt.at,
+        sender: None,
+        cancelling: None,
         line: None,
     }));
 }
 
 /// The text of a prompt: its text blocks, as an agent would replay or echo them.
-fn prompt_text(line: &[u8]) -> String {
+pub(crate) fn prompt_text(line: &[u8]) -> String {
     let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(line) else {
         return String::new();
     };

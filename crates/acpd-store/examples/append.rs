@@ -107,6 +107,7 @@ fn session(key: u32) -> Record {
         name: None,
         cwd: "/".to_owned(),
         params: Bytes::from_static(b"{}"),
+        host: None,
         rest: Rest::Parked,
         reason: None,
         restore: None,

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use acp_wire::StateKey;
 use acpd_core::ids::{HostId, Seq, SessionKey};
 use acpd_core::record::{
-    AgentRow, EventKind, EventRow, HostRow, InteractionRow, Record, SessionRow, TurnRest, TurnRow,
+    AgentRow, AskedRow, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow, SessionRow,
+    TurnRest, TurnRow,
 };
 use rusqlite::{CachedStatement, Connection, Params, params};
 
 use crate::code::{
-    MAX_SEQ, SLOTS, desired_code, event_key, int, kind_code, rest_code, restore_code, slot_code,
+    MAX_SEQ, SLOTS, canceller_code, desired_code, event_key, int, json_code, kind_code, rest_code,
+    restore_code, slot_code,
 };
 use crate::error::StoreError;
 
@@ -46,11 +48,28 @@ impl<'c> Apply<'c> {
             Record::Agent(row) => self.agent(row)?,
             Record::Host(row) => self.host(row)?,
             Record::HostGone { host } => self.host_gone(*host)?,
-            Record::HostOffset { host, offset } => {
+            Record::HostOffset { host, offset, inside } => {
                 self.run(
-                    "UPDATE hosts SET offset = ?2 WHERE host = ?1",
-                    [int(host.0), int(*offset)],
+                    "UPDATE hosts SET offset = ?2, inside = ?3 WHERE host = ?1",
+                    params![int(host.0), int(*offset), inside],
                 )?;
+            }
+            Record::Parked { host, session, line } => {
+                self.run(
+                    "INSERT INTO parked (host, session, line) \
+                     SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?1)",
+                    params![int(host.0), session, line.as_ref()],
+                )?;
+            }
+            Record::Unparked { host, session } => {
+                self.run(
+                    "DELETE FROM parked WHERE host = ?1 AND (?2 IS NULL OR session = ?2)",
+                    params![int(host.0), session],
+                )?;
+            }
+            Record::Asked(row) => self.asked(row)?,
+            Record::Answered { id } => {
+                self.run("DELETE FROM asked WHERE id = ?1", [int(*id)])?;
             }
             Record::Outbox { host, chunk, line } => {
                 self.run(
@@ -85,6 +104,21 @@ impl<'c> Apply<'c> {
             Record::Interaction(row) => self.interaction(row)?,
             Record::InteractionGone { id } => {
                 self.run("DELETE FROM interactions WHERE id = ?1", [int(id.0)])?;
+            }
+            Record::Client { token, received } => {
+                self.run(
+                    "INSERT INTO clients (token, received) VALUES (?1, ?2) \
+                     ON CONFLICT (token) DO UPDATE SET received = ?2",
+                    params![token, int(*received)],
+                )?;
+            }
+            Record::ClientGone { token } => {
+                self.run("DELETE FROM clients WHERE token = ?1", [token])?;
+                self.run("DELETE FROM replies WHERE token = ?1", [token])?;
+            }
+            Record::Reply(row) => self.reply(row)?,
+            Record::ReplyGone { token, id } => {
+                self.run("DELETE FROM replies WHERE token = ?1 AND id = ?2", [token, id.raw()])?;
             }
         }
         Ok(())
@@ -133,20 +167,44 @@ impl<'c> Apply<'c> {
     }
 
     fn host(&self, row: &HostRow) -> Result<(), StoreError> {
-        self.run("DELETE FROM outbox WHERE host = ?1", [int(row.host.0)])?;
+        // Named columns, not OR REPLACE: what was read and written of a known host stays.
         self.run(
-            "INSERT OR REPLACE INTO hosts (host, agent, pid, start, offset, written) \
-             VALUES (?1, ?2, ?3, ?4, 0, 0)",
-            params![int(row.host.0), row.agent, row.pid, int(row.start)],
+            "INSERT INTO hosts (host, agent, pid, start, session, ready, stopping, offset, written) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0) \
+             ON CONFLICT (host) DO UPDATE SET agent = ?2, pid = ?3, start = ?4, session = ?5, \
+             ready = ?6, stopping = ?7",
+            params![
+                int(row.host.0),
+                row.agent,
+                row.pid,
+                int(row.start),
+                row.session.map(|session| session.0),
+                row.ready.map(|ready| int(ready.0)),
+                row.stopping,
+            ],
         )?;
         Ok(())
     }
 
     fn host_gone(&self, host: HostId) -> Result<(), StoreError> {
-        let host = [int(host.0)];
-        self.run("DELETE FROM hosts WHERE host = ?1", host)?;
-        self.run("DELETE FROM outbox WHERE host = ?1", host)?;
-        self.run("DELETE FROM interactions WHERE host = ?1", host)?;
+        for sql in [
+            "DELETE FROM hosts WHERE host = ?1",
+            "DELETE FROM outbox WHERE host = ?1",
+            "DELETE FROM parked WHERE host = ?1",
+            "DELETE FROM asked WHERE host = ?1",
+            "DELETE FROM interactions WHERE host = ?1",
+        ] {
+            self.run(sql, [int(host.0)])?;
+        }
+        Ok(())
+    }
+
+    fn asked(&self, row: &AskedRow) -> Result<(), StoreError> {
+        self.run(
+            "INSERT OR REPLACE INTO asked (id, host, what) \
+             SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM hosts WHERE host = ?2)",
+            params![int(row.id), int(row.host.0), json_code(&row.what)?],
+        )?;
         Ok(())
     }
 
@@ -154,21 +212,17 @@ impl<'c> Apply<'c> {
         if let Some(None) = self.tails.get(&row.key) {
             self.tails.remove(&row.key);
         }
-        let options = serde_json::to_string(&row.options)
-            .map_err(|error| StoreError::Other(error.to_string()))?;
-        let open_tools = serde_json::to_string(&row.open_tools)
-            .map_err(|error| StoreError::Other(error.to_string()))?;
         // Named columns, not OR REPLACE: `head` and `last_ticket` stay.
         self.run(
             "INSERT INTO sessions (session, agent, public_id, agent_id, name, cwd, params, rest, \
              reason, restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-             updated, open_tools) \
+             updated, open_tools, host) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19) \
+             ?18, ?19, ?20) \
              ON CONFLICT (session) DO UPDATE SET agent = ?2, public_id = ?3, agent_id = ?4, \
              name = ?5, cwd = ?6, params = ?7, rest = ?8, reason = ?9, restore = ?10, mode = ?11, \
              options = ?12, title = ?13, prompts = ?14, last_prompt = ?15, last_outcome = ?16, \
-             created = ?17, updated = ?18, open_tools = ?19",
+             created = ?17, updated = ?18, open_tools = ?19, host = ?20",
             params![
                 row.key.0,
                 row.agent,
@@ -181,14 +235,15 @@ impl<'c> Apply<'c> {
                 row.reason,
                 row.restore.map(restore_code),
                 row.mode,
-                options,
+                json_code(&row.options)?,
                 row.title,
                 int(row.prompts),
                 int(row.last_prompt),
                 row.last_outcome,
                 int(row.created.0),
                 int(row.updated.0),
-                open_tools,
+                json_code(&row.open_tools)?,
+                row.host.map(|host| int(host.0)),
             ],
         )?;
         self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])?;
@@ -254,15 +309,19 @@ impl<'c> Apply<'c> {
             TurnRest::Dispatched { host, chunk } => (Some(int(host.0)), Some(int(chunk))),
         };
         self.run(
-            "INSERT OR REPLACE INTO turns (session, ticket, host, chunk, at, line) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO turns (session, ticket, host, chunk, at, sender, cancelling, line) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+             ON CONFLICT (session, ticket) DO UPDATE SET host = ?3, chunk = ?4, at = ?5, \
+             sender = ?6, cancelling = ?7, line = coalesce(?8, line)",
             params![
                 row.session.0,
                 int(row.ticket),
                 host,
                 chunk,
                 int(row.at.0),
-                row.line.as_deref()
+                row.sender.as_ref().map(json_code).transpose()?,
+                row.cancelling.map(canceller_code),
+                row.line.as_deref(),
             ],
         )?;
         Ok(())
@@ -278,6 +337,20 @@ impl<'c> Apply<'c> {
                 int(row.host.0),
                 row.line.as_ref(),
                 int(row.at.0)
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn reply(&self, row: &ReplyRow) -> Result<(), StoreError> {
+        self.run(
+            "INSERT OR REPLACE INTO replies (token, id, session, line) \
+             SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM clients WHERE token = ?1)",
+            params![
+                row.token,
+                row.id.raw(),
+                row.session.map(|session| session.0),
+                row.line.as_ref()
             ],
         )?;
         Ok(())

@@ -3,7 +3,9 @@
 use acp_wire::StateKey;
 use acpd_api::RestoreLevel;
 use acpd_core::ids::{Seq, SessionKey};
-use acpd_core::record::{Desired, EventKind, Rest, ValueKey};
+use acpd_core::record::{Canceller, Desired, EventKind, Rest, ValueKey};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::StoreError;
 
@@ -139,11 +141,36 @@ pub(crate) fn desired_of(code: &str) -> Result<Desired, StoreError> {
     })
 }
 
+pub(crate) fn canceller_code(canceller: Canceller) -> &'static str {
+    match canceller {
+        Canceller::Client => "client",
+        Canceller::Acpd => "acpd",
+    }
+}
+
+pub(crate) fn canceller_of(code: &str) -> Result<Canceller, StoreError> {
+    Ok(match code {
+        "client" => Canceller::Client,
+        "acpd" => Canceller::Acpd,
+        other => return Err(unknown("canceller", other)),
+    })
+}
+
 pub(crate) fn value_of(code: &str) -> Result<ValueKey, StoreError> {
     [ValueKey::Modes, ValueKey::ConfigOptions]
         .into_iter()
         .find(|key| key.as_str() == code)
         .ok_or_else(|| unknown("value", code))
+}
+
+/// A value in a column of JSON text.
+pub(crate) fn json_code(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Other(error.to_string()))
+}
+
+/// What a column of JSON text says. The error does not show the text: it may hold secrets.
+pub(crate) fn json_of<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|_| StoreError::Damaged(format!("unknown form of {what}")))
 }
 
 /// A code that no acpd with this schema writes.

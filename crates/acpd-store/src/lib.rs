@@ -11,8 +11,9 @@
 //! What a record means is said by [`acpd_core::record::Snapshot::apply`]; a property test holds the
 //! SQL to it.
 //!
-//! Architecture invariant: `mcpServers` of a client are in the table `secrets`, and for as long as a
-//! line with them is not written to its agent in `outbox`, and nowhere else.
+//! Architecture invariant: `mcpServers` of a client are in the table `secrets`, in `outbox` for as long
+//! as a line with them is not written to its agent, in `asked` for as long as a request with them is not
+//! answered, and nowhere else.
 
 mod apply;
 mod checkpoint;

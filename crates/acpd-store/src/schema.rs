@@ -18,7 +18,7 @@ use crate::error::{OpenError, StoreError};
 /// - `sessions.head`: last `seq` of the journal, moved once per transaction.
 /// - `session_state`: for each slot (a state key's number) the `seq` of its last event.
 /// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others.
-/// - `secrets`: `mcpServers` of clients; no other table ever holds them.
+/// - `secrets`: `mcpServers` of clients, for as long as there is the session.
 ///
 /// Numbers that do not fit a signed integer keep their bits (`last_prompt`).
 const V1: &str = "
@@ -124,7 +124,55 @@ CREATE TABLE interactions (
 ) STRICT;
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1)];
+/// Schema 2: what a daemon that takes over a running process has to know of it.
+///
+/// - `hosts.inside`: `offset` lies inside a line that is being dropped.
+/// - `parked`: lines for sessions that are not known yet, in the order of `place`: SQLite gives a new
+///   row one more than the highest there is.
+/// - `asked`: open requests to agents; `what` is JSON. It may hold secrets, as `outbox` may, and is
+///   gone with the answer.
+/// - `clients`, `replies`: who may come back, and the answers kept for them. `replies.id` is the raw
+///   JSON text of the client's id; `turns.sender` is JSON.
+///
+/// Only `HostGone` and `Unparked` look for a host in `asked` and `parked`. Both are rare and the
+/// tables are small, so an index would cost each request more than it ever gives back.
+const V2: &str = "
+ALTER TABLE hosts ADD COLUMN session INTEGER;
+ALTER TABLE hosts ADD COLUMN ready INTEGER;
+ALTER TABLE hosts ADD COLUMN stopping INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN inside INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN host INTEGER;
+ALTER TABLE turns ADD COLUMN sender TEXT;
+ALTER TABLE turns ADD COLUMN cancelling TEXT;
+
+CREATE TABLE parked (
+    place INTEGER PRIMARY KEY,
+    host INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    line BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE asked (
+    id INTEGER PRIMARY KEY,
+    host INTEGER NOT NULL,
+    what TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE clients (
+    token TEXT PRIMARY KEY,
+    received INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE replies (
+    token TEXT NOT NULL,
+    id TEXT NOT NULL,
+    session INTEGER,
+    line BLOB NOT NULL,
+    PRIMARY KEY (token, id)
+) STRICT;
+";
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use acpd_core::ids::{HostId, InteractionId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, HostRow, HostState, InteractionRow, SessionRow, SessionState, Snapshot, TurnRest,
-    TurnRow,
+    AgentRow, AskedRow, ClientState, HostRow, HostState, InteractionRow, ReplyRow, SessionRow,
+    SessionState, Snapshot, TurnRest, TurnRow,
 };
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
 
-use crate::code::{desired_of, rest_of, restore_of, unknown};
+use crate::code::{canceller_of, desired_of, json_of, rest_of, restore_of, unknown};
 use crate::error::StoreError;
 
 /// Reads all but the journals, in one read transaction.
@@ -28,6 +28,8 @@ pub(crate) fn read(conn: &mut Connection) -> Result<Snapshot, StoreError> {
         sessions: sessions(&tx)?,
         turns: turns(&tx)?,
         interactions: interactions(&tx)?,
+        asked: asked(&tx)?,
+        clients: clients(&tx)?,
         last_session,
     };
     tx.commit()?;
@@ -37,6 +39,14 @@ pub(crate) fn read(conn: &mut Connection) -> Result<Snapshot, StoreError> {
 /// An unsigned number, stored with its bits.
 pub(crate) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(|value| value as u64)
+}
+
+fn optional_number(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(|value| value as u64))
+}
+
+fn optional_session(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<SessionKey>> {
+    Ok(row.get::<_, Option<u32>>(column)?.map(SessionKey))
 }
 
 /// A blob, copied once.
@@ -76,14 +86,25 @@ fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
 }
 
 fn hosts(conn: &Connection) -> Result<BTreeMap<HostId, HostState>, StoreError> {
-    let sql = "SELECT host, agent, pid, start, offset, written FROM hosts";
+    let sql = "SELECT host, agent, pid, start, session, ready, stopping, offset, inside, written \
+               FROM hosts";
     let mut hosts = entries(conn, sql, |row| {
         let host = HostId(number(row, 0)?);
         let state = HostState {
-            row: HostRow { host, agent: row.get(1)?, pid: row.get(2)?, start: number(row, 3)? },
-            offset: number(row, 4)?,
+            row: HostRow {
+                host,
+                agent: row.get(1)?,
+                pid: row.get(2)?,
+                start: number(row, 3)?,
+                session: optional_session(row, 4)?,
+                ready: optional_number(row, 5)?.map(Time),
+                stopping: row.get(6)?,
+            },
+            offset: number(row, 7)?,
+            inside: row.get(8)?,
+            parked: Vec::new(),
             outbox: BTreeMap::new(),
-            written: number(row, 5)?,
+            written: number(row, 9)?,
         };
         Ok((host, state))
     })?;
@@ -95,19 +116,25 @@ fn hosts(conn: &Connection) -> Result<BTreeMap<HostId, HostState>, StoreError> {
             state.outbox.insert(chunk, line);
         }
     }
+    let parked = entries(conn, "SELECT place, host, session, line FROM parked", |row| {
+        Ok((number(row, 0)?, (HostId(number(row, 1)?), row.get(2)?, bytes(row, 3)?)))
+    })?;
+    for (host, session, line) in parked.into_values() {
+        if let Some(state) = hosts.get_mut(&host) {
+            state.parked.push((session, line));
+        }
+    }
     Ok(hosts)
 }
 
 fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, StoreError> {
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-               updated, head, last_ticket, mcp_servers, open_tools \
+               updated, head, last_ticket, mcp_servers, open_tools, host \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
         let restore: Option<String> = row.get(9)?;
-        let options: String = row.get(11)?;
-        let open_tools: String = row.get(21)?;
         let facts = SessionRow {
             key,
             agent: row.get(1)?,
@@ -116,14 +143,13 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             name: row.get(4)?,
             cwd: row.get(5)?,
             params: bytes(row, 6)?,
+            host: optional_number(row, 22)?.map(HostId),
             rest: rest_of(&row.get::<_, String>(7)?)?,
             reason: row.get(8)?,
             restore: restore.as_deref().map(restore_of).transpose()?,
             mode: row.get(10)?,
-            options: serde_json::from_str(&options)
-                .map_err(|_| unknown("form of session options", &options))?,
-            open_tools: serde_json::from_str(&open_tools)
-                .map_err(|_| unknown("form of open tool calls", &open_tools))?,
+            options: json_of("session options", &row.get::<_, String>(11)?)?,
+            open_tools: json_of("open tool calls", &row.get::<_, String>(21)?)?,
             title: row.get(12)?,
             prompts: number(row, 13)?,
             last_prompt: number(row, 14)?,
@@ -142,18 +168,25 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
 }
 
 fn turns(conn: &Connection) -> Result<BTreeMap<(SessionKey, u64), TurnRow>, StoreError> {
-    entries(conn, "SELECT session, ticket, host, chunk, at, line FROM turns", |row| {
+    let sql = "SELECT session, ticket, host, chunk, at, sender, cancelling, line FROM turns";
+    entries(conn, sql, |row| {
         let session = SessionKey(row.get(0)?);
         let ticket = number(row, 1)?;
-        let state = match row.get::<_, Option<i64>>(2)? {
-            None => TurnRest::Queued,
-            Some(host) => {
-                TurnRest::Dispatched { host: HostId(host as u64), chunk: number(row, 3)? }
-            }
+        let sender: Option<String> = row.get(5)?;
+        let cancelling: Option<String> = row.get(6)?;
+        let turn = TurnRow {
+            session,
+            ticket,
+            state: match optional_number(row, 2)? {
+                None => TurnRest::Queued,
+                Some(host) => TurnRest::Dispatched { host: HostId(host), chunk: number(row, 3)? },
+            },
+            at: Time(number(row, 4)?),
+            sender: sender.map(|json| json_of("sender of a turn", &json)).transpose()?,
+            cancelling: cancelling.as_deref().map(canceller_of).transpose()?,
+            line: optional_bytes(row, 7)?,
         };
-        let at = Time(number(row, 4)?);
-        let line = optional_bytes(row, 5)?;
-        Ok(((session, ticket), TurnRow { session, ticket, state, at, line }))
+        Ok(((session, ticket), turn))
     })
 }
 
@@ -169,4 +202,33 @@ fn interactions(conn: &Connection) -> Result<BTreeMap<InteractionId, Interaction
         };
         Ok((id, interaction))
     })
+}
+
+fn asked(conn: &Connection) -> Result<BTreeMap<u64, AskedRow>, StoreError> {
+    entries(conn, "SELECT id, host, what FROM asked", |row| {
+        let id = number(row, 0)?;
+        let what = json_of("open request", &row.get::<_, String>(2)?)?;
+        Ok((id, AskedRow { id, host: HostId(number(row, 1)?), what }))
+    })
+}
+
+fn clients(conn: &Connection) -> Result<BTreeMap<String, ClientState>, StoreError> {
+    let mut clients = entries(conn, "SELECT token, received FROM clients", |row| {
+        Ok((row.get(0)?, ClientState { received: number(row, 1)?, replies: BTreeMap::new() }))
+    })?;
+    let replies = entries(conn, "SELECT token, id, session, line FROM replies", |row| {
+        let reply = ReplyRow {
+            token: row.get(0)?,
+            id: json_of("request id", &row.get::<_, String>(1)?)?,
+            line: bytes(row, 3)?,
+            session: optional_session(row, 2)?,
+        };
+        Ok(((reply.token.clone(), reply.id.clone()), reply))
+    })?;
+    for ((token, id), reply) in replies {
+        if let Some(client) = clients.get_mut(&token) {
+            client.replies.insert(id, reply);
+        }
+    }
+    Ok(clients)
 }

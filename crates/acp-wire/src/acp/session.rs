@@ -12,7 +12,7 @@ use crate::scan::json;
 
 /// The params of `session/new`, `session/load`, `session/resume`, `session/fork` and of every other
 /// method with a session id.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SessionParams<'a> {
     /// The session.
     pub session_id: Option<Cow<'a, str>>,

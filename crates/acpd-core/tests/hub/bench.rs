@@ -7,7 +7,7 @@ use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::view::render;
-use acpd_core::{Batch, Effect, Hub, Input, ReadStyle, StatusPart, StopStep};
+use acpd_core::{Adopt, Batch, Effect, Hub, Input, ReadStyle, StatusPart, StopStep};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -24,7 +24,17 @@ pub(crate) struct Bench {
     heard: Vec<Value>,
     pub(crate) spawned: Vec<HostId>,
     pub(crate) stops: Vec<StopStep>,
+    /// Processes of an earlier daemon that are being ended.
     pub(crate) swept: Vec<HostId>,
+    /// Processes outlive the daemon.
+    pub(crate) shims: bool,
+    /// Processes of an earlier daemon are taken over when the test says so.
+    pub(crate) adopts: bool,
+    pub(crate) adopting: Vec<Adopt>,
+    /// Last line that the process got.
+    chunk: u64,
+    pub(crate) leases: Vec<bool>,
+    pub(crate) left: Option<bool>,
     pub(crate) notes: Vec<String>,
     pub(crate) acked: u64,
     pub(crate) exited: bool,
@@ -68,6 +78,12 @@ impl Bench {
             spawned: Vec::new(),
             stops: Vec::new(),
             swept: Vec::new(),
+            shims: false,
+            adopts: true,
+            adopting: Vec::new(),
+            chunk: 0,
+            leases: Vec::new(),
+            left: None,
             notes: Vec::new(),
             acked: 0,
             exited: false,
@@ -78,6 +94,11 @@ impl Bench {
         };
         bench.run_batch(batch);
         bench
+    }
+
+    /// A bench whose processes outlive the daemon.
+    pub(crate) fn with_shims() -> Bench {
+        Bench { shims: true, ..Bench::new() }
     }
 
     /// The daemon dies and the next one starts; leftovers are swept when the test says so.
@@ -166,6 +187,7 @@ impl Bench {
             Effect::Spawn { host, .. } => {
                 self.spawned.push(host);
                 self.offset = 0;
+                self.chunk = 0;
                 if self.capabilities.is_some() {
                     self.feed(Input::HostStarted { host, pid: 1, start: 1 });
                 }
@@ -173,6 +195,10 @@ impl Bench {
             Effect::HostWrite { host, chunk, line } if self.writes => {
                 let line: Value = serde_json::from_slice(&line).expect("the hub writes JSON");
                 schema::check_to_agent(&line);
+                if chunk <= self.chunk {
+                    return;
+                }
+                self.chunk = chunk;
                 self.feed(Input::HostWritten { host, chunk });
                 match (&self.capabilities, line["method"].as_str()) {
                     (Some(capabilities), Some("initialize")) => {
@@ -184,10 +210,32 @@ impl Bench {
             }
             Effect::HostAck { offset, .. } => self.acked = offset,
             Effect::HostStop { step, .. } => self.stops.push(step),
-            Effect::Sweep { host, .. } => self.swept.push(host),
+            Effect::Adopt(adopt) if self.shims => {
+                self.adopting.push(adopt);
+                if self.adopts {
+                    self.adopt();
+                }
+            }
+            Effect::Adopt(Adopt { host, .. }) => {
+                self.swept.push(host);
+                self.feed(Input::HostLost { host, reason: "acpd ended".to_owned() });
+            }
+            Effect::HostLease { busy, .. } => self.leases.push(busy),
+            Effect::Leave { restart, .. } => self.left = Some(restart),
             Effect::Note { text, .. } => self.notes.push(text),
             Effect::Abort | Effect::Exit => self.exited = true,
-            Effect::HostWrite { .. } | Effect::ReadLog { .. } => {}
+            Effect::HostWrite { .. } | Effect::ReadLog { .. } | Effect::HostForget { .. } => {}
+        }
+    }
+
+    /// The process of the last daemon is spoken with again: it gets what it has not got.
+    pub(crate) fn adopt(&mut self) {
+        for Adopt { host, chunks, .. } in std::mem::take(&mut self.adopting) {
+            let end = self.offset;
+            self.feed(Input::HostAdopted { host, pid: 1, start: 1, end });
+            for (chunk, line) in chunks {
+                self.perform(Effect::HostWrite { host, chunk, line });
+            }
         }
     }
 
@@ -235,6 +283,13 @@ impl Bench {
     pub(crate) fn got_raw(&mut self, client: ClientId) -> Vec<String> {
         let lines = self.inbox.remove(&client).unwrap_or_default();
         lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+    }
+
+    /// The agent says something while no daemon is there; it is handed over to the next one.
+    pub(crate) fn agent_says_unheard(&mut self, line: &Value) -> Input {
+        let line = line.to_string();
+        self.offset += line.len() as u64 + 1;
+        Input::HostLine { host: self.host(), line: Bytes::from(line), end: self.offset }
     }
 
     /// What the agent was told since the last call, without `initialize`.

@@ -160,7 +160,7 @@ fn an_oversized_line_fails_the_request_that_it_is_about_and_no_other() {
     let request = bench.heard_one("session/prompt");
     let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"method":"x""#, request["id"]);
     let (host, head) = (bench.host(), Bytes::from(head));
-    bench.feed(Input::HostOversized { host, head, len: 2_000_000, end: 3_000_000 });
+    bench.feed(Input::HostOversized { host, head, len: 2_000_000, end: 3_000_000, inside: false });
     assert_eq!(reason(&bench.got(a)[0]), "line_too_long");
 }
 

@@ -7,4 +7,5 @@ mod protocol;
 mod recovery;
 mod restores;
 mod schema;
+mod survival;
 mod turns;

@@ -197,7 +197,13 @@ fn an_oversized_answer_of_an_agent_fails_its_request_only() {
     let request = bench.heard_one("session/prompt");
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"x\":\"aaaa", request["id"]);
     let (host, head) = (bench.host(), bytes::Bytes::from(head));
-    bench.feed(acpd_core::Input::HostOversized { host, head, len: 9_000_000, end: 9_999_999 });
+    bench.feed(acpd_core::Input::HostOversized {
+        host,
+        head,
+        len: 9_000_000,
+        end: 9_999_999,
+        inside: false,
+    });
     let got = bench.got(a);
     assert_eq!(words(&got), ["error 1"]);
     assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "line_too_long");

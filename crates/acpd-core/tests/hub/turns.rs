@@ -113,7 +113,6 @@ fn a_cancel_withdraws_a_question_from_everybody_and_answers_the_agent_once() {
     bench.got(b);
     ask(&mut bench, 5);
     let offers = [bench.got(a), bench.got(b)];
-    assert_ne!(offers[0][0]["id"], offers[1][0]["id"]);
     bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
     let heard = bench.heard();
     assert_eq!(methods(&heard), ["session/cancel", "answer"]);

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use crate::model::Model;
-use crate::running::{Running, event, host, interaction, session, turn};
+use crate::running::{
+    Running, asked, client, event, host, interaction, offset, parked, reply, session, turn,
+};
 
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -90,12 +92,15 @@ fn story() -> Vec<Vec<Record>> {
             },
             turn(1, 1),
         ],
+        vec![parked(1, "agent-9", "{}"), asked(1, 1, "{}"), client("token-1", 1)],
+        vec![reply("token-1", "7", Some(1)), Record::Answered { id: 1 }],
     ];
     for n in 0..12_usize {
         let key = 1 + n as u32 % 2;
         let mut batch: Vec<Record> =
             (0..n).map(|_| event(key, 0, EventKind::Update, vec![b'x'; 300 * n])).collect();
-        batch.push(Record::HostOffset { host: acpd_core::ids::HostId(1), offset: n as u64 });
+        batch.push(offset(1, n as u64));
+        batch.push(client("token-1", n as u64));
         batch.push(turn(key, n as u64));
         batches.push(batch);
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::StateKey;
+use acp_wire::{Id, StateKey};
 use acpd_api::RestoreLevel;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Desired, EventKind, EventRow, HostRow, InteractionRow, Record, Rest, SessionRow,
-    Snapshot, TurnRest, TurnRow, ValueKey,
+    AgentRow, Asked, AskedRow, Canceller, Desired, EventKind, EventRow, HostRow, InteractionRow,
+    Record, ReplyRow, Rest, Sender, SessionRow, Snapshot, TurnRest, TurnRow, ValueKey,
 };
 use bytes::Bytes;
 use proptest::collection::{btree_map, btree_set, vec};
@@ -120,6 +120,56 @@ fn agent_row() -> impl Strategy<Value = AgentRow> {
     )
 }
 
+fn host_row() -> impl Strategy<Value = HostRow> {
+    let process = (host(), text(), any::<u32>(), any::<u64>());
+    let state = (option::of(session()), option::of(time()), any::<bool>());
+    (process, state).prop_map(|((host, agent, pid, start), (session, ready, stopping))| HostRow {
+        host,
+        agent,
+        pid,
+        start,
+        session,
+        ready,
+        stopping,
+    })
+}
+
+/// Few, so that they meet again. Some have the same meaning and are different all the same, or do
+/// not fit into an id without an allocation.
+fn id() -> impl Strategy<Value = Id> {
+    select(vec!["null", "1", "-1", "\"1\"", "\"a\"", "\"\\u0061\"", "\"0123456789abcdefghijklm\""])
+        .prop_map(|id| serde_json::from_str(id).expect("it is an id"))
+}
+
+fn token() -> impl Strategy<Value = String> {
+    select(vec![String::new(), "one".to_owned(), "two".to_owned()])
+}
+
+fn sender() -> impl Strategy<Value = Option<Sender>> {
+    option::of((token(), id()).prop_map(|(token, id)| Sender { token, id }))
+}
+
+/// The agent's ids of the sessions that lines are parked for.
+fn agent_id() -> impl Strategy<Value = String> {
+    select(vec![String::new(), "a".to_owned(), "A".to_owned()])
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let created = (sender(), option::of(text()), text(), text())
+        .prop_map(|(sender, name, cwd, params)| Asked::NewSession { sender, name, cwd, params });
+    let relayed = (sender(), option::of(session()), text(), option::of(text())).prop_map(
+        |(sender, session, method, params)| Asked::Relay { sender, session, method, params },
+    );
+    prop_oneof![
+        Just(Asked::Initialize),
+        created,
+        session().prop_map(|session| Asked::Prompt { session }),
+        session().prop_map(|session| Asked::Restore { session }),
+        relayed,
+        Just(Asked::Nothing),
+    ]
+}
+
 fn session_row() -> impl Strategy<Value = SessionRow> {
     let rest = select(vec![Rest::Parked, Rest::Closed, Rest::NeedsLogin, Rest::Lost, Rest::Failed]);
     let restore = select(vec![
@@ -131,14 +181,15 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
         RestoreLevel::Lost,
     ]);
     let ids = (session(), text(), text(), text(), option::of(text()), text(), bytes());
-    let state = (rest, option::of(text()), option::of(restore), option::of(text()));
+    let state =
+        (option::of(host()), rest, option::of(text()), option::of(restore), option::of(text()));
     let tools = btree_set(text(), 0..3);
     let facts = (btree_map(text(), text(), 0..3), tools, option::of(text()), option::of(text()));
     let numbers = (any::<u64>(), any::<u64>(), time(), time());
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
-            (rest, reason, restore, mode),
+            (host, rest, reason, restore, mode),
             (options, open_tools, title, last_outcome),
             (prompts, last_prompt, created, updated),
         )| SessionRow {
@@ -149,6 +200,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             name,
             cwd,
             params,
+            host,
             rest,
             reason,
             restore,
@@ -171,28 +223,65 @@ fn turn_row() -> impl Strategy<Value = TurnRow> {
         (host(), 0..6_u64).prop_map(|(host, chunk)| TurnRest::Dispatched { host, chunk }),
         Just(TurnRest::Ended),
     ];
-    (session(), 1..5_u64, state, time(), option::of(bytes()))
-        .prop_map(|(session, ticket, state, at, line)| TurnRow { session, ticket, state, at, line })
+    let cancelling = option::of(select(vec![Canceller::Client, Canceller::Acpd]));
+    (session(), 1..5_u64, state, time(), sender(), cancelling, option::of(bytes())).prop_map(
+        |(session, ticket, state, at, sender, cancelling, line)| TurnRow {
+            session,
+            ticket,
+            state,
+            at,
+            sender,
+            cancelling,
+            line,
+        },
+    )
 }
 
-fn record() -> impl Strategy<Value = Record> {
-    let host_row = (host(), text(), any::<u32>(), any::<u64>())
-        .prop_map(|(host, agent, pid, start)| HostRow { host, agent, pid, start });
+/// A record about a process.
+fn host_record() -> impl Strategy<Value = Record> {
+    let number = || 1..6_u64;
+    prop_oneof![
+        3 => host_row().prop_map(Record::Host),
+        1 => host().prop_map(|host| Record::HostGone { host }),
+        2 => (host(), any::<u64>(), any::<bool>())
+            .prop_map(|(host, offset, inside)| Record::HostOffset { host, offset, inside }),
+        4 => (host(), agent_id(), bytes())
+            .prop_map(|(host, session, line)| Record::Parked { host, session, line }),
+        1 => (host(), option::weighted(0.7, agent_id()))
+            .prop_map(|(host, session)| Record::Unparked { host, session }),
+        4 => (number(), host(), asked())
+            .prop_map(|(id, host, what)| Record::Asked(AskedRow { id, host, what })),
+        2 => number().prop_map(|id| Record::Answered { id }),
+        4 => (host(), 1..8_u64, bytes())
+            .prop_map(|(host, chunk, line)| Record::Outbox { host, chunk, line }),
+        2 => (host(), 0..8_u64).prop_map(|(host, chunk)| Record::Written { host, chunk }),
+    ]
+}
+
+/// A record about a client that may come back.
+fn client_record() -> impl Strategy<Value = Record> {
+    let reply_row = (token(), id(), bytes(), option::of(session()))
+        .prop_map(|(token, id, line, session)| ReplyRow { token, id, line, session });
+    prop_oneof![
+        3 => (token(), any::<u64>())
+            .prop_map(|(token, received)| Record::Client { token, received }),
+        1 => token().prop_map(|token| Record::ClientGone { token }),
+        4 => reply_row.prop_map(Record::Reply),
+        2 => (token(), id()).prop_map(|(token, id)| Record::ReplyGone { token, id }),
+    ]
+}
+
+/// A record about a session or about acpd itself.
+fn session_record() -> impl Strategy<Value = Record> {
     let event_row = (session(), any::<u8>(), kind(), time(), bytes())
         .prop_map(|(session, pv, kind, at, line)| EventRow { session, seq: 0, pv, kind, at, line });
-    let id = || (1..6_u64).prop_map(InteractionId);
-    let interaction_row = (id(), session(), host(), bytes(), time())
+    let interaction = || (1..6_u64).prop_map(InteractionId);
+    let interaction_row = (interaction(), session(), host(), bytes(), time())
         .prop_map(|(id, session, host, line, at)| InteractionRow { id, session, host, line, at });
     let value = select(vec![ValueKey::Modes, ValueKey::ConfigOptions]);
     prop_oneof![
         1 => any::<u64>().prop_map(|boot| Record::Boot { boot }),
         1 => agent_row().prop_map(Record::Agent),
-        3 => host_row.prop_map(Record::Host),
-        1 => host().prop_map(|host| Record::HostGone { host }),
-        2 => (host(), any::<u64>()).prop_map(|(host, offset)| Record::HostOffset { host, offset }),
-        4 => (host(), 1..8_u64, bytes())
-            .prop_map(|(host, chunk, line)| Record::Outbox { host, chunk, line }),
-        2 => (host(), 0..8_u64).prop_map(|(host, chunk)| Record::Written { host, chunk }),
         5 => session_row().prop_map(|row| Record::Session(Box::new(row))),
         2 => (session(), bytes())
             .prop_map(|(session, mcp_servers)| Record::Secret { session, mcp_servers }),
@@ -202,13 +291,17 @@ fn record() -> impl Strategy<Value = Record> {
         12 => event_row.prop_map(Record::Event),
         4 => turn_row().prop_map(Record::Turn),
         2 => interaction_row.prop_map(Record::Interaction),
-        1 => id().prop_map(|id| Record::InteractionGone { id }),
+        1 => interaction().prop_map(|id| Record::InteractionGone { id }),
     ]
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    prop_oneof![3 => session_record(), 2 => host_record(), 1 => client_record()]
 }
 
 /// Batches of records, events not numbered yet.
 fn batches() -> impl Strategy<Value = Vec<Vec<Record>>> {
-    vec(vec(record(), 0..25), 1..8)
+    vec(vec(record(), 0..40), 1..8)
 }
 
 /// `replay` and `states` of a journal, told from its lines.

@@ -5,14 +5,18 @@ use std::path::Path;
 
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Desired, EventKind, Record, Snapshot, TurnRest, TurnRow, ValueKey,
+    AgentRow, Asked, AskedRow, Canceller, Desired, EventKind, HostRow, Record, SessionRow,
+    Snapshot, TurnRest, TurnRow, ValueKey,
 };
 use acpd_store::{OpenError, StoreError};
 use bytes::Bytes;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use crate::running::{Running, event, host, interaction, session, turn};
+use crate::running::{
+    Running, asked, client, event, host, host_row, interaction, offset, parked, reply, sender,
+    session, session_row, turn,
+};
 
 const CANARY: &[u8] = b"canary-7d1f";
 
@@ -105,9 +109,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 1"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 2"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -128,25 +132,9 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
     assert!(fs::read(&path).unwrap() == bytes, "the file was not touched");
 }
 
-#[test]
-fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
-    conn.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
-    drop(conn);
-
-    let dispatched = TurnRow {
-        session: SessionKey(1),
-        ticket: 4,
-        state: TurnRest::Dispatched { host: HostId(1 << 32), chunk: 2 },
-        at: Time(5),
-        line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
-    };
-    let mut expected = Snapshot {
-        generation: "00112233445566778899aabbccddeeff".to_owned(),
-        ..Snapshot::default()
-    };
-    for record in [
+/// What `fixtures/v1.sql` holds.
+fn records_of_schema_1() -> Vec<Record> {
+    vec![
         Record::Boot { boot: 3 },
         Record::Agent(AgentRow {
             name: "claude".to_owned(),
@@ -156,7 +144,7 @@ fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
             resume_lies: true,
         }),
         host(1 << 32),
-        Record::HostOffset { host: HostId(1 << 32), offset: 1000 },
+        offset(1 << 32, 1000),
         Record::Written { host: HostId(1 << 32), chunk: 1 },
         Record::Outbox { host: HostId(1 << 32), chunk: 2, line: Bytes::from_static(b"{\"id\":7}") },
         session(9),
@@ -164,12 +152,65 @@ fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
         session(1),
         Record::Secret { session: SessionKey(1), mcp_servers: Bytes::from_static(b"[]") },
         event(1, 2, EventKind::State(acp_wire::StateKey::Plan), "plan"),
-        Record::Turn(dispatched),
+        Record::Turn(dispatched()),
         interaction(1 << 32, 1, 1 << 32),
-    ] {
-        expected.apply(&record);
-    }
+    ]
+}
 
+/// The turn in it.
+fn dispatched() -> TurnRow {
+    TurnRow {
+        session: SessionKey(1),
+        ticket: 4,
+        state: TurnRest::Dispatched { host: HostId(1 << 32), chunk: 2 },
+        at: Time(5),
+        sender: None,
+        cancelling: None,
+        line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
+    }
+}
+
+/// What `fixtures/v2.sql` holds.
+fn records_of_schema_2() -> Vec<Record> {
+    let host = HostId(1 << 32);
+    let (session, ready) = (Some(SessionKey(1)), Some(Time(9)));
+    let mut records = records_of_schema_1();
+    records.extend([
+        Record::Host(HostRow { session, ready, stopping: true, ..host_row(host.0) }),
+        Record::HostOffset { host, offset: 1000, inside: true },
+        Record::Session(Box::new(SessionRow { host: Some(host), ..session_row(1) })),
+        Record::Turn(TurnRow {
+            sender: Some(sender("token-1", "\"\\u0061\"")),
+            cancelling: Some(Canceller::Client),
+            ..dispatched()
+        }),
+        parked(host.0, "agent-2", "first"),
+        parked(host.0, "agent-3", "second"),
+        parked(host.0, "agent-2", "third"),
+        asked(host.0, host.0, "{}"),
+        Record::Asked(AskedRow { id: host.0 + 1, host, what: Asked::Initialize }),
+        client("token-1", 7),
+        client("token-2", 0),
+        reply("token-1", "6", Some(1)),
+        reply("token-1", "\"\\u0061\"", None),
+    ]);
+    records
+}
+
+/// Opens a database that this script makes; what it holds must be what the records add up to.
+fn opens_with(script: &str, records: &[Record]) {
+    let dir = tempfile::tempdir().unwrap();
+    let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
+    conn.execute_batch(script).unwrap();
+    drop(conn);
+
+    let mut expected = Snapshot {
+        generation: "00112233445566778899aabbccddeeff".to_owned(),
+        ..Snapshot::default()
+    };
+    for record in records {
+        expected.apply(record);
+    }
     let mut store = Running::start(dir.path());
     assert_eq!(store.snapshot, expected);
     let lines: Vec<_> =
@@ -180,6 +221,87 @@ fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
     let modes = (ValueKey::Modes, Bytes::from_static(b"{}"));
     assert_eq!(store.reader.values(SessionKey(1)).unwrap(), [modes]);
     store.close();
+}
+
+#[test]
+fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
+    opens_with(include_str!("../fixtures/v1.sql"), &records_of_schema_1());
+}
+
+#[test]
+fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
+    opens_with(include_str!("../fixtures/v2.sql"), &records_of_schema_2());
+}
+
+/// All columns of all tables, with everything that SQLite says of them.
+fn columns(conn: &Connection) -> Vec<String> {
+    let sql = "SELECT format('%s.%s %s notnull=%d default=%s pk=%d strict=%d wr=%d', t.name, c.name, \
+               c.type, c.\"notnull\", c.dflt_value, c.pk, t.strict, t.wr) \
+               FROM pragma_table_list t JOIN pragma_table_info(t.name) c \
+               WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY t.name, c.cid";
+    let mut columns = conn.prepare(sql).unwrap();
+    columns.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_new_database_has_the_tables_of_the_newest_fixture() {
+    let dir = tempfile::tempdir().unwrap();
+    Running::start(dir.path()).close();
+    let new = Connection::open(dir.path().join("acpd.db")).unwrap();
+    let fixture = Connection::open_in_memory().unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v2.sql")).unwrap();
+    assert_eq!(columns(&new), columns(&fixture));
+    assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
+}
+
+#[test]
+fn an_open_request_that_cannot_be_read_is_not_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![host(1), asked(1, 1, "{}")]);
+    store.close();
+    let conn = Connection::open(dir.path().join("acpd.db")).unwrap();
+    conn.execute("UPDATE asked SET what = '{\"canary\":1}'", []).unwrap();
+    drop(conn);
+    let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
+    let message = error.to_string();
+    assert!(message.contains("open request") && !message.contains("canary"), "{message}");
+}
+
+#[test]
+fn what_was_asked_is_gone_from_the_file_with_the_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("acpd.db");
+    let mut store = Running::start(dir.path());
+    store.commit(vec![host(1), asked(1, 1, str::from_utf8(CANARY).unwrap())]);
+    store.close();
+    assert_eq!(tables_with_canary(&path), ["asked"]);
+
+    let mut store = Running::start(dir.path());
+    store.commit(vec![Record::Answered { id: 1 }]);
+    store.close();
+    assert!(!contains_canary(&fs::read(&path).unwrap()));
+}
+
+#[test]
+fn a_host_and_a_client_that_are_gone_leave_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Running::start(dir.path());
+    store.commit(vec![
+        host(1),
+        parked(1, "agent-1", "{}"),
+        asked(1, 1, "{}"),
+        Record::Outbox { host: HostId(1), chunk: 1, line: Bytes::from_static(b"{}") },
+        interaction(1, 1, 1),
+        client("token-1", 1),
+        reply("token-1", "1", None),
+    ]);
+    store.commit(vec![
+        Record::HostGone { host: HostId(1) },
+        Record::ClientGone { token: "token-1".to_owned() },
+    ]);
+    store.close();
+    assert_eq!(tables_with_rows(&dir.path().join("acpd.db")), ["meta"]);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    EventKind, EventRow, HostRow, InteractionRow, Record, Rest, SessionRow, Snapshot, TurnRest,
-    TurnRow,
+    Asked, AskedRow, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow, Rest, Sender,
+    SessionRow, Snapshot, TurnRest, TurnRow,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
 use bytes::Bytes;
@@ -69,7 +69,12 @@ impl Running {
 
 /// A session with nothing special.
 pub(crate) fn session(key: u32) -> Record {
-    Record::Session(Box::new(SessionRow {
+    Record::Session(Box::new(session_row(key)))
+}
+
+/// Its facts.
+pub(crate) fn session_row(key: u32) -> SessionRow {
+    SessionRow {
         key: SessionKey(key),
         agent: "claude".to_owned(),
         public_id: format!("public-{key}"),
@@ -77,6 +82,7 @@ pub(crate) fn session(key: u32) -> Record {
         name: Some("fix".to_owned()),
         cwd: "/src".to_owned(),
         params: Bytes::from_static(b"{\"cwd\":\"/src\"}"),
+        host: None,
         rest: Rest::Parked,
         reason: None,
         restore: Some(acpd_api::RestoreLevel::Resumed),
@@ -89,7 +95,7 @@ pub(crate) fn session(key: u32) -> Record {
         last_outcome: Some("end_turn".to_owned()),
         created: Time(1),
         updated: Time(2),
-    }))
+    }
 }
 
 /// A journal line.
@@ -100,7 +106,58 @@ pub(crate) fn event(session: u32, seq: Seq, kind: EventKind, line: impl Into<Byt
 
 /// A process.
 pub(crate) fn host(host: u64) -> Record {
-    Record::Host(HostRow { host: HostId(host), agent: "claude".to_owned(), pid: 77, start: 8 })
+    Record::Host(host_row(host))
+}
+
+/// Its facts.
+pub(crate) fn host_row(host: u64) -> HostRow {
+    HostRow {
+        host: HostId(host),
+        agent: "claude".to_owned(),
+        pid: 77,
+        start: 8,
+        session: None,
+        ready: None,
+        stopping: false,
+    }
+}
+
+/// Output of a process up to this offset.
+pub(crate) fn offset(host: u64, offset: u64) -> Record {
+    Record::HostOffset { host: HostId(host), offset, inside: false }
+}
+
+/// A line for a session that is not known.
+pub(crate) fn parked(host: u64, session: &str, line: &'static str) -> Record {
+    Record::Parked { host: HostId(host), session: session.to_owned(), line: line.into() }
+}
+
+/// A `session/new` of a client.
+pub(crate) fn asked(id: u64, host: u64, params: &str) -> Record {
+    let what = Asked::NewSession {
+        sender: Some(sender("token-1", "\"a\"")),
+        name: None,
+        cwd: "/src".to_owned(),
+        params: params.to_owned(),
+    };
+    Record::Asked(AskedRow { id, host: HostId(host), what })
+}
+
+/// A client that may come back.
+pub(crate) fn client(token: &str, received: u64) -> Record {
+    Record::Client { token: token.to_owned(), received }
+}
+
+/// An answer for it.
+pub(crate) fn reply(token: &str, id: &str, session: Option<u32>) -> Record {
+    let Sender { token, id } = sender(token, id);
+    let line = Bytes::from_static(b"{\"result\":{}}");
+    Record::Reply(ReplyRow { token, id, line, session: session.map(SessionKey) })
+}
+
+/// A request of a client, the id as JSON text.
+pub(crate) fn sender(token: &str, id: &str) -> Sender {
+    Sender { token: token.to_owned(), id: serde_json::from_str(id).expect("it is an id") }
 }
 
 /// A queued turn.
@@ -110,6 +167,8 @@ pub(crate) fn turn(session: u32, ticket: u64) -> Record {
         ticket,
         state: TurnRest::Queued,
         at: Time(5),
+        sender: None,
+        cancelling: None,
         line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
     })
 }

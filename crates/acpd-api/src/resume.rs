@@ -1,0 +1,88 @@
+//! Coming back after a lost connection: what a client and acpd tell each other about what they have.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The id of a request as its sender wrote it: ids go back byte for byte, so they compare as text.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RawId(pub Box<RawValue>);
+
+impl PartialEq for RawId {
+    fn eq(&self, other: &RawId) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+impl Eq for RawId {}
+
+/// `client` in [`crate::ClientMeta`]: a client that wants to survive a lost connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientToken {
+    /// Names the client over all its connections: 16 to 64 random characters of `[A-Za-z0-9_-]`.
+    pub token: String,
+    /// What it has from before; absent or null on its first connection.
+    #[serde(default)]
+    pub resume: Option<Resume>,
+}
+
+/// What a client has that comes back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resume {
+    /// [`Resumed::generation`] as it was given before.
+    pub generation: String,
+    /// The last sequence number that it has of each session it follows.
+    #[serde(default)]
+    pub sessions: BTreeMap<String, u64>,
+    /// Its own requests that have no answer yet.
+    #[serde(default)]
+    pub open: Vec<RawId>,
+    /// acpd's requests that it has not answered yet.
+    #[serde(default)]
+    pub asked: Vec<RawId>,
+}
+
+/// What `agentCapabilities._meta._acpd` of the answer to `initialize` adds for a client with a
+/// token. A daemon that leaves it out cannot be come back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resumed {
+    /// Which journal this is. Another one has other sessions and other numbers.
+    pub generation: String,
+    /// How many of the client's lines are safe, as in [`Received`].
+    pub received: u64,
+    /// Open requests of which acpd knows nothing any more: to be sent again as new lines.
+    #[serde(default)]
+    pub again: Vec<RawId>,
+}
+
+/// So many of the client's lines are safe: acpd has committed them or is done with them.
+///
+/// Lines are counted from 1 after the first `initialize`; lines `initialize` never count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Received {
+    /// How many.
+    pub lines: u64,
+}
+
+/// Answers that the client has; acpd may forget them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answered {
+    /// The ids of their requests.
+    pub ids: Vec<RawId>,
+}
+
+/// `_meta._acpd` of a client's `session/load`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LoadMeta {
+    /// Replay only what comes after this sequence number; for a load that was cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+}

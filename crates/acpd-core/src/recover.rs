@@ -1,0 +1,371 @@
+//! Going on where the journal ends.
+//!
+//! ```text
+//!  snapshot ─▶ what is known of each process ─▶ Adopt ─▶ HostAdopted ─▶ its output since, in order
+//!                                                 └────▶ HostLost ────▶ as if it had crashed
+//! ```
+//!
+//! A process that the last daemon started may still be there, with its turns and its questions: it
+//! does not know that the daemon has died. So nothing is decided here about sessions, turns and
+//! requests; they stand where the disk left them until it is known whether the process is there.
+//! Prompts that were not dispatched stay queued. Clients that come back under their token are
+//! waited for, the others are gone.
+//!
+//! Architecture invariant: nothing that was sent is sent again by the hub. What of it a process has
+//! not got, its host knows.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use acp_wire::acp::{PermissionAnswer, PermissionRequest};
+use acp_wire::{Id, build};
+
+use crate::agent::{Agent, AgentId, Asker, Host, Known, State as AgentState, StopWhy};
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, SessionKey, Time};
+use crate::input::{Adopt, Batch, Effect};
+use crate::interaction::Interaction;
+use crate::ledger::{IdSource, Ledger, NewSession, Requester, Why};
+use crate::profile::{Config, Profile, Sharing};
+use crate::record::{
+    Asked, AskedRow, Desired, HostState, InteractionRow, Record, Sender, SessionState, Snapshot,
+    TurnRest, TurnRow,
+};
+use crate::session::{Session, State};
+use crate::timers::{Timer, Timers};
+use crate::turn::{Queued, Running, prompt_text};
+
+/// A client that is gone for good: what is meant for it goes nowhere.
+const NOBODY: ClientId = ClientId(u64::MAX);
+
+impl Hub {
+    /// Goes on where the journal ends: processes of an earlier daemon are taken over
+    /// ([`Effect::Adopt`]). [`Hub::seal`] completes the batch.
+    pub fn recover(snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
+        let boot = snapshot.boot + 1;
+        out.records.push(Record::Boot { boot });
+        out.durable = true;
+        let mut hub = Hub::empty(&snapshot, config, now, boot);
+        for (name, row) in snapshot.agents {
+            hub.known.insert(name, Known::new(row));
+        }
+        hub.recover_clients(snapshot.clients);
+        let mut slots = Vec::new();
+        for state in snapshot.hosts.into_values() {
+            slots.push((hub.recover_host(&state, out), state.row.stopping));
+        }
+        for (key, state) in snapshot.sessions {
+            hub.recover_session(key, state);
+        }
+        for row in snapshot.asked.into_values() {
+            hub.recover_asked(row);
+        }
+        for row in snapshot.turns.into_values() {
+            hub.recover_turn(row);
+        }
+        for row in snapshot.interactions.into_values() {
+            hub.recover_interaction(row, out);
+        }
+        for (slot, stopping) in slots {
+            hub.go_on_stopping(slot, stopping, out);
+        }
+        hub.start_needed(out);
+        hub
+    }
+
+    fn empty(snapshot: &Snapshot, config: Config, now: Time, boot: u64) -> Hub {
+        Hub {
+            now,
+            config,
+            no_profile: Profile::default(),
+            generation: snapshot.generation.clone(),
+            ids: IdSource::new(boot),
+            known: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            next_slot: 0,
+            hosts: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            last_session: snapshot.last_session,
+            public: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            returning: BTreeMap::new(),
+            counted: BTreeSet::new(),
+            interactions: BTreeMap::new(),
+            ledger: Ledger::default(),
+            naming: Vec::new(),
+            timers: Timers::default(),
+            dirty: BTreeSet::new(),
+            acks: BTreeMap::new(),
+            store_failing: None,
+            store_failing_since: now,
+            stopping: false,
+            stopped: false,
+            stop_watchers: Vec::new(),
+            start_hint: None,
+            random: boot.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        }
+    }
+
+    fn recover_host(&mut self, state: &HostState, out: &mut Batch) -> AgentId {
+        let row = &state.row;
+        let slot = match row.session {
+            Some(session) => self.new_slot(&row.agent, Some(session)),
+            None => self.shared_slot(&row.agent),
+        };
+        let timeout = self.profile_of(slot).start_timeout;
+        let now = self.now;
+        let agent = self.agent_mut(slot);
+        agent.state = match (row.pid, row.ready) {
+            (_, Some(_)) => AgentState::Ready,
+            (0, None) => AgentState::Starting,
+            (_, None) => AgentState::Initializing,
+        };
+        agent.reason = Some("being taken over from the last daemon".to_owned());
+        agent.host = Some(Host::recovered(state));
+        for (session, line) in &state.parked {
+            agent.parked_bytes += line.len();
+            agent.parked.entry(session.clone()).or_default().push(line.clone());
+        }
+        if row.ready.is_none() {
+            self.timers.set(Timer::Agent(slot), now.after(timeout));
+        }
+        self.hosts.insert(row.host, slot);
+        out.effects.push(Effect::Adopt(Adopt {
+            host: row.host,
+            agent: row.agent.clone(),
+            pid: row.pid,
+            start: row.start,
+            offset: state.offset,
+            inside: state.inside,
+            chunks: state.outbox.iter().map(|(chunk, line)| (*chunk, line.clone())).collect(),
+        }));
+        slot
+    }
+
+    fn recover_session(&mut self, key: SessionKey, state: SessionState) {
+        let mut row = state.row;
+        let agent = row.agent.clone();
+        let holder = row.host.and_then(|host| self.hosts.get(&host).copied());
+        let dedicated = || {
+            let mut slots = self.agents.iter();
+            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot)
+        };
+        let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
+        let slot = match (holder.or_else(dedicated), sharing.unwrap_or_default()) {
+            (Some(slot), _) => slot,
+            (None, Sharing::Agent) => self.shared_slot(&agent),
+            (None, Sharing::Session) => self.new_slot(&agent, Some(key)),
+        };
+        if holder.is_none() {
+            row.host = None;
+        }
+        self.public.entry(agent).or_default().insert(row.public_id.clone(), key);
+        let session = Session {
+            row,
+            head: state.head,
+            last_ticket: state.last_ticket,
+            mcp_servers: state.mcp_servers,
+            slot,
+            state: if holder.is_some() { State::Live } else { State::Resting },
+            queue: VecDeque::new(),
+            running: None,
+            waiting: Vec::new(),
+            attached: BTreeMap::new(),
+            interactions: BTreeSet::new(),
+            eager: false,
+            doubtful: None,
+        };
+        self.sessions.insert(key, session);
+        if holder.is_some() {
+            self.route(key);
+        }
+    }
+
+    fn recover_asked(&mut self, row: AskedRow) {
+        let why = match row.what {
+            Asked::Initialize => Why::Initialize,
+            Asked::NewSession { sender, name, cwd, params } => {
+                let to = self.requester(sender);
+                Why::NewSession(NewSession { to, name, cwd, params: params.into() })
+            }
+            Asked::Prompt { session } => Why::Prompt { session },
+            Asked::Relay { sender, session, method, params } => {
+                let (to, params) = (self.requester(sender), params.map(Into::into));
+                Why::Relay { to, session, method, params }
+            }
+            Asked::Restore { session } => {
+                // How far it had come is not known: it begins anew, and what the process still
+                // replays for the first time is nobody's news.
+                if let Some(session) = self.sessions.get_mut(&session) {
+                    session.doubtful = Some(row.host);
+                    session.eager = true;
+                }
+                Why::GivenUp
+            }
+            Asked::Nothing => Why::Farewell,
+        };
+        self.ledger.ask(row.id, row.host, why);
+    }
+
+    fn recover_turn(&mut self, row: TurnRow) {
+        let sender = row.sender.and_then(|sender| self.known_requester(sender));
+        let Some(session) = self.sessions.get_mut(&row.session) else { return };
+        match (row.state, row.line) {
+            (TurnRest::Queued, Some(line)) => {
+                let (ticket, at) = (row.ticket, row.at);
+                session.queue.push_back(Queued { ticket, sender, line, at });
+            }
+            (TurnRest::Dispatched { chunk, .. }, line) => {
+                session.running = Some(Running {
+                    ticket: row.ticket,
+                    number: session.row.prompts,
+                    chunk,
+                    sender,
+                    started: row.at,
+                    cancelling: row.cancelling,
+                    last_line: self.now,
+                    echo: line.as_deref().map(prompt_text),
+                });
+                self.arm_stall(row.session);
+                if row.cancelling.is_some() {
+                    self.arm_cancel(row.session);
+                }
+            }
+            (TurnRest::Queued | TurnRest::Ended, _) => {}
+        }
+    }
+
+    fn recover_interaction(&mut self, row: InteractionRow, out: &mut Batch) {
+        let Ok(acp_wire::Message::Request { id, params: Some(params), .. }) =
+            acp_wire::parse(&row.line)
+        else {
+            return;
+        };
+        let Ok(request) = PermissionRequest::from_raw(params) else { return };
+        let Some(session) = self.sessions.get_mut(&row.session) else { return };
+        if session.row.host != Some(row.host) {
+            // Asked in the middle of a restore, which begins anew.
+            out.records.push(Record::InteractionGone { id: row.id });
+            let slot = session.slot;
+            self.host_write(slot, build::response(&id, &PermissionAnswer::Cancelled), out);
+            return;
+        }
+        session.interactions.insert(row.id);
+        let options = request.options.into_iter().map(|option| option.option_id).collect();
+        let open = Interaction::new(row.session, row.host, id, row.line.clone(), options);
+        self.interactions.insert(row.id, open);
+    }
+
+    /// A process that was to go down is still to go, and so is one that nobody configures any more.
+    fn go_on_stopping(&mut self, slot: AgentId, stopping: bool, out: &mut Batch) {
+        let profile = self.agents[&slot].profile.clone();
+        if !self.config.agents.contains_key(&profile) {
+            let reason = Some("it is not configured any more".to_owned());
+            self.begin_stop(slot, StopWhy::ByPerson, reason, out);
+        } else if stopping {
+            let down = self.known(&profile).row.desired == Desired::Down;
+            let why = if down { StopWhy::ByPerson } else { StopWhy::Restart };
+            self.begin_stop(slot, why, Some("it was being stopped".to_owned()), out);
+        }
+    }
+
+    /// Who is to get an answer; nobody if it was a client that does not come back.
+    fn requester(&self, sender: Option<Sender>) -> Requester {
+        sender
+            .and_then(|sender| self.known_requester(sender))
+            .unwrap_or_else(|| Requester { client: NOBODY, id: Id::null() })
+    }
+
+    fn known_requester(&self, sender: Sender) -> Option<Requester> {
+        let client = self.returning.get(&sender.token)?.client;
+        Some(Requester { client, id: sender.id })
+    }
+
+    /// Starts every process that something wants.
+    fn start_needed(&mut self, out: &mut Batch) {
+        let up: Vec<String> = self
+            .known
+            .iter()
+            .filter(|(name, known)| {
+                known.row.desired == Desired::Up && self.config.agents.contains_key(*name)
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in up {
+            self.shared_slot(&name);
+        }
+        let slots: Vec<AgentId> = self.agents.keys().copied().collect();
+        for slot in slots {
+            let wanted = self.is_needed(slot)
+                || self.sessions_of(slot).iter().any(|key| self.wants_host(*key));
+            if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy, out) {
+                for key in self.sessions_of(slot) {
+                    self.session_mut(key).eager = false;
+                    self.fail_queue(key, &fault, out);
+                }
+            }
+        }
+    }
+
+    /// A process of the last daemon is there: it goes on, and so does everything that it holds.
+    pub(crate) fn on_host_adopted(
+        &mut self,
+        host: HostId,
+        pid: u32,
+        start: u64,
+        end: u64,
+        out: &mut Batch,
+    ) {
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        let Some(known) = self.agent_mut(slot).host.as_mut() else { return };
+        let is_new = known.pid.is_none();
+        known.adopted = true;
+        known.catch_up = (known.offset < end).then_some(end);
+        if is_new {
+            return self.on_host_started(host, pid, start, out);
+        }
+        for key in self.sessions_of(slot) {
+            if self.session(key).row.host == Some(host) {
+                self.session_mut(key).row.restore = Some(acpd_api::RestoreLevel::Exact);
+                self.save(key);
+            }
+        }
+        self.caught_up_with_host(slot, out);
+        self.lease(slot, out);
+        if self.agents[&slot].is_up() {
+            self.agent_usable(slot, out);
+        }
+    }
+
+    /// What a process has written while no daemon was there: shown until all of it is read.
+    pub(crate) fn caught_up_with_host(&mut self, slot: AgentId, out: &mut Batch) {
+        let state = self.agents[&slot].state.clone();
+        if !matches!(state, AgentState::Ready | AgentState::NeedsAuth | AgentState::Initializing) {
+            return;
+        }
+        let behind = self.agents[&slot].host.as_ref().is_some_and(|host| host.catch_up.is_some());
+        let reason = behind.then(|| "catching up on what it wrote without acpd".to_owned());
+        self.set_agent_state(slot, state, reason, out);
+    }
+
+    /// A process of the last daemon cannot be spoken with any more: for its sessions that is a crash,
+    /// but not one that counts against the agent.
+    pub(crate) fn on_host_lost(&mut self, host: HostId, reason: &str, out: &mut Batch) {
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        let agent: &mut Agent = self.agent_mut(slot);
+        agent.stderr.clear();
+        if let Some(known) = agent.host.as_mut() {
+            known.exited = true;
+            known.lost = true;
+        }
+        let why = match &agent.state {
+            AgentState::Stopping { why, .. } => why.clone(),
+            _ => StopWhy::Lost,
+        };
+        self.timers.clear(Timer::Agent(slot));
+        let state = AgentState::Stopping { why, stage: crate::agent::Stage::Kill };
+        self.set_agent_state(slot, state, Some(reason.to_owned()), out);
+        self.save_host(slot, out);
+        self.lose_host(slot, host, out);
+    }
+}

@@ -1,0 +1,392 @@
+//! Clients that come back: who named itself with a token loses nothing with its connection, nor with
+//! the daemon.
+//!
+//! ```text
+//!              initialize with a token
+//!  (unknown) ──────────────────────────▶ here ── connection or daemon lost ─▶ away ── too long ─▶ (unknown)
+//!                                         ▲                                    │
+//!                                         └── initialize with what it has ─────┘
+//! ```
+//!
+//! Upwards its lines are counted, and the count is part of the transaction that deals with them: it
+//! sends again what is not counted. Downwards it says what it has: of each session the last position,
+//! and which of its requests are open. The answers to requests that changed something are kept until
+//! it says that it has them; the others can be asked again.
+//!
+//! Architecture invariant: a request that is kept, open or answered is never carried out again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acp_wire::{Id, build};
+use acpd_api::{Answered, ClientToken, RawId, Received, Resume, Resumed, SessionGone, method};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, InteractionId, SessionKey, Time};
+use crate::input::{Batch, Effect, ReadStyle};
+use crate::ledger::Requester;
+use crate::record::{ClientState, Record, ReplyRow, Sender};
+use crate::timers::Timer;
+
+/// How long a client is waited for that has lost its connection (ms).
+const AWAY: u64 = 60 * 60_000;
+/// Clients with a token that are known at once; beyond it the one that is away longest is forgotten.
+const KNOWN: usize = 1_024;
+/// Answers that one client may leave unconfirmed before it is refused more requests.
+pub(crate) const REPLIES: usize = 256;
+
+/// A client with a token.
+#[derive(Debug)]
+pub(crate) struct Returning {
+    /// Its connection, or what stands for it while it has none.
+    pub(crate) client: ClientId,
+    /// Since when it has none.
+    away: Option<Time>,
+    /// Lines of it that are dealt with.
+    received: u64,
+    /// Answers that it may not have.
+    pub(crate) replies: BTreeMap<Id, Reply>,
+}
+
+/// An answer that is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    line: Bytes,
+    session: Option<SessionKey>,
+}
+
+/// Whether the answer to a request is kept. The others change nothing, or nothing that a second
+/// time would make worse: a client that misses the answer asks again.
+pub(crate) fn is_kept(name: &str) -> bool {
+    let asks_again = [
+        "initialize",
+        "session/load",
+        "session/resume",
+        method::SESSION_ATTACH,
+        method::SESSION_DETACH,
+        method::AGENT_START,
+        method::AGENT_STOP,
+        method::AGENT_RESTART,
+        method::DAEMON_STOP,
+        method::DAEMON_RESTART,
+    ];
+    crate::params::needs_store(name) && !asks_again.contains(&name)
+}
+
+impl Hub {
+    /// Clients that the last daemon knew. None of them is connected.
+    pub(crate) fn recover_clients(&mut self, clients: BTreeMap<String, ClientState>) {
+        let now = self.now;
+        for (number, (token, state)) in (1..).zip(clients) {
+            let replies = state.replies.into_iter().map(|(id, row)| {
+                let ReplyRow { line, session, .. } = row;
+                (id, Reply { line, session })
+            });
+            let returning = Returning {
+                // No connection ever has such a number.
+                client: ClientId(u64::MAX - number),
+                away: Some(now),
+                received: state.received,
+                replies: replies.collect(),
+            };
+            self.returning.insert(token, returning);
+        }
+        if !self.returning.is_empty() {
+            self.timers.set(Timer::Returning, now.after(AWAY));
+        }
+    }
+
+    /// How the disk names who gets an answer; `None` for a client that does not come back.
+    pub(crate) fn sender(&self, to: &Requester) -> Option<Sender> {
+        let token = self.token_of(to.client)?;
+        Some(Sender { token: token.to_owned(), id: to.id.clone() })
+    }
+
+    fn token_of(&self, client: ClientId) -> Option<&str> {
+        if let Some(client) = self.clients.get(&client) {
+            return client.token.as_deref();
+        }
+        let away = self.returning.iter().find(|(_, known)| known.client == client);
+        away.map(|(token, _)| token.as_str())
+    }
+
+    /// A client gives its token: it is new, or it comes back. Gives the requests to be sent again.
+    pub(crate) fn name_client(
+        &mut self,
+        client: ClientId,
+        named: ClientToken,
+        out: &mut Batch,
+    ) -> Result<Vec<Id>, Fault> {
+        let ClientToken { token, resume } = named;
+        let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+        if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
+            return Err(Fault::invalid("a client's token is 16 to 64 letters, digits, `-` or `_`"));
+        }
+        let old = self.returning.get(&token).map(|known| known.client);
+        let mine = self.clients.get(&client).and_then(|client| client.token.as_deref());
+        if mine == Some(token.as_str()) {
+            // It tries again, because the agent did not start.
+            return Ok(Vec::new());
+        } else if mine.is_some() {
+            return Err(Fault::invalid("this connection has another token already"));
+        }
+        // Its last connection may not have been seen to end.
+        if let Some(old) = old.filter(|old| self.clients.contains_key(old)) {
+            self.on_client_closed(old, out);
+        }
+        let resume = resume.filter(|resume| resume.generation == self.generation && old.is_some());
+        if resume.is_none() {
+            self.forget_returning(&token, out);
+            self.make_room(out);
+            out.records.push(Record::Client { token: token.clone(), received: 0 });
+            let new = Returning { client, away: None, received: 0, replies: BTreeMap::new() };
+            self.returning.insert(token.clone(), new);
+        }
+        if let Some(known) = self.returning.get_mut(&token) {
+            known.client = client;
+            known.away = None;
+        }
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.token = Some(token.clone());
+            client.view.seq = true;
+        }
+        let (Some(resume), Some(old)) = (resume, old) else { return Ok(Vec::new()) };
+        let known = self.rename(old, client);
+        let replies = &self.returning[&token].replies;
+        let open = ids(&resume.open);
+        let again = open.iter().filter(|id| !known.contains(id) && !replies.contains_key(id));
+        let again = again.cloned().collect();
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.open.extend(known.into_iter().map(|id| (id, true)));
+            client.resume = Some(resume);
+        }
+        Ok(again)
+    }
+
+    /// What the answer to `initialize` says to a client with a token.
+    pub(crate) fn resumed(&self, client: ClientId) -> Option<Resumed> {
+        let client = self.clients.get(&client)?;
+        let received = self.returning.get(client.token.as_ref()?)?.received;
+        let raw = |id: &Id| RawValue::from_string(id.raw().to_owned()).ok().map(RawId);
+        let again = client.again.iter().filter_map(raw).collect();
+        Some(Resumed { generation: self.generation.clone(), received, again })
+    }
+
+    /// Gives a client that came back what it has missed. Its `initialize` is answered.
+    pub(crate) fn catch_client_up(&mut self, client: ClientId, out: &mut Batch) {
+        let Some(here) = self.clients.get_mut(&client) else { return };
+        let (Some(token), Some(profile)) = (here.token.clone(), here.profile.clone()) else {
+            return;
+        };
+        let Some(Resume { sessions, open, asked, .. }) = here.resume.take() else { return };
+        let role = here.role;
+        for id in ids(&asked) {
+            self.offer_stands(client, &id, out);
+        }
+        for (id, seq) in sessions {
+            match self.by_public_id(&profile, &id).or_else(|| self.of_any_agent(&id)) {
+                Some(key) => {
+                    let after = Some(seq);
+                    self.attach(client, key, role, after, ReadStyle::Resume, out);
+                }
+                None => {
+                    let gone = SessionGone { session_id: id };
+                    let line = build::notification(method::SESSION_REMOVED, &gone);
+                    self.tell_client(client, &line, out);
+                }
+            }
+        }
+        let open: BTreeSet<Id> = ids(&open).into_iter().collect();
+        let Some(known) = self.returning.get_mut(&token) else { return };
+        let replies = std::mem::take(&mut known.replies);
+        let (missed, had): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            replies.into_iter().partition(|(id, _)| open.contains(id));
+        known.replies = missed.clone();
+        for id in had.into_keys() {
+            out.records.push(Record::ReplyGone { token: token.clone(), id });
+        }
+        for Reply { line, session } in missed.into_values() {
+            if let Some(key) = session.filter(|key| self.sessions.contains_key(key))
+                && !self.is_attached(client, key)
+            {
+                let made = acp_wire::str_at(&line, &["result", "sessionId"]).is_some();
+                out.effects.push(Effect::Send { client, line });
+                let after = made.then_some(0);
+                self.attach(client, key, role, after, ReadStyle::Resume, out);
+                continue;
+            }
+            self.send_behind(client, session, Effect::Send { client, line }, out);
+        }
+    }
+
+    /// A session that was attached to across agents.
+    fn of_any_agent(&self, id: &str) -> Option<SessionKey> {
+        self.public.values().find_map(|ids| ids.get(id).copied())
+    }
+
+    /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
+    fn offer_stands(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
+        let open = id.as_u64().map(InteractionId).filter(|id| self.interactions.contains_key(id));
+        if let Some(interaction) = open {
+            self.ledger.offer(client, interaction.0, interaction);
+            if let Some(open) = self.interactions.get_mut(&interaction) {
+                open.was_offered(client);
+            }
+        } else if let Ok(id) = RawValue::from_string(id.raw().to_owned()) {
+            let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+            out.effects.push(Effect::Send { client, line });
+        }
+    }
+
+    /// What an old connection of a client waits for, its new one waits for. Gives the ids of the
+    /// requests.
+    fn rename(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
+        let sessions = self.sessions.values_mut();
+        let prompts = sessions.flat_map(|session| {
+            let queued = session.queue.iter_mut().filter_map(|prompt| prompt.sender.as_mut());
+            queued.chain(session.running.as_mut().and_then(|turn| turn.sender.as_mut()))
+        });
+        let mut ids = Vec::new();
+        for requester in prompts.chain(self.ledger.requesters()) {
+            if requester.client == old {
+                requester.client = new;
+                ids.push(requester.id.clone());
+            }
+        }
+        ids
+    }
+
+    /// A connection of a client with a token has ended: it is waited for. Whether it has a token.
+    pub(crate) fn went_away(&mut self, client: ClientId, token: &str) {
+        let now = self.now;
+        // What was not given to an agent yet is asked again.
+        for session in self.sessions.values_mut() {
+            session.waiting.retain(|relayed| relayed.to.client != client);
+        }
+        for agent in self.agents.values_mut() {
+            agent.waiting.retain(|waiting| waiting.to.client != client);
+        }
+        if let Some(known) = self.returning.get_mut(token) {
+            known.away = Some(now);
+        }
+        if !self.timers.is_set(Timer::Returning) {
+            self.timers.set(Timer::Returning, now.after(AWAY));
+        }
+    }
+
+    pub(crate) fn on_returning_timer(&mut self, out: &mut Batch) {
+        let now = self.now;
+        let late = |known: &Returning| known.away.is_some_and(|since| now.since(since) >= AWAY);
+        let gone: Vec<String> = self
+            .returning
+            .iter()
+            .filter(|(_, known)| late(known))
+            .map(|(token, _)| token.clone())
+            .collect();
+        for token in gone {
+            self.forget_returning(&token, out);
+        }
+        if let Some(first) = self.returning.values().filter_map(|known| known.away).min() {
+            self.timers.set(Timer::Returning, first.after(AWAY));
+        }
+    }
+
+    fn make_room(&mut self, out: &mut Batch) {
+        if self.returning.len() < KNOWN {
+            return;
+        }
+        let away = self.returning.iter().filter(|(_, known)| known.away.is_some());
+        if let Some((token, _)) = away.min_by_key(|(_, known)| known.away) {
+            let token = token.clone();
+            self.forget_returning(&token, out);
+        }
+    }
+
+    /// A client does not come back, or does not want what it left.
+    fn forget_returning(&mut self, token: &str, out: &mut Batch) {
+        let Some(gone) = self.returning.remove(token) else { return };
+        self.counted.remove(token);
+        for session in self.sessions.values_mut() {
+            for sender in session.queue.iter_mut().map(|prompt| &mut prompt.sender) {
+                sender.take_if(|sender| sender.client == gone.client);
+            }
+            if let Some(running) = session.running.as_mut() {
+                running.sender.take_if(|sender| sender.client == gone.client);
+            }
+        }
+        out.records.push(Record::ClientGone { token: token.to_owned() });
+    }
+
+    /// A line of a client is dealt with in this batch.
+    pub(crate) fn count_line(&mut self, client: ClientId) {
+        let token = self.clients.get(&client).and_then(|client| client.token.as_ref());
+        let Some(token) = token else { return };
+        if let Some(known) = self.returning.get_mut(token) {
+            known.received += 1;
+            self.counted.insert(token.clone());
+        }
+    }
+
+    /// Completes a batch: how many lines of each client it deals with. While the store fails, they
+    /// are not safe.
+    pub(crate) fn tell_received(&mut self, out: &mut Batch) {
+        if self.counted.is_empty() || self.store_failing.is_some() {
+            return;
+        }
+        for token in std::mem::take(&mut self.counted) {
+            let Some(known) = self.returning.get(&token) else { continue };
+            let received = known.received;
+            if known.away.is_none() {
+                let line =
+                    build::notification(method::CLIENT_RECEIVED, &Received { lines: received });
+                out.effects.push(Effect::Send { client: known.client, line });
+            }
+            out.records.push(Record::Client { token, received });
+        }
+    }
+
+    /// Keeps the answer to a request until the client has it, if it can come back for it.
+    pub(crate) fn keep_reply(
+        &mut self,
+        to: &Requester,
+        session: Option<SessionKey>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        let here = self.clients.get(&to.client);
+        if here.is_some_and(|client| client.open.get(&to.id) != Some(&true)) {
+            return;
+        }
+        let Some(token) = self.token_of(to.client).map(str::to_owned) else { return };
+        let Some(known) = self.returning.get_mut(&token) else { return };
+        known.replies.insert(to.id.clone(), Reply { line: line.clone(), session });
+        let (id, line) = (to.id.clone(), line.clone());
+        out.records.push(Record::Reply(ReplyRow { token, id, line, session }));
+    }
+
+    /// A client says which answers it has.
+    pub(crate) fn replies_taken(
+        &mut self,
+        client: ClientId,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) {
+        let answered = params.and_then(|params| serde_json::from_str(params.get()).ok());
+        let Answered { ids: taken } = answered.unwrap_or_default();
+        let Some(token) = self.token_of(client).map(str::to_owned) else { return };
+        let Some(known) = self.returning.get_mut(&token) else { return };
+        for id in ids(&taken) {
+            if known.replies.remove(&id).is_some() {
+                out.records.push(Record::ReplyGone { token: token.clone(), id });
+            }
+        }
+    }
+}
+
+/// What can be an id of a request.
+fn ids(raw: &[RawId]) -> Vec<Id> {
+    raw.iter().filter_map(|id| Id::from_raw(&id.0)).collect()
+}

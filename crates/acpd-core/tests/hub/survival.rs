@@ -1,0 +1,296 @@
+//! The daemon dies, its processes live on.
+
+use acpd_core::Input;
+use acpd_core::record::TurnRest;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+const TOKEN: &str = "0123456789abcdef";
+
+fn token() -> Value {
+    json!({"notices":true,"client":{"token":TOKEN}})
+}
+
+/// A session with a running prompt of a client that comes back.
+fn working() -> (Bench, Value) {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&token());
+    bench.session(a, "s");
+    bench.prompt(a, &json!(2), "s", "go");
+    let prompt = bench.heard_one("session/prompt");
+    bench.got(a);
+    (bench, prompt)
+}
+
+fn back(bench: &mut Bench, seq: u64, open: &Value) -> Vec<Value> {
+    let resume = json!({"generation":"","sessions":{"s":seq},"open":open,"asked":[]});
+    let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    bench.got(client)
+}
+
+fn answer_of(lines: &[Value], id: &Value) -> Option<Value> {
+    lines.iter().find(|line| line["id"] == *id && line.get("method").is_none()).cloned()
+}
+
+#[test]
+fn a_turn_goes_on_over_the_death_of_the_daemon() {
+    let (mut bench, prompt) = working();
+    bench.chunk("s", "one");
+    let head = bench.journal.values().next().expect("a journal").len() as u64;
+    bench.adopts = false;
+    bench.reboot();
+    let said = bench.agent_says_unheard(
+        &json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":
+        {"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"two"}}}}),
+    );
+    let ended =
+        bench.agent_says_unheard(&json!({"id":prompt["id"],"result":{"stopReason":"end_turn"}}));
+    bench.adopt();
+    assert_eq!(bench.agent_state(), "ready");
+    bench.feed(said);
+    bench.feed(ended);
+    let got = back(&mut bench, head, &json!([2]));
+    assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
+    let chunks = words(&got).iter().filter(|word| *word == "agent_message_chunk").count();
+    assert_eq!(chunks, 1, "the one that it has not seen");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    assert_eq!(bench.spawned.len(), 1);
+    assert_eq!(bench.snapshot.turns.len(), 0);
+}
+
+#[test]
+fn an_answer_that_the_client_did_not_get_waits_for_it() {
+    let (mut bench, prompt) = working();
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.reboot();
+    let got = back(&mut bench, 0, &json!([2]));
+    assert_eq!(answer_of(&got, &json!(2)).expect("kept")["result"]["stopReason"], "end_turn");
+    let order = words(&got);
+    let place = |word: &str| order.iter().position(|other| other == word).expect(word);
+    assert!(place("result 2") > place("user_message_chunk"), "behind the lines of its session");
+    // It says that it has it: nothing is kept any more.
+    let client = acpd_core::ids::ClientId(2);
+    bench.say(client, &json!({"method":"_acpd/client/answered","params":{"ids":[2]}}));
+    assert_eq!(bench.snapshot.clients[TOKEN].replies.len(), 0);
+}
+
+#[test]
+fn an_answer_that_the_client_has_is_not_sent_again() {
+    let (mut bench, prompt) = working();
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.reboot();
+    let got = back(&mut bench, 9, &json!([]));
+    assert_eq!(answer_of(&got, &json!(2)), None);
+    assert_eq!(bench.snapshot.clients[TOKEN].replies.len(), 0);
+}
+
+#[test]
+fn a_line_that_the_process_has_not_got_is_written_once() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&token());
+    bench.session(a, "s");
+    bench.writes = false;
+    bench.prompt(a, &json!(2), "s", "go");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.writes = true;
+    bench.reboot();
+    let prompt = bench.heard_one("session/prompt");
+    bench.reboot();
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "it has it already");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    let got = back(&mut bench, 0, &json!([2]));
+    assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
+}
+
+#[test]
+fn a_prompt_in_line_stays_in_line_and_its_sender_is_answered() {
+    let (mut bench, first) = working();
+    let client = acpd_core::ids::ClientId(1);
+    bench.prompt(client, &json!(3), "s", "more");
+    bench.reboot();
+    let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
+    assert!(matches!(turns[..], [TurnRest::Dispatched { .. }, TurnRest::Queued]));
+    bench.agent_answers(&first, &json!({"stopReason":"end_turn"}));
+    let second = bench.heard_one("session/prompt");
+    bench.agent_answers(&second, &json!({"stopReason":"max_tokens"}));
+    let got = back(&mut bench, 0, &json!([2, 3]));
+    assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
+    assert_eq!(answer_of(&got, &json!(3)).expect("answered")["result"]["stopReason"], "max_tokens");
+}
+
+#[test]
+fn a_question_stands_and_is_not_asked_twice() {
+    let (mut bench, _) = working();
+    let options = json!([{"optionId":"y","name":"Yes","kind":"allow_once"}]);
+    let tool = json!({"toolCallId":"t"});
+    let params = json!({"sessionId":"s","toolCall":tool,"options":options});
+    bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+    let got = bench.got(acpd_core::ids::ClientId(1));
+    let asked = got.iter().find(|line| line["method"] == "session/request_permission");
+    let asked = asked.expect("asked")["id"].clone();
+    bench.reboot();
+    let resume = json!({"generation":"","sessions":{"s":0},"open":[2],"asked":[asked, 12345]});
+    let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let got = bench.got(client);
+    assert!(!words(&got).contains(&"session/request_permission".to_owned()));
+    let withdrawn: Vec<_> =
+        got.iter().filter(|line| line["method"] == "$/cancel_request").collect();
+    assert_eq!(withdrawn.len(), 1);
+    assert_eq!(withdrawn[0]["params"]["requestId"], 12345);
+    // Somebody else who comes is asked, too; the first answer counts.
+    let other = bench.plain();
+    bench.say(
+        other,
+        &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}),
+    );
+    assert!(words(&bench.got(other)).contains(&"session/request_permission".to_owned()));
+    let outcome = json!({"outcome":{"outcome":"selected","optionId":"y"}});
+    bench.say(client, &json!({"id":asked,"result":outcome}));
+    let heard = bench.heard();
+    assert_eq!(heard.len(), 1);
+    assert_eq!(heard[0]["id"], 7);
+    assert_eq!(heard[0]["result"]["outcome"]["optionId"], "y");
+}
+
+#[test]
+fn a_session_that_was_being_made_is_made() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&token());
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
+    let request = bench.heard_one("session/new");
+    bench.chunk("s", "early");
+    bench.reboot();
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    let resume = json!({"generation":"","sessions":{},"open":["new"],"asked":[]});
+    let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let got = bench.got(client);
+    assert_eq!(answer_of(&got, &json!("new")).expect("answered")["result"]["sessionId"], "s");
+    assert!(words(&got).contains(&"agent_message_chunk".to_owned()), "{got:?}");
+    bench.chunk("s", "late");
+    assert!(words(&bench.got(client)).contains(&"agent_message_chunk".to_owned()));
+}
+
+#[test]
+fn requests_that_changed_nothing_are_asked_again() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&token());
+    bench.session(a, "s");
+    bench.reboot();
+    let resume = json!({"generation":"","sessions":{},"open":["l", 5],"asked":[]});
+    let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
+    let got = bench.got(client);
+    let own = &got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"];
+    assert_eq!(own["again"], json!(["l", 5]));
+    assert_eq!(own["received"], 1);
+}
+
+#[test]
+fn a_cancel_that_was_given_still_has_its_time_limit() {
+    let (mut bench, _) = working();
+    let client = acpd_core::ids::ClientId(1);
+    bench.say(client, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.heard_one("session/cancel");
+    bench.reboot();
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "it is not sent twice");
+    bench.pass(10_000);
+    assert_eq!(bench.stops.len(), 1, "the agent ignores it");
+}
+
+#[test]
+fn an_agent_that_was_being_stopped_is_stopped() {
+    let (mut bench, _) = working();
+    let client = acpd_core::ids::ClientId(1);
+    bench.say(client, &json!({"id":9,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.pass(4_000);
+    bench.reboot();
+    bench.pass(60_000);
+    bench.agent_dies();
+    assert_eq!(bench.agent_state(), "stopped");
+    assert_eq!(bench.spawned.len(), 1);
+}
+
+#[test]
+fn a_process_that_started_while_the_daemon_died_is_told_hello() {
+    let mut bench = Bench::with_shims();
+    bench.capabilities = None;
+    let a = bench.connect(&token());
+    bench.got(a);
+    assert_eq!(bench.spawned.len(), 1);
+    bench.reboot();
+    let heard = bench.heard();
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert_eq!(heard[0]["method"], "initialize");
+}
+
+#[test]
+fn a_crash_while_no_daemon_was_there_is_a_crash() {
+    let (mut bench, _) = working();
+    bench.reboot();
+    bench.agent_dies();
+    let got = back(&mut bench, 0, &json!([2]));
+    let error = answer_of(&got, &json!(2)).expect("answered");
+    assert_eq!(error["error"]["data"]["_acpd"]["reason"], "agent_exited");
+    bench.pass(1_000);
+    assert_eq!(bench.spawned.len(), 2);
+}
+
+#[test]
+fn a_client_that_is_away_for_too_long_is_forgotten() {
+    let (mut bench, prompt) = working();
+    bench.reboot();
+    bench.pass(3_600_001);
+    assert_eq!(bench.snapshot.clients.len(), 0);
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    assert_eq!(bench.snapshot.clients.len(), 0);
+    let got = back(&mut bench, 0, &json!([2]));
+    let own = &got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"];
+    assert_eq!(own["received"], 0, "it is a new one");
+}
+
+#[test]
+fn a_lost_connection_is_come_back_from_without_a_restart() {
+    let (mut bench, prompt) = working();
+    let client = acpd_core::ids::ClientId(1);
+    bench.feed(Input::ClientClosed { client });
+    bench.chunk("s", "meanwhile");
+    let got = back(&mut bench, 2, &json!([2]));
+    assert!(words(&got).contains(&"agent_message_chunk".to_owned()));
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    let got = bench.got(acpd_core::ids::ClientId(2));
+    assert_eq!(answer_of(&got, &json!(2)).expect("answered")["result"]["stopReason"], "end_turn");
+}
+
+#[test]
+fn lines_are_counted_when_they_are_committed() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&token());
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
+    let got = bench.got(a);
+    assert_eq!(got.last().expect("told")["params"], json!({"lines":1}));
+    bench.say_raw(a, "nonsense");
+    assert_eq!(bench.got(a).last().expect("told")["params"], json!({"lines":2}));
+    assert_eq!(bench.snapshot.clients[TOKEN].received, 2);
+}
+
+#[test]
+fn a_busy_process_has_the_longer_lease() {
+    let (mut bench, prompt) = working();
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    assert_eq!(bench.leases, [true, false]);
+    bench.reboot();
+    assert_eq!(bench.leases, [true, false, false]);
+}
+
+#[test]
+fn the_daemon_leaves_alone_or_starts_again() {
+    let (mut bench, _) = working();
+    let client = acpd_core::ids::ClientId(1);
+    bench.say(client, &json!({"id":9,"method":"_acpd/daemon/stop","params":{"detach":true}}));
+    assert_eq!(bench.left, Some(false));
+    bench.say(client, &json!({"id":10,"method":"_acpd/daemon/restart"}));
+    assert_eq!(bench.left, Some(true));
+    assert_eq!(bench.stops, [], "agents go on");
+}
