@@ -254,8 +254,12 @@ pub(crate) enum Daemon {
     /// Start the daemon if none runs.
     Start,
     /// Stop the daemon and every agent.
-    Stop,
-    /// Stop the daemon and start it again.
+    Stop {
+        /// Leave the agents running; the next daemon takes them over.
+        #[arg(long)]
+        detach: bool,
+    },
+    /// Run the installed daemon in place of the running one; agents and turns go on.
     Restart,
     /// Show the daemon; exit with 3 if none runs.
     Status(Json),

@@ -6,7 +6,7 @@ use std::io;
 
 use acp_wire::{ErrorObject, code};
 use acpd_api::{ExitCode, NAMESPACE, Reason};
-use acpd_client::{CallError, ConnectError, PathError, error_data};
+use acpd_client::{CallError, ConnectError, LinkError, PathError, error_data};
 use serde_json::Value;
 
 use crate::paint::{CYAN, DIM, Paint, RED, one_line, visible};
@@ -31,6 +31,8 @@ pub(crate) struct CommandError {
 enum Kind {
     /// Ends with this code.
     Exit(ExitCode),
+    /// The daemon went away in the middle.
+    Gone,
     /// Nobody reads stdout any more: nothing is said.
     BrokenPipe,
 }
@@ -74,8 +76,14 @@ impl CommandError {
     pub(crate) fn code(&self) -> ExitCode {
         match self.kind {
             Kind::Exit(code) => code,
+            Kind::Gone => ExitCode::Error,
             Kind::BrokenPipe => ExitCode::Ok,
         }
+    }
+
+    /// Whether the daemon went away before it answered.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.kind == Kind::Gone
     }
 
     /// What is printed to stderr; empty if nobody is to be told.
@@ -188,8 +196,9 @@ impl From<CallError> for CommandError {
 
 /// The daemon went away in the middle.
 pub(crate) fn gone() -> CommandError {
-    CommandError::new(ExitCode::Error, "acpd closed the connection")
-        .hint("look into `acpctl daemon logs`")
+    let mut failed = CommandError::new(ExitCode::Error, "acpd closed the connection");
+    failed.kind = Kind::Gone;
+    failed.hint("look into `acpctl daemon logs`")
 }
 
 impl From<ConnectError> for CommandError {
@@ -199,6 +208,14 @@ impl From<ConnectError> for CommandError {
             _ => ExitCode::Error,
         };
         let mut failed = CommandError::new(code, chain(&error));
+        failed.hints.extend(error.hint());
+        failed
+    }
+}
+
+impl From<LinkError> for CommandError {
+    fn from(error: LinkError) -> CommandError {
+        let mut failed = CommandError::new(ExitCode::Error, chain(&error));
         failed.hints.extend(error.hint());
         failed
     }

@@ -3,84 +3,155 @@
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
 use acpd_api::ExitCode;
-use acpd_client::{CallError, Connection, Writer};
+use acpd_client::{CallError, Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::error::{CommandError, Result};
+use crate::error::{CommandError, Result, gone};
+use crate::paint::DIM;
 use crate::ui::{TICK, Ui};
 use crate::{signal, terminal};
 
 /// Messages that wait to be shown; beyond that, the daemon waits (it bounds what it keeps).
 const QUEUE: usize = 256;
+/// How long the daemon may be away before the user is told.
+const QUIET: Duration = Duration::from_secs(1);
+/// How long the last words to the daemon may take.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What happens.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The daemon sent a line.
     Line(Bytes),
-    /// The daemon closed the connection.
+    /// The daemon closed the connection, and it cannot be taken up again.
     Closed,
+    /// The connection was lost for good.
+    Failed(LinkError),
     /// Ctrl-C.
     Interrupt,
     /// A key was pressed.
     Key(u8),
 }
 
+/// What happens, and how the connection is.
+#[derive(Debug)]
+enum News {
+    Event(Event),
+    Lost,
+    Back,
+}
+
+/// Whether the daemon is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    There,
+    AwaySince(Instant),
+    /// Away, and the user knows.
+    Told,
+}
+
 /// The connection, its events and what is sent.
 #[derive(Debug)]
 pub(crate) struct Live {
-    writer: Writer,
-    events: Receiver<Event>,
-    sender: SyncSender<Event>,
+    writer: LinkWriter,
+    last_id: u64,
+    news: Receiver<News>,
+    sender: SyncSender<News>,
     reads_keys: bool,
+    presence: Presence,
 }
 
 impl Live {
     /// Starts to listen to the daemon and to Ctrl-C.
-    pub(crate) fn new(connection: Connection) -> Result<Live> {
-        let (mut reader, writer) = connection.split();
-        let (sender, events) = mpsc::sync_channel(QUEUE);
+    pub(crate) fn new((mut reader, writer): (LinkReader, LinkWriter)) -> Result<Live> {
+        let (sender, news) = mpsc::sync_channel(QUEUE);
         let lines = sender.clone();
         let read = move || {
-            while let Ok(Some(line)) = reader.next_line() {
-                if lines.send(Event::Line(line)).is_err() {
+            loop {
+                let (news, is_last) = match reader.recv() {
+                    Ok(Incoming::Line(line)) => (News::Event(Event::Line(line)), false),
+                    Ok(Incoming::Lost) => (News::Lost, false),
+                    Ok(Incoming::Back) => (News::Back, false),
+                    Ok(Incoming::Closed) => (News::Event(Event::Closed), true),
+                    Err(error) => (News::Event(Event::Failed(error)), true),
+                };
+                // Nobody waits any more if this fails.
+                if lines.send(news).is_err() || is_last {
                     return;
                 }
             }
-            // Nobody waits any more if this fails.
-            let _ = lines.send(Event::Closed);
         };
         thread::Builder::new().name("reader".to_owned()).spawn(read)?;
         let interrupts = sender.clone();
-        signal::on_interrupt(move || drop(interrupts.send(Event::Interrupt)))?;
-        Ok(Live { writer, events, sender, reads_keys: false })
+        let interrupt = move || drop(interrupts.send(News::Event(Event::Interrupt)));
+        signal::on_interrupt(interrupt)?;
+        let presence = Presence::There;
+        Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence })
     }
 
     /// The next event. What was printed is sent out before a wait, and the spinner moves during it.
-    pub(crate) fn next(&self, ui: &mut Ui) -> Result<Event> {
-        match self.events.try_recv() {
-            Ok(event) => return Ok(event),
-            Err(TryRecvError::Disconnected) => return Ok(Event::Closed),
-            Err(TryRecvError::Empty) => ui.flush()?,
-        }
+    pub(crate) fn next(&mut self, ui: &mut Ui) -> Result<Event> {
         loop {
-            let event = if ui.spins() {
-                self.events.recv_timeout(TICK)
-            } else {
-                self.events.recv().map_err(RecvTimeoutError::from)
+            let news = match self.news.try_recv() {
+                Ok(news) => news,
+                Err(TryRecvError::Disconnected) => return Ok(Event::Closed),
+                Err(TryRecvError::Empty) => {
+                    ui.flush()?;
+                    match self.wait(ui) {
+                        Some(news) => news,
+                        None => return Ok(Event::Closed),
+                    }
+                }
             };
-            match event {
-                Ok(event) => return Ok(event),
-                Err(RecvTimeoutError::Timeout) => ui.tick(),
-                Err(RecvTimeoutError::Disconnected) => return Ok(Event::Closed),
+            match news {
+                News::Event(event) => return Ok(event),
+                News::Lost => self.presence = Presence::AwaySince(Instant::now()),
+                News::Back => {
+                    if self.presence == Presence::Told {
+                        note(ui, "acpd is back");
+                    }
+                    self.presence = Presence::There;
+                }
             }
         }
+    }
+
+    /// Waits for news; none will come any more if there are none.
+    fn wait(&mut self, ui: &mut Ui) -> Option<News> {
+        loop {
+            let news = match self.presence {
+                _ if ui.spins() => self.news.recv_timeout(TICK),
+                Presence::AwaySince(since) => {
+                    self.news.recv_timeout(QUIET.saturating_sub(since.elapsed()))
+                }
+                Presence::There | Presence::Told => {
+                    self.news.recv().map_err(RecvTimeoutError::from)
+                }
+            };
+            match news {
+                Ok(news) => return Some(news),
+                Err(RecvTimeoutError::Timeout) => ui.tick(),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+            if let Presence::AwaySince(since) = self.presence
+                && since.elapsed() >= QUIET
+            {
+                note(ui, "acpd is restarting...");
+                self.presence = Presence::Told;
+            }
+        }
+    }
+
+    /// Waits until what was sent is out; for the end of a command.
+    pub(crate) fn flush(&self) {
+        self.writer.flush(LAST_WORDS);
     }
 
     /// From now on keys are events, too.
@@ -88,7 +159,7 @@ impl Live {
         if !self.reads_keys {
             self.reads_keys = true;
             let keys = self.sender.clone();
-            terminal::read_keys(move |key| keys.send(Event::Key(key)).is_ok())?;
+            terminal::read_keys(move |key| keys.send(News::Event(Event::Key(key))).is_ok())?;
         }
         Ok(())
     }
@@ -106,6 +177,7 @@ impl Live {
             let line = match self.next(ui)? {
                 Event::Line(line) => line,
                 Event::Closed => return Err(CallError::Closed.into()),
+                Event::Failed(error) => return Err(error.into()),
                 Event::Interrupt => {
                     return Err(CommandError::new(
                         ExitCode::Cancelled,
@@ -128,26 +200,40 @@ impl Live {
         }
     }
 
-    /// Sends a request and returns its id.
+    /// Sends a request and returns its id: 1, 2, 3 and so on.
     pub(crate) fn request(&mut self, method: &str, params: &impl Serialize) -> Result<Id> {
-        Ok(self.writer.request(method, params).map_err(CallError::Io)?.into())
+        self.last_id += 1;
+        let id = Id::from(self.last_id);
+        self.send(build::request(&id, method, params))?;
+        Ok(id)
     }
 
     /// Sends a notification.
     pub(crate) fn notify(&mut self, method: &str, params: &impl Serialize) -> Result {
-        Ok(self.writer.notify(method, params).map_err(CallError::Io)?)
+        self.send(build::notification(method, params))
     }
 
     /// Answers a request of the daemon.
     pub(crate) fn answer(&mut self, id: &Id, result: &impl Serialize) -> Result {
-        Ok(self.writer.send(&build::response(id, result)).map_err(CallError::Io)?)
+        self.send(build::response(id, result))
     }
 
     /// Answers a request for a service that acpctl does not have.
     pub(crate) fn refuse(&mut self, id: &Id, method: &str) -> Result {
         let text = format!("acpctl has no `{method}`");
         let error = ErrorObject::new(code::METHOD_NOT_FOUND, text);
-        Ok(self.writer.send(&build::error(id, &error)).map_err(CallError::Io)?)
+        self.send(build::error(id, &error))
+    }
+
+    fn send(&mut self, line: Bytes) -> Result {
+        if self.writer.send(line) { Ok(()) } else { Err(gone()) }
+    }
+}
+
+/// A word about the connection, for people.
+fn note(ui: &mut Ui, text: &str) {
+    if ui.talks_to_terminal() {
+        ui.say(&ui.err_paint().apply(DIM, text));
     }
 }
 

@@ -106,6 +106,11 @@ impl Ui {
         self.err_is_terminal && io::stdin().is_terminal()
     }
 
+    /// Whether somebody reads the talk as it comes.
+    pub(crate) fn talks_to_terminal(&self) -> bool {
+        self.err_is_terminal
+    }
+
     /// Data that is our own: its colours are kept.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {

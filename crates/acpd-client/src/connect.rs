@@ -1,6 +1,7 @@
 //! Finding the daemon, and starting it when there is none.
 
 use std::env;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -99,16 +100,35 @@ fn daemon_exe() -> PathBuf {
     given.or_else(sibling).unwrap_or_else(|| PathBuf::from(&name))
 }
 
-/// A connection, or `None` if no daemon listens.
+/// A connection, or `None` if no daemon listens: neither at the usual place, nor where the daemon of
+/// this user's database says that it does. That is another place if it was started in a login with
+/// another runtime directory.
 fn try_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
-    let paths = &options.paths;
-    if !is_there(&paths.runtime) {
-        return Ok(None);
+    let usual = options.paths.socket();
+    if let Some(connection) = try_socket(&usual, options)? {
+        return Ok(Some(connection));
     }
-    check_server_dir(&paths.runtime)?;
-    let socket = paths.socket();
-    let failed = |source| ConnectError::Socket { socket: socket.clone(), source };
-    let name = socket.as_path().to_fs_name::<GenericFilePath>().map_err(failed)?;
+    match named_socket(&options.paths).filter(|named| *named != usual) {
+        Some(named) => try_socket(&named, options),
+        None => Ok(None),
+    }
+}
+
+/// The socket that the daemon wrote into its lock file, in the line after its pid. One that is dead
+/// leaves its name behind, but does not listen.
+fn named_socket(paths: &Paths) -> Option<PathBuf> {
+    let text = fs::read_to_string(paths.lock()).ok()?;
+    let path = PathBuf::from(text.lines().nth(1)?);
+    path.is_absolute().then_some(path)
+}
+
+fn try_socket(socket: &Path, options: &Options) -> Result<Option<Connection>, ConnectError> {
+    let Some(directory) = socket.parent().filter(|directory| is_there(directory)) else {
+        return Ok(None);
+    };
+    check_server_dir(directory)?;
+    let failed = |source| ConnectError::Socket { socket: socket.to_owned(), source };
+    let name = socket.to_fs_name::<GenericFilePath>().map_err(failed)?;
     let stream = match Stream::connect(name) {
         Ok(stream) => stream,
         Err(error) if nobody_listens(&error) => return Ok(None),
@@ -118,7 +138,7 @@ fn try_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
     if uid == Some(own_uid()) {
         Ok(Some(Connection::new(stream, options.clone())))
     } else {
-        Err(ConnectError::ForeignServer { socket, uid })
+        Err(ConnectError::ForeignServer { socket: socket.to_owned(), uid })
     }
 }
 

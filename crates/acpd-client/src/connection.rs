@@ -99,6 +99,11 @@ impl Connection {
         self.call("initialize", &initialize_params(meta, client_name))
     }
 
+    /// The bare stream of a connection on which nothing was said yet.
+    pub(crate) fn into_stream(self) -> Arc<Stream> {
+        self.writer.stream
+    }
+
     /// The two directions, for two threads.
     pub fn split(self) -> (Reader, Writer) {
         let Connection { mut reader, writer, held, again: _ } = self;
@@ -139,30 +144,36 @@ impl Reader {
                     return Ok(Some(line));
                 }
             }
-            match (&*self.stream).read(&mut self.block) {
+            match read_block(&self.stream, &mut self.block)? {
                 // A line that was cut off is of no use.
-                Ok(0) => return Ok(None),
-                Ok(count) => self.framer.push(&self.block[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The daemon died with something unread: the end all the same.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-                Err(error) => return Err(error),
+                0 => return Ok(None),
+                count => self.framer.push(&self.block[..count]),
             }
         }
     }
+}
 
-    /// The bytes as they come, for a relay. What has already been read as lines is not in it.
-    pub fn into_bytes(self) -> impl Read + Send {
-        Incoming(self.stream)
+/// Reads some bytes; 0 at the end.
+pub(crate) fn read_block(mut stream: &Stream, block: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(block) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The daemon died with something unread: the end all the same.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(0),
+            read => return read,
+        }
     }
 }
 
-struct Incoming(Arc<Stream>);
-
-impl Read for Incoming {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&*self.0).read(buffer)
+/// Writes a line and its newline.
+pub(crate) fn write_line(mut stream: &Stream, line: &[u8]) -> io::Result<()> {
+    // Nearly always everything goes out at once, without a copy.
+    let sent = stream.write_vectored(&[IoSlice::new(line), IoSlice::new(b"\n")])?;
+    if sent <= line.len() {
+        stream.write_all(&line[sent..])?;
+        stream.write_all(b"\n")?;
     }
+    stream.flush()
 }
 
 /// What goes to the daemon.
@@ -175,14 +186,7 @@ pub struct Writer {
 impl Writer {
     /// Sends a line; the newline is added.
     pub fn send(&mut self, line: &[u8]) -> io::Result<()> {
-        let mut stream = &*self.stream;
-        // Nearly always everything goes out at once, without a copy.
-        let sent = stream.write_vectored(&[IoSlice::new(line), IoSlice::new(b"\n")])?;
-        if sent <= line.len() {
-            stream.write_all(&line[sent..])?;
-            stream.write_all(b"\n")?;
-        }
-        stream.flush()
+        write_line(&self.stream, line)
     }
 
     /// Sends a request and returns its id: 1, 2, 3 and so on in each connection.

@@ -11,6 +11,8 @@ use acpd_sys::startup::SpawnError;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::resume::Unresumable;
+
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
@@ -52,6 +54,15 @@ pub enum ConnectError {
         /// The daemon's log.
         log: PathBuf,
     },
+    /// The system gave no thread or no random bits.
+    #[error("cannot prepare the connection")]
+    System(#[source] io::Error),
+    /// The daemon answers, but not with what the connection was.
+    #[error("it does not take the connection up again{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    NotTakenBack {
+        /// What it said, if it said anything.
+        reason: Option<String>,
+    },
     /// The daemon's program could not be run.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -85,7 +96,9 @@ impl ConnectError {
                 Some("start it with `acpctl daemon start`, or leave out `--no-spawn`".to_owned())
             }
             ConnectError::Dir(error) => error.hint(),
-            ConnectError::Socket { .. } | ConnectError::StartFailed { .. } => None,
+            ConnectError::Socket { .. }
+            | ConnectError::StartFailed { .. }
+            | ConnectError::System(_) => None,
             ConnectError::ForeignServer { .. } => Some(
                 "choose a directory of your own with ACPD_RUNTIME_DIR, and tell whoever runs this machine"
                     .to_owned(),
@@ -95,11 +108,44 @@ impl ConnectError {
             }
             ConnectError::Lock(LockError::Io { .. }) => None,
             ConnectError::Spawn(error) => error.hint(),
+            ConnectError::NotTakenBack { .. } => {
+                Some("look into its log with `acpctl daemon logs`".to_owned())
+            }
             ConnectError::StartDied { log, .. }
             | ConnectError::StartTimedOut { log, .. }
             | ConnectError::StillRunning { log, .. } => {
                 Some(format!("look into its log `{}`", log.display()))
             }
+        }
+    }
+}
+
+/// Why a connection that outlives the daemon has ended.
+#[derive(Debug, Error)]
+pub enum LinkError {
+    /// The daemon did not come back in time.
+    #[error("acpd has not come back in {seconds} s")]
+    GaveUp {
+        /// How long it had.
+        seconds: u64,
+        /// What the last attempt said.
+        source: ConnectError,
+    },
+    /// It came back, but what we had with it is gone.
+    #[error(transparent)]
+    Unresumable(#[from] Unresumable),
+    /// The connection cannot be read.
+    #[error("the connection to acpd broke")]
+    Io(#[from] io::Error),
+}
+
+impl LinkError {
+    /// The way out, as a sentence without its period.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            LinkError::GaveUp { source, .. } => source.hint(),
+            LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
+            LinkError::Io(_) => None,
         }
     }
 }

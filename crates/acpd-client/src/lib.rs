@@ -4,13 +4,20 @@
 //! daemon if there is none. A [`Connection`] is good for requests one after another
 //! ([`Connection::call`]); split into [`Reader`] and [`Writer`] it carries anything, from two threads.
 //!
+//! A [`link()`] carries anything, too, and outlives the daemon's process: it connects again, and neither
+//! side misses a line or gets one twice.
+//!
 //! A connection speaks ACP and `_acpd/…` methods. The latter need no `initialize`.
 
 mod connect;
 mod connection;
 mod error;
+mod link;
+mod request;
+pub mod resume;
 
 pub use acpd_sys::paths::{PathError, Paths};
 pub use connect::{Options, connect, wait_until_gone};
 pub use connection::{Connection, Reader, Writer, initialize_params};
-pub use error::{CallError, ConnectError, error_data};
+pub use error::{CallError, ConnectError, LinkError, error_data};
+pub use link::{Incoming, LinkReader, LinkWriter, PATIENCE, link};

@@ -1,9 +1,9 @@
 //! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
 //!
 //! Bytes pass as they are. Only the editor's `initialize` is told which agent it means, and, with a
-//! session name, each `session/new` which session. The process holds nothing that matters: it ends
-//! when the editor closes stdin and has its answers, or at once when it closes stdout, and any signal
-//! may kill it.
+//! session name, each `session/new` which session. A restart of the daemon is no more than a pause to
+//! the editor. The process ends when the editor closes stdin and has its answers, or at once when it
+//! closes stdout, and any signal may kill it.
 
 use std::io::{self, Read, Write as _};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use acp_wire::{Body, Framer, Message, parse, set_member};
 use acpd_api::{ExitCode, NAMESPACE, NewSessionMeta};
-use acpd_client::Writer;
+use acpd_client::{Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -26,6 +26,8 @@ use crate::error::{CommandError, Result, gone};
 const BLOCK: usize = 64 * 1024;
 /// How long answers are waited for after the editor has closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long the last words to the daemon may take: that answers have arrived.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Why the relay ends.
 enum End {
@@ -33,8 +35,10 @@ enum End {
     Asking,
     /// The editor closed stdout, or has its last answer.
     Editor,
-    /// The daemon closed the connection.
+    /// The daemon closed the connection, and it cannot be taken up again.
     Daemon,
+    /// The daemon did not come back.
+    Lost(LinkError),
     /// Stdin or stdout broke in another way.
     Broken(io::Error),
 }
@@ -42,26 +46,32 @@ enum End {
 /// Relays until one side goes away.
 pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     // The connection comes first: an editor waits for the answer to `initialize`.
-    let (reader, writer) = door.connect()?.split();
+    let (reader, writer) = door.lasting_link()?;
     let rewriter = Rewriter::new(args);
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
     let wanted = Arc::new(Wanted::new());
     let asked = Arc::clone(&wanted);
+    let up_writer = writer.clone();
     thread::Builder::new()
         .name("up".to_owned())
-        .spawn(move || drop(up.send(to_daemon(io::stdin(), writer, rewriter, &asked))))?;
+        .spawn(move || drop(up.send(to_daemon(io::stdin(), &up_writer, rewriter, &asked))))?;
     thread::Builder::new()
         .name("down".to_owned())
-        .spawn(move || drop(ended.send(to_editor(reader.into_bytes(), &wanted))))?;
+        .spawn(move || drop(ended.send(to_editor(reader, &wanted))))?;
     // Returning ends the process, whatever the other thread is blocked in.
     match end.recv() {
-        Ok(End::Editor) => Ok(ExitCode::Ok),
+        Ok(End::Editor) => {
+            writer.flush(LAST_WORDS);
+            Ok(ExitCode::Ok)
+        }
         Ok(End::Asking) => {
             // However it ends: the editor has left already.
             drop(end.recv_timeout(LAST_ANSWERS));
+            writer.flush(LAST_WORDS);
             Ok(ExitCode::Ok)
         }
+        Ok(End::Lost(error)) => Err(error.into()),
         Ok(End::Daemon) | Err(_) => Err(gone()),
         Ok(End::Broken(error)) => {
             Err(CommandError::new(ExitCode::Error, format!("the editor's pipe broke: {error}")))
@@ -89,18 +99,16 @@ impl Wanted {
         self.0.fetch_sub(1, Ordering::Relaxed) <= 1
     }
 
-    /// The editor was given these lines; whether it wants no more.
-    fn given(&self, lines: &[u8]) -> bool {
-        let is_answer =
-            |line: &&[u8]| matches!(parse(line), Ok(Message::Response { id, .. }) if !id.is_null());
-        let answers = lines.split(|byte| *byte == b'\n').filter(is_answer).count() as i64;
-        answers > 0 && self.0.fetch_sub(answers, Ordering::Relaxed) <= answers
+    /// The editor is given this line; whether it wants no more.
+    fn given(&self, line: &[u8]) -> bool {
+        let is_answer = matches!(parse(line), Ok(Message::Response { id, .. }) if !id.is_null());
+        is_answer && self.0.fetch_sub(1, Ordering::Relaxed) <= 1
     }
 }
 
 fn to_daemon(
     mut stdin: impl Read,
-    mut daemon: Writer,
+    daemon: &LinkWriter,
     mut rewriter: Rewriter,
     wanted: &Wanted,
 ) -> End {
@@ -117,45 +125,44 @@ fn to_daemon(
         while let Some(frame) = if at_end { framer.finish() } else { framer.next_frame() } {
             let Body::Line(line) = frame.body else { continue };
             wanted.sent(&line);
-            if daemon.send(&rewriter.rewrite(line)).is_err() {
+            if !daemon.send(rewriter.rewrite(line)) {
                 return End::Daemon;
             }
         }
         if at_end {
+            daemon.flush(LAST_ANSWERS);
             return if wanted.ended() { End::Editor } else { End::Asking };
         }
     }
 }
 
-/// Passes on whole lines only: what a dying daemon left unfinished is not JSON.
-fn to_editor(mut daemon: impl Read, wanted: &Wanted) -> End {
+/// Passes on lines, as many at once as there are.
+fn to_editor(mut daemon: LinkReader, wanted: &Wanted) -> End {
     let mut stdout = io::stdout();
-    let mut unfinished = Vec::new();
-    let mut block = vec![0; BLOCK];
+    let mut lines = Vec::new();
+    let mut had_last = false;
     loop {
-        let bytes = match daemon.read(&mut block) {
-            Ok(0) => return End::Daemon,
-            Ok(count) => &block[..count],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return End::Daemon,
-        };
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let (lines, rest) = bytes.split_at(whole);
-        let written = if lines.is_empty() {
-            Ok(false)
-        } else if unfinished.is_empty() {
-            write(&mut stdout, lines).map(|()| wanted.given(lines))
-        } else {
-            unfinished.extend_from_slice(lines);
-            let lines = std::mem::take(&mut unfinished);
-            write(&mut stdout, &lines).map(|()| wanted.given(&lines))
-        };
-        match written {
-            Ok(true) => return End::Editor,
-            Ok(false) => unfinished.extend_from_slice(rest),
+        match daemon.recv() {
+            Ok(Incoming::Line(line)) => {
+                had_last |= wanted.given(&line);
+                lines.extend_from_slice(&line);
+                lines.push(b'\n');
+            }
+            Ok(Incoming::Lost | Incoming::Back) => {}
+            Ok(Incoming::Closed) => return End::Daemon,
+            Err(error) => return End::Lost(error),
+        }
+        if daemon.is_ready() && lines.len() < BLOCK {
+            continue;
+        }
+        match write(&mut stdout, &lines) {
+            Ok(()) if had_last => return End::Editor,
+            Ok(()) => lines.clear(),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return End::Editor,
             Err(error) => return End::Broken(error),
         }
+        // A long line is seldom followed by another one.
+        lines.shrink_to(2 * BLOCK);
     }
 }
 

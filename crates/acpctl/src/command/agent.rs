@@ -50,7 +50,7 @@ fn ask(door: Door, method: &str, agent: String) -> Result<AgentInfo> {
 
 fn change(method: &str, doing: &str, agent: String, door: Door, ui: &mut Ui) -> Result {
     ui.spin(Some(&format!("{doing} {agent}")));
-    let mut live = Live::new(door.connect()?)?;
+    let mut live = Live::new(door.single_link()?)?;
     let info: AgentInfo = live.call(ui, method, &AgentRef { agent })?;
     ui.spin(None);
     let reason = info.reason.as_deref().map(|reason| format!(": {}", one_line(reason)));

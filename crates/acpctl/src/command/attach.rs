@@ -5,7 +5,8 @@ use acpd_api::{
     AttachParams, AttachResult, ClientMeta, Role, SessionInfo, SessionRef, StateChanged, TurnState,
     method,
 };
-use acpd_client::Connection;
+use acpd_client::initialize_params;
+use serde_json::value::RawValue;
 
 use super::{Door, which};
 use crate::cli;
@@ -17,16 +18,22 @@ use crate::ui::Ui;
 
 /// Follows until Ctrl-C, or until the session is deleted.
 pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
+    let mut live = Live::new(door.lasting_link()?)?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
-    let found: SessionInfo = connection.call(method::SESSION_SHOW, &which(&args.which))?;
+    let found: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(&args.which))?;
     let agent = Some(found.agent);
-    let meta = ClientMeta { agent: agent.clone(), notices: true, seq: true, max_line: None };
-    connection.initialize(&meta, "acpctl")?;
+    let meta = ClientMeta {
+        agent: agent.clone(),
+        notices: true,
+        seq: true,
+        role: Some(Role::Observer),
+        ..ClientMeta::default()
+    };
+    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta, "acpctl"))?;
     let after = if args.tail { None } else { Some(0) };
     let session = SessionRef { session: found.session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after, role: Role::Observer };
-    let result: AttachResult = connection.call(method::SESSION_ATTACH, &params)?;
+    let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
     let session = result.session;
     let handle = session.name.as_deref().unwrap_or(&session.session_id);
     if !args.json {
@@ -35,7 +42,7 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     if session.turn.state == TurnState::NeedsAction && !args.json {
         needs_answer(handle, ui);
     }
-    follow(connection, args, handle, ui)
+    follow(live, args, handle, ui)
 }
 
 /// An observer is not asked, but should know why nothing comes.
@@ -47,8 +54,7 @@ fn needs_answer(handle: &str, ui: &mut Ui) {
     ui.say(&ui.err_paint().apply(YELLOW, &one_line(&line)));
 }
 
-fn follow(connection: Connection, args: &cli::Attach, handle: &str, ui: &mut Ui) -> Result {
-    let mut live = Live::new(connection)?;
+fn follow(mut live: Live, args: &cli::Attach, handle: &str, ui: &mut Ui) -> Result {
     let mut screen = Screen::whole(ui, args.thoughts);
     loop {
         let line = match live.next(ui)? {
@@ -56,6 +62,7 @@ fn follow(connection: Connection, args: &cli::Attach, handle: &str, ui: &mut Ui)
             Event::Interrupt => return Ok(()),
             Event::Key(_) => continue,
             Event::Closed => return Err(gone()),
+            Event::Failed(error) => return Err(error.into()),
         };
         let Ok(message) = parse(&line) else { continue };
         match message {

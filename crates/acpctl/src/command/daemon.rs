@@ -1,9 +1,13 @@
 //! `acpctl daemon …`.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use acpd_api::{DaemonInfo, Empty, Status, method};
-use acpd_client::{ConnectError, Connection, Options, Paths, connect, wait_until_gone};
+use acp_wire::code;
+use acpd_api::{DaemonInfo, DaemonStopParams, Empty, ExitCode, Status, method};
+use acpd_client::{
+    CallError, ConnectError, Connection, Options, Paths, connect, link, wait_until_gone,
+};
 
 use super::agent::key_values;
 use super::{Door, log_file, ps};
@@ -21,11 +25,8 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     match command {
         Daemon::Start => start(&paths, door, ui),
-        Daemon::Stop => stop(&paths, ui),
-        Daemon::Restart => {
-            stop(&paths, ui)?;
-            start(&paths, Door { spawn: true }, ui)
-        }
+        Daemon::Stop { detach } => stop(&paths, detach, ui),
+        Daemon::Restart => restart(&paths, ui),
         Daemon::Status(json) => status(&paths, json, ui),
         Daemon::Logs(tail) => log_file::print(&paths.daemon_log(), tail, ui),
     }
@@ -43,20 +44,86 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-fn stop(paths: &Paths, ui: &mut Ui) -> Result {
-    let Some(connection) = running(paths)? else {
-        ui.say("acpd is not running");
-        return Ok(());
+fn stop(paths: &Paths, detach: bool, ui: &mut Ui) -> Result {
+    // To this daemon, and to none after it.
+    let link = match link(Options { spawn: false, paths: paths.clone() }, Duration::ZERO) {
+        Ok(link) => link,
+        Err(ConnectError::NotRunning { .. }) => {
+            ui.say("acpd is not running");
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
     };
     ui.spin(Some("stopping"));
-    let mut live = Live::new(connection)?;
-    let Empty {} = live.call(ui, method::DAEMON_STOP, &Empty {})?;
-    // Its agents are gone; now it ends itself.
-    while !matches!(live.next(ui)?, Event::Closed | Event::Interrupt) {}
+    let mut live = Live::new(link)?;
+    let stopped = live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach });
+    match stopped {
+        Ok(Empty {}) => {
+            // What it had to end has ended; now it ends itself.
+            while !matches!(live.next(ui)?, Event::Closed | Event::Failed(_) | Event::Interrupt) {}
+        }
+        // It may have ended before its answer was read.
+        Err(error) => {
+            if !error.is_gone() || running(paths)?.is_some() {
+                return Err(error);
+            }
+        }
+    }
     wait_until_gone(paths, END_DEADLINE)?;
     ui.spin(None);
     ui.say("acpd stopped");
     Ok(())
+}
+
+/// Lets the running daemon put the installed one into its place.
+fn restart(paths: &Paths, ui: &mut Ui) -> Result {
+    let Some(mut connection) = running(paths)? else {
+        return start(paths, Door { spawn: true }, ui);
+    };
+    let before = info(&mut connection)?.boot;
+    ui.spin(Some("restarting"));
+    // An error of its configuration comes here, and everything stays as it is.
+    match connection.call(method::DAEMON_RESTART, &Empty {}) {
+        Ok(Empty {}) | Err(CallError::Closed | CallError::Io(_)) => {}
+        Err(CallError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
+            // Older than this command; it can only be stopped and started.
+            drop(connection);
+            stop(paths, false, ui)?;
+            return start(paths, Door { spawn: true }, ui);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    // The end of the connection is the end of the old one: nothing is asked before it.
+    let (mut reader, _writer) = connection.split();
+    while matches!(reader.next_line(), Ok(Some(_))) {}
+    let pid = successor(paths, before)?;
+    ui.spin(None);
+    ui.say(&format!("acpd started (pid {pid})"));
+    Ok(())
+}
+
+/// The pid of the next daemon, as soon as it answers.
+fn successor(paths: &Paths, before: u64) -> Result<u32> {
+    let end = Instant::now() + END_DEADLINE;
+    let mut pause = Duration::from_millis(5);
+    loop {
+        let answer = match running(paths) {
+            Ok(Some(mut connection)) => info(&mut connection).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(Some(now)) if now.boot != before => return Ok(now.pid),
+            Err(error) if Instant::now() >= end => return Err(error),
+            Ok(_) if Instant::now() >= end => {
+                let text = format!("acpd has not come back in {} s", END_DEADLINE.as_secs());
+                return Err(CommandError::new(ExitCode::Error, text)
+                    .hint("look into `acpctl daemon logs`, then `acpctl daemon start`"));
+            }
+            _ => thread::sleep(pause),
+        }
+        pause = (pause * 2).min(Duration::from_millis(200));
+    }
 }
 
 fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
@@ -64,7 +131,7 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
     let daemon = info(&mut connect(&options).map_err(|error| {
         match error {
             ConnectError::NotRunning { .. } => {
-                CommandError::new(acpd_api::ExitCode::NotFound, error.to_string())
+                CommandError::new(ExitCode::NotFound, error.to_string())
                     .hint("start it with `acpctl daemon start`")
             }
             other => other.into(),

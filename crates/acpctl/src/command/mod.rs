@@ -12,9 +12,10 @@ mod session;
 
 use std::env;
 use std::path::{self, Path, PathBuf};
+use std::time::Duration;
 
 use acpd_api::{ExitCode, SessionRef};
-use acpd_client::{Connection, Options, Paths, connect};
+use acpd_client::{Connection, LinkReader, LinkWriter, Options, PATIENCE, Paths, connect, link};
 
 use crate::cli::{Cli, Command, Which};
 use crate::error::{CommandError, Result};
@@ -48,6 +49,21 @@ impl Door {
     fn connect(self) -> Result<Connection> {
         let paths = Paths::discover()?;
         Ok(connect(&Options { spawn: self.spawn, paths })?)
+    }
+
+    /// Connects in the same way, for as long as the command runs: also to the daemon's successors.
+    fn lasting_link(self) -> Result<(LinkReader, LinkWriter)> {
+        self.link(PATIENCE)
+    }
+
+    /// Connects to this daemon and to none after it.
+    fn single_link(self) -> Result<(LinkReader, LinkWriter)> {
+        self.link(Duration::ZERO)
+    }
+
+    fn link(self, patience: Duration) -> Result<(LinkReader, LinkWriter)> {
+        let paths = Paths::discover()?;
+        Ok(link(Options { spawn: self.spawn, paths }, patience)?)
     }
 }
 

@@ -17,6 +17,12 @@ fn type_line(child: &mut Child, line: &str) {
     stdin.write_all(b"\n").unwrap();
 }
 
+/// Says `initialize` as an editor, and answers as a daemon that cannot be come back to.
+fn greet_plainly(child: &mut Child, client: &mut Client) {
+    type_line(child, r#"{"jsonrpc":"2.0","id":"hello","method":"initialize"}"#);
+    client.answer("initialize", json!({}));
+}
+
 #[test]
 fn bytes_pass_as_they_are_both_ways_and_the_end_of_stdin_ends_it() {
     let home = Home::new();
@@ -52,16 +58,16 @@ fn the_agent_and_the_session_name_are_added_for_the_editor() {
     let seen = client.expect("initialize");
     assert_eq!(
         seen["params"],
-        json!({"protocolVersion": 1, "_meta": {"_acpd": {"agent": "demo"}}})
+        json!({"protocolVersion": 1, "_meta": {"_acpd": {
+            "agent": "demo", "client": seen["params"]["_meta"]["_acpd"]["client"]}}})
     );
+    client.result(&seen, json!({}));
     let new =
         r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
     type_line(&mut child, new);
     let seen = client.expect("session/new");
     assert_eq!(seen["params"]["_meta"], json!({"_acpd": {"name": "fix", "reuse": true}}));
-    for id in [0, 1] {
-        client.result(&json!({"id": id}), json!({}));
-    }
+    client.result(&seen, json!({}));
     drop(child.stdin.take());
     assert_eq!(home.wait(child).code, Some(0));
 }
@@ -75,9 +81,8 @@ fn answers_to_open_requests_still_arrive_after_stdin_has_ended() {
     type_line(&mut child, r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
     type_line(&mut child, r#"{"jsonrpc":"2.0","id":1,"method":"session/list"}"#);
     drop(child.stdin.take());
-    let initialize = client.expect("initialize");
+    client.answer("initialize", json!({}));
     let list = client.expect("session/list");
-    client.result(&initialize, json!({}));
     client.says("between");
     client.result(&list, json!({"sessions": []}));
     client.closed();
@@ -92,12 +97,14 @@ fn a_daemon_that_dies_leaves_whole_lines_only_and_a_word_on_stderr() {
     let home = Home::new();
     let listener = home.listen();
     let mut child = bridge(&home, &[]);
-    let _open = child.stdin.take();
     let mut client = Client::accept(&listener);
+    greet_plainly(&mut child, &mut client);
+    let _open = child.stdin.take();
     client.raw(b"{\"whole\":1}\n{\"cut off");
     drop(client);
     let done = home.wait(child);
-    assert_eq!(done.out, "{\"whole\":1}\n");
+    assert!(done.out.ends_with("}\n{\"whole\":1}\n"), "{}", done.out);
+    assert_eq!(done.out.lines().count(), 2);
     assert_eq!(done.code, Some(1));
     assert!(done.err.starts_with("error: acpd closed the connection\n"), "{}", done.err);
 }
@@ -108,10 +115,12 @@ fn a_big_line_passes_in_one_piece() {
     let home = Home::new();
     let listener = home.listen();
     let mut child = bridge(&home, &[]);
-    let _open = child.stdin.take();
     let mut client = Client::accept(&listener);
+    greet_plainly(&mut child, &mut client);
+    let _open = child.stdin.take();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut String::new()).unwrap();
     let reader = {
-        let mut stdout = child.stdout.take().unwrap();
         std::thread::spawn(move || {
             let mut all = Vec::new();
             stdout.read_to_end(&mut all).unwrap();

@@ -9,7 +9,7 @@ use acpd_api::method;
 use serde_json::{Value, json};
 
 fn status() -> Value {
-    json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 4711, "since": 1, "clients": 1,
+    json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 4711, "boot": 3, "since": 1, "clients": 1,
         "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s", "database": "/d",
         "log": "/l", "config": "/c"}, "agents": [], "sessions": [session("s-1")]})
 }

@@ -2,6 +2,7 @@
 
 mod acp;
 mod commands;
+mod restart;
 mod run;
 mod support;
 mod terminal;

@@ -20,9 +20,13 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
     let cwd = home.work();
     let daemon = home.daemon(move |mut client| {
         let initialize = client.answer("initialize", capable());
+        let meta = &initialize["params"]["_meta"]["_acpd"];
+        let token = meta["client"]["token"].as_str().unwrap();
+        assert!((16..=64).contains(&token.len()), "{token}");
         assert_eq!(
-            initialize["params"]["_meta"]["_acpd"],
-            json!({"agent": "demo", "notices": true, "seq": true})
+            *meta,
+            json!({"agent": "demo", "notices": true, "seq": true,
+                "client": {"token": token, "resume": null}})
         );
         let new = client.answer("session/new", json!({"sessionId": "s-1"}));
         assert_eq!(new["params"], json!({"cwd": cwd, "mcpServers": []}));

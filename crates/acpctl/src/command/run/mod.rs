@@ -38,12 +38,13 @@ pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> 
         ));
     }
     ui.spin(Some("starting"));
-    let live = Live::new(door.connect()?)?;
+    let live = Live::new(door.lasting_link()?)?;
     let mut turn = Turn::new(live, ui, args.thoughts, args.json);
     let target = Target::find(&mut turn, args, &cwd)?;
     let blocks = target.blocks(&prompt, &attachments)?;
     let params = json!({"sessionId": target.session_id, "prompt": blocks});
     let outcome = turn.prompt(&target.session_id, &params)?;
+    turn.flush();
     outcome.map_err(|error| CommandError::rpc(&error)).map(|result| end(&mut turn, &result))
 }
 
@@ -64,7 +65,8 @@ impl Target {
             None => None,
         };
         let agent = found.as_ref().map(|session| session.agent.clone()).or(args.agent.clone());
-        let meta = ClientMeta { agent: agent.clone(), notices: true, seq: true, max_line: None };
+        let meta =
+            ClientMeta { agent: agent.clone(), notices: true, seq: true, ..ClientMeta::default() };
         let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta, "acpctl"))?;
         let known = InitializeResult::from_raw(&raw)
             .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;

@@ -87,6 +87,11 @@ impl<'a> Turn<'a> {
         outcome
     }
 
+    /// Waits until what was sent is out.
+    pub(super) fn flush(&self) {
+        self.live.flush();
+    }
+
     fn wait(&mut self, id: &Id) -> Result<std::result::Result<Box<RawValue>, ErrorObject>> {
         loop {
             match self.live.next(self.ui)? {
@@ -110,6 +115,10 @@ impl<'a> Turn<'a> {
                          journal",
                     ));
                 }
+                Event::Failed(error) if self.running.is_some() => {
+                    return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
+                }
+                Event::Failed(error) => return Err(error.into()),
                 Event::Closed => return Err(gone()),
             }
         }

@@ -1,0 +1,463 @@
+//! A daemon that goes away and comes back under a command.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use acpd_api::method;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Home, capable, session};
+
+/// What a daemon that can be come back to answers.
+fn welcome(received: u64, again: &Value) -> Value {
+    let mut result = capable();
+    result["agentCapabilities"]["_meta"]["_acpd"] =
+        json!({"api": 1, "generation": "g-1", "received": received, "again": again});
+    result
+}
+
+/// The next daemon's first words with a client of before: what it has.
+fn take_back(client: &mut Client, received: u64, again: &Value) -> Value {
+    let initialize = client.answer("initialize", welcome(received, again));
+    let token = &initialize["params"]["_meta"]["_acpd"]["client"];
+    assert!(token["token"].is_string(), "{initialize}");
+    token["resume"].clone()
+}
+
+fn numbered(client: &mut Client, seq: u64, text: &str) {
+    client.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s-1",
+        "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}},
+        "_meta": {"_acpd": {"seq": seq}}}}));
+}
+
+fn received(client: &mut Client, lines: u64) {
+    client.send(json!({"method": method::CLIENT_RECEIVED, "params": {"lines": lines}}));
+}
+
+/// Expects the word that an answer has arrived.
+fn answered(client: &mut Client, id: &Value) {
+    assert_eq!(client.expect(method::CLIENT_ANSWERED)["params"]["ids"], json!([id]));
+}
+
+/// An editor at `acpctl acp`.
+struct Editor {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Editor {
+    fn new(home: &Home) -> Editor {
+        let mut child = home.acpctl(["acp"]).stdin(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Editor { child, stdout }
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("`{line}` is no message"))
+    }
+
+    fn heard_text(&mut self) -> String {
+        self.hear()["params"]["update"]["content"]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// Greets, and has a session.
+    fn begin(&mut self, client: &mut Client) {
+        self.say(&json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}}));
+        client.answer("initialize", welcome(0, &json!([])));
+        self.hear();
+        self.say(&json!({"id": 1, "method": "session/new", "params": {"cwd": "/w"}}));
+        client.answer("session/new", json!({"sessionId": "s-1"}));
+        self.hear();
+        answered(client, &json!(1));
+        received(client, 2);
+    }
+
+    /// Leaves with nothing open; nothing else must have come.
+    fn leave(mut self, home: &Home, client: Client) {
+        drop(self.child.stdin.take());
+        client.closed();
+        let mut rest = String::new();
+        self.stdout.read_line(&mut rest).unwrap();
+        assert_eq!(rest, "");
+        let done = home.wait(self.child);
+        assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn an_editor_sees_one_stream_while_its_prompt_outlives_a_daemon() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    editor.say(&json!({"id": 2, "method": "session/prompt", "params": {"sessionId": "s-1"}}));
+    client.expect("session/prompt");
+    received(&mut client, 3);
+    numbered(&mut client, 1, "one");
+    client.raw(b"{\"jsonrpc\":\"2.0\",\"method\":\"session/upd");
+    assert_eq!(editor.heard_text(), "one");
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    let resume = take_back(&mut client, 3, &json!([]));
+    let has = json!({"generation": "g-1", "sessions": {"s-1": 1}, "open": [2], "asked": []});
+    assert_eq!(resume, has);
+    numbered(&mut client, 1, "one");
+    numbered(&mut client, 2, "two");
+    client.notice(method::CAUGHT_UP, json!({"seq": 2}));
+    client.send(json!({"id": 2, "result": {"stopReason": "end_turn"}}));
+    assert_eq!(editor.heard_text(), "two");
+    assert_eq!(editor.hear()["result"]["stopReason"], "end_turn");
+    answered(&mut client, &json!(2));
+    // An answer that is kept for too long is not given twice.
+    client.send(json!({"id": 2, "result": {"stopReason": "end_turn"}}));
+    editor.leave(&home, client);
+}
+
+#[test]
+fn lines_that_are_not_safe_are_sent_again_and_answered_ones_do_not_run_twice() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    editor.say(&json!({"id": 2, "method": "session/set_mode", "params": {"sessionId": "s-1"}}));
+    client.answer("session/set_mode", json!({}));
+    editor.hear();
+    answered(&mut client, &json!(2));
+    editor.say(&json!({"id": "p", "method": "session/prompt", "params": {"sessionId": "s-1"}}));
+    client.expect("session/prompt");
+    drop(client);
+
+    // The first two of five lines were committed.
+    let mut client = Client::accept(&listener);
+    let resume = take_back(&mut client, 2, &json!(["p"]));
+    assert_eq!(resume["open"], json!(["p"]));
+    assert_eq!(client.expect(method::CLIENT_ANSWERED)["params"]["ids"], json!([]));
+    answered(&mut client, &json!(2));
+    let prompt = client.expect("session/prompt");
+    client.result(&prompt, json!({"stopReason": "end_turn"}));
+    assert_eq!(editor.hear()["id"], "p");
+    answered(&mut client, &json!("p"));
+    editor.leave(&home, client);
+}
+
+#[test]
+fn requests_that_acpd_knows_nothing_of_are_sent_as_new_lines() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    editor.say(&json!({"id": 2, "method": "session/list"}));
+    client.expect("session/list");
+    editor.say(&json!({"id": 3, "method": "session/prompt", "params": {"sessionId": "s-1"}}));
+    client.expect("session/prompt");
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    take_back(&mut client, 3, &json!([2, 3]));
+    client.expect("session/prompt");
+    client.answer("session/list", json!({"sessions": []}));
+    assert_eq!(editor.hear()["id"], 2);
+    answered(&mut client, &json!(2));
+    drop(client);
+
+    // All three were lines of their own: 4, 5 and 6.
+    let mut client = Client::accept(&listener);
+    take_back(&mut client, 6, &json!([]));
+    client.send(json!({"id": 3, "result": {"stopReason": "end_turn"}}));
+    assert_eq!(editor.hear()["id"], 3);
+    answered(&mut client, &json!(3));
+    editor.leave(&home, client);
+}
+
+#[test]
+fn a_question_stays_on_the_screen_and_its_answer_arrives() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    for id in [70, 71] {
+        let params = json!({"sessionId": "s-1"});
+        client.send(json!({"id": id, "method": "session/request_permission", "params": params}));
+        assert_eq!(editor.hear()["id"], id);
+    }
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    assert_eq!(take_back(&mut client, 2, &json!([]))["asked"], json!([70, 71]));
+    client.send(json!({"method": "$/cancel_request", "params": {"requestId": 71}}));
+    assert_eq!(editor.hear()["params"]["requestId"], 71);
+    editor.say(&json!({"id": 70, "result": {"outcome": {"outcome": "cancelled"}}}));
+    assert_eq!(client.read().unwrap()["id"], 70);
+    drop(client);
+
+    // As long as the answer is not safe, acpd need not ask again.
+    let mut client = Client::accept(&listener);
+    assert_eq!(take_back(&mut client, 2, &json!([]))["asked"], json!([70]));
+    assert_eq!(client.read().unwrap()["id"], 70);
+    editor.leave(&home, client);
+}
+
+#[test]
+fn a_load_goes_on_where_it_was_cut_off() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    editor.say(&json!({"id": 2, "method": "session/load", "params": {"sessionId": "s-1"}}));
+    client.expect("session/load");
+    received(&mut client, 3);
+    for seq in [1, 2] {
+        numbered(&mut client, seq, "old");
+        editor.hear();
+    }
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    let resume = take_back(&mut client, 3, &json!([2]));
+    assert_eq!(resume["sessions"], json!({}));
+    let load = client.expect("session/load");
+    assert_eq!(load["params"]["_meta"]["_acpd"], json!({"after": 2}));
+    numbered(&mut client, 3, "last");
+    client.result(&load, json!({}));
+    assert_eq!(editor.heard_text(), "last");
+    assert_eq!(editor.hear()["id"], 2);
+    answered(&mut client, &json!(2));
+    editor.leave(&home, client);
+}
+
+#[test]
+fn a_greeting_without_an_answer_is_repeated_and_what_follows_it_waits() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    drop(Client::accept(&listener));
+    let mut client = Client::accept(&listener);
+    editor.say(&json!({"id": 0, "method": "initialize"}));
+    editor.say(&json!({"id": 1, "method": "session/list"}));
+    client.expect("initialize");
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    assert_eq!(take_back(&mut client, 0, &json!([])), Value::Null);
+    assert_eq!(editor.hear()["id"], 0);
+    client.answer("session/list", json!({}));
+    assert_eq!(editor.hear()["id"], 1);
+    answered(&mut client, &json!(1));
+    editor.leave(&home, client);
+}
+
+#[test]
+fn a_daemon_that_cannot_take_its_clients_back_yet_is_tried_again() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    client.fail("initialize", "acpd is shutting down", json!({"reason": "shutting_down"}));
+    client.closed();
+    let mut client = Client::accept(&listener);
+    take_back(&mut client, 2, &json!([]));
+    numbered(&mut client, 1, "hello");
+    assert_eq!(editor.heard_text(), "hello");
+    editor.leave(&home, client);
+}
+
+#[test]
+fn a_daemon_that_died_is_started_again() {
+    let home = Home::new();
+    let listener = home.listen();
+    let started = home.path("started");
+    let made = Command::new("mkfifo").arg(&started).status().unwrap();
+    assert!(made.success());
+    home.install_daemon(&format!("echo yes > {}", started.display()));
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    // Its socket stays behind, as after a SIGKILL.
+    drop(listener);
+    drop(client);
+    assert_eq!(std::fs::read_to_string(&started).unwrap(), "yes\n");
+
+    std::fs::remove_file(home.path("run").join("acpd.sock")).unwrap();
+    let listener = home.listen();
+    let mut client = Client::accept(&listener);
+    take_back(&mut client, 2, &json!([]));
+    editor.leave(&home, client);
+}
+
+#[test]
+fn a_daemon_that_was_stopped_is_not_started_for_an_editor_that_waits_for_nothing() {
+    let home = Home::new();
+    let listener = home.listen();
+    home.install_daemon(&format!("echo yes > {}", home.path("started").display()));
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    std::fs::remove_file(home.path("run").join("acpd.sock")).unwrap();
+    drop(listener);
+    drop(client);
+
+    let listener = home.listen();
+    let mut client = Client::accept(&listener);
+    take_back(&mut client, 2, &json!([]));
+    editor.leave(&home, client);
+    assert!(!home.path("started").exists());
+}
+
+#[test]
+fn another_journal_ends_the_connection_with_a_word() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    let mut other = welcome(0, &json!([]));
+    other["agentCapabilities"]["_meta"]["_acpd"]["generation"] = json!("g-2");
+    client.answer("initialize", other);
+    client.closed();
+    let done = home.wait(editor.child);
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.starts_with("error: acpd came back with another journal"), "{}", done.err);
+}
+
+#[test]
+fn run_shows_the_whole_answer_once() {
+    let home = Home::new();
+    let listener = home.listen();
+    let child = home.acpctl(["run", "hello"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.answer("initialize", welcome(0, &json!([])));
+    client.answer("session/new", json!({"sessionId": "s-1"}));
+    answered(&mut client, &json!(2));
+    client.expect("session/prompt");
+    received(&mut client, 3);
+    numbered(&mut client, 1, "Hello, ");
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    let resume = take_back(&mut client, 3, &json!([]));
+    let cursor = resume["sessions"]["s-1"].as_u64().unwrap();
+    for (seq, text) in [(1, "Hello, "), (2, "world")] {
+        if seq > cursor {
+            numbered(&mut client, seq, text);
+        }
+    }
+    client.send(json!({"id": resume["open"][0], "result": {"stopReason": "end_turn"}}));
+    answered(&mut client, &resume["open"][0]);
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+    assert_eq!(done.out, "Hello, world\n");
+}
+
+#[test]
+fn attach_goes_on_behind_what_it_has_shown() {
+    let home = Home::new();
+    let listener = home.listen();
+    let child = home.acpctl(["attach", "fix"]).spawn().unwrap();
+    // Nothing was promised yet: the question is simply asked again.
+    let mut client = Client::accept(&listener);
+    client.expect(method::SESSION_SHOW);
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.answer("initialize", welcome(0, &json!([])));
+    client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+    answered(&mut client, &json!(3));
+    numbered(&mut client, 1, "one ");
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    let resume = take_back(&mut client, 2, &json!([]));
+    if resume["sessions"]["s-1"] == json!(0) {
+        numbered(&mut client, 1, "one ");
+    }
+    numbered(&mut client, 2, "two");
+    client.notice(method::SESSION_REMOVED, json!({}));
+    let done = home.wait(child);
+    assert!(
+        done.out.ends_with("one two\n") && done.out.matches("one").count() == 1,
+        "{}",
+        done.out
+    );
+    assert_eq!(done.code, Some(0));
+}
+
+fn status(boot: u64) -> Value {
+    json!({"daemon": {"version": "0.1.0", "api": 1, "pid": 4711, "boot": boot, "since": 1,
+        "clients": 1, "store": {"state": "ok"}, "defaultAgent": "demo", "socket": "/s",
+        "database": "/d", "log": "/l", "config": "/c"}, "agents": [], "sessions": []})
+}
+
+#[test]
+fn restart_waits_for_the_next_incarnation() {
+    let home = Home::new();
+    let listener = home.listen();
+    let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(3));
+    client.answer(method::DAEMON_RESTART, json!({}));
+    drop(client);
+    for boot in [3, 4] {
+        Client::accept(&listener).answer(method::STATUS, status(boot));
+    }
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd started (pid 4711)\n"));
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_stops_nothing() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.answer(method::STATUS, status(3));
+        client.fail(method::DAEMON_RESTART, "line 3 is wrong", json!({"reason": "invalid"}));
+        client.closed();
+    });
+    let done = home.run(&["daemon", "restart"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(2), "error: line 3 is wrong\n"));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn restart_without_a_daemon_starts_one() {
+    let home = Home::new();
+    home.install_daemon("echo 'error no disk' >&\"$ACPD_STARTUP_FD\"");
+    let done = home.run(&["daemon", "restart"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.contains("acpd cannot start"), "{}", done.err);
+}
+
+#[test]
+fn stop_says_whether_agents_stay_and_takes_the_end_for_an_answer() {
+    let home = Home::new();
+    let listener = home.listen();
+    let socket = home.path("run").join("acpd.sock");
+    let child = home.acpctl(["daemon", "stop", "--detach"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    let stop = client.expect(method::DAEMON_STOP);
+    assert_eq!(stop["params"], json!({"detach": true}));
+    std::fs::remove_file(socket).unwrap();
+    drop(listener);
+    drop(client);
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));
+}

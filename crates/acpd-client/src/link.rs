@@ -1,0 +1,360 @@
+//! A connection that outlives the daemon's process.
+//!
+//! One thread writes, so that a daemon that is slow to read never keeps its lines from being read;
+//! whoever calls [`LinkReader::recv`] reads and connects again.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use acp_wire::{Body, Framer};
+use bytes::Bytes;
+use interprocess::local_socket::Stream;
+
+use crate::connect::{Options, connect};
+use crate::connection::{read_block, write_line};
+use crate::error::{ConnectError, LinkError};
+use crate::resume::{Resumption, Verdict};
+
+/// How long a daemon that went away may take to come back, if the caller has no other wish.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes that may wait to be written before [`LinkWriter::send`] blocks.
+const LIMIT: usize = 8 << 20;
+/// Bytes asked for in one read.
+const BLOCK: usize = 64 * 1024;
+/// The second and the longest pause between two attempts to connect.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// A connection that held so long was a good one: the next attempt begins at once.
+const GOOD: Duration = Duration::from_secs(5);
+/// A daemon that puts another one in its place gets so much time before we start one.
+const SPAWN_AFTER: Duration = Duration::from_millis(100);
+/// A daemon is not started by us more often than this.
+const SPAWN_PAUSE: Duration = Duration::from_millis(500);
+
+/// What comes from the daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Incoming {
+    /// A line, without its newline.
+    Line(Bytes),
+    /// The connection was lost and is made again.
+    Lost,
+    /// It is there again; nothing was lost.
+    Back,
+    /// The daemon closed the connection, and it cannot be taken up again.
+    Closed,
+}
+
+/// Connects and gives the two directions, for two threads.
+///
+/// When the connection is lost it is made again for up to `patience`; zero means never. What the
+/// daemon then needs to know is sent for the user of this link, who sees each line once. That
+/// begins with the user's `initialize`; before it, requests that have no answer are sent again.
+pub fn link(
+    options: Options,
+    patience: Duration,
+) -> Result<(LinkReader, LinkWriter), ConnectError> {
+    let token = token()?;
+    let stream = connect(&options)?.into_stream();
+    let inner = Inner {
+        memory: Resumption::new(token),
+        stream: Some(Arc::clone(&stream)),
+        out: VecDeque::new(),
+        waiting: 0,
+        ended: false,
+    };
+    let shared = Arc::new(Shared { inner: Mutex::new(inner), changed: Condvar::new() });
+    let writes = Arc::clone(&shared);
+    thread::Builder::new()
+        .name("writer".to_owned())
+        .spawn(move || writes.write())
+        .map_err(ConnectError::System)?;
+    let reader = LinkReader {
+        shared: Arc::clone(&shared),
+        options,
+        patience,
+        stream: Some(stream),
+        framer: Framer::new(usize::MAX),
+        block: vec![0; BLOCK].into(),
+        ready: VecDeque::new(),
+        away: None,
+        tried: false,
+        pause: Duration::ZERO,
+        good_since: Instant::now(),
+        spawned: None,
+    };
+    Ok((reader, LinkWriter { shared }))
+}
+
+/// 128 random bits in hexadecimal.
+fn token() -> Result<String, ConnectError> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|error| ConnectError::System(error.into()))?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bits)))
+}
+
+#[derive(Debug)]
+struct Shared {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Inner {
+    memory: Resumption,
+    stream: Option<Arc<Stream>>,
+    /// To be written to `stream`.
+    out: VecDeque<Bytes>,
+    /// Bytes of `out` and of what is just being written.
+    waiting: usize,
+    ended: bool,
+}
+
+impl Inner {
+    /// Passes a line to the memory, one way or the other, and counts what is to be written for it.
+    fn with<T>(&mut self, step: impl FnOnce(&mut Resumption, &mut VecDeque<Bytes>) -> T) -> T {
+        let old = self.out.len();
+        let result = step(&mut self.memory, &mut self.out);
+        self.waiting += self.out.iter().skip(old).map(Bytes::len).sum::<usize>();
+        result
+    }
+
+    fn is_writing_to(&self, stream: &Arc<Stream>) -> bool {
+        self.stream.as_ref().is_some_and(|own| Arc::ptr_eq(own, stream))
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The writing thread.
+    fn write(&self) {
+        let mut inner = self.lock();
+        while !inner.ended {
+            let stream = inner.stream.clone().filter(|_| !inner.out.is_empty());
+            let Some(stream) = stream else {
+                inner = self.wait(inner);
+                continue;
+            };
+            let lines = std::mem::take(&mut inner.out);
+            drop(inner);
+            let written = lines.iter().try_for_each(|line| write_line(&stream, line));
+            inner = self.lock();
+            // What was written in vain to an earlier connection is known to the memory.
+            if inner.is_writing_to(&stream) {
+                if written.is_ok() {
+                    inner.waiting -= lines.iter().map(Bytes::len).sum::<usize>();
+                } else {
+                    inner.stream = None;
+                }
+            }
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// What goes to the daemon. Clones write to the same connection.
+#[derive(Debug, Clone)]
+pub struct LinkWriter {
+    shared: Arc<Shared>,
+}
+
+impl LinkWriter {
+    /// Sends a line without its newline, or keeps it for as long as there is no connection. Blocks
+    /// while more than 8 MiB wait already. `false`: the connection has ended for good.
+    pub fn send(&self, line: Bytes) -> bool {
+        let mut inner = self.shared.lock();
+        while inner.waiting + inner.memory.held_bytes() > LIMIT && !inner.ended {
+            inner = self.shared.wait(inner);
+        }
+        if inner.ended {
+            return false;
+        }
+        inner.with(|memory, out| memory.send(line, out));
+        self.shared.changed.notify_all();
+        true
+    }
+
+    /// Waits until everything is written, for up to `deadline`: for the end of a process.
+    pub fn flush(&self, deadline: Duration) {
+        let is_full =
+            |inner: &mut Inner| !inner.ended && inner.waiting + inner.memory.held_bytes() > 0;
+        drop(self.shared.changed.wait_timeout_while(self.shared.lock(), deadline, is_full));
+    }
+}
+
+/// What comes from the daemon. Dropping it ends the connection.
+#[derive(Debug)]
+pub struct LinkReader {
+    shared: Arc<Shared>,
+    options: Options,
+    patience: Duration,
+    /// None while there is no connection.
+    stream: Option<Arc<Stream>>,
+    framer: Framer,
+    block: Box<[u8]>,
+    ready: VecDeque<Bytes>,
+    /// When the connection was lost, until acpd knows us again.
+    away: Option<Instant>,
+    /// At least one attempt was made since then, however short the patience is.
+    tried: bool,
+    pause: Duration,
+    good_since: Instant,
+    /// When we last started a daemon.
+    spawned: Option<Instant>,
+}
+
+impl LinkReader {
+    /// The next thing that happens.
+    pub fn recv(&mut self) -> Result<Incoming, LinkError> {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
+                return Ok(Incoming::Line(line));
+            }
+            let alive = match self.stream.clone() {
+                None => {
+                    self.come_back()?;
+                    true
+                }
+                Some(stream) => match read_block(&stream, &mut self.block)? {
+                    0 => false,
+                    count => {
+                        self.framer.push(&self.block[..count]);
+                        self.take_lines()?
+                    }
+                },
+            };
+            let news = if alive { self.settled() } else { self.lost() };
+            if let Some(news) = news {
+                return Ok(news);
+            }
+        }
+    }
+
+    /// Whether the next [`recv`](LinkReader::recv) has a line at once.
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Everything that has come. `false`: acpd does not take us back just now.
+    fn take_lines(&mut self) -> Result<bool, LinkError> {
+        let mut guard = self.shared.lock();
+        let inner = &mut *guard;
+        let before = inner.waiting;
+        while let Some(frame) = self.framer.next_frame() {
+            let Body::Line(line) = frame.body else { continue };
+            match inner.with(|memory, out| memory.receive(&line, out))? {
+                Verdict::Pass => self.ready.push_back(line),
+                Verdict::Swallow => {}
+                Verdict::Refused => return Ok(false),
+            }
+        }
+        if inner.waiting != before {
+            self.shared.changed.notify_all();
+        }
+        Ok(true)
+    }
+
+    /// Whether acpd has just taken us back.
+    fn settled(&mut self) -> Option<Incoming> {
+        if self.away.is_none() || !self.shared.lock().memory.is_up() {
+            return None;
+        }
+        self.away = None;
+        self.good_since = Instant::now();
+        Some(Incoming::Back)
+    }
+
+    /// The connection is gone. What the user is told, if it does not know yet.
+    fn lost(&mut self) -> Option<Incoming> {
+        let mut inner = self.shared.lock();
+        inner.stream = None;
+        inner.out.clear();
+        inner.waiting = 0;
+        let resumable = inner.memory.lost() && !self.patience.is_zero();
+        inner.ended = !resumable;
+        self.shared.changed.notify_all();
+        drop(inner);
+        if !resumable {
+            return Some(Incoming::Closed);
+        }
+        self.stream = None;
+        // A line that was cut off will come again.
+        self.framer = Framer::new(usize::MAX);
+        if self.away.is_some() {
+            return None;
+        }
+        if self.good_since.elapsed() > GOOD {
+            self.pause = Duration::ZERO;
+        }
+        self.away = Some(Instant::now());
+        self.tried = false;
+        Some(Incoming::Lost)
+    }
+
+    /// Connects, and says the first words.
+    fn come_back(&mut self) -> Result<(), LinkError> {
+        let since = *self.away.get_or_insert_with(Instant::now);
+        let reason = self.shared.lock().memory.refusal().map(str::to_owned);
+        let mut last = ConnectError::NotTakenBack { reason };
+        while !self.tried || since.elapsed() < self.patience {
+            self.tried = true;
+            thread::sleep(jittered(self.pause));
+            self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
+            let spawn = self.options.spawn
+                && since.elapsed() >= SPAWN_AFTER
+                && self.needs_daemon()
+                && self.spawned.is_none_or(|spawned| spawned.elapsed() >= SPAWN_PAUSE);
+            if spawn {
+                self.spawned = Some(Instant::now());
+            }
+            let options = Options { spawn, ..self.options.clone() };
+            match connect(&options) {
+                Ok(connection) => {
+                    self.install(connection.into_stream());
+                    return Ok(());
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(LinkError::GaveUp { seconds: self.patience.as_secs(), source: last })
+    }
+
+    /// A daemon that ends takes its socket with it. It was told to, and is started again only for
+    /// somebody who waits for something.
+    fn needs_daemon(&self) -> bool {
+        let has_died = self.options.paths.socket().symlink_metadata().is_ok();
+        has_died || self.shared.lock().memory.waits()
+    }
+
+    fn install(&mut self, stream: Arc<Stream>) {
+        let mut inner = self.shared.lock();
+        inner.out = inner.memory.back();
+        inner.waiting = inner.out.iter().map(Bytes::len).sum();
+        inner.stream = Some(Arc::clone(&stream));
+        self.shared.changed.notify_all();
+        drop(inner);
+        self.stream = Some(stream);
+    }
+}
+
+impl Drop for LinkReader {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Up to a quarter more, so that clients that were cut off together do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    let part = getrandom::u32().unwrap_or_default() % 256;
+    pause + pause * part / 1024
+}

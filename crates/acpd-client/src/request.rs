@@ -1,0 +1,206 @@
+//! What the requests of a client do to its place in each session.
+
+use std::collections::HashMap;
+
+use acp_wire::{Id, locate};
+use acpd_api::{AttachParams, AttachResult, LoadMeta, NAMESPACE, method};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// The place in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cursor {
+    /// Everything up to this number has been seen.
+    At(u64),
+    /// A `session/load` replays it.
+    Loading {
+        /// The request.
+        id: Id,
+        /// The place before, and of what was still under way when the load was sent.
+        before: u64,
+        /// The last number of the replay.
+        seen: Option<u64>,
+    },
+}
+
+impl Cursor {
+    /// The place to come back to; none while a load is open, which then goes on by itself.
+    pub(crate) fn known(&self) -> Option<u64> {
+        match self {
+            Cursor::At(seq) => Some(*seq),
+            Cursor::Loading { .. } => None,
+        }
+    }
+
+    /// The connection is lost: nothing of before is under way any more.
+    pub(crate) fn cut_off(&mut self) {
+        if let Cursor::Loading { before, seen: None, .. } = self {
+            *before = 0;
+        }
+    }
+
+    /// A line with this number has come; whether it is new.
+    pub(crate) fn advance(cursors: &mut HashMap<String, Cursor>, session: &str, seq: u64) -> bool {
+        match cursors.get_mut(session) {
+            None => {
+                cursors.insert(session.to_owned(), Cursor::At(seq));
+                true
+            }
+            Some(Cursor::At(last)) => {
+                let is_new = seq > *last;
+                *last = seq.max(*last);
+                is_new
+            }
+            // A client that was attached already may still get what is new. The replay begins
+            // where the numbers fall back.
+            Some(Cursor::Loading { before, seen: seen @ None, .. }) => {
+                if *before == 0 || seq <= *before {
+                    *seen = Some(seq);
+                } else {
+                    *before = seq;
+                }
+                true
+            }
+            Some(Cursor::Loading { seen: Some(last), .. }) => {
+                *last = seq.max(*last);
+                true
+            }
+        }
+    }
+
+    /// Everything up to this number has been sent, or was not for us.
+    pub(crate) fn caught_up(cursors: &mut HashMap<String, Cursor>, session: &str, seq: u64) {
+        match cursors.get_mut(session) {
+            None => {
+                cursors.insert(session.to_owned(), Cursor::At(seq));
+            }
+            Some(Cursor::At(last) | Cursor::Loading { seen: Some(last), .. }) => {
+                *last = seq.max(*last);
+            }
+            Some(Cursor::Loading { before: 0, seen, .. }) => *seen = Some(seq),
+            Some(Cursor::Loading { before, .. }) => *before = seq.max(*before),
+        }
+    }
+}
+
+/// Requests that change where we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `session/load`.
+    Load {
+        /// Its session.
+        session: String,
+    },
+    /// `session/new` of a session that there was not before.
+    New,
+    /// `_acpd/session/attach`.
+    Attach {
+        /// From where.
+        after: Option<u64>,
+    },
+    /// The end of following a session.
+    Leave {
+        /// Its session.
+        session: String,
+    },
+    /// `initialize`, once more.
+    Initialize,
+    /// Anything else.
+    Other,
+}
+
+impl Kind {
+    pub(crate) fn of(name: &str, params: Option<&RawValue>) -> Kind {
+        let Some(params) = params else { return Kind::Other };
+        let session = |key: &str| member::<String>(params, &[key]);
+        let kind = match name {
+            "session/load" => session("sessionId").map(|session| Kind::Load { session }),
+            "session/new" => {
+                let reuse = member::<bool>(params, &["_meta", NAMESPACE, "reuse"]);
+                (reuse != Some(true)).then_some(Kind::New)
+            }
+            "session/close" | "session/delete" => {
+                session("sessionId").map(|session| Kind::Leave { session })
+            }
+            method::SESSION_DETACH => session("session").map(|session| Kind::Leave { session }),
+            method::SESSION_ATTACH => member::<AttachParams>(params, &[])
+                .map(|params| Kind::Attach { after: params.after }),
+            _ => None,
+        };
+        // A load that goes on where another one was cut off is its sender's own affair.
+        match (&kind, member::<LoadMeta>(params, &["_meta", NAMESPACE])) {
+            (Some(Kind::Load { .. }), Some(LoadMeta { after: Some(_) })) => Kind::Other,
+            _ => kind.unwrap_or(Kind::Other),
+        }
+    }
+
+    /// Whether acpd never keeps it over a lost connection, so that it is always to be sent again.
+    pub(crate) fn is_never_kept(&self) -> bool {
+        matches!(self, Kind::Load { .. } | Kind::Initialize)
+    }
+
+    /// The request is sent.
+    pub(crate) fn begin(&self, id: &Id, cursors: &mut HashMap<String, Cursor>) {
+        if let Kind::Load { session } = self {
+            let before = match cursors.get(session) {
+                Some(Cursor::At(before) | Cursor::Loading { before, .. }) => *before,
+                None => 0,
+            };
+            cursors.insert(session.clone(), Cursor::Loading { id: id.clone(), before, seen: None });
+        }
+    }
+
+    /// The request is answered, with a result or an error.
+    pub(crate) fn end(
+        &self,
+        id: &Id,
+        result: Option<&RawValue>,
+        cursors: &mut HashMap<String, Cursor>,
+    ) {
+        match (self, result) {
+            (Kind::Load { session }, _) => {
+                let Some(Cursor::Loading { id: loading, before, seen }) = cursors.get(session)
+                else {
+                    return;
+                };
+                if loading != id {
+                    return;
+                }
+                let at = seen.unwrap_or(*before);
+                if result.is_none() && at == 0 {
+                    cursors.remove(session);
+                } else {
+                    cursors.insert(session.clone(), Cursor::At(at));
+                }
+            }
+            (Kind::New, Some(result)) => {
+                if let Some(session) = member::<String>(result, &["sessionId"]) {
+                    cursors.entry(session).or_insert(Cursor::At(0));
+                }
+            }
+            (Kind::Attach { after }, Some(result)) => {
+                if let Some(AttachResult { session }) = member(result, &[]) {
+                    let at = after.unwrap_or(session.seq);
+                    cursors.insert(session.session_id, Cursor::At(at));
+                }
+            }
+            (Kind::Leave { session }, Some(_)) => drop(cursors.remove(session)),
+            _ => {}
+        }
+    }
+
+    /// How far an open load has come.
+    pub(crate) fn seen(&self, id: &Id, cursors: &HashMap<String, Cursor>) -> Option<u64> {
+        let Kind::Load { session } = self else { return None };
+        match cursors.get(session)? {
+            Cursor::Loading { id: loading, seen, .. } if loading == id => *seen,
+            _ => None,
+        }
+    }
+}
+
+/// Reads the value at a path; the empty path is the whole.
+pub(crate) fn member<T: DeserializeOwned>(json: &RawValue, path: &[&str]) -> Option<T> {
+    let text = json.get();
+    serde_json::from_str(&text[locate(text.as_bytes(), path)?]).ok()
+}

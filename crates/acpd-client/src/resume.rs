@@ -1,0 +1,496 @@
+//! What a client remembers so that a lost connection costs nobody a line: pure, no I/O.
+//!
+//! Three things are kept: the lines of ours that acpd has not committed (`unsafe_lines`), the requests
+//! that wait for an answer in either direction (`open`, `asked`), and per session the last sequence
+//! number (`cursors`). With these the next `initialize` says what is there, and the answer to it says
+//! what is to be sent again. See `docs/protocol.md`, "Coming back after a lost connection".
+//!
+//! ```text
+//! Bare ── initialize ──> Greeting ── answer ──> Riding (acpd can be come back to)
+//!   ^────── error ──────────┘ └─── answer ────> Plain  (an older daemon)
+//! ```
+//!
+//! Lines that follow an unanswered `initialize` wait for its answer. So nothing that counts can be
+//! under way before it is known how to ask for it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use acp_wire::{
+    ErrorObject, Id, Message, Outcome, build, locate, parse, set_id, set_member, str_at,
+};
+use acpd_api::{
+    Answered, ClientToken, NAMESPACE, RawId, Received, Resume as ResumeMeta, Resumed, method,
+};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use crate::request::{Cursor, Kind, member};
+
+/// The id of the `initialize` with which we come back. None of the user's own.
+const RETURN_ID: &str = "\"acpd-return\"";
+/// Takes the place of an answered request that is not safe yet, so that it does not run twice.
+const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","params":{"ids":[]}}"#;
+/// Lines up to this length are copied when they are kept: a slice would keep its whole block alive.
+const COPIED: usize = 16 * 1024;
+
+/// Why a connection cannot be taken up again. Final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Unresumable {
+    /// The journal is not the one that we have seen.
+    #[error("acpd came back with another journal: a backup was restored, or its database is new")]
+    OtherJournal,
+    /// acpd no longer knows what it had of us.
+    #[error("acpd came back and no longer knows this connection")]
+    Forgotten,
+}
+
+impl Unresumable {
+    /// The way out, as a sentence without its period.
+    pub fn hint(self) -> &'static str {
+        "begin again; `acpctl ps` shows what is there"
+    }
+}
+
+/// What an answer or a line of acpd means for the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The user gets the line.
+    Pass,
+    /// It was meant for us.
+    Swallow,
+    /// acpd does not take us back just now: connect once more, later.
+    Refused,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Bare,
+    Greeting { id: Id },
+    Plain,
+    Riding { generation: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Up,
+    Down,
+    /// Our `initialize` is not answered yet.
+    Returning,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// The number of its line.
+    number: u64,
+    line: Bytes,
+    kind: Kind,
+}
+
+/// The memory of one client.
+#[derive(Debug)]
+pub struct Resumption {
+    token: String,
+    phase: Phase,
+    line: Line,
+    /// The connection was lost at least once.
+    returned: bool,
+    /// The user's `initialize`.
+    hello: Bytes,
+    /// The user wants notices itself.
+    notices: bool,
+    /// Requests from before `initialize`, not counted.
+    early: Vec<(Id, Bytes)>,
+    /// Lines that wait for the answer to `initialize` or for a connection, not counted yet.
+    held: VecDeque<Bytes>,
+    held_bytes: usize,
+    /// What acpd said when it last did not take us back.
+    refusal: Option<String>,
+    /// So many of our lines are committed.
+    safe: u64,
+    /// The lines after those; the first one has the number `safe + 1`.
+    unsafe_lines: VecDeque<Bytes>,
+    open: HashMap<Id, Open>,
+    /// acpd's requests, and the number of the line that answered.
+    asked: HashMap<Id, Option<u64>>,
+    cursors: HashMap<String, Cursor>,
+}
+
+impl Resumption {
+    /// A client of this name (16 to 64 characters of `[A-Za-z0-9_-]`) with a fresh connection.
+    pub fn new(token: String) -> Resumption {
+        Resumption {
+            token,
+            phase: Phase::Bare,
+            line: Line::Up,
+            returned: false,
+            hello: Bytes::new(),
+            notices: false,
+            early: Vec::new(),
+            held: VecDeque::new(),
+            held_bytes: 0,
+            refusal: None,
+            safe: 0,
+            unsafe_lines: VecDeque::new(),
+            open: HashMap::new(),
+            asked: HashMap::new(),
+            cursors: HashMap::new(),
+        }
+    }
+
+    /// Whether lines pass, both ways.
+    pub fn is_up(&self) -> bool {
+        self.line == Line::Up
+    }
+
+    /// Whether the user waits for acpd: for an answer, or with something that it said without one.
+    pub fn waits(&self) -> bool {
+        let greets = matches!(self.phase, Phase::Greeting { .. });
+        greets || self.held_bytes > 0 || !self.open.is_empty() || !self.early.is_empty()
+    }
+
+    /// Why acpd has not taken us back yet.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    /// Bytes of the user's lines that wait for the connection.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Takes a line of the user. What is to be written now is added to `out`.
+    pub fn send(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
+        match self.phase {
+            Phase::Plain => out.push_back(line),
+            Phase::Riding { .. } => self.count(line, out),
+            Phase::Bare if self.line == Line::Up => self.send_bare(line, out),
+            Phase::Bare | Phase::Greeting { .. } => self.hold(line),
+        }
+    }
+
+    /// Takes a line of acpd. What is to be written now is added to `out`.
+    pub fn receive(
+        &mut self,
+        line: &Bytes,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<Verdict, Unresumable> {
+        let Ok(message) = parse(line) else { return Ok(Verdict::Pass) };
+        match (message, &self.phase) {
+            (_, Phase::Plain) => Ok(Verdict::Pass),
+            (Message::Response { id, outcome }, Phase::Riding { .. }) => {
+                self.answer(&id, outcome, out)
+            }
+            (Message::Response { id, outcome }, Phase::Greeting { id: hello }) if id == *hello => {
+                self.greeted(outcome, out);
+                Ok(Verdict::Pass)
+            }
+            (Message::Response { id, .. }, _) => {
+                self.early.retain(|(early, _)| *early != id);
+                Ok(Verdict::Pass)
+            }
+            (Message::Request { id, .. }, Phase::Riding { .. }) => Ok(self.ask(id)),
+            (Message::Notification { method, params }, Phase::Riding { .. }) => {
+                Ok(self.notified(&method, params.unwrap_or(RawValue::NULL)))
+            }
+            _ => Ok(Verdict::Pass),
+        }
+    }
+
+    /// The connection is lost. `false`: it cannot be taken up again.
+    pub fn lost(&mut self) -> bool {
+        self.line = Line::Down;
+        self.returned = true;
+        self.cursors.values_mut().for_each(Cursor::cut_off);
+        !matches!(self.phase, Phase::Plain)
+    }
+
+    /// There is a new connection: what is written to it first.
+    pub fn back(&mut self) -> VecDeque<Bytes> {
+        let mut out: VecDeque<Bytes> = self.early.iter().map(|(_, line)| line.clone()).collect();
+        self.line = Line::Up;
+        match &self.phase {
+            Phase::Plain => {}
+            Phase::Bare => self.release(&mut out),
+            Phase::Greeting { .. } => out.push_back(self.with_token(&self.hello, None)),
+            Phase::Riding { generation } => {
+                let resume = self.resume(generation.clone());
+                let id = Id::from_raw(&raw(RETURN_ID)).unwrap_or_else(Id::null);
+                out.push_back(set_id(&self.with_token(&self.hello, Some(resume)), &id));
+                self.line = Line::Returning;
+            }
+        }
+        out
+    }
+
+    fn send_bare(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
+        let own_client = ["params", "_meta", NAMESPACE, "client"];
+        match parse(&line) {
+            // A client that comes back by itself.
+            Ok(Message::Request { method, .. })
+                if method == "initialize" && locate(&line, &own_client).is_some() =>
+            {
+                self.phase = Phase::Plain;
+            }
+            Ok(Message::Request { id, method, .. }) if method == "initialize" => {
+                let notices = locate(&line, &["params", "_meta", NAMESPACE, "notices"]);
+                self.notices = notices.is_some_and(|at| &line[at] == b"true");
+                self.hello = line.clone();
+                self.phase = Phase::Greeting { id };
+                out.push_back(self.with_token(&line, None));
+                return;
+            }
+            Ok(Message::Request { id, .. }) => self.early.push((id, line.clone())),
+            _ => {}
+        }
+        out.push_back(line);
+    }
+
+    fn hold(&mut self, line: Bytes) {
+        self.held_bytes += line.len();
+        self.held.push_back(line);
+    }
+
+    fn release(&mut self, out: &mut VecDeque<Bytes>) {
+        self.held_bytes = 0;
+        for line in std::mem::take(&mut self.held) {
+            self.send(line, out);
+        }
+    }
+
+    /// The first `initialize` is answered.
+    fn greeted(&mut self, outcome: Outcome<'_>, out: &mut VecDeque<Bytes>) {
+        self.phase = match outcome {
+            Outcome::Error(_) => Phase::Bare,
+            Outcome::Result(result) => match resumed(result) {
+                Some(Resumed { generation, .. }) => Phase::Riding { generation },
+                None => Phase::Plain,
+            },
+        };
+        self.release(out);
+    }
+
+    /// Numbers a line of the user and remembers what it begins or ends.
+    fn count(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
+        let line = if line.len() <= COPIED { Bytes::copy_from_slice(&line) } else { line };
+        let number = self.safe + self.unsafe_lines.len() as u64 + 1;
+        match parse(&line) {
+            // Sent once more by the user: allowed before the first session, and never counted. The
+            // connection has its token already.
+            Ok(Message::Request { id, method, .. }) if method == "initialize" => {
+                if self.line == Line::Up {
+                    out.push_back(line.clone());
+                }
+                self.open.insert(id, Open { number: 0, line, kind: Kind::Initialize });
+                return;
+            }
+            Ok(Message::Request { id, method, params }) if !id.is_null() => {
+                let kind = Kind::of(&method, params);
+                kind.begin(&id, &mut self.cursors);
+                self.open.insert(id, Open { number, line: line.clone(), kind });
+            }
+            Ok(Message::Response { id, .. }) => {
+                self.asked.entry(id).and_modify(|answered| *answered = Some(number));
+            }
+            _ => {}
+        }
+        self.unsafe_lines.push_back(line.clone());
+        if self.line == Line::Up {
+            out.push_back(line);
+        } else {
+            self.held_bytes += line.len();
+        }
+    }
+
+    fn answer(
+        &mut self,
+        id: &Id,
+        outcome: Outcome<'_>,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<Verdict, Unresumable> {
+        if self.line == Line::Returning && id.raw() == RETURN_ID {
+            return match outcome {
+                Outcome::Error(error) => {
+                    self.refusal = Some(ErrorObject::from_raw(error).message);
+                    Ok(Verdict::Refused)
+                }
+                Outcome::Result(result) => {
+                    let resumed = resumed(result).ok_or(Unresumable::Forgotten)?;
+                    self.taken_back(resumed, out).map(|()| Verdict::Swallow)
+                }
+            };
+        }
+        let Some(request) = self.open.remove(id) else {
+            let early = self.early.len();
+            self.early.retain(|(early, _)| early != id);
+            let known = !self.returned || id.is_null() || self.early.len() < early;
+            return Ok(if known { Verdict::Pass } else { Verdict::Swallow });
+        };
+        if request.number > self.safe {
+            let at = (request.number - self.safe - 1) as usize;
+            self.unsafe_lines[at] = Bytes::from_static(NO_OP);
+        }
+        let result = match outcome {
+            Outcome::Result(result) => Some(result),
+            Outcome::Error(_) => None,
+        };
+        request.kind.end(id, result, &mut self.cursors);
+        let answered = Answered { ids: vec![raw_id(id)] };
+        self.count(build::notification(method::CLIENT_ANSWERED, &answered), out);
+        Ok(Verdict::Pass)
+    }
+
+    /// acpd knows us again: everything that it does not have is sent.
+    fn taken_back(
+        &mut self,
+        resumed: Resumed,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<(), Unresumable> {
+        match &self.phase {
+            Phase::Riding { generation } if *generation == resumed.generation => {}
+            _ => return Err(Unresumable::OtherJournal),
+        }
+        let sent = self.safe + self.unsafe_lines.len() as u64;
+        if !(self.safe..=sent).contains(&resumed.received) {
+            return Err(Unresumable::Forgotten);
+        }
+        self.committed(resumed.received);
+        self.line = Line::Up;
+        self.refusal = None;
+        self.held_bytes = 0;
+        // Under their own numbers, with the loads where they were.
+        let first = self.safe + 1;
+        out.extend(self.unsafe_lines.iter().cloned());
+        let at = out.len() - self.unsafe_lines.len();
+        for (id, request) in &self.open {
+            if request.number >= first {
+                out[at + (request.number - first) as usize] = self.again(id, request);
+            }
+        }
+        // Of these acpd knows nothing any more: they get new numbers, in their old order.
+        let mut again: Vec<(u64, Id)> = self
+            .open
+            .iter()
+            .filter(|(id, request)| {
+                let named = resumed.again.iter().any(|again| again.0.get() == id.raw());
+                request.number < first && (named || request.kind.is_never_kept())
+            })
+            .map(|(id, request)| (request.number, id.clone()))
+            .collect();
+        again.sort_unstable();
+        for (_, id) in again {
+            let number = self.safe + self.unsafe_lines.len() as u64 + 1;
+            let Some(request) = self.open.get_mut(&id) else { continue };
+            if request.kind != Kind::Initialize {
+                request.number = number;
+                self.unsafe_lines.push_back(request.line.clone());
+            }
+            out.push_back(self.again(&id, &self.open[&id]));
+        }
+        Ok(())
+    }
+
+    /// The line of a request that is sent once more: a load goes on where it was cut off.
+    fn again(&self, id: &Id, request: &Open) -> Bytes {
+        match request.kind.seen(id, &self.cursors) {
+            Some(seen) => {
+                let path = ["params", "_meta", NAMESPACE, "after"];
+                set_member(&request.line, &path, seen.to_string().as_bytes())
+            }
+            None => request.line.clone(),
+        }
+    }
+
+    /// So many lines are safe now.
+    fn committed(&mut self, lines: u64) {
+        while self.safe < lines && self.unsafe_lines.pop_front().is_some() {
+            self.safe += 1;
+        }
+        let safe = self.safe;
+        self.asked.retain(|_, answered| answered.is_none_or(|number| number > safe));
+    }
+
+    fn ask(&mut self, id: Id) -> Verdict {
+        let known = !id.is_null() && self.asked.insert(id, None).is_some();
+        if known && self.returned { Verdict::Swallow } else { Verdict::Pass }
+    }
+
+    fn notified(&mut self, name: &str, params: &RawValue) -> Verdict {
+        let text = params.get().as_bytes();
+        match name {
+            method::CLIENT_RECEIVED => {
+                if let Ok(Received { lines }) = serde_json::from_str(params.get()) {
+                    self.committed(lines);
+                }
+                return Verdict::Swallow;
+            }
+            method::CAUGHT_UP => {
+                let seq = locate(text, &["seq"]).and_then(|at| number(&text[at]));
+                if let (Some(session), Some(seq)) = (str_at(text, &["sessionId"]), seq) {
+                    Cursor::caught_up(&mut self.cursors, &session, seq);
+                }
+                return if self.notices { Verdict::Pass } else { Verdict::Swallow };
+            }
+            method::SESSION_REMOVED => {
+                if let Some(session) = str_at(text, &["sessionId"]) {
+                    self.cursors.remove(&*session);
+                }
+            }
+            "$/cancel_request" => {
+                if let Some(id) = member(params, &["requestId"]) {
+                    self.asked.remove(&id);
+                }
+            }
+            name if name.starts_with("_acpd/client/") => return Verdict::Swallow,
+            _ => {
+                let seq =
+                    locate(text, &["_meta", NAMESPACE, "seq"]).and_then(|at| number(&text[at]));
+                if let (Some(seq), Some(session)) = (seq, str_at(text, &["sessionId"])) {
+                    let is_new = Cursor::advance(&mut self.cursors, &session, seq);
+                    if !is_new && self.returned {
+                        return Verdict::Swallow;
+                    }
+                }
+            }
+        }
+        Verdict::Pass
+    }
+
+    /// What we have, for the next `initialize`.
+    fn resume(&self, generation: String) -> ResumeMeta {
+        let sessions: BTreeMap<String, u64> = self
+            .cursors
+            .iter()
+            .filter_map(|(session, cursor)| Some((session.clone(), cursor.known()?)))
+            .collect();
+        let mut open: Vec<&Id> = self.open.keys().collect();
+        let mut asked: Vec<&Id> = self.asked.keys().collect();
+        open.sort_unstable();
+        asked.sort_unstable();
+        let raw = |ids: Vec<&Id>| ids.into_iter().map(raw_id).collect();
+        ResumeMeta { generation, sessions, open: raw(open), asked: raw(asked) }
+    }
+
+    fn with_token(&self, initialize: &Bytes, resume: Option<ResumeMeta>) -> Bytes {
+        let client = ClientToken { token: self.token.clone(), resume };
+        let client = serde_json::to_vec(&client).expect("acpd's own values serialize");
+        set_member(initialize, &["params", "_meta", NAMESPACE, "client"], &client)
+    }
+}
+
+/// What the answer to `initialize` says about coming back.
+fn resumed(result: &RawValue) -> Option<Resumed> {
+    member(result, &["agentCapabilities", "_meta", NAMESPACE])
+}
+
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).expect("an id is JSON")
+}
+
+fn raw_id(id: &Id) -> RawId {
+    RawId(raw(id.raw()))
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

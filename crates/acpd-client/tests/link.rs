@@ -1,0 +1,183 @@
+//! Links to a daemon that a thread of the test plays, and that goes away and comes back.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use acpd_client::{ConnectError, Incoming, LinkError, LinkReader, Options, PATIENCE, link};
+use acpd_sys::paths::Paths;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+fn options(home: &Path) -> (Options, UnixListener) {
+    let paths =
+        Paths { runtime: home.join("run"), state: home.join("state"), config: home.join("config") };
+    acpd_sys::dir::private_dir(&paths.runtime).unwrap();
+    let listener = UnixListener::bind(paths.socket()).unwrap();
+    (Options { spawn: false, paths }, listener)
+}
+
+fn accept(listener: &UnixListener) -> BufReader<UnixStream> {
+    BufReader::new(listener.accept().unwrap().0)
+}
+
+fn read(stream: &mut BufReader<UnixStream>) -> Value {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+/// Reads `initialize` and takes the client back; what it says that it has.
+fn welcome(stream: &mut BufReader<UnixStream>, received: u64) -> Value {
+    let initialize = read(stream);
+    let meta = json!({"generation": "g", "received": received});
+    let result = json!({"agentCapabilities": {"_meta": {"_acpd": meta}}});
+    writeln!(stream.get_mut(), "{}", json!({"id": initialize["id"], "result": result})).unwrap();
+    initialize["params"]["_meta"]["_acpd"]["client"]["resume"].clone()
+}
+
+fn line(value: &Value) -> Bytes {
+    value.to_string().into()
+}
+
+fn hello() -> Bytes {
+    line(&json!({"id": 0, "method": "initialize", "params": {}}))
+}
+
+/// The next line; what is said about the connection before it is skipped.
+fn next(reader: &mut LinkReader) -> Value {
+    loop {
+        match reader.recv().unwrap() {
+            Incoming::Line(line) => return serde_json::from_slice(&line).unwrap(),
+            Incoming::Lost | Incoming::Back => {}
+            Incoming::Closed => panic!("closed"),
+        }
+    }
+}
+
+#[test]
+fn the_user_is_told_that_the_daemon_went_and_came() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    assert!(writer.send(hello()));
+    let daemon = thread::spawn(move || {
+        welcome(&mut accept(&listener), 0);
+        welcome(&mut accept(&listener), 0)
+    });
+    assert!(matches!(reader.recv().unwrap(), Incoming::Line(_)));
+    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    assert_eq!(reader.recv().unwrap(), Incoming::Back);
+    assert_eq!(daemon.join().unwrap()["generation"], "g");
+}
+
+#[test]
+fn what_is_sent_while_nobody_is_there_waits_and_then_blocks() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    writer.send(hello());
+    let mut first = accept(&listener);
+    welcome(&mut first, 0);
+    next(&mut reader);
+    drop(first);
+    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+
+    // One line of any length is taken; the next one has to wait for it.
+    let big = line(&json!({"method": "big", "params": "x".repeat(9 << 20)}));
+    assert!(writer.send(big.clone()));
+    let (sent, is_sent) = mpsc::channel();
+    let other = writer.clone();
+    let sender = thread::spawn(move || {
+        other.send(line(&json!({"method": "next"})));
+        sent.send(()).unwrap();
+    });
+    assert!(is_sent.try_recv().is_err());
+    let daemon = thread::spawn(move || {
+        let mut stream = accept(&listener);
+        welcome(&mut stream, 0);
+        (read(&mut stream)["method"].clone(), read(&mut stream)["method"].clone())
+    });
+    assert_eq!(reader.recv().unwrap(), Incoming::Back);
+    is_sent.recv().unwrap();
+    sender.join().unwrap();
+    assert_eq!(daemon.join().unwrap(), (json!("big"), json!("next")));
+}
+
+#[test]
+fn a_daemon_that_does_not_come_back_is_given_up_with_the_reason() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let socket = options.paths.socket();
+    let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
+    writer.send(hello());
+    welcome(&mut accept(&listener), 0);
+    next(&mut reader);
+    drop(listener);
+    std::fs::remove_file(socket).unwrap();
+    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    let error = reader.recv().unwrap_err();
+    let LinkError::GaveUp { source, .. } = &error else { panic!("{error:?}") };
+    assert!(matches!(source, ConnectError::NotRunning { .. }), "{source:?}");
+    assert!(error.hint().is_some());
+    drop(reader);
+    assert!(!writer.send(hello()), "nobody reads any more");
+}
+
+#[test]
+fn a_daemon_that_refuses_for_too_long_is_given_up_with_its_words() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
+    writer.send(hello());
+    welcome(&mut accept(&listener), 0);
+    next(&mut reader);
+    // Ends with the link: until then every attempt is refused.
+    thread::spawn(move || {
+        loop {
+            let mut stream = accept(&listener);
+            let id = read(&mut stream)["id"].clone();
+            let error = json!({"code": -32603, "message": "the disk is full"});
+            let _ = writeln!(stream.get_mut(), "{}", json!({"id": id, "error": error}));
+        }
+    });
+    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    let error = reader.recv().unwrap_err();
+    let LinkError::GaveUp { source, .. } = error else { panic!("{error:?}") };
+    assert!(source.to_string().ends_with(": the disk is full"), "{source}");
+}
+
+#[test]
+fn a_link_without_patience_ends_with_its_daemon() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, Duration::ZERO).unwrap();
+    drop(accept(&listener));
+    assert_eq!(reader.recv().unwrap(), Incoming::Closed);
+    assert!(!writer.send(hello()));
+}
+
+#[test]
+fn both_directions_may_be_full_at_once() {
+    const SIZE: usize = 4 << 20;
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    writer.send(hello());
+    // Writes before it reads, as a daemon never would.
+    let daemon = thread::spawn(move || {
+        let mut stream = accept(&listener);
+        welcome(&mut stream, 0);
+        let long = json!({"method": "down", "params": "x".repeat(SIZE)});
+        writeln!(stream.get_mut(), "{long}").unwrap();
+        read(&mut stream)["method"].clone()
+    });
+    next(&mut reader);
+    writer.send(line(&json!({"method": "up", "params": "x".repeat(SIZE)})));
+    assert_eq!(next(&mut reader)["method"], "down");
+    assert_eq!(daemon.join().unwrap(), "up");
+    writer.flush(Duration::from_mins(1));
+}
