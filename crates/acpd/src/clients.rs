@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,6 +23,7 @@ use interprocess::local_socket::tokio::prelude::*;
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::{GenericFilePath, ListenerOptions};
 use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
+use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -160,8 +162,8 @@ pub struct Service {
 /// The socket that connections come in by.
 #[derive(Debug)]
 pub struct Door {
-    path: PathBuf,
-    file: Option<SocketFile>,
+    /// Where it is, if we have bound it: what somebody else has bound is theirs to look after.
+    place: Option<(PathBuf, Option<SocketFile>)>,
     listener: Listener,
 }
 
@@ -187,20 +189,50 @@ impl Door {
         };
         let listener = bound.map_err(|e| format!("cannot listen on `{}`: {e}", path.display()))?;
         let file = SocketFile::at(&path);
-        Ok(Door { path, file, listener })
+        Ok(Door { place: Some((path, file)), listener })
+    }
+
+    /// Takes over a socket that listens already: with the path of its file if that is ours to look
+    /// after. To be called on the runtime.
+    ///
+    /// # Errors
+    /// When it is no such socket.
+    pub fn given(socket: OwnedFd, path: Option<PathBuf>) -> Result<Door, String> {
+        let socket = std::os::unix::net::UnixListener::from(socket);
+        let listener = socket
+            .set_nonblocking(true)
+            .and_then(|()| UdsListener::try_from(OwnedFd::from(socket)))
+            .map_err(|error| format!("cannot use the socket that was handed over: {error}"))?;
+        let place = path.map(|path| (path.clone(), SocketFile::at(&path)));
+        Ok(Door { place, listener: listener.into() })
+    }
+
+    /// The socket itself, which goes on listening. To be called on the runtime.
+    ///
+    /// # Errors
+    /// When the system does not let go of it.
+    pub fn into_socket(self) -> io::Result<OwnedFd> {
+        let Listener::UdSocket(listener) = self.listener;
+        OwnedFd::try_from(listener).map_err(|error| error.to_string()).map_err(io::Error::other)
+    }
+
+    /// The file that goes with the daemon.
+    pub fn own_path(&self) -> Option<PathBuf> {
+        self.place.as_ref().map(|(path, _)| path.clone())
     }
 
     /// Binds again if the file is gone or another one: cleaners of temporary directories do that.
     fn check(&mut self) {
-        if SocketFile::at(&self.path) == self.file && self.file.is_some() {
+        let Some((path, file)) = &self.place else { return };
+        if SocketFile::at(path) == *file && file.is_some() {
             // An old file looks abandoned to a cleaner.
-            socket::touch(&self.path).ok();
+            socket::touch(path).ok();
             return;
         }
-        let runtime = self.path.parent().unwrap_or(&self.path);
+        let runtime = path.parent().unwrap_or(path);
         let again = private_dir(runtime)
             .map_err(|error| error.to_string())
-            .and_then(|()| Door::open(self.path.clone()));
+            .and_then(|()| Door::open(path.clone()));
         match again {
             Ok(door) => {
                 tracing::warn!("the socket was gone and is there again");
@@ -212,7 +244,7 @@ impl Door {
 }
 
 /// Accepts connections until `stop` changes.
-pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<bool>) {
+pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<bool>) -> Door {
     let mut next = 0;
     let open = Arc::new(AtomicUsize::new(0));
     let mut check = tokio::time::interval(CHECK);
@@ -224,7 +256,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
                 door.check();
                 continue;
             }
-            _ = stop.changed() => return,
+            _ = stop.changed() => return door,
         };
         match stream {
             Ok(stream) => {

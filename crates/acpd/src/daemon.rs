@@ -1,23 +1,30 @@
 //! From the first line to the last: locks, files, threads, and their end.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use acpd_core::{Batch, Hub};
 use acpd_sys::dir::private_dir;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
-use acpd_sys::{limits, process, startup};
-use tokio::sync::{mpsc, watch};
+use acpd_sys::{inherit, limits, process, startup};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clients::{self, Door, Service};
 use crate::config::{self, Config};
-use crate::host::Reaper;
+use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
 use crate::log::{self, BoundedLog};
-use crate::relay::{Agents, Clock, Relay, Sources};
-use crate::{settings, signals};
+use crate::relay::{Clock, Ended, Relay, Sources};
+use crate::service::Manager;
+use crate::{crash, settings, signals};
 
 /// Batches of lines that may wait for the relay, per kind of source.
 const EVENTS: usize = 64;
@@ -51,26 +58,92 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until it is told to stop. In the background it logs to its file, which is also
+/// what happens when a client has started it.
 ///
 /// # Errors
 /// When it cannot start. Whoever started it through the start-up pipe has been told then.
-pub fn run() -> Result<(), Failure> {
+pub fn run(background: bool) -> Result<(), Failure> {
     // First, while there is one thread only: it takes a variable out of the environment.
     let notifier = startup::startup_notifier();
-    let background = notifier.is_some();
-    match Daemon::open(background) {
+    let background = background || notifier.is_some();
+    // Before anything can be put in its place.
+    let exe = own_program();
+    let manager = Manager::find();
+    let successor = match Daemon::open(background, exe.clone(), manager) {
         Ok(daemon) => daemon.run(|| {
             if let Some(notifier) = notifier {
                 notifier.ready();
             }
-        }),
+        })?,
         Err(failure) => {
             if let Some(notifier) = notifier {
                 notifier.failed(&failure.to_string());
             }
-            Err(failure)
+            return Err(failure);
         }
+    };
+    match successor {
+        Some(heritage) => Err(start_again(&exe, background, &manager, &heritage)),
+        None => Ok(()),
+    }
+}
+
+/// The path of this program, under which an upgrade puts the next one.
+fn own_program() -> PathBuf {
+    let called = std::env::args_os().next().map(PathBuf::from);
+    let called = called.filter(|path| path.is_absolute() && path.is_file());
+    called.or_else(|| std::env::current_exe().ok()).unwrap_or_else(|| PathBuf::from("acpd"))
+}
+
+/// Executes the program in place of this process; returns only if that fails.
+fn start_again(exe: &Path, background: bool, manager: &Manager, heritage: &Heritage) -> Failure {
+    crash::point("before-exec");
+    limits::restore_nofile_limit().ok();
+    manager.keep_socket();
+    let mut command = Command::new(exe);
+    command.arg("run");
+    if background {
+        command.arg("--background");
+    }
+    // Without it the next daemon starts like any other.
+    if let Ok(text) = heritage.leave() {
+        command.env(HERITAGE, text);
+    }
+    let error = command.exec();
+    Failure::system(&format!("cannot start `{}` again", exe.display()), error)
+}
+
+/// What passes from a daemon to the one that takes its place, so that nobody gets in between: the
+/// lock, and the socket if it is ours.
+struct Heritage {
+    lock: InstanceLock,
+    socket: Option<OwnedFd>,
+}
+
+/// `PID LOCK [SOCKET]`: for the process with that pid, the numbers of the descriptors.
+const HERITAGE: &str = "ACPD_HERITAGE";
+
+impl Heritage {
+    fn leave(&self) -> io::Result<String> {
+        let mut text = format!("{} {}", std::process::id(), inherit::leave(self.lock.as_fd())?);
+        if let Some(socket) = &self.socket {
+            text = format!("{text} {}", inherit::leave(socket.as_fd())?);
+        }
+        Ok(text)
+    }
+
+    /// What the daemon before us has left, if there was one.
+    fn take(paths: &Paths) -> Option<Heritage> {
+        let text = std::env::var(HERITAGE).ok()?;
+        let mut numbers = text.split(' ').map(|number| number.parse::<i32>().ok());
+        if numbers.next()? != i32::try_from(std::process::id()).ok() {
+            return None;
+        }
+        let lock = inherit::take(numbers.next()??).ok()?;
+        let lock = InstanceLock::inherited(lock, &paths.lock()).ok()?;
+        let socket = numbers.next().flatten().and_then(|number| inherit::take(number).ok());
+        Some(Heritage { lock, socket })
     }
 }
 
@@ -78,7 +151,9 @@ pub fn run() -> Result<(), Failure> {
 struct Daemon {
     paths: Paths,
     config: Config,
-    _lock: InstanceLock,
+    exe: PathBuf,
+    manager: Manager,
+    lock: InstanceLock,
     runtime: tokio::runtime::Runtime,
     door: Door,
     signals: signals::Stops,
@@ -89,14 +164,18 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn open(background: bool) -> Result<Daemon, Failure> {
+    fn open(background: bool, exe: PathBuf, manager: Manager) -> Result<Daemon, Failure> {
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
         let logs = paths.agent_log("agent");
         let agent_logs = logs.parent().unwrap_or(&paths.state);
         for dir in [&paths.runtime, &paths.state, &paths.state.join("log"), agent_logs] {
             private_dir(dir).map_err(|e| Failure::new(&e, e.hint()))?;
         }
-        let lock = InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?;
+        let (lock, left) = match Heritage::take(&paths) {
+            Some(Heritage { lock, socket }) => (lock, socket),
+            None => (InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?, None),
+        };
+        crash::point("locked");
         let config = config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))?;
         let file =
             background.then(|| BoundedLog::open(&paths.daemon_log(), config.daemon.log_max_bytes));
@@ -117,12 +196,22 @@ impl Daemon {
             .build()
             .map_err(|e| Failure::system("cannot start the runtime", e))?;
         let door = runtime
-            .block_on(async { Door::open(paths.socket()) })
+            .block_on(async {
+                match (manager.socket()?, left) {
+                    (Some(socket), _) => Door::given(socket, None),
+                    (None, Some(socket)) => Door::given(socket, Some(paths.socket())),
+                    (None, None) => Door::open(paths.socket()),
+                }
+            })
             .map_err(|e| Failure::new(e, None::<String>))?;
+        // For those who look elsewhere for the socket; they can do without.
+        lock.add_line(&paths.socket().display().to_string()).ok();
         Ok(Daemon {
             paths,
             config,
-            _lock: lock,
+            exe,
+            manager,
+            lock,
             runtime,
             door,
             signals,
@@ -133,8 +222,9 @@ impl Daemon {
         })
     }
 
-    fn run(self, ready: impl FnOnce()) -> Result<(), Failure> {
-        let Daemon { paths, config, runtime, door, .. } = self;
+    /// Runs it. When it is to start again: what the next one gets.
+    fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<Option<Heritage>, Failure> {
+        let Daemon { paths, config, exe, manager, runtime, door, lock, .. } = self;
         let clock = Clock::start();
         let (client_events, from_clients) = mpsc::channel(EVENTS);
         let (host_events, from_hosts) = mpsc::channel(EVENTS);
@@ -150,37 +240,64 @@ impl Daemon {
             max_clients: config.daemon.max_clients as usize,
         };
         // Enough to tell this journal's processes from those of another one.
-        let generation = self.snapshot.generation.chars().take(16).collect();
+        let generation: String = self.snapshot.generation.chars().take(16).collect();
+        let hosts: BTreeSet<_> = self.snapshot.hosts.keys().copied().collect();
         let hub_config = settings::hub_config(&config, &paths, clock.now().0);
         let mut first = Batch::default();
         let mut hub = Hub::recover(self.snapshot, hub_config, clock.now(), &mut first);
         hub.seal(&mut first);
-        let socket = paths.socket();
-        let agents = Agents { config, paths, generation, reaper, events: host_events };
-        let sources = Sources {
-            clients: from_clients,
-            hosts: from_hosts,
-            reports: self.reports,
-            stops: self.signals,
-        };
-        let writer = runtime.block_on(async move {
+        let own_socket = door.own_path();
+        let logs = BTreeMap::new();
+        let events = host_events;
+        let agents = Agents { config, paths, generation, exe, reaper, events, logs };
+        let ended = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
-            let accepting = tokio::spawn(clients::accept(door, service, stopped));
-            let relay = Relay::new(hub, first, clock, agents, self.writer);
-            tracing::info!(pid = std::process::id(), "acpd is ready");
-            ready();
-            let (writer, last) = relay.run(sources).await;
+            let (open, may_open) = oneshot::channel();
+            agents.end_strays(&hosts);
+            let sources = Sources {
+                clients: from_clients,
+                hosts: from_hosts,
+                reports: self.reports,
+                stops: self.signals,
+                pulse: manager.pulse(),
+            };
+            let relay = Relay::new(hub, first, clock, agents, self.writer, open);
+            let accepting = tokio::spawn(async move {
+                // Never, if the daemon ends before.
+                if may_open.await.is_err() {
+                    return door;
+                }
+                tracing::info!(pid = std::process::id(), "acpd is ready");
+                crash::point("listening");
+                manager.ready();
+                ready();
+                clients::accept(door, service, stopped).await
+            });
+            let Ended { writer, last, restart } = relay.run(sources).await;
+            manager.stopping(restart);
             stop.send(true).ok();
-            accepting.await.ok();
+            let door = accepting.await.ok();
             tokio::time::timeout(LAST_LINES, last.written()).await.ok();
-            writer
+            let socket = door.and_then(|door| door.into_socket().ok());
+            (writer, restart, socket)
         });
-        // Under the lock, so it is ours.
-        fs::remove_file(&socket).ok();
+        let (writer, restart, socket) = ended;
+        let socket = socket.filter(|_| own_socket.is_some());
+        if let Some(path) = own_socket.filter(|_| !restart) {
+            // Under the lock, so it is ours.
+            fs::remove_file(&path).ok();
+        }
         runtime.shutdown_background();
         let closed = writer.close();
-        tracing::info!("acpd has ended");
-        closed.map_err(|e| Failure::new(format!("the journal could not be closed: {e}"), e.hint()))
+        tracing::info!(restart, "acpd has ended");
+        match closed {
+            // The next one tries again; what is not on disk was shown to nobody.
+            Err(error) if restart => tracing::error!(%error, "the journal could not be closed"),
+            closed => closed.map_err(|e| {
+                Failure::new(format!("the journal could not be closed: {e}"), e.hint())
+            })?,
+        }
+        Ok(restart.then_some(Heritage { lock, socket }))
     }
 }
 

@@ -6,10 +6,12 @@
 
 pub mod clients;
 pub mod config;
+pub mod crash;
 pub mod daemon;
 pub mod host;
 pub mod journal;
 pub mod log;
 pub mod relay;
+pub mod service;
 pub mod settings;
 pub mod signals;

@@ -1,5 +1,6 @@
 //! The program `acpd`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -15,15 +16,29 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the daemon in the foreground.
-    Run,
+    Run {
+        /// Log to the daemon's file and not to stderr.
+        #[arg(long, hide = true)]
+        background: bool,
+    },
+    /// List where the daemon can be made to die (`ACPD_CRASH=NAME:N`).
+    #[cfg(feature = "crash-points")]
+    #[command(hide = true)]
+    CrashPoints,
     /// The agent `demo`: scripted, without login and network.
     #[command(hide = true)]
     ScriptedAgent,
 }
 
 fn main() -> ExitCode {
+    // Before the command line is parsed properly: a shim is to be small, and nobody types this.
+    if let [_, command, dir] = &std::env::args_os().collect::<Vec<_>>()[..]
+        && command == "shim"
+    {
+        return acpd_shim::run(Path::new(dir));
+    }
     match Cli::parse().command {
-        Command::Run => match acpd::daemon::run() {
+        Command::Run { background } => match acpd::daemon::run(background) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
                 #[expect(clippy::print_stderr, reason = "the last word of the program")]
@@ -33,6 +48,12 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        #[cfg(feature = "crash-points")]
+        #[expect(clippy::print_stdout, reason = "what it is for")]
+        Command::CrashPoints => {
+            acpd::crash::POINTS.iter().for_each(|point| println!("{point}"));
+            ExitCode::SUCCESS
+        }
         Command::ScriptedAgent => {
             use acpd_test::agent;
             agent::run(agent::Options::new(agent::Options::default_state()))

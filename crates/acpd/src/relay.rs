@@ -13,24 +13,25 @@
 //! batches in their order. While the store fails, hosts are held back and only `urgent` effects go
 //! out.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::TrySendError;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use acp_wire::Body;
+use acp_wire::{Body, ErrorObject, Id, build, code};
+use acpd_api::{Empty, ErrorData, NAMESPACE, Reason};
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, Effect, Hub, Input, SpawnError, StopStep};
+use acpd_core::{Batch, Effect, Hub, Input, StopStep};
 use acpd_store::{CommitBatch, Report, Writer};
-use acpd_sys::paths::Paths;
-use acpd_sys::process::ProcessId;
-use tokio::sync::mpsc;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::clients::{ClientEvent, Op, Sink};
-use crate::config::{self, Config};
-use crate::host::{AgentHost, Direct, HostEvent, HostEvents, Launch, Reaper};
+use crate::config;
+use crate::crash;
+use crate::host::{AgentHost, Agents, HostEvent};
 use crate::journal::{LogPage, Values};
-use crate::log::{self, BoundedLog};
+use crate::log;
+use crate::service::Pulse;
 use crate::signals::Stops;
 
 /// Events that one batch takes up at most.
@@ -47,6 +48,10 @@ const OVERRUN: usize = 8;
 const ABORT_KILL: Duration = Duration::from_secs(1);
 /// How long an aborted daemon waits for process trees to end.
 const ABORT: Duration = Duration::from_secs(5);
+/// How long clients have to wait at most, at the start, for agents that are being found again.
+const ADOPTING: Duration = Duration::from_secs(1);
+/// How long a daemon that leaves its agents waits for its last effects.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// A clock that shows the time of day and never goes back.
 #[derive(Debug, Clone, Copy)]
@@ -85,21 +90,8 @@ pub struct Sources {
     pub reports: mpsc::UnboundedReceiver<Report>,
     /// Signals.
     pub stops: Stops,
-}
-
-/// What agents are started with.
-#[derive(Debug)]
-pub struct Agents {
-    /// Profiles.
-    pub config: Config,
-    /// Logs.
-    pub paths: Paths,
-    /// Marks the processes of this journal.
-    pub generation: String,
-    /// Ends process trees.
-    pub reaper: Reaper,
-    /// Where hosts report to.
-    pub events: HostEvents,
+    /// When the service manager wants a sign of life.
+    pub pulse: Pulse,
 }
 
 /// Connections that are being closed after their last lines.
@@ -119,6 +111,33 @@ struct Pending {
     effects: Vec<Effect>,
 }
 
+/// What is left when the relay has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The store, to be closed.
+    pub writer: Writer,
+    /// What clients have still to read.
+    pub last: LastLines,
+    /// The daemon is to start again.
+    pub restart: bool,
+}
+
+/// An agent process.
+struct Running {
+    host: Box<dyn AgentHost + Send>,
+    /// Nothing of it is left.
+    gone: bool,
+}
+
+/// The time before clients are let in.
+struct Opening {
+    tell: oneshot::Sender<()>,
+    /// Not later than this.
+    by: tokio::time::Instant,
+    /// Hosts that have not been found yet, or given up.
+    adopting: BTreeSet<HostId>,
+}
+
 /// The task.
 pub struct Relay {
     hub: Hub,
@@ -127,15 +146,16 @@ pub struct Relay {
     writer: Writer,
     client_queue: usize,
     sinks: BTreeMap<ClientId, Sink>,
-    hosts: BTreeMap<HostId, Box<dyn AgentHost + Send>>,
+    hosts: BTreeMap<HostId, Running>,
+    opening: Option<Opening>,
     pending: VecDeque<Pending>,
     /// Batches that the store had no room for.
     unsent: VecDeque<CommitBatch>,
     next_tag: u64,
     failing: bool,
-    /// By profile. One handle for each file: it counts what it has written.
-    logs: BTreeMap<String, BoundedLog>,
     end: Option<End>,
+    /// After the end comes a new start.
+    restart: bool,
 }
 
 /// How the relay ends.
@@ -143,15 +163,30 @@ pub struct Relay {
 enum End {
     /// All agents are gone.
     Done,
+    /// Agents go on without a daemon.
+    Left,
     /// Whatever runs is ended first.
     Aborted,
 }
 
 impl Relay {
     /// Prepares the relay; [`Relay::run`] does the work. `first` is what the hub's recovery asked
-    /// for.
-    pub fn new(hub: Hub, first: Batch, clock: Clock, agents: Agents, writer: Writer) -> Relay {
+    /// for. `open` is told when clients may come in: agents of an earlier daemon are there again, or
+    /// do not answer.
+    pub fn new(
+        hub: Hub,
+        first: Batch,
+        clock: Clock,
+        agents: Agents,
+        writer: Writer,
+        open: oneshot::Sender<()>,
+    ) -> Relay {
         let client_queue = agents.config.daemon.client_queue as usize;
+        let adopting = first.effects.iter().filter_map(|effect| match effect {
+            Effect::Adopt(adopt) => Some(adopt.host),
+            _ => None,
+        });
+        let (by, adopting) = (tokio::time::Instant::now() + ADOPTING, adopting.collect());
         let mut relay = Relay {
             hub,
             clock,
@@ -160,21 +195,23 @@ impl Relay {
             client_queue,
             sinks: BTreeMap::new(),
             hosts: BTreeMap::new(),
+            opening: Some(Opening { tell: open, by, adopting }),
             pending: VecDeque::new(),
             unsent: VecDeque::new(),
             next_tag: 0,
             failing: false,
-            logs: BTreeMap::new(),
             end: None,
+            restart: false,
         };
         relay.submit(first);
         relay
     }
 
-    /// Runs until the hub says that everything is over. Gives back the store, to be closed, and what
-    /// clients have still to read.
-    pub async fn run(mut self, mut from: Sources) -> (Writer, LastLines) {
+    /// Runs until the hub says that everything is over, or the daemon is to leave.
+    pub async fn run(mut self, mut from: Sources) -> Ended {
         while self.end.is_none() {
+            self.open_if_ready();
+            let opening = self.opening.as_ref().map(|opening| opening.by);
             let mut out = Batch::default();
             let deadline = self.hub.deadline();
             let at = deadline.map(|time| self.clock.instant(time));
@@ -182,10 +219,14 @@ impl Relay {
             tokio::select! {
                 biased;
                 report = from.reports.recv() => match report {
-                    Some(report) => self.reported(report, &mut out),
+                    Some(report) => {
+                        from.pulse.beat();
+                        self.reported(report, &mut out);
+                    }
                     None => self.store_died(),
                 },
-                Some(()) = from.stops.recv() => self.input(Input::Stop, &mut out),
+                Some(()) = from.stops.recv() => self.leave(&mut out),
+                () = from.pulse.due() => self.pulse(&mut from.pulse),
                 Some((client, event)) = from.clients.recv() => {
                     self.client_event(client, event, &mut out);
                 }
@@ -193,17 +234,74 @@ impl Relay {
                     self.host_event(host, event, &mut out);
                 }
                 () = sleep_until(at), if at.is_some() => self.input(Input::Tick, &mut out),
+                () = sleep_until(opening), if opening.is_some() => {}
             }
             self.drain(&mut from, hosts_may, &mut out);
             self.hub.seal(&mut out);
             self.submit(out);
         }
-        if self.end == Some(End::Aborted) {
-            self.end_hosts(&mut from.hosts).await;
+        match self.end {
+            Some(End::Aborted) => self.end_hosts(&mut from.hosts).await,
+            Some(End::Left) => {
+                // What is not done by then is done by the next daemon.
+                tokio::time::timeout(LEAVING, self.last_effects(&mut from.reports)).await.ok();
+            }
+            Some(End::Done) | None => {}
         }
         // Without their sinks the writers end after what they were given.
         self.sinks.clear();
-        (self.writer, LastLines(from.clients))
+        let restart = self.restart && self.end != Some(End::Aborted);
+        Ended { writer: self.writer, last: LastLines(from.clients), restart }
+    }
+
+    /// Lets clients in when all agents have been found or the time is over.
+    fn open_if_ready(&mut self) {
+        let found = self.pending.is_empty();
+        let is_ready = |opening: &mut Opening| {
+            (found && opening.adopting.is_empty()) || tokio::time::Instant::now() >= opening.by
+        };
+        if let Some(opening) = self.opening.take_if(is_ready) {
+            crash::point("recovered");
+            // Nobody waits for it if the daemon ends already.
+            opening.tell.send(()).ok();
+        }
+    }
+
+    fn found(&mut self, host: HostId) {
+        if let Some(opening) = &mut self.opening {
+            opening.adopting.remove(&host);
+        }
+    }
+
+    /// Ends the daemon: agents go on if they can.
+    fn leave(&mut self, out: &mut Batch) {
+        if self.agents.survive() {
+            self.end = self.end.or(Some(End::Left));
+        } else {
+            self.input(Input::Stop, out);
+        }
+    }
+
+    /// Performs what is committed, without taking up anything new.
+    async fn last_effects(&mut self, reports: &mut mpsc::UnboundedReceiver<Report>) {
+        while !self.pending.is_empty() {
+            let Some(report) = reports.recv().await else { return };
+            self.reported(report, &mut Batch::default());
+        }
+    }
+
+    /// Sends a round through hub and store, for the service manager.
+    fn pulse(&mut self, pulse: &mut Pulse) {
+        if self.failing {
+            // The store has answered: it tries again by itself, and says nothing until it can.
+            return pulse.answer();
+        }
+        pulse.asked();
+        self.next_tag += 1;
+        let tag = self.next_tag;
+        self.pending.push_back(Pending { tag: Some(tag), effects: Vec::new() });
+        self.unsent.push_back(CommitBatch { records: Vec::new(), durable: false, tag });
+        self.send_unsent();
     }
 
     /// Takes up what else is ready, so that one commit covers it.
@@ -247,7 +345,7 @@ impl Relay {
                 for body in lines {
                     let input = match body {
                         Body::Line(line) => Input::ClientLine { client, line },
-                        Body::Oversized { head, len } => {
+                        Body::Oversized { head, len, .. } => {
                             Input::ClientOversized { client, head, len }
                         }
                     };
@@ -275,6 +373,20 @@ impl Relay {
 
     fn host_event(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
         match event {
+            HostEvent::Refused(error) => {
+                self.hosts.remove(&host);
+                self.input(Input::HostRefused { host, error }, out);
+            }
+            HostEvent::Adopted { pid, start, end } => {
+                tracing::info!(host = host.0, pid, "an agent of an earlier daemon goes on");
+                self.found(host);
+                self.input(Input::HostAdopted { host, pid, start, end }, out);
+            }
+            HostEvent::Lost { reason } => {
+                tracing::info!(host = host.0, reason, "an agent of an earlier daemon is lost");
+                self.found(host);
+                self.input(Input::HostLost { host, reason }, out);
+            }
             HostEvent::Started { pid, start } => {
                 self.input(Input::HostStarted { host, pid, start }, out);
             }
@@ -283,8 +395,8 @@ impl Relay {
                     let end = frame.end;
                     let input = match frame.body {
                         Body::Line(line) => Input::HostLine { host, line, end },
-                        Body::Oversized { head, len } => {
-                            Input::HostOversized { host, head, len, end }
+                        Body::Oversized { head, len, inside } => {
+                            Input::HostOversized { host, head, len, end, inside }
                         }
                     };
                     self.input(input, out);
@@ -296,7 +408,9 @@ impl Relay {
                 self.input(Input::HostExited { host, status, stderr }, out);
             }
             HostEvent::Gone => {
-                self.hosts.remove(&host);
+                if let Some(running) = self.hosts.get_mut(&host) {
+                    running.gone = true;
+                }
                 self.input(Input::HostGone { host }, out);
             }
         }
@@ -312,6 +426,9 @@ impl Relay {
                 while let Some(pending) =
                     self.pending.pop_front_if(|p| p.tag.is_none_or(|t| t <= tag))
                 {
+                    if !pending.effects.is_empty() {
+                        crash::point("after-commit");
+                    }
                     self.perform_all(pending.effects, out);
                 }
                 self.send_unsent();
@@ -332,6 +449,7 @@ impl Relay {
         if batch.records.is_empty() && self.pending.is_empty() {
             self.perform_all(batch.effects, &mut after);
         } else if !batch.records.is_empty() || !batch.effects.is_empty() {
+            crash::point("before-commit");
             let tag = (!batch.records.is_empty()).then(|| {
                 self.next_tag += 1;
                 self.next_tag
@@ -370,9 +488,10 @@ impl Relay {
 
     /// Ends every process tree, without hub and store: what they still say is lost.
     async fn end_hosts(&mut self, events: &mut mpsc::Receiver<(HostId, HostEvent)>) {
-        for host in self.hosts.values_mut() {
-            host.stop(StopStep::CloseStdin);
-            host.stop(StopStep::Term);
+        self.hosts.retain(|_, running| !running.gone || running.host.dismiss());
+        for running in self.hosts.values_mut() {
+            running.host.stop(StopStep::CloseStdin);
+            running.host.stop(StopStep::Term);
         }
         let give_up = tokio::time::sleep(ABORT);
         tokio::pin!(give_up);
@@ -381,17 +500,24 @@ impl Relay {
         while !self.hosts.is_empty() {
             tokio::select! {
                 Some((host, event)) = events.recv() => match event {
-                    HostEvent::Gone => drop(self.hosts.remove(&host)),
+                    HostEvent::Gone => self.hosts.retain(|number, running| {
+                        // The second time, nothing is left of it either.
+                        *number != host
+                            || (!std::mem::replace(&mut running.gone, true)
+                                && running.host.dismiss())
+                    }),
+                    HostEvent::Refused(_) => drop(self.hosts.remove(&host)),
                     HostEvent::Output(frames) => {
-                        if let (Some(host), Some(last)) = (self.hosts.get_mut(&host), frames.last()) {
-                            host.ack(last.end);
+                        if let (Some(running), Some(last)) = (self.hosts.get_mut(&host), frames.last())
+                        {
+                            running.host.ack(last.end);
                         }
                     }
                     _ => {}
                 },
                 _ = kill.tick() => {
-                    for host in self.hosts.values_mut() {
-                        host.stop(StopStep::Kill);
+                    for running in self.hosts.values_mut() {
+                        running.host.stop(StopStep::Kill);
                     }
                 }
                 () = &mut give_up => {
@@ -404,6 +530,7 @@ impl Relay {
 
     fn perform_all(&mut self, effects: Vec<Effect>, out: &mut Batch) {
         for effect in effects {
+            crash::point("between-effects");
             self.perform(effect, out);
         }
     }
@@ -423,39 +550,32 @@ impl Relay {
                 let values = Values { id, session, mode, extra, boolean_options };
                 self.send(client, Op::Values(values), out);
             }
-            Effect::Spawn { host, agent } => match self.spawn(host, &agent) {
-                Ok(direct) => {
-                    self.hosts.insert(host, Box::new(direct));
-                }
+            Effect::Spawn { host, agent } => match self.agents.spawn(host, &agent) {
+                Ok(running) => self.take_in(host, running),
                 Err(error) => self.input(Input::HostRefused { host, error }, out),
             },
-            Effect::Sweep { host, pid, start } => {
-                tracing::info!(host = host.0, pid, "ending what an earlier daemon left behind");
-                let leader = ProcessId { pid, start };
-                self.agents.reaper.sweep(host, self.marker(host), leader);
+            Effect::Adopt(adopt) => {
+                let host = adopt.host;
+                let running = self.agents.adopt(adopt);
+                self.take_in(host, running);
             }
+            Effect::HostForget { host } => {
+                if let Some(mut running) = self.hosts.remove(&host) {
+                    running.host.forget();
+                }
+            }
+            Effect::HostLease { host, busy } => self.with(host, |host| host.lease(busy)),
             Effect::HostWrite { host, chunk, line } => {
-                if let Some(host) = self.hosts.get_mut(&host) {
-                    host.write(chunk, line);
-                }
+                self.with(host, |host| host.write(chunk, line));
             }
-            Effect::HostAck { host, offset } => {
-                if let Some(host) = self.hosts.get_mut(&host) {
-                    host.ack(offset);
-                }
-            }
-            Effect::HostStop { host, step } => {
-                if let Some(host) = self.hosts.get_mut(&host) {
-                    host.stop(step);
-                }
-            }
+            Effect::HostAck { host, offset } => self.with(host, |host| host.ack(offset)),
+            Effect::HostStop { host, step } => self.with(host, |host| host.stop(step)),
             Effect::Note { host, text } => {
                 let text = log::printable(&text);
                 tracing::debug!(host = host.0, text, "an agent did something odd");
-                if let Some(host) = self.hosts.get_mut(&host) {
-                    host.note(&text);
-                }
+                self.with(host, |host| host.note(&text));
             }
+            Effect::Leave { client, id, restart } => self.leave_for(client, &id, restart, out),
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }
@@ -478,37 +598,30 @@ impl Relay {
         }
     }
 
-    fn marker(&self, host: HostId) -> String {
-        format!("{}-{}", self.agents.generation, host.0)
+    fn take_in(&mut self, host: HostId, running: Box<dyn AgentHost + Send>) {
+        self.hosts.insert(host, Running { host: running, gone: false });
     }
 
-    fn spawn(&mut self, host: HostId, agent: &str) -> Result<Direct, SpawnError> {
-        let agents = &self.agents;
-        let refused = |message: String, hint: &str| SpawnError {
-            message,
-            hint: Some(hint.to_owned()),
-            permanent: true,
-        };
-        let profile = agents.config.agent(agent).map_err(|e| refused(e.to_string(), e.hint()))?;
-        let env = config::environment(profile, std::env::vars_os());
-        let program =
-            config::resolve_program(profile, &env).map_err(|e| refused(e.to_string(), e.hint()))?;
-        let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
-        let log = self.logs.entry(agent.to_owned()).or_insert_with(|| {
-            BoundedLog::open(&agents.paths.agent_log(agent), agents.config.daemon.log_max_bytes)
-        });
-        let log = log.clone();
-        let launch = Launch {
-            program,
-            args: profile.command.iter().skip(1).cloned().collect(),
-            env,
-            cwd: profile.cwd.clone().unwrap_or_else(home),
-            marker: self.marker(host),
-            log,
-            line_limit: agents.config.daemon.line_limit as usize,
-        };
-        tracing::info!(agent, host = host.0, program = %launch.program.display(), "starting an agent");
-        Direct::spawn(host, launch, &agents.reaper, &agents.events)
+    fn with(&mut self, host: HostId, act: impl FnOnce(&mut (dyn AgentHost + Send))) {
+        if let Some(running) = self.hosts.get_mut(&host) {
+            act(running.host.as_mut());
+        }
+    }
+
+    /// Ends the daemon because a person wants it, if it can start again afterwards.
+    fn leave_for(&mut self, client: ClientId, id: &Id, restart: bool, out: &mut Batch) {
+        if restart && let Err(error) = config::load(&self.agents.paths.config_file()) {
+            let mut data = ErrorData::new(Reason::Invalid);
+            data.hint = error.hint().map(str::to_owned);
+            let text = format!("acpd would not start again: {error}");
+            let error = ErrorObject::new(code::INVALID_REQUEST, text)
+                .with_data(&json!({ NAMESPACE: data }));
+            return self.send(client, Op::Line(build::error(id, &error)), out);
+        }
+        tracing::info!(restart, "leaving");
+        self.send(client, Op::Line(build::response(id, &Empty {})), out);
+        self.restart |= restart;
+        self.leave(out);
     }
 }
 

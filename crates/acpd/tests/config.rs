@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use acpd::config::{self, Config, Restart, RestoreMethod, Sharing, Source};
+use acpd::config::{self, Config, Host, Restart, RestoreMethod, Sharing, Source, Transport};
 use insta::assert_snapshot;
 
 fn read(text: &str) -> Config {
@@ -57,6 +57,60 @@ fn a_file_in_the_home_directory_is_shown_with_a_tilde() {
     let home = std::env::home_dir().unwrap();
     let error = config::parse(&home.join(".config/acpd/config.toml"), "x = 1").unwrap_err();
     assert_snapshot!(error, @"unknown key `x` (~/.config/acpd/config.toml:1:1)");
+}
+
+#[test]
+fn the_host_of_agents_and_how_long_they_may_be_alone_are_configured() {
+    let daemon = read("").daemon;
+    assert_eq!(daemon.orphan_timeout, Some(Duration::from_mins(30)));
+    assert_eq!(daemon.busy_orphan_timeout, Some(Duration::from_hours(24)));
+    let daemon = read("[daemon]\nhost = 'shim'\norphan_timeout = '0'").daemon;
+    assert_eq!((daemon.host, daemon.orphan_timeout), (Host::Shim, None));
+    assert_eq!(read("[daemon]\nhost = 'direct'").daemon.host, Host::Direct);
+}
+
+#[test]
+fn an_agent_may_be_talked_with_over_tcp() {
+    let config = read(
+        r#"
+        [daemon]
+        host = "shim"
+        [agents.a]
+        command = ["a", "--port", "{port}"]
+        tcp = { spawn = true }
+        [agents.b]
+        command = "b"
+        tcp = { spawn = true, port = 4000 }
+        [agents.c]
+        tcp.connect = "localhost:4000"
+        "#,
+    );
+    let transport = |name| config.agent(name).unwrap().transport();
+    assert_eq!(transport("a"), Transport::TcpSpawn(0));
+    assert_eq!(transport("b"), Transport::TcpSpawn(4000));
+    assert_eq!(transport("c"), Transport::TcpConnect("localhost:4000"));
+    assert_eq!(config.agent("claude").unwrap().transport(), Transport::Stdio);
+}
+
+#[test]
+fn tcp_that_does_not_fit_together_is_an_error() {
+    let shim = "[daemon]\nhost = 'shim'\n[agents.a]\n";
+    for (lines, words) in [
+        ("command = 'a'\ntcp.port = 1", "has a `tcp.port` without `tcp.spawn`"),
+        ("command = 'a'\ntcp.connect = 'x:1'", "has both `tcp.connect` and `command`"),
+        ("tcp = { connect = 'x:1', spawn = true }", "has both `tcp.spawn` and `tcp.connect`"),
+        ("tcp.connect = 'x'", "must be an address like \"127.0.0.1:4000\", not \"x\""),
+        ("tcp = { spawn = true, port = 70000 }", "must be a port from 0 to 65535, not 70000"),
+        ("tcp.spawn = true", "agent `a` has no `command`"),
+    ] {
+        let said = mistake(&format!("{shim}{lines}"));
+        assert!(said.contains(words), "{lines}: {said}");
+    }
+    assert_snapshot!(mistake("[daemon]\nhost = 'direct'\n[agents.a]\ntcp.connect = 'x:1'"), @r#"
+    error: agent `a` uses TCP, which needs a host that outlives the daemon (config.toml:3:9)
+
+    hint: set `host = "shim"` in `[daemon]`
+    "#);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::error::{Text, did_you_mean};
 use super::key::{Key, Keys, Scope};
 use super::kind::{self, Fault};
-use super::profile::{Root, Source};
+use super::profile::{Root, Source, Transport};
 use super::{Config, ConfigError, DEMO_AGENT, Daemon, Profile};
 
 type Name<'i> = Spanned<DeString<'i>>;
@@ -64,7 +64,11 @@ pub(super) fn read(
         let header = format!("agents.{name}");
         let table = top.table(&header, value)?;
         Section::new(text, Some(header), Scope::Agent).profile(table, &mut profile)?;
-        if profile.command.is_empty() {
+        if let Some((what, hint)) = profile.contradiction(daemon.host) {
+            let message = format!("agent `{name}` {what}");
+            return Err(text.error(&key.span(), &message, Some(hint.to_owned())));
+        }
+        if profile.command.is_empty() && !matches!(profile.transport(), Transport::TcpConnect(_)) {
             let hint = did_you_mean(&name, agents.keys().map(String::as_str))
                 .unwrap_or_else(|| format!("say how to start it: `command = [\"{name}\", …]`"));
             let message = format!("agent `{name}` has no `command`");

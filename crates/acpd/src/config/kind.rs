@@ -138,6 +138,57 @@ impl Kind for Count {
     }
 }
 
+/// The number of a port; 0 stands for a free one.
+pub(super) struct Port;
+
+impl Kind for Port {
+    type Value = Option<u16>;
+
+    fn describe() -> String {
+        "a port from 0 to 65535".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<u16>, Fault> {
+        let DeValue::Integer(number) = value.get_ref() else {
+            return Err(Fault::wrong_type(value, &Self::describe()));
+        };
+        u16::from_str_radix(number.as_str(), number.radix())
+            .map(Some)
+            .map_err(|_| Fault::new(value, format!("must be {}, not {number}", Self::describe())))
+    }
+
+    fn show(value: &Option<u16>) -> String {
+        value.map_or_else(String::new, |port| port.to_string())
+    }
+}
+
+/// A host, or its address, and a port.
+pub(super) struct Address;
+
+impl Kind for Address {
+    type Value = Option<String>;
+
+    fn describe() -> String {
+        "an address like \"127.0.0.1:4000\"".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<String>, Fault> {
+        let text = string(value, &Self::describe())?;
+        let valid = text.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+        });
+        if valid {
+            Ok(Some(text.to_owned()))
+        } else {
+            Err(Fault::new(value, format!("must be {}, not {text:?}", Self::describe())))
+        }
+    }
+
+    fn show(value: &Option<String>) -> String {
+        value.as_deref().map_or_else(String::new, quoted)
+    }
+}
+
 /// A size in bytes.
 pub(super) struct Size;
 

@@ -19,7 +19,9 @@ use std::path::Path;
 
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
 pub use launch::{environment, fingerprint, resolve_program};
-pub use profile::{Daemon, Profile, Restart, RestoreMethod, Sharing, Source, Variables};
+pub use profile::{
+    Daemon, Host, Profile, Restart, RestoreMethod, Sharing, Source, Transport, Variables,
+};
 pub use reference::reference_markdown;
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.

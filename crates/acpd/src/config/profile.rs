@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::key::{Key, Keys, Scope, keys};
 use super::kind::{
-    Arguments, Choice, Command, Count, Directory, Environment, Flag, Kind, Line, LogFilter, Names,
-    OneOf, Size, SomeOf, Time, TimeOrNever, Timeout,
+    Address, Arguments, Choice, Command, Count, Directory, Environment, Flag, Kind, Line,
+    LogFilter, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever, Timeout,
 };
 
 keys! {
@@ -37,8 +37,35 @@ keys! {
         Shared "client_queue" => pub client_queue: u64 as Size = 8 << 20;
         /// How many clients may be connected at once.
         Shared "max_clients" => pub max_clients: u32 as Count = 64;
+        /// Who starts agents. With `"shim"` each agent has a small process of its own beside it, which
+        /// keeps it and what it says while the daemon is away. With `"direct"` agents are children of
+        /// the daemon and end with it.
+        Shared "host" => pub host: Host as OneOf<Host> = DEFAULT_HOST;
+        /// How long an agent that has nothing to do goes on without a daemon (`host = "shim"`).
+        Shared "orphan_timeout" => pub orphan_timeout: Option<Duration> as TimeOrNever
+            = Some(Duration::from_mins(30));
+        /// The same for an agent in the middle of a turn.
+        Shared "busy_orphan_timeout" => pub busy_orphan_timeout: Option<Duration> as TimeOrNever
+            = Some(Duration::from_hours(24));
     }
     beside {}
+}
+
+/// Who starts agents unless it is configured.
+const DEFAULT_HOST: Host = Host::Direct;
+
+/// Who starts agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// A process per agent, which outlives the daemon.
+    Shim,
+    /// The daemon itself.
+    Direct,
+}
+
+impl Choice for Host {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("shim", Self::Shim), ("direct", Self::Direct)];
 }
 
 keys! {
@@ -53,6 +80,15 @@ keys! {
         /// Arguments to put after `command`. For an agent of the catalogue they replace the ones
         /// listed there.
         Agent "args" => args: Vec<String> as Arguments = Vec::new();
+        /// Start the agent's command and talk with it over a connection to a port of this machine
+        /// instead of its standard input and output. Needs `host = "shim"`.
+        Agent "tcp.spawn" => tcp_spawn: bool as Flag = false;
+        /// That port; 0 stands for a free one. `{port}` in the arguments of the command is replaced by
+        /// it.
+        Agent "tcp.port" => tcp_port: Option<u16> as Port = None;
+        /// Start nothing, and talk with an agent that listens at this `host:port`. It is never stopped.
+        /// Needs `host = "shim"`.
+        Agent "tcp.connect" => tcp_connect: Option<String> as Address = None;
         /// Environment variables to set. Tables add up; the innermost value of a variable wins.
         Shared "env" => pub env: Variables as Environment = Variables::default();
         /// Environment variables to pass on from the daemon, besides those that every agent gets
@@ -141,6 +177,36 @@ impl Profile {
         }
     }
 
+    /// How the agent is talked with.
+    pub fn transport(&self) -> Transport<'_> {
+        match (&self.tcp_connect, self.tcp_spawn) {
+            (Some(address), _) => Transport::TcpConnect(address),
+            (None, true) => Transport::TcpSpawn(self.tcp_port.unwrap_or(0)),
+            (None, false) => Transport::Stdio,
+        }
+    }
+
+    /// What does not fit together about it, with the way out.
+    pub(super) fn contradiction(&self, host: Host) -> Option<(&'static str, &'static str)> {
+        let tcp = self.tcp_spawn || self.tcp_connect.is_some();
+        if self.tcp_spawn && self.tcp_connect.is_some() {
+            let hint = "`connect` is for an agent that runs, `spawn` for one to be started";
+            Some(("has both `tcp.spawn` and `tcp.connect`", hint))
+        } else if self.tcp_port.is_some() && !self.tcp_spawn {
+            Some(("has a `tcp.port` without `tcp.spawn`", "add `tcp.spawn = true`"))
+        } else if self.tcp_connect.is_some() && !self.command.is_empty() {
+            let hint = "leave out `command`: nothing is started, or use `tcp.spawn`";
+            Some(("has both `tcp.connect` and `command`", hint))
+        } else if tcp && host == Host::Direct {
+            Some((
+                "uses TCP, which needs a host that outlives the daemon",
+                "set `host = \"shim\"` in `[daemon]`",
+            ))
+        } else {
+            None
+        }
+    }
+
     /// Makes `command` the whole command, once all tables have been read.
     pub(super) fn finish(&mut self) {
         self.command.append(&mut self.args);
@@ -163,6 +229,17 @@ impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
+}
+
+/// How an agent is talked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport<'a> {
+    /// On its standard input and output.
+    Stdio,
+    /// On a connection to this port, after it was started; 0 for a free one.
+    TcpSpawn(u16),
+    /// On a connection to this `host:port`.
+    TcpConnect(&'a str),
 }
 
 /// Where a profile comes from.

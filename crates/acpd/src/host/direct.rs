@@ -165,6 +165,16 @@ impl AgentHost for Direct {
         }
     }
 
+    // It never outlives the daemon, and keeps nothing on disk.
+
+    fn lease(&mut self, _busy: bool) {}
+
+    fn forget(&mut self) {}
+
+    fn dismiss(&mut self) -> bool {
+        false
+    }
+
     fn note(&mut self, text: &str) {
         self.log.line(&format!("acpd: {text}"));
     }

@@ -5,22 +5,29 @@
 //! needs (design: `docs/architecture.md`), so the relay does not know what kind of host it has.
 //!
 //! ```text
-//!  Spawn ─▶ Started ─▶ Output… Written… ─▶ Exited ─▶ Gone
+//!  Spawn ─▶ Started ─┬▶ Output… Written… ─▶ Exited ─▶ Gone
+//!  Adopt ─▶ Adopted ─┘
+//!  Adopt ─▶ Lost ─▶ Gone
+//!  Spawn ─▶ Refused
 //! ```
 //!
 //! Architecture invariant: `Gone` comes last, once per host, when no process of the tree is left.
 
 mod direct;
+mod launcher;
 mod reaper;
+mod shim;
 
 use acp_wire::Frame;
-use acpd_core::StopStep;
 use acpd_core::ids::HostId;
+use acpd_core::{SpawnError, StopStep};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
 pub use direct::{Direct, Launch};
-pub use reaper::Reaper;
+pub use launcher::Agents;
+pub use reaper::{Leftovers, Reaper};
+pub use shim::Shim;
 
 /// One agent process.
 pub trait AgentHost {
@@ -33,6 +40,17 @@ pub trait AgentHost {
 
     /// Takes a step of the stop ladder.
     fn stop(&mut self, step: StopStep);
+
+    /// From now on the process is busy, or idle: that decides how long it may outlive the daemon.
+    fn lease(&mut self, busy: bool);
+
+    /// The end of the process is on disk. Comes after [`HostEvent::Gone`], or never.
+    fn forget(&mut self);
+
+    /// The end of the process cannot be put on disk, and the daemon goes: what is kept of it is left
+    /// for the next daemon, without a process. Comes after [`HostEvent::Gone`], which is reported once
+    /// more when that is done. False if nothing is kept.
+    fn dismiss(&mut self) -> bool;
 
     /// Writes a line about the process into its log.
     fn note(&mut self, text: &str);
@@ -47,6 +65,22 @@ pub enum HostEvent {
         pid: u32,
         /// Leader's start time.
         start: u64,
+    },
+    /// The process could not be started; nothing else is reported.
+    Refused(SpawnError),
+    /// A process of an earlier daemon was found again.
+    Adopted {
+        /// Leader's process id.
+        pid: u32,
+        /// Leader's start time.
+        start: u64,
+        /// What it has written so far ends here.
+        end: u64,
+    },
+    /// A process of an earlier daemon cannot be spoken with any more; it is being ended.
+    Lost {
+        /// Why, in words.
+        reason: String,
     },
     /// Lines that the process wrote.
     Output(Vec<Frame>),

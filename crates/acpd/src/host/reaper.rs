@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use acpd_core::StopStep;
 use acpd_core::ids::HostId;
+use acpd_shim::bundle::Bundle;
+use acpd_shim::orphans::Orphans;
 use acpd_sys::process::{ProcessId, StopSignal, Tree, discard, reap, reap_orphans};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
@@ -31,8 +33,25 @@ enum Job {
     Watch { host: HostId, marker: String, leader: ProcessId },
     Exited { host: HostId },
     Stop { host: HostId, step: StopStep },
-    Sweep { host: HostId, marker: String, leader: ProcessId },
+    Sweep { host: HostId, leftovers: Leftovers },
+    Know { host: HostId, marker: String, leader: ProcessId },
+    Unknow { host: HostId },
+    ReapOrphans,
     Memory { hosts: Vec<u32>, reply: oneshot::Sender<Vec<u64>> },
+}
+
+/// What an earlier daemon, or a dead shim, left of an agent.
+#[derive(Debug)]
+pub enum Leftovers {
+    /// A child of an earlier daemon.
+    Marked {
+        /// `ACPD_HOST` of its processes.
+        marker: String,
+        /// Its leader, which may be unknown (0).
+        leader: ProcessId,
+    },
+    /// The agent of a dead shim.
+    Hosted(Bundle),
 }
 
 /// Handle of the thread.
@@ -58,15 +77,53 @@ impl Children {
     }
 }
 
+/// A child of ours with all that it started.
 struct Watched {
     tree: Tree,
     leader: ProcessId,
-    /// Our own child, to be reaped.
-    child: bool,
     /// The leader has ended: from now on the question is when the tree is empty.
     ended: bool,
-    /// When SIGKILL is due, for a sweep.
-    kill_at: Option<Instant>,
+}
+
+/// What is being ended.
+struct Swept {
+    left: Left,
+    /// When SIGKILL is due.
+    kill_at: Instant,
+}
+
+enum Left {
+    Tree(Tree),
+    Orphans(Orphans),
+}
+
+impl Left {
+    fn signal(&mut self, signal: StopSignal) {
+        // Looked at again until nothing is left.
+        match self {
+            Left::Tree(tree) => {
+                tree.signal_group(signal).ok();
+                tree.signal_all(signal);
+            }
+            Left::Orphans(orphans) => drop(orphans.signal(signal)),
+        }
+    }
+
+    fn is_gone(&mut self) -> bool {
+        match self {
+            Left::Tree(tree) => tree.is_empty(),
+            Left::Orphans(orphans) => orphans.is_gone(),
+        }
+    }
+}
+
+/// What the thread looks after.
+#[derive(Default)]
+struct Trees {
+    watched: BTreeMap<HostId, Watched>,
+    swept: BTreeMap<HostId, Swept>,
+    /// Those that a shim looks after: only asked for their memory.
+    known: BTreeMap<HostId, (String, ProcessId)>,
 }
 
 impl Reaper {
@@ -117,9 +174,24 @@ impl Reaper {
         self.send(Job::Stop { host, step });
     }
 
-    /// Ends what an earlier daemon left of a host, then reports [`HostEvent::Gone`].
-    pub fn sweep(&self, host: HostId, marker: String, leader: ProcessId) {
-        self.send(Job::Sweep { host, marker, leader });
+    /// Ends what is left of a host, then reports [`HostEvent::Gone`].
+    pub(super) fn sweep(&self, host: HostId, leftovers: Leftovers) {
+        self.send(Job::Sweep { host, leftovers });
+    }
+
+    /// A tree that somebody else takes charge of.
+    pub(super) fn know(&self, host: HostId, marker: String, leader: ProcessId) {
+        self.send(Job::Know { host, marker, leader });
+    }
+
+    /// That tree is gone.
+    pub(super) fn unknow(&self, host: HostId) {
+        self.send(Job::Unknow { host });
+    }
+
+    /// A child that nobody waits for has ended.
+    pub(super) fn reap_orphans(&self) {
+        self.send(Job::ReapOrphans);
     }
 
     /// Memory in RAM of the trees with these leaders, in bytes; 0 for unknown ones.
@@ -131,14 +203,14 @@ impl Reaper {
 }
 
 fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
-    let mut trees: BTreeMap<HostId, Watched> = BTreeMap::new();
+    let mut trees = Trees::default();
     // Gone, and not told yet: this thread has other questions to answer while the relay takes nothing.
     let mut untold: VecDeque<HostId> = VecDeque::new();
     let mut look = LOOK.0;
     let mut walked = Instant::now();
     loop {
-        let ending = trees.values().any(|watched| watched.ended);
-        let wait = match (ending, trees.is_empty()) {
+        let ending = trees.watched.values().any(|watched| watched.ended) || !trees.swept.is_empty();
+        let wait = match (ending, trees.watched.is_empty()) {
             (true, _) => Some(look),
             (false, _) if !untold.is_empty() => Some(LOOK.1),
             (false, false) => Some(WALK),
@@ -151,32 +223,26 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
         match job {
             Ok(job) => {
                 look = LOOK.0;
-                work(job, &mut trees);
+                work(job, &mut trees, children);
             }
             Err(RecvTimeoutError::Timeout) => look = (look * 2).min(LOOK.1),
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if walked.elapsed() >= WALK {
             walked = Instant::now();
-            for watched in trees.values_mut() {
+            for watched in trees.watched.values_mut() {
                 watched.tree.refresh();
             }
             children.reap_others();
         }
-        let gone: Vec<HostId> = trees
-            .iter_mut()
-            .filter_map(|(host, watched)| is_gone(watched).then_some(*host))
-            .collect();
-        for host in gone {
-            if let Some(watched) = trees.remove(&host) {
-                children.reap_others();
-                if watched.child {
-                    let mut children = children.lock();
-                    reap(watched.leader.pid).ok();
-                    children.remove(&watched.leader.pid);
-                }
-                untold.push_back(host);
+        for (host, leader) in take_gone(&mut trees) {
+            children.reap_others();
+            if let Some(leader) = leader {
+                let mut children = children.lock();
+                reap(leader.pid).ok();
+                children.remove(&leader.pid);
             }
+            untold.push_back(host);
         }
         while let Some(host) = untold.front() {
             // The relay may be gone already; then nobody needs to know.
@@ -188,39 +254,52 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     }
 }
 
-fn work(job: Job, trees: &mut BTreeMap<HostId, Watched>) {
+fn work(job: Job, trees: &mut Trees, children: &Children) {
     match job {
         Job::Watch { host, marker, leader } => {
             let tree = Tree::new(marker, leader);
-            let watched = Watched { tree, leader, child: true, ended: false, kill_at: None };
-            trees.insert(host, watched);
+            trees.watched.insert(host, Watched { tree, leader, ended: false });
         }
         Job::Exited { host } => {
-            if let Some(watched) = trees.get_mut(&host) {
+            if let Some(watched) = trees.watched.get_mut(&host) {
                 watched.ended = true;
             }
         }
         Job::Stop { host, step } => {
-            if let Some(watched) = trees.get_mut(&host) {
+            if let Some(watched) = trees.watched.get_mut(&host) {
                 signal(watched, step);
             }
         }
-        Job::Sweep { host, marker, leader } => {
-            let tree = Tree::leftovers(marker, leader);
-            let kill_at = Some(Instant::now() + SWEEP_GRACE);
-            let mut watched = Watched { tree, leader, child: false, ended: true, kill_at };
-            signal(&mut watched, StopStep::Term);
-            trees.insert(host, watched);
-        }
-        Job::Memory { hosts, reply } => {
-            let memory = |pid: &u32| {
-                let tree = trees.values_mut().find(|watched| watched.leader.pid == *pid);
-                tree.map_or(0, |watched| watched.tree.rss_bytes())
+        Job::Sweep { host, leftovers } => {
+            trees.known.remove(&host);
+            let mut left = match leftovers {
+                Leftovers::Marked { marker, leader } => Left::Tree(Tree::leftovers(marker, leader)),
+                Leftovers::Hosted(bundle) => Left::Orphans(Orphans::of(&bundle)),
             };
+            left.signal(StopSignal::Term);
+            trees.swept.insert(host, Swept { left, kill_at: Instant::now() + SWEEP_GRACE });
+        }
+        Job::Know { host, marker, leader } => {
+            trees.known.insert(host, (marker, leader));
+        }
+        Job::Unknow { host } => {
+            trees.known.remove(&host);
+        }
+        Job::ReapOrphans => children.reap_others(),
+        Job::Memory { hosts, reply } => {
             // The asker may have gone away.
-            reply.send(hosts.iter().map(memory).collect()).ok();
+            reply.send(hosts.iter().map(|pid| memory(trees, *pid)).collect()).ok();
         }
     }
+}
+
+/// Memory of the tree with this leader, in bytes; 0 for an unknown one.
+fn memory(trees: &mut Trees, pid: u32) -> u64 {
+    if let Some(watched) = trees.watched.values_mut().find(|watched| watched.leader.pid == pid) {
+        return watched.tree.rss_bytes();
+    }
+    let known = trees.known.values().find(|(_, leader)| leader.pid == pid);
+    known.map_or(0, |(marker, leader)| Tree::new(marker, *leader).rss_bytes())
 }
 
 fn signal(watched: &mut Watched, step: StopStep) {
@@ -236,16 +315,26 @@ fn signal(watched: &mut Watched, step: StopStep) {
     }
 }
 
-fn is_gone(watched: &mut Watched) -> bool {
-    if !watched.ended {
-        return false;
-    }
-    if watched.tree.is_empty() {
-        return true;
-    }
-    if watched.kill_at.is_some_and(|at| Instant::now() >= at) {
-        watched.kill_at = Some(Instant::now() + SWEEP_GRACE);
-        watched.tree.signal_all(StopSignal::Kill);
-    }
-    false
+/// Takes out the trees of which nothing is left, with the leader if it is to be reaped.
+fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
+    let mut gone = Vec::new();
+    trees.watched.retain(|host, watched| {
+        let is_gone = watched.ended && watched.tree.is_empty();
+        if is_gone {
+            gone.push((*host, Some(watched.leader)));
+        }
+        !is_gone
+    });
+    trees.swept.retain(|host, swept| {
+        if swept.left.is_gone() {
+            gone.push((*host, None));
+            return false;
+        }
+        if Instant::now() >= swept.kill_at {
+            swept.kill_at = Instant::now() + SWEEP_GRACE;
+            swept.left.signal(StopSignal::Kill);
+        }
+        true
+    });
+    gone
 }

@@ -12,7 +12,7 @@ use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
 use crate::starting::skip;
-use crate::{echo, home, home_with};
+use crate::{direct, echo, home, home_with};
 
 #[test]
 fn a_killed_daemon_costs_the_running_turn_and_nothing_else() {
@@ -20,7 +20,7 @@ fn a_killed_daemon_costs_the_running_turn_and_nothing_else() {
         .flags("ignore-eof ignore-term")
         .set("stop.eof", "\"100ms\"")
         .set("stop.term", "\"100ms\"");
-    let env = home([stubborn]);
+    let env = direct([stubborn]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     env.acpctl(&["run", "-s", "docs", "say #other"]).success();
     let mut client = env.client("echo");
@@ -38,7 +38,7 @@ fn a_killed_daemon_costs_the_running_turn_and_nothing_else() {
 
     // The next daemon is there at once; the next agent waits until the old tree is gone.
     env.acpctl(&["daemon", "start"]).success();
-    until("the next agent", || env.agent_pid("echo"));
+    until("the next agent", || env.agent_pid("echo").filter(|pid| !old.contains(pid)));
     assert!(!old.iter().any(|pid| exists(*pid)), "{:?}", env.tree());
     until("the queued prompt to be answered", || {
         env.said("fix").contains("tags=one,two,three").then_some(())
@@ -62,11 +62,11 @@ fn a_killed_daemon_costs_the_running_turn_and_nothing_else() {
 
 #[test]
 fn a_terminal_whose_daemon_is_killed_is_told_so() {
-    let env = home([echo()]);
+    let env = direct([echo()]);
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle]"]);
     run.wait_stdout("paused at middle");
     env.kill_daemon();
-    run.finish().code(8).explains(&["acpd closed the connection", "hint:"]);
+    run.finish().code(6).explains(&["acpd ended, and the agent with it", "hint:"]);
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
     assert_eq!(env.session("fix")["restore"], "resumed");
@@ -87,7 +87,7 @@ fn a_stop_in_the_middle_of_a_turn_ends_it_in_peace() {
 
 #[test]
 fn a_question_of_a_turn_that_died_with_its_daemon_is_not_asked_again() {
-    let env = home([echo()]);
+    let env = direct([echo()]);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("fix"));
     client.prompt(&session, "#one [ask]");
@@ -116,9 +116,10 @@ fn a_restart_keeps_every_conversation() {
         env.acpctl(&["run", "-s", name, &format!("say #{name}")]).success();
     }
     let before = env.journal("a");
-    let old = env.daemon_pid();
+    let (old, boot) = (env.daemon_pid(), env.status()["daemon"]["boot"].clone());
     env.acpctl(&["daemon", "restart"]).success();
-    assert_ne!(env.daemon_pid(), old);
+    assert_eq!(env.daemon_pid(), old, "the program takes its own place");
+    assert_ne!(env.status()["daemon"]["boot"], boot);
     assert_eq!(env.journal("a"), before);
     for name in ["a", "b", "c"] {
         let out = env.acpctl(&["run", "-s", name, "say #again"]).success();

@@ -12,10 +12,13 @@ mod editors;
 mod login;
 mod main_job;
 mod restoring;
+mod service;
 mod sessions;
 mod starting;
 mod stopping;
 mod streams;
+mod surviving;
+mod tcp;
 mod turns;
 
 use std::time::{Duration, Instant};
@@ -30,6 +33,16 @@ fn home(agents: impl IntoIterator<Item = Agent>) -> TestEnv {
 /// A home with this configuration.
 fn home_with(config: &Config) -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_acpd"), config)
+}
+
+/// A home with these agents, which are children of the daemon and end with it.
+fn direct(agents: impl IntoIterator<Item = Agent>) -> TestEnv {
+    home_with(&Config::new(agents).daemon("host", "\"direct\""))
+}
+
+/// A home with these agents, which have a host of their own and outlive the daemon.
+fn hosted(agents: impl IntoIterator<Item = Agent>) -> TestEnv {
+    home_with(&Config::new(agents).daemon("host", "\"shim\""))
 }
 
 /// A well-behaved agent.

@@ -3,7 +3,7 @@
 use acpd_test::harness::{TestEnv, exists, kill9, until};
 use nix::sys::signal::Signal;
 
-use crate::{echo, home};
+use crate::{direct, echo, home};
 
 /// The process ids that the agent told of with `[child]` and `[child-setsid]`.
 fn children(said: &str) -> Vec<u32> {
@@ -101,7 +101,7 @@ fn a_person_who_stops_an_agent_is_obeyed_until_it_is_started_again() {
 
 #[test]
 fn sigterm_stops_the_daemon_and_every_agent_politely() {
-    let env = home([echo().flags("save-on-eof")]);
+    let env = direct([echo().flags("save-on-eof")]);
     env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
     let daemon = env.daemon_pid();
     acpd_test::harness::signal(daemon, Signal::SIGTERM);

@@ -1,0 +1,53 @@
+//! Places where the daemon can be made to die, for tests of what comes after.
+//!
+//! With the feature `crash-points`, `ACPD_CRASH=NAME:N` has the process killed when it comes to the
+//! point of that name for the N-th time. Without the feature nothing of this is there.
+
+/// Every point, in the order in which a turn comes by.
+pub const POINTS: [&str; 16] = [
+    "locked",
+    "recovered",
+    "before-hello",
+    "after-hello",
+    "listening",
+    "before-spawn",
+    "after-spawn",
+    "before-commit",
+    "after-commit",
+    "between-effects",
+    "host-write",
+    "before-output",
+    "before-ack",
+    "before-forget",
+    "after-forget",
+    "before-exec",
+];
+
+/// Dies here, if that was asked for.
+#[cfg(not(feature = "crash-points"))]
+#[inline]
+pub(crate) fn point(name: &'static str) {
+    debug_assert!(POINTS.contains(&name), "{name} is no crash point");
+}
+
+/// Dies here, if that was asked for.
+#[cfg(feature = "crash-points")]
+pub(crate) fn point(name: &'static str) {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static WANTED: LazyLock<Option<(String, u64)>> = LazyLock::new(|| {
+        let wanted = std::env::var("ACPD_CRASH").ok()?;
+        let (name, count) = wanted.split_once(':')?;
+        Some((name.to_owned(), count.parse().ok()?))
+    });
+    static SEEN: AtomicU64 = AtomicU64::new(0);
+    debug_assert!(POINTS.contains(&name), "{name} is no crash point");
+    if let Some((wanted, count)) = &*WANTED
+        && wanted == name
+        && SEEN.fetch_add(1, Ordering::Relaxed) + 1 == *count
+    {
+        // No handler, no destructor, no buffer is flushed.
+        std::process::abort();
+    }
+}

@@ -1,0 +1,240 @@
+//! From the profile of an agent to a host of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use acpd_core::ids::HostId;
+use acpd_core::{Adopt, SpawnError};
+use acpd_shim::launch::{self, How, LadderTimes, Program};
+use acpd_sys::dir::private_dir;
+use acpd_sys::paths::Paths;
+
+use super::shim::{Leases, Place, Start, end_strays};
+use super::{AgentHost, Direct, HostEvents, Launch, Reaper, Shim};
+use crate::config::{self, Config, Host, Profile, Transport};
+use crate::log::BoundedLog;
+
+/// How long a shim may take to start its agent, beside what the agent takes to listen.
+const START: Duration = Duration::from_secs(10);
+/// Output that a shim keeps in memory, in bytes.
+const MEMORY: u64 = 4 << 20;
+/// Output that a shim keeps on disk beyond that, in bytes.
+const SPOOL: u64 = 256 << 20;
+
+/// What agents are started with.
+#[derive(Debug)]
+pub struct Agents {
+    /// Profiles.
+    pub config: Config,
+    /// Logs, bundles.
+    pub paths: Paths,
+    /// Marks the processes of this journal.
+    pub generation: String,
+    /// This program.
+    pub exe: PathBuf,
+    /// Ends process trees.
+    pub reaper: Reaper,
+    /// Where hosts report to.
+    pub events: HostEvents,
+    /// By profile. One handle for each file: it counts what it has written.
+    pub logs: BTreeMap<String, BoundedLog>,
+}
+
+impl Agents {
+    /// Whether agents go on when the daemon ends.
+    pub fn survive(&self) -> bool {
+        self.config.daemon.host == Host::Shim
+    }
+
+    /// Starts an agent. What fails later than here is reported as `Refused`.
+    ///
+    /// # Errors
+    /// When it is clear already that it cannot be started; nothing is reported then.
+    pub fn spawn(
+        &mut self,
+        host: HostId,
+        agent: &str,
+    ) -> Result<Box<dyn AgentHost + Send>, SpawnError> {
+        let log = self.log(agent);
+        let profile = self.config.agent(agent).map_err(|e| refused(e.to_string(), e.hint()))?;
+        let env = config::environment(profile, std::env::vars_os());
+        if self.config.daemon.host == Host::Shim {
+            let start = self.start(host, profile, env)?;
+            tracing::info!(agent, host = host.0, "starting an agent");
+            let place = self.place(log);
+            return Ok(Box::new(Shim::spawn(host, start, place)));
+        }
+        let program = program(profile, &env)?;
+        tracing::info!(agent, host = host.0, program = %program.display(), "starting an agent");
+        let launch = Launch {
+            program,
+            args: profile.command.iter().skip(1).cloned().collect(),
+            env,
+            cwd: cwd(profile),
+            marker: self.marker(host),
+            log,
+            line_limit: self.config.daemon.line_limit as usize,
+        };
+        Ok(Box::new(Direct::spawn(host, launch, &self.reaper, &self.events)?))
+    }
+
+    /// Goes on with an agent of an earlier daemon, whoever hosts new ones.
+    pub fn adopt(&mut self, adopt: Adopt) -> Box<dyn AgentHost + Send> {
+        tracing::info!(
+            agent = adopt.agent,
+            host = adopt.host.0,
+            pid = adopt.pid,
+            "adopting an agent"
+        );
+        let log = self.log(&adopt.agent);
+        let marker = self.marker(adopt.host);
+        Box::new(Shim::adopt(adopt, &marker, self.place(log)))
+    }
+
+    /// Ends the shims of this journal that are none of these hosts'.
+    pub fn end_strays(&self, known: &BTreeSet<HostId>) {
+        let size = self.config.daemon.log_max_bytes;
+        let place = || self.place(BoundedLog::open(&self.paths.agent_log("strays"), size));
+        end_strays(&self.paths.state, &self.generation, known, place);
+    }
+
+    fn marker(&self, host: HostId) -> String {
+        format!("{}-{}", self.generation, host.0)
+    }
+
+    fn log(&mut self, agent: &str) -> BoundedLog {
+        let (path, size) = (self.paths.agent_log(agent), self.config.daemon.log_max_bytes);
+        let log = self.logs.entry(agent.to_owned());
+        log.or_insert_with(|| BoundedLog::open(&path, size)).clone()
+    }
+
+    fn place(&self, log: BoundedLog) -> Place {
+        let daemon = &self.config.daemon;
+        Place {
+            state: self.paths.state.clone(),
+            reaper: self.reaper.clone(),
+            events: self.events.clone(),
+            log,
+            line_limit: daemon.line_limit as usize,
+            leases: Leases {
+                idle: ms(daemon.orphan_timeout),
+                busy: ms(daemon.busy_orphan_timeout),
+            },
+        }
+    }
+
+    fn start(
+        &self,
+        host: HostId,
+        profile: &Profile,
+        env: Vec<(OsString, OsString)>,
+    ) -> Result<Start, SpawnError> {
+        let mut hint = "check `command` in the configuration, or the permissions of that file";
+        if !cwd(profile).is_dir() {
+            hint = "make that directory, or set `cwd` in the configuration";
+        }
+        let timeout = profile.start_timeout;
+        let (how, deadline) = match profile.transport() {
+            Transport::Stdio => (How::Stdio(launched(profile, env, None)?), START),
+            Transport::TcpSpawn(port) => {
+                hint = "check that the command listens on that port; `{port}` stands for it";
+                let port = if port == 0 { free_port()? } else { port };
+                let program = launched(profile, env, Some(port))?;
+                (How::TcpSpawn { program, port, timeout }, START + timeout)
+            }
+            Transport::TcpConnect(address) => {
+                hint = "check that the agent listens there, or change `tcp.connect`";
+                (How::TcpConnect { addr: resolve(address)?, timeout }, START + timeout)
+            }
+        };
+        let sockets = self.paths.runtime.join("shims");
+        private_dir(&sockets).map_err(|error| SpawnError {
+            message: error.to_string(),
+            hint: error.hint(),
+            permanent: false,
+        })?;
+        // Short: the system allows no long paths for sockets.
+        let journal: String = self.generation.chars().take(4).collect();
+        Ok(Start {
+            exe: self.exe.clone(),
+            launch: launch::Launch {
+                how,
+                marker: self.marker(host),
+                socket: sockets.join(format!("{journal}-{}.sock", host.0)),
+                memory: MEMORY,
+                spool: SPOOL,
+                ladder: LadderTimes {
+                    eof: profile.stop_eof,
+                    term: profile.stop_term,
+                    leftovers: profile.stop_leftovers,
+                },
+                lease: self.config.daemon.orphan_timeout,
+            },
+            deadline,
+            hint: hint.to_owned(),
+        })
+    }
+}
+
+fn ms(time: Option<Duration>) -> u64 {
+    time.map_or(0, |time| time.as_millis() as u64)
+}
+
+/// Trying again cannot help.
+fn refused(message: String, hint: &str) -> SpawnError {
+    SpawnError { message, hint: Some(hint.to_owned()), permanent: true }
+}
+
+fn program(profile: &Profile, env: &[(OsString, OsString)]) -> Result<PathBuf, SpawnError> {
+    config::resolve_program(profile, env).map_err(|e| refused(e.to_string(), e.hint()))
+}
+
+fn cwd(profile: &Profile) -> PathBuf {
+    let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
+    profile.cwd.clone().unwrap_or_else(home)
+}
+
+fn launched(
+    profile: &Profile,
+    env: Vec<(OsString, OsString)>,
+    port: Option<u16>,
+) -> Result<Program, SpawnError> {
+    let arg = |arg: &String| match port {
+        Some(port) => arg.replace("{port}", &port.to_string()).into(),
+        None => arg.into(),
+    };
+    Ok(Program {
+        program: program(profile, &env)?,
+        args: profile.command.iter().skip(1).map(arg).collect(),
+        env,
+        cwd: cwd(profile),
+    })
+}
+
+/// A port that nobody listens on at this moment.
+fn free_port() -> Result<u16, SpawnError> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|bound| bound.local_addr());
+    port.map(|address| address.port()).map_err(|error| SpawnError {
+        message: format!("cannot find a free port: {error}"),
+        hint: Some("set `tcp.port` in the configuration".to_owned()),
+        permanent: false,
+    })
+}
+
+fn resolve(address: &str) -> Result<SocketAddr, SpawnError> {
+    let found = address.to_socket_addrs().map(|mut found| found.next());
+    let hint = Some("check `tcp.connect` in the configuration".to_owned());
+    let failed = |why: String| SpawnError {
+        message: format!("cannot find `{address}`: {why}"),
+        hint,
+        permanent: false,
+    };
+    match found {
+        Ok(Some(found)) => Ok(found),
+        Ok(None) => Err(failed("it has no address".to_owned())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}

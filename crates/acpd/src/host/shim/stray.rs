@@ -1,0 +1,84 @@
+//! Shims that the database does not know: the word that they may go was lost, or the database was
+//! replaced. Those of this journal are ended; those of another one are somebody else's.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use acpd_core::ids::HostId;
+use acpd_core::{Adopt, StopStep};
+use acpd_shim::bundle::{self, Bundle, Identity};
+use tokio::sync::mpsc;
+
+use super::tender::{end_now, with_sources};
+use super::{Place, Shim};
+use crate::host::{AgentHost as _, HostEvent};
+
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(7);
+/// After that it is given up, to be found again by the next daemon.
+const GIVE_UP: Duration = Duration::from_secs(30);
+
+/// Ends every shim of the journal `generation` but those of `known` hosts. `place` makes what a
+/// shim's task needs; its events are replaced.
+pub(in crate::host) fn end_strays(
+    state: &std::path::Path,
+    generation: &str,
+    known: &BTreeSet<HostId>,
+    place: impl Fn() -> Place,
+) {
+    let found = bundle::list(state).unwrap_or_else(|error| {
+        tracing::error!(error = with_sources(&error), "the agents' hosts cannot be listed");
+        Vec::new()
+    });
+    for bundle in found {
+        let dir = bundle.dir().display().to_string();
+        let host = bundle.marker().strip_prefix(generation).and_then(|rest| rest.strip_prefix('-'));
+        match host.and_then(|host| host.parse().ok()).map(HostId) {
+            None => tracing::warn!(dir, "an agent's host of another journal is left alone"),
+            Some(host) if known.contains(&host) => {}
+            Some(host) => {
+                tracing::warn!(dir, "an agent's host that nobody knows of is ended");
+                tokio::spawn(end_stray(host, bundle, place()));
+            }
+        }
+    }
+}
+
+async fn end_stray(host: HostId, bundle: Bundle, mut place: Place) {
+    if bundle.verify() != Identity::Dead {
+        let (events, mut said) = mpsc::channel(4);
+        place.events = events;
+        // Whatever it wrote, nobody wants it.
+        let (offset, inside) = (0, true);
+        let (agent, chunks) = (String::new(), Vec::new());
+        let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
+        let mut shim = Shim::adopt(adopt, bundle.marker(), place);
+        shim.stop(StopStep::Term);
+        let end = async {
+            let kill = tokio::time::sleep(GRACE);
+            tokio::pin!(kill);
+            let mut killed = false;
+            loop {
+                tokio::select! {
+                    event = said.recv() => match event {
+                        Some((_, HostEvent::Output(frames))) => {
+                            frames.last().into_iter().for_each(|frame| shim.ack(frame.end));
+                        }
+                        Some((_, HostEvent::Gone)) => shim.forget(),
+                        Some(_) => {}
+                        None => return,
+                    },
+                    () = &mut kill, if !killed => {
+                        killed = true;
+                        shim.stop(StopStep::Kill);
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(GIVE_UP, end).await.ok();
+    }
+    if bundle.verify() == Identity::Dead {
+        // Its end is seen in the process table.
+        tokio::task::spawn_blocking(move || end_now(&bundle)).await.ok();
+    }
+}

@@ -1,0 +1,496 @@
+//! The life of one shim, from its start or its adoption to the removal of its bundle.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use acp_wire::Frame;
+use acpd_core::ids::HostId;
+use acpd_core::{Adopt, SpawnError, StopStep};
+use acpd_shim::bundle::{Bundle, Identity, Leftover, Record};
+use acpd_shim::frame::{Hello, Status};
+use acpd_shim::launch;
+use acpd_shim::orphans::Orphans;
+use acpd_sys::process::{ProcessId, StopSignal, Tree};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::converse::{self, Link};
+use super::output::{self, Gap, Output};
+use super::stdin::Stdin;
+use super::{Command, Place, Start};
+use crate::crash;
+use crate::host::{HostEvent, Leftovers};
+
+/// Waits between attempts to reach a shim, at first and at last.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+/// After so long it is worth a line in the log that a shim does not answer.
+const SILENT: Duration = Duration::from_secs(1);
+/// A shim that was told to kill its agent and has not done so after this time is killed with it.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a shim that is done may take to end.
+const LAST: Duration = Duration::from_secs(5);
+/// Bytes of leftover output that are read at once.
+const PIECE: u64 = 64 << 10;
+
+/// What the relay has been told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Told {
+    /// Nothing: an earlier daemon's, looked for.
+    Nothing,
+    /// That it runs.
+    Running,
+    /// That its leader has ended, or that it is lost.
+    Ended,
+    /// That nothing is left.
+    Gone,
+}
+
+/// How an attempt to reach a shim ended.
+enum Found {
+    Reached(Link, Hello),
+    Dead,
+    /// Nobody wants anything any more.
+    Dropped,
+}
+
+/// What is done with one shim.
+pub(super) struct Tender {
+    pub(super) host: HostId,
+    pub(super) bundle: Bundle,
+    pub(super) place: Place,
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    pub(super) stdin: Stdin,
+    pub(super) output: Output,
+    /// The last chunk that was reported as written.
+    written: u64,
+    /// The furthest step that is wanted.
+    pub(super) step: Option<StopStep>,
+    /// In milliseconds; 0: for ever.
+    pub(super) lease: u64,
+    /// When patience with the shim ends.
+    pub(super) force_at: Option<Instant>,
+    pub(super) forget: bool,
+    pub(super) dismiss: bool,
+    pub(super) told: Told,
+    /// The leader, as far as it is known.
+    leader: ProcessId,
+}
+
+impl Tender {
+    pub(super) fn new(
+        host: HostId,
+        marker: &str,
+        place: Place,
+        commands: mpsc::UnboundedReceiver<Command>,
+    ) -> Tender {
+        Tender {
+            host,
+            bundle: Bundle::of(&place.state, marker),
+            commands,
+            stdin: Stdin::new(),
+            output: Output::from(0, false, place.line_limit),
+            written: 0,
+            step: None,
+            lease: place.leases.idle,
+            force_at: None,
+            forget: false,
+            dismiss: false,
+            told: Told::Nothing,
+            leader: ProcessId { pid: 0, start: 0 },
+            place,
+        }
+    }
+
+    /// Starts the shim, and stays with it.
+    pub(super) async fn start(mut self, start: Start) {
+        crash::point("before-spawn");
+        let bundle = self.bundle.clone();
+        let Start { exe, launch, deadline, hint } = start;
+        let state = self.place.state.clone();
+        // It takes some milliseconds, in which the relay has other things to do.
+        let started = tokio::task::spawn_blocking(move || {
+            let refused =
+                |message: String, permanent, hint| SpawnError { message, hint, permanent };
+            if let Err(error) = Bundle::create(&state, &launch.marker) {
+                let hint = "check the space and the permissions there".to_owned();
+                return Err(refused(with_sources(&error), false, Some(hint)));
+            }
+            launch::start(&exe, &launch, bundle.dir(), deadline).map_err(|error| {
+                end_now(&bundle);
+                let hint = matches!(error, launch::StartError::Agent { .. }).then_some(hint);
+                refused(with_sources(&error), error.is_permanent(), hint)
+            })
+        });
+        let started = started.await.unwrap_or_else(|_| {
+            let message = "the agent's host could not be started".to_owned();
+            Err(SpawnError { message, hint: None, permanent: false })
+        });
+        match started {
+            Ok(started) => {
+                crash::point("after-spawn");
+                self.leader = started.agent.unwrap_or(self.leader);
+                self.told = Told::Running;
+                let ProcessId { pid, start } = self.leader;
+                self.report(HostEvent::Started { pid, start }).await;
+                self.tend().await;
+            }
+            Err(error) => {
+                self.place.reaper.reap_orphans();
+                self.report(HostEvent::Refused(error)).await;
+            }
+        }
+    }
+
+    /// Finds the shim of an earlier daemon, and stays with it.
+    pub(super) async fn adopt(mut self, adopt: Adopt) {
+        self.leader = ProcessId { pid: adopt.pid, start: adopt.start };
+        self.output = Output::from(adopt.offset, adopt.inside, self.place.line_limit);
+        for (chunk, line) in adopt.chunks {
+            self.stdin.push(chunk, line);
+        }
+        if self.bundle.dir().is_dir() {
+            return self.tend().await;
+        }
+        // A child of the earlier daemon, or never started.
+        self.told = Told::Ended;
+        let reason = "acpd ended, and the agent with it".to_owned();
+        self.report(HostEvent::Lost { reason }).await;
+        let marker = self.bundle.marker().to_owned();
+        self.place.reaper.sweep(self.host, Leftovers::Marked { marker, leader: self.leader });
+    }
+
+    async fn tend(mut self) {
+        loop {
+            match self.connect().await {
+                Found::Dropped => return,
+                Found::Dead => return self.bury().await,
+                Found::Reached(link, hello) => {
+                    if self.greeted(&hello).await.is_err() {
+                        self.give_up().await;
+                    }
+                    match self.converse(link).await {
+                        converse::End::Dropped => return,
+                        converse::End::Lost => {}
+                        converse::End::Dismissed => return self.send_away().await,
+                        converse::End::Forgotten => return self.clean_up().await,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tries to reach the shim until it answers or is seen to be dead.
+    async fn connect(&mut self) -> Found {
+        let since = Instant::now();
+        let mut silent = false;
+        let mut wait = AGAIN.0;
+        loop {
+            while let Ok(command) = self.commands.try_recv() {
+                self.take(command);
+            }
+            let record = match self.bundle.verify() {
+                Identity::Dead => return Found::Dead,
+                Identity::Alive(record) => Some(record),
+                Identity::Unverifiable => None,
+            };
+            if let Some(record) = &record {
+                match Link::open(record, self.output.acked()).await {
+                    Ok((link, hello)) => return Found::Reached(link, hello),
+                    Err(error) => tracing::debug!(host = self.host.0, %error, "no answer"),
+                }
+            }
+            if !silent && since.elapsed() >= SILENT {
+                silent = true;
+                tracing::warn!(
+                    host = self.host.0,
+                    bundle = %self.bundle.dir().display(),
+                    "the host of an agent does not answer; waiting for it"
+                );
+            }
+            let force = self.force_at;
+            tokio::select! {
+                command = self.commands.recv() => match command {
+                    Some(command) => self.take(command),
+                    None => return Found::Dropped,
+                },
+                () = super::converse::until(force) => {
+                    if let Some(record) = record {
+                        self.kill_shim(&record).await;
+                    }
+                }
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(AGAIN.1),
+            }
+        }
+    }
+
+    /// Takes up what is wanted.
+    pub(super) fn take(&mut self, command: Command) {
+        match command {
+            Command::Write(chunk, line) => self.stdin.push(chunk, line),
+            Command::Ack(offset) => self.output.ack(offset),
+            Command::Lease(lease) => self.lease = lease,
+            Command::Forget => self.forget = true,
+            Command::Dismiss => self.dismiss = true,
+            Command::Stop(step) => {
+                self.step = self.step.max(Some(step));
+                if step == StopStep::Kill {
+                    self.force_at.get_or_insert(Instant::now() + PATIENCE);
+                }
+            }
+        }
+    }
+
+    /// The shim has said where it stands.
+    async fn greeted(&mut self, hello: &Hello) -> Result<(), Gap> {
+        crash::point("after-hello");
+        self.output.start_at(hello.base)?;
+        if hello.agent != 0 {
+            self.leader = ProcessId { pid: hello.agent, start: hello.start };
+            let (marker, leader) = (self.bundle.marker().to_owned(), self.leader);
+            self.place.reaper.know(self.host, marker, leader);
+        }
+        self.stdin.resume(hello.chunk, hello.at, hello.credit);
+        if self.told == Told::Nothing {
+            self.told = Told::Running;
+            let ProcessId { pid, start } = self.leader;
+            self.report(HostEvent::Adopted { pid, start, end: hello.end }).await;
+        }
+        if let Some(event) = self.wrote(hello.written) {
+            self.report(event).await;
+        }
+        Ok(())
+    }
+
+    /// The agent has every line up to this one.
+    pub(super) fn wrote(&mut self, chunk: u64) -> Option<HostEvent> {
+        if chunk <= self.written {
+            return None;
+        }
+        self.written = chunk;
+        self.stdin.written(chunk);
+        Some(HostEvent::Written { chunk })
+    }
+
+    /// Output is missing, which must not happen: nothing that follows can be trusted.
+    async fn give_up(&mut self) {
+        tracing::error!(host = self.host.0, "output of an agent is missing; it is ended");
+        self.take(Command::Stop(StopStep::Kill));
+        match self.told {
+            Told::Nothing => {
+                let reason = "a part of its output was lost".to_owned();
+                self.report(HostEvent::Lost { reason }).await;
+            }
+            Told::Running => {
+                let status = "a loss of its output".to_owned();
+                self.report(HostEvent::Exited { status, stderr: String::new() }).await;
+            }
+            Told::Ended | Told::Gone => {}
+        }
+        self.told = self.told.max(Told::Ended);
+    }
+
+    /// Kills a shim that does not do its part; what is left of its agent is ended after that.
+    pub(super) async fn kill_shim(&mut self, record: &Record) {
+        tracing::warn!(host = self.host.0, pid = record.shim.pid, "the host of an agent is killed");
+        self.force_at = Some(Instant::now() + PATIENCE);
+        let (marker, shim) = (self.bundle.marker().to_owned(), record.shim);
+        let kill = move || Tree::leftovers(marker, shim).signal_all(StopSignal::Kill);
+        // A failure is seen as a shim that lives on.
+        tokio::task::spawn_blocking(kill).await.ok();
+    }
+
+    /// The shim is dead: takes what it left, and has the rest of its agent ended.
+    async fn bury(mut self) {
+        let record = self.bundle.record().ok().flatten();
+        if record.is_none() && self.told == Told::Nothing {
+            // It may be starting at this moment; without its directory it gives up.
+            self.bundle.remove().ok();
+        }
+        let exit = self.bundle.exit().ok().flatten();
+        let leftover = self.leftover();
+        if self.told == Told::Nothing {
+            let ProcessId { pid, start } =
+                record.and_then(|record| record.agent).unwrap_or(self.leader);
+            if exit.is_some() || leftover.is_some() {
+                let length = leftover.as_ref().map_or(0, |leftover| leftover.bytes.limit());
+                let end = self.output.received() + length;
+                self.told = Told::Running;
+                self.report(HostEvent::Adopted { pid, start, end }).await;
+            } else {
+                self.told = Told::Ended;
+                let reason = "the process that hosted the agent was killed".to_owned();
+                self.report(HostEvent::Lost { reason }).await;
+            }
+        }
+        if self.told == Told::Running {
+            if let Some(leftover) = leftover {
+                self.read_leftover(leftover).await;
+            }
+            self.ended(exit, String::new()).await;
+        }
+        if self.told == Told::Ended {
+            self.told = Told::Gone;
+            // It reports when nothing is left.
+            self.place.reaper.sweep(self.host, Leftovers::Hosted(self.bundle.clone()));
+        }
+        while !self.forget {
+            if self.dismiss {
+                return self.report(HostEvent::Gone).await;
+            }
+            match self.commands.recv().await {
+                Some(command) => self.take(command),
+                None => return,
+            }
+        }
+        self.clean_up().await;
+    }
+
+    /// What the dead shim kept of the output, if nothing is missing before it.
+    fn leftover(&mut self) -> Option<Leftover> {
+        let found = self.bundle.leftover(self.output.received());
+        let leftover = found.inspect_err(|error| {
+            let error = with_sources(error);
+            tracing::error!(host = self.host.0, error, "leftover output cannot be read");
+        });
+        let leftover = leftover.ok().flatten()?;
+        self.output.start_at(leftover.offset).ok()?;
+        Some(leftover)
+    }
+
+    async fn read_leftover(&mut self, mut leftover: Leftover) {
+        let mut piece = Vec::new();
+        loop {
+            while !self.output.has_room() {
+                match self.commands.recv().await {
+                    Some(command) => self.take(command),
+                    None => return,
+                }
+            }
+            piece.clear();
+            match leftover.bytes.by_ref().take(PIECE).read_to_end(&mut piece) {
+                Ok(count) if count > 0 => {}
+                _ => return,
+            }
+            let at = self.output.received();
+            // It goes on where the last piece ended.
+            if self.output.push(at, &piece).is_ok() {
+                let frames = self.output.frames();
+                self.hand_over(frames).await;
+            }
+        }
+    }
+
+    /// The leader has ended, and all of its output is here. `None`: nobody saw how.
+    async fn ended(&mut self, status: Option<Status>, stderr: String) {
+        for event in self.last_words(status, stderr) {
+            self.report(event).await;
+        }
+    }
+
+    /// What is to be reported when the leader has ended.
+    pub(super) fn last_words(&mut self, status: Option<Status>, stderr: String) -> Vec<HostEvent> {
+        if self.told >= Told::Ended {
+            return Vec::new();
+        }
+        self.told = Told::Ended;
+        let mut events = Vec::new();
+        let frames = self.output.finish();
+        if !frames.is_empty() {
+            events.push(HostEvent::Output(frames));
+        }
+        let status =
+            status.map_or_else(|| "the death of its host process".to_owned(), |s| s.to_string());
+        events.push(HostEvent::Exited { status, stderr });
+        events
+    }
+
+    async fn hand_over(&mut self, frames: Vec<Frame>) {
+        if let Some(event) = self.lines(frames) {
+            self.report(event).await;
+        }
+    }
+
+    /// Lines as an event; none if there are no lines.
+    pub(super) fn lines(&self, frames: Vec<Frame>) -> Option<HostEvent> {
+        if output::dropped(&frames) {
+            tracing::warn!(host = self.host.0, "an agent wrote a line over the limit");
+        }
+        (!frames.is_empty()).then_some(HostEvent::Output(frames))
+    }
+
+    async fn report(&self, event: HostEvent) {
+        // The relay is gone only when the daemon ends.
+        self.place.events.send((self.host, event)).await.ok();
+    }
+
+    /// Has the shim leave on disk what it keeps, and end.
+    async fn send_away(self) {
+        if let Identity::Alive(record) = self.bundle.verify() {
+            // It leads a group of its own, which its agent is not in.
+            let mut shim = Tree::leftovers("", record.shim);
+            shim.signal_group(StopSignal::Term).ok();
+        }
+        self.is_dead_in_time().await;
+        self.report(HostEvent::Gone).await;
+    }
+
+    /// Waits for the shim's end; false if it takes too long.
+    async fn is_dead_in_time(&self) -> bool {
+        let end = Instant::now() + LAST;
+        let mut wait = AGAIN.0;
+        while self.bundle.verify() != Identity::Dead {
+            if Instant::now() >= end {
+                return false;
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(AGAIN.1);
+        }
+        true
+    }
+
+    /// The end is on disk, and the shim knows it or is dead: nothing of it is to stay.
+    async fn clean_up(self) {
+        // It removes its bundle itself, unless it was killed.
+        if !self.is_dead_in_time().await {
+            tracing::warn!(host = self.host.0, "the host of an agent that has ended lives on");
+            return;
+        }
+        if let Err(error) = self.bundle.remove() {
+            tracing::warn!(error = with_sources(&error), "something of a dead host stays");
+        }
+        crash::point("after-forget");
+        self.place.reaper.reap_orphans();
+    }
+}
+
+/// Ends what a shim that never came up, or has died, left running, and removes its bundle. Blocks
+/// the thread.
+pub(super) fn end_now(bundle: &Bundle) {
+    if bundle.is_held().unwrap_or(true) {
+        // Killed, and not dead yet; without its directory it does not start anything.
+        std::thread::sleep(AGAIN.0);
+    }
+    let mut orphans = Orphans::of(bundle);
+    let end = std::time::Instant::now() + LAST;
+    while !orphans.is_gone() && std::time::Instant::now() < end {
+        // Looked at again until nothing is left.
+        orphans.signal(StopSignal::Kill).ok();
+        std::thread::sleep(AGAIN.0);
+    }
+    // What stays is found as a stray by the next daemon.
+    bundle.remove().ok();
+}
+
+/// An error with what caused it.
+pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let reason = error.to_string();
+        if !text.contains(&reason) {
+            text = format!("{text}: {reason}");
+        }
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,245 @@
+//! The daemon goes and comes again, and the agents with a host of their own go on.
+
+use std::fs;
+use std::process::Command;
+
+use acpd_test::harness::{Agent, Client, TestEnv, exists, kill9, signal, until};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::{direct, echo, hosted};
+
+/// A turn that has come to `[pause middle]`, and its session.
+fn paused(env: &TestEnv, client: &mut Client, prompt: &str) -> String {
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    client.prompt(&session, prompt);
+    client.hear("paused at middle");
+    session
+}
+
+/// How the turns of a session ended.
+fn outcomes(env: &TestEnv, session: &str) -> Vec<String> {
+    let journal = env.journal(session);
+    let ends = journal.iter().filter(|(_, line)| line["method"] == "_acpd/turn_ended");
+    let kind = |line: &Value| line["params"]["outcome"]["kind"].as_str().map(str::to_owned);
+    ends.filter_map(|(_, line)| kind(line)).collect()
+}
+
+fn wait_outcomes(env: &TestEnv, session: &str, wanted: &[&str]) {
+    until(&format!("turns that ended {wanted:?}"), || {
+        (outcomes(env, session) == wanted).then_some(())
+    });
+}
+
+#[test]
+fn a_turn_goes_on_while_the_daemon_is_killed_and_comes_again() {
+    let env = hosted([echo()]);
+    let mut client = env.client("echo");
+    paused(&env, &mut client, "#one [pause middle] and [count 50]");
+    let agent = env.agent_pid("echo");
+    env.kill_daemon();
+    client.wait_closed();
+    // The rest of the answer is said to nobody.
+    env.release("middle");
+    env.acpctl(&["daemon", "start"]).success();
+    wait_outcomes(&env, "fix", &["stopped"]);
+    assert_eq!(env.agent_pid("echo"), agent, "it is the same process");
+    assert_eq!(env.received("echo", "session/prompt").len(), 1);
+    let said = env.said("fix");
+    assert_eq!(said.matches("paused at middle").count(), 1, "{said}");
+    assert_eq!(said.matches("tags=one").count(), 1, "{said}");
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+}
+
+#[test]
+fn a_turn_that_ended_while_there_was_no_daemon_is_told_by_the_next_one() {
+    let env = hosted([echo()]);
+    let mut client = env.client("echo");
+    paused(&env, &mut client, "#one [pause middle] done");
+    let agent = env.agent_pid("echo").unwrap();
+    env.kill_daemon();
+    env.release("middle");
+    // The agent itself is gone too when the next daemon comes.
+    until("the answer to be written", || {
+        let record = fs::read_to_string(env.path("agents").join("echo.record")).ok()?;
+        record.contains("end_turn").then_some(())
+    });
+    kill9(agent);
+    env.acpctl(&["daemon", "start"]).success();
+    wait_outcomes(&env, "fix", &["stopped"]);
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+    assert_ne!(env.agent_pid("echo"), Some(agent));
+}
+
+#[test]
+fn sigterm_leaves_agents_running() {
+    let env = hosted([echo()]);
+    let mut client = env.client("echo");
+    paused(&env, &mut client, "#one [child-setsid] [pause middle]");
+    let agent = env.agent_pid("echo").unwrap();
+    let daemon = env.daemon_pid();
+    signal(daemon, Signal::SIGTERM);
+    until("the daemon to be gone", || (!exists(daemon)).then_some(()));
+    assert!(!env.socket().exists(), "the socket goes with its daemon");
+    assert!(exists(agent));
+    env.acpctl(&["daemon", "start"]).success();
+    assert_eq!(env.agent_pid("echo"), Some(agent));
+    env.release("middle");
+    wait_outcomes(&env, "fix", &["stopped"]);
+}
+
+#[test]
+fn a_stop_leaves_nothing_and_a_detach_leaves_agents() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
+    let agent = env.agent_pid("echo").unwrap();
+    env.acpctl(&["daemon", "stop", "--detach"]).success();
+    assert!(exists(agent));
+    assert_eq!(env.shims().len(), 1);
+    env.acpctl(&["daemon", "start"]).success();
+    assert_eq!(env.agent_pid("echo"), Some(agent));
+    env.acpctl(&["daemon", "stop"]).success();
+    assert!(env.tree().is_empty(), "{:?}", env.tree());
+    until("the host to be gone", || env.shims().is_empty().then_some(()));
+    let bundles = fs::read_dir(env.path("state").join("shims")).unwrap().count();
+    assert_eq!(bundles, 0, "and nothing of it is on disk");
+}
+
+#[test]
+fn a_restart_in_place_keeps_pid_agents_and_turns() {
+    let env = hosted([echo()]);
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] done"]);
+    run.wait_stdout("paused at middle");
+    let (daemon, agent) = (env.daemon_pid(), env.agent_pid("echo"));
+    env.acpctl(&["daemon", "restart"]).success();
+    assert_eq!((env.daemon_pid(), env.agent_pid("echo")), (daemon, agent));
+    env.release("middle");
+    let out = run.finish().success();
+    assert_eq!(out.stdout().matches("tags=one").count(), 1, "{out:?}");
+    assert_eq!(env.received("echo", "session/prompt").len(), 1);
+}
+
+#[test]
+fn a_broken_configuration_refuses_the_restart_and_nothing_stops() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let (boot, agent) = (env.status()["daemon"]["boot"].clone(), env.agent_pid("echo"));
+    env.write_config("[daemon]\nmax_clints = 3\n");
+    let refused = env.acpctl(&["daemon", "restart"]);
+    assert!(!refused.code_is(0), "{refused:?}");
+    refused.explains(&["max_clints", "did you mean"]);
+    assert_eq!(env.status()["daemon"]["boot"], boot);
+    assert_eq!(env.agent_pid("echo"), agent);
+}
+
+#[test]
+fn a_killed_host_is_a_killed_agent_and_leaves_no_orphans() {
+    let env = hosted([stubborn()]);
+    let mut client = env.client("echo");
+    paused(&env, &mut client, "#one [child] [child-setsid] [pause middle]");
+    let daemon = env.daemon_pid();
+    let old: Vec<u32> =
+        env.tree().iter().map(|process| process.pid).filter(|pid| *pid != daemon).collect();
+    assert_eq!(old.len(), 3, "{old:?}");
+    kill9(env.shims()[0].pid);
+    wait_outcomes(&env, "fix", &["interrupted"]);
+    let two = client_says(&env, "say #two");
+    assert_eq!(two, "end_turn");
+    assert!(!old.iter().any(|pid| exists(*pid)), "the old tree is gone first");
+}
+
+/// An agent that does not end before it is killed.
+fn stubborn() -> Agent {
+    echo()
+        .flags("ignore-eof ignore-term")
+        .set("stop.eof", "\"100ms\"")
+        .set("stop.term", "\"100ms\"")
+}
+
+fn client_says(env: &TestEnv, text: &str) -> String {
+    let mut client = env.client("echo");
+    let session = client.attach("fix", None)["session"]["sessionId"].as_str().unwrap().to_owned();
+    let answer = client.say(&session, text).unwrap();
+    answer["stopReason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_host_that_was_killed_with_the_daemon_leaves_no_orphans() {
+    let env = hosted([stubborn()]);
+    let mut client = env.client("echo");
+    paused(&env, &mut client, "#one [child] [child-setsid] [pause middle]");
+    let host = env.shims()[0].pid;
+    env.kill_daemon();
+    let old: Vec<u32> = env.tree().iter().map(|process| process.pid).collect();
+    assert_eq!(old.len(), 3, "{old:?}");
+    kill9(host);
+    env.acpctl(&["daemon", "start"]).success();
+    assert_eq!(client_says(&env, "say #two"), "end_turn");
+    let turns = outcomes(&env, "fix");
+    assert!(matches!(turns[0].as_str(), "interrupted" | "outcome_unknown"), "{turns:?}");
+    assert!(!old.iter().any(|pid| exists(*pid)), "the old tree is gone first");
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_waited_for() {
+    let env = hosted([echo()]);
+    let mut client = env.client("echo");
+    paused(&env, &mut client, "#one [pause middle] done");
+    let host = env.shims()[0].pid;
+    env.kill_daemon();
+    signal(host, Signal::SIGSTOP);
+    // The daemon serves without it.
+    env.acpctl(&["daemon", "start"]).success();
+    env.status();
+    signal(host, Signal::SIGCONT);
+    env.release("middle");
+    wait_outcomes(&env, "fix", &["stopped"]);
+}
+
+#[test]
+fn a_host_that_nobody_knows_of_is_ended() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    env.acpctl(&["daemon", "stop", "--detach"]).success();
+    let agent = env.tree();
+    assert_eq!(agent.len(), 1, "{agent:?}");
+    let forget = "delete from hosts";
+    let database = env.path("state").join("acpd.db");
+    let done = Command::new("sqlite3").arg(&database).arg(forget).status();
+    if !done.is_ok_and(|status| status.success()) {
+        return crate::starting::skip("sqlite3 is not there");
+    }
+    env.acpctl(&["daemon", "start"]).success();
+    until("the stray to be gone", || (!exists(agent[0].pid)).then_some(()));
+    until("its host to be gone", || env.shims().is_empty().then_some(()));
+}
+
+#[test]
+fn the_second_daemon_says_who_holds_the_lock() {
+    let env = hosted([echo()]);
+    env.acpctl(&["daemon", "start"]).success();
+    let lock = fs::read_to_string(env.path("state").join("acpd.lock")).unwrap();
+    let daemon = env.daemon_pid();
+    assert_eq!(lock, format!("{daemon}\n{}\n", env.socket().display()));
+    let second = env.acpd_command().output().unwrap();
+    assert!(!second.status.success());
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(said.contains(&format!("is locked by process {daemon}")), "{said}");
+    assert_eq!(env.daemon_pid(), daemon);
+}
+
+#[test]
+fn a_restart_of_a_daemon_with_agents_of_its_own_stops_them_first() {
+    let env = direct([echo()]);
+    env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
+    let daemon = env.daemon_pid();
+    let old: Vec<u32> =
+        env.tree().iter().map(|process| process.pid).filter(|pid| *pid != daemon).collect();
+    env.acpctl(&["daemon", "restart"]).success();
+    assert_eq!(env.daemon_pid(), daemon);
+    assert!(!old.iter().any(|pid| exists(*pid)), "{old:?}");
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+}
