@@ -10,6 +10,10 @@ pub const DAEMON_STOP: &str = "_acpd/daemon/stop";
 /// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
 pub const DAEMON_RESTART: &str = "_acpd/daemon/restart";
 
+/// Notification [`crate::Empty`] to clients with a token: the daemon was told to stop, its agents are
+/// gone, and the connection is about to end for good. Live only.
+pub const DAEMON_STOPPED: &str = "_acpd/daemon/stopped";
+
 /// All configured agents: [`crate::Empty`] → [`crate::AgentList`].
 pub const AGENT_LIST: &str = "_acpd/agent/list";
 /// One agent: [`crate::AgentRef`] → [`crate::AgentInfo`].

@@ -418,6 +418,10 @@ impl Resumption {
     fn notified(&mut self, name: &str, params: &RawValue) -> Verdict {
         let text = params.get().as_bytes();
         match name {
+            method::DAEMON_STOPPED => {
+                self.phase = Phase::Plain;
+                return Verdict::Swallow;
+            }
             method::CLIENT_RECEIVED => {
                 if let Ok(Received { lines }) = serde_json::from_str(params.get()) {
                     self.committed(lines);

@@ -110,10 +110,11 @@ impl Hub {
         };
         // A client that attaches again starts over: its old place says nothing about its new view.
         // Answers that wait for lines go on waiting for them, if there are any to come.
-        let old = self.session_mut(key).attached.remove(&client);
-        if old.is_some() {
+        // What is taken back stays behind the question that it takes back.
+        if self.is_attached(client, key) {
             self.take_back_offers(client, key, out);
         }
+        let old = self.session_mut(key).attached.remove(&client);
         let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
         if cursor == Cursor::Live {
             out.effects.extend(deferred.drain(..).map(|(_, effect)| effect));

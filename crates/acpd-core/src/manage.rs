@@ -518,6 +518,7 @@ impl Hub {
         for to in std::mem::take(&mut self.stop_watchers) {
             self.answer(&to, &Empty {}, out);
         }
+        self.say_goodbye(out);
         out.effects.push(Effect::Exit);
     }
 

@@ -18,7 +18,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, build};
-use acpd_api::{Answered, ClientToken, RawId, Received, Resume, Resumed, SessionGone, method};
+use acpd_api::{
+    Answered, ClientToken, Empty, RawId, Received, Resume, Resumed, SessionGone, method,
+};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -330,10 +332,11 @@ impl Hub {
         }
     }
 
-    /// Completes a batch: how many lines of each client it deals with. While the store fails, they
-    /// are not safe.
+    /// Completes a batch: how many lines of each client it deals with. While the store fails, lines
+    /// that change nothing are not safe, and are not piled up either.
     pub(crate) fn tell_received(&mut self, out: &mut Batch) {
-        if self.counted.is_empty() || self.store_failing.is_some() {
+        let changes_nothing = self.store_failing.is_some() && out.records.is_empty();
+        if self.counted.is_empty() || changes_nothing {
             return;
         }
         for token in std::mem::take(&mut self.counted) {
@@ -345,6 +348,14 @@ impl Hub {
                 out.effects.push(Effect::Send { client: known.client, line });
             }
             out.records.push(Record::Client { token, received });
+        }
+    }
+
+    /// The daemon is about to end because somebody wants that: nobody has to come back.
+    pub(crate) fn say_goodbye(&self, out: &mut Batch) {
+        let line = build::notification(method::DAEMON_STOPPED, &Empty {});
+        for known in self.returning.values().filter(|known| known.away.is_none()) {
+            out.effects.push(Effect::Send { client: known.client, line: line.clone() });
         }
     }
 

@@ -320,6 +320,20 @@ fn a_daemon_that_was_stopped_is_not_started_for_an_editor_that_waits_for_nothing
 }
 
 #[test]
+fn after_a_goodbye_nobody_comes_back() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    client.send(json!({"method":"_acpd/daemon/stopped","params":{}}));
+    drop(client);
+    home.wait(editor.child);
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "nobody has connected again");
+}
+
+#[test]
 fn another_journal_ends_the_connection_with_a_word() {
     let home = Home::new();
     let listener = home.listen();

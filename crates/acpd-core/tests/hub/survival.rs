@@ -294,3 +294,15 @@ fn the_daemon_leaves_alone_or_starts_again() {
     assert_eq!(bench.left, Some(true));
     assert_eq!(bench.stops, [], "agents go on");
 }
+
+#[test]
+fn a_daemon_that_is_told_to_stop_says_goodbye() {
+    let (mut bench, _) = working();
+    bench.feed(Input::Stop);
+    bench.pass(60_000);
+    assert!(!bench.exited);
+    bench.agent_dies();
+    assert!(bench.exited);
+    let last = bench.got(acpd_core::ids::ClientId(1)).pop().expect("lines");
+    assert_eq!(last["method"], "_acpd/daemon/stopped");
+}
