@@ -1,5 +1,5 @@
-//! Real agents from their public packages, under acpd: a conversation, the agent's whole tree killed
-//! in mid-answer, and the conversation goes on.
+//! Real agents from their public packages, under acpd: a conversation, the daemon killed in mid-answer
+//! and the answer completed, the agent's whole tree killed in mid-answer, and the conversation goes on.
 //!
 //! Each test installs its agent if need be. Outside of continuous integration a test is skipped, with
 //! a line that says so, when npm or the scripts are missing.
@@ -10,6 +10,8 @@ use std::fs;
 use std::io::{BufReader, Read as _};
 use std::process::{Child, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use xtask::home::{Home, kill_tree};
 use xtask::real::{SKIP, Scripts, needs};
@@ -57,6 +59,19 @@ fn conversation(agent: &str) -> Result {
     assert!(first.contains("tags=one"), "{first}");
     let (watcher, watched) = watch(&home)?;
 
+    // The daemon dies in mid-answer: whoever watches sees the answer completed, once.
+    let mut asked = home.acpctl(&["run", "-a", agent, "-s", "work", "say #mid [slow 30]"]);
+    let mut asked = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let middle = read_until(&mut asked, "tick 5/30")?;
+    let daemon = home.daemon()?;
+    kill(Pid::from_raw(i32::try_from(daemon.pid)?), Signal::SIGKILL)?;
+    let output = asked.wait_with_output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let middle = middle + &String::from_utf8_lossy(&output.stdout);
+    all_ticks(agent, &middle);
+    assert_ne!(home.daemon()?, daemon);
+
     // Second prompt; everything dies when a piece of the answer was seen.
     let mut asked = home.acpctl(&["run", "-a", agent, "-s", "work", "say #two [slow 30]"]);
     let mut asked = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -70,7 +85,7 @@ fn conversation(agent: &str) -> Result {
 
     // Third prompt: the conversation came back.
     let third = say(&home, agent, "say #three")?;
-    assert!(third.contains("tags=one,two,three"), "{third}");
+    assert!(third.contains("tags=one,mid,two,three"), "{third}");
 
     // The old tree was gone when the new agent started.
     let starts = fs::read_to_string(home.path("starts"))?;
@@ -92,6 +107,14 @@ fn conversation(agent: &str) -> Result {
     let shown = Log::parse(&fs::read_to_string(watched)?)?;
     shown.check("attached client", &seen);
     Ok(())
+}
+
+/// A whole slow answer, each piece of it once and in order.
+fn all_ticks(whose: &str, said: &str) {
+    let ticks: Vec<&str> = said.match_indices("tick ").map(|(at, _)| &said[at..]).collect();
+    let whole = (1..=30).map(|n| format!("tick {n}/30"));
+    assert_eq!(ticks.len(), 30, "{whose}: {said}");
+    assert!(whole.zip(ticks).all(|(tick, said)| said.starts_with(&tick)), "{whose}: {said}");
 }
 
 /// How acpd brings the sessions of this agent back.
@@ -127,7 +150,7 @@ exec "$@"
     ]);
     let command = path(scripts.run_agent());
     home.configure(&format!(
-        "[agents.{agent}]\ncommand = [{command:?}, {agent:?}]\nenv = {{ {env} }}\n"
+        "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{command:?}, {agent:?}]\nenv = {{ {env} }}\n"
     ))
 }
 
@@ -181,7 +204,8 @@ fn read_until(child: &mut Child, text: &str) -> Result<String> {
 struct Log {
     /// How often each position occurs.
     positions: BTreeMap<u64, usize>,
-    said: String,
+    /// By turn.
+    said: Vec<String>,
     asked: String,
     ended: Vec<String>,
     /// How often the session came back by resume and by load.
@@ -192,7 +216,7 @@ impl Log {
     fn parse(text: &str) -> Result<Log> {
         let mut log = Log {
             positions: BTreeMap::new(),
-            said: String::new(),
+            said: Vec::new(),
             asked: String::new(),
             ended: Vec::new(),
             restored: [0, 0],
@@ -208,7 +232,10 @@ impl Log {
             let update = &params["update"];
             let text = update["content"]["text"].as_str().unwrap_or_default();
             match (line["method"].as_str(), update["sessionUpdate"].as_str()) {
-                (_, Some("agent_message_chunk")) => log.said.push_str(text),
+                (Some("_acpd/turn_started"), _) => log.said.push(String::new()),
+                (_, Some("agent_message_chunk")) => {
+                    log.said.last_mut().ok_or("said before the first turn")?.push_str(text);
+                }
                 (_, Some("user_message_chunk")) => log.asked.push_str(text),
                 (Some("_acpd/turn_ended"), _) => {
                     log.ended.push(params["outcome"]["kind"].as_str().unwrap_or_default().into());
@@ -230,16 +257,19 @@ impl Log {
         assert!(doubled.is_empty(), "{whose}: positions that came twice: {doubled:?}");
         let last = positions.keys().last().copied().unwrap_or_default();
         assert_eq!(last, positions.len() as u64, "{whose}: positions are missing");
-        for prompt in ["say #one", "say #two [slow 30]", "say #three"] {
+        for prompt in ["say #one", "say #mid [slow 30]", "say #two [slow 30]", "say #three"] {
             assert_eq!(asked.matches(prompt).count(), 1, "{whose}: {prompt} in {asked}");
         }
+        let [one, mid, two, three] = &said[..] else { panic!("{whose}: turns: {said:?}") };
         // The stand-in repeats the prompt at the beginning of each answer.
-        for once in ["echo: say #one", "echo: say #three", "tick 1/30", "tick 5/30"] {
+        for (said, once) in [(one, "echo: say #one"), (three, "echo: say #three")] {
             assert_eq!(said.matches(once).count(), 1, "{whose}: {once:?} in {said}");
         }
-        assert!(!said.contains("tick 30/30"), "{whose}: the broken answer was not broken");
+        all_ticks(whose, mid);
+        assert_eq!(two.matches("tick 5/30").count(), 1, "{whose}: {two}");
+        assert!(!two.contains("tick 30/30"), "{whose}: the broken answer was not broken");
         let ticks = |text: &str| text.matches("tick ").count();
-        assert_eq!(ticks(said), ticks(seen), "{whose}: what was seen of the broken answer: {said}");
-        assert_eq!(*ended, ["stopped", "interrupted", "stopped"], "{whose}");
+        assert_eq!(ticks(two), ticks(seen), "{whose}: what was seen of the broken answer: {two}");
+        assert_eq!(*ended, ["stopped", "stopped", "interrupted", "stopped"], "{whose}");
     }
 }
