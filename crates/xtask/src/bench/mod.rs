@@ -4,6 +4,7 @@
 //! compare. Nothing here fails because something was slow.
 
 pub mod agent;
+mod hop;
 mod journal;
 mod peer;
 mod process;
@@ -41,21 +42,38 @@ pub fn run(quick: bool) -> Result {
         }
         return succeed(&mut again);
     }
-    let mut bench = Bench { home: Home::new(&bins)?, quick, rows: Vec::new() };
-    bench.home.configure(&format!(
-        "default_agent = \"bench\"\n[agents.bench]\ncommand = [\"{}\", {AGENT:?}]\n\
-         idle_timeout = \"0\"\nready_after = \"1ms\"\nrestart_budget = 1000\n",
-        std::env::current_exe()?.display(),
-    ))?;
+    let (home, without) = (Home::new(&bins)?, Home::new(&bins)?);
+    configure(&home, "shim")?;
+    configure(&without, "direct")?;
+    let mut bench = Bench { home, without, quick, rows: Vec::new() };
     bench.measure()?;
     table::print(&bench.rows);
     println!("direct: the same agent at the end of a pipe; medians of several runs");
+    bench.without.stop()?;
     bench.home.stop()
+}
+
+/// One agent that everything is measured with, and others that only start.
+fn configure(home: &Home, host: &str) -> Result {
+    use std::fmt::Write as _;
+    let command = format!("[\"{}\", {AGENT:?}]", std::env::current_exe()?.display());
+    let mut text = format!("default_agent = \"bench\"\n[daemon]\nhost = {host:?}\n");
+    let names = (0..process::SHIMS).map(|n| format!("bench{n}"));
+    for name in names.chain(["bench".to_owned()]) {
+        write!(
+            text,
+            "[agents.{name}]\ncommand = {command}\nidle_timeout = \"0\"\n\
+             ready_after = \"1ms\"\nrestart_budget = 1000\n",
+        )?;
+    }
+    home.configure(&text)
 }
 
 /// A home with a daemon, and what was measured in it so far.
 struct Bench {
     home: Home,
+    /// The same with agents that are children of the daemon.
+    without: Home,
     quick: bool,
     rows: Vec<Row>,
 }
@@ -63,16 +81,20 @@ struct Bench {
 impl Bench {
     fn measure(&mut self) -> Result {
         type Part = fn(&mut Bench) -> Result;
-        let parts: [(&str, Part); 9] = [
+        let parts: [(&str, Part); 13] = [
             ("disk", Bench::disk),
             ("memory", process::memory),
+            ("shims", process::shims),
             ("command line", start::command_line),
             ("latency", stream::latency),
+            ("the hop through the shim", hop::latency),
             ("round trips", stream::round_trips),
             ("streams", stream::throughput),
+            ("streams through the shim", hop::throughput),
             ("giant lines", stream::giants),
             ("journal", journal::replay),
             ("deaths", start::deaths),
+            ("the death of the daemon", hop::daemon_killed),
         ];
         for (name, part) in parts {
             eprintln!("measuring: {name}");
@@ -110,8 +132,12 @@ impl Bench {
     }
 
     fn client_with(&self, acpd: &serde_json::Value) -> Result<Peer> {
-        self.home.read(&["daemon", "start"])?;
-        let mut peer = Peer::connect(&self.home.socket())?;
+        Bench::client_of(&self.home, acpd)
+    }
+
+    fn client_of(home: &Home, acpd: &serde_json::Value) -> Result<Peer> {
+        home.read(&["daemon", "start"])?;
+        let mut peer = Peer::connect(&home.socket())?;
         peer.initialize(acpd)?;
         Ok(peer)
     }

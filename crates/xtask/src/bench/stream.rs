@@ -14,30 +14,30 @@ use super::table::{Row, median, ms, percentile};
 use crate::Result;
 
 /// Runs whose median is told.
-const RUNS: usize = 5;
+pub(super) const RUNS: usize = 5;
 
 /// Half and nearly all of the values lie below these, in microseconds.
-struct Spread {
-    p50: f64,
-    p99: f64,
+pub(super) struct Spread {
+    pub(super) p50: f64,
+    pub(super) p99: f64,
 }
 
 impl Spread {
-    fn of(values: &mut [f64]) -> Spread {
+    pub(super) fn of(values: &mut [f64]) -> Spread {
         Spread { p50: percentile(values, 0.5), p99: percentile(values, 0.99) }
     }
 
     /// The median of each.
-    fn median(runs: &[Spread]) -> Spread {
+    pub(super) fn median(runs: &[Spread]) -> Spread {
         let of = |part: fn(&Spread) -> f64| median(&mut runs.iter().map(part).collect::<Vec<_>>());
         Spread { p50: of(|run| run.p50), p99: of(|run| run.p99) }
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         format!("{:.0} / {:.0} µs", self.p50, self.p99)
     }
 
-    fn beyond(&self, direct: &Spread) -> Spread {
+    pub(super) fn beyond(&self, direct: &Spread) -> Spread {
         Spread { p50: self.p50 - direct.p50, p99: self.p99 - direct.p99 }
     }
 }
@@ -134,7 +134,7 @@ pub(super) fn throughput(bench: &mut Bench) -> Result {
 }
 
 /// Seconds until the prompting client has all of a stream.
-fn timed_flood(peer: &mut Peer, session: &str, count: usize) -> Result<f64> {
+pub(super) fn timed_flood(peer: &mut Peer, session: &str, count: usize) -> Result<f64> {
     let mut lines = 0;
     let start = Instant::now();
     peer.prompt(session, &format!("flood {count}"), |_| lines += 1)?;
