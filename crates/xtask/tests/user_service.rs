@@ -1,0 +1,242 @@
+//! A real user service manager: it starts acpd on the first connection, starts it again when it is
+//! killed, and no turn is lost by any of that.
+//!
+//! Needs systemd's program, and the folder by which it knows that it may run. Outside of continuous
+//! integration the test is skipped, with a line that says so, when something is missing.
+#![cfg(target_os = "linux")]
+#![expect(clippy::print_stdout, reason = "a skipped test says so")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use xtask::home::Home;
+use xtask::{Result, workspace};
+
+const MANAGER: &str = "/usr/lib/systemd/systemd";
+const BOOTED: &str = "/run/systemd/system";
+const AGENTS: usize = 8;
+/// How long the manager may take for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_service_manager_may_kill_and_restart_acpd_at_any_time() {
+    match missing() {
+        Some(missing) if workspace::in_ci() => panic!("{missing}"),
+        Some(missing) => println!("SKIPPED user service: {missing}"),
+        None => service().unwrap(),
+    }
+}
+
+fn missing() -> Option<String> {
+    if !Path::new(MANAGER).exists() {
+        return Some(format!("`{MANAGER}` is missing"));
+    }
+    if workspace::in_ci() {
+        fs::create_dir_all(BOOTED).ok();
+    }
+    (!Path::new(BOOTED).is_dir()).then(|| format!("`{BOOTED}` is missing"))
+}
+
+fn service() -> Result {
+    let user = User::start()?;
+    user.systemctl(&["start", "acpd.socket"])?;
+
+    // The first command of a client starts the daemon, which is the manager's.
+    let pid = user.daemon()?;
+    assert_eq!(user.main_pid()?, pid);
+
+    // Killed in the middle of an answer, it is started again by the manager, and the answer ends.
+    let mut one = Run::start(&user, "agent0", "one", 60)?;
+    one.read_to(5)?;
+    kill(pid, Signal::SIGKILL)?;
+    one.finish()?;
+    let next = user.daemon()?;
+    assert_ne!(next, pid);
+    assert_eq!(user.main_pid()?, next);
+
+    // Restarted by a person, while every agent streams.
+    let runs: Result<Vec<Run>> =
+        (0..AGENTS).map(|n| Run::start(&user, &format!("agent{n}"), "many", 150)).collect();
+    let mut runs = runs?;
+    for run in &mut runs {
+        run.read_to(5)?;
+    }
+    user.systemctl(&["restart", "acpd"])?;
+    for run in runs {
+        run.finish()?;
+    }
+    assert_ne!(user.daemon()?, next);
+
+    // Stopped, it leaves the agents; told to stop, it leaves nothing.
+    let agent = user.read(&["agent", "show", "agent0"])?;
+    user.systemctl(&["stop", "acpd.service"])?;
+    assert_eq!(user.read(&["agent", "show", "agent0"])?["pid"], agent["pid"]);
+    user.systemctl(&["stop", "acpd.socket"])?;
+    let output = user.acpctl(&["daemon", "stop"]).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    user.stop()
+}
+
+/// A user's manager in a home of its own.
+struct User {
+    home: Home,
+    manager: Child,
+}
+
+impl User {
+    fn start() -> Result<User> {
+        let home = Home::new(&workspace::bin_dir("debug")?)?;
+        let program = home.program("acpd").display().to_string();
+        let agents = (0..AGENTS)
+            .map(|n| format!("[agents.agent{n}]\ncommand = [{program:?}, \"scripted-agent\"]\n"));
+        home.configure(&format!("[daemon]\nhost = \"shim\"\n{}", agents.collect::<String>()))?;
+        install_units(&home, &program)?;
+        let runtime = home.path("xdg");
+        fs::create_dir(&runtime)?;
+        fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+        let mut command = in_home(&home, Path::new(MANAGER));
+        command.arg("--user").stdout(Stdio::null()).stderr(Stdio::null());
+        let user = User { manager: command.spawn()?, home };
+        let ready = user.home.path("xdg/systemd/private");
+        wait_for("the manager's socket", || ready.exists())?;
+        user.systemctl(&["is-system-running", "--wait"])?;
+        Ok(user)
+    }
+
+    fn systemctl(&self, args: &[&str]) -> Result<String> {
+        let mut command = in_home(&self.home, Path::new("systemctl"));
+        let output = command.arg("--user").args(args).output()?;
+        if !output.status.success() {
+            let error = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("systemctl {}: {error}", args.join(" ")).into());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    fn main_pid(&self) -> Result<Pid> {
+        let pid = self.systemctl(&["show", "acpd.service", "--property=MainPID", "--value"])?;
+        Ok(Pid::from_raw(pid.trim().parse()?))
+    }
+
+    /// `acpctl` that starts no daemon itself.
+    fn acpctl(&self, args: &[&str]) -> Command {
+        let mut command = in_home(&self.home, &self.home.program("acpctl"));
+        command.arg("--no-spawn").args(args);
+        command
+    }
+
+    fn read(&self, args: &[&str]) -> Result<serde_json::Value> {
+        let output = self.acpctl(args).arg("--json").output()?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "acpctl {}: {error}", args.join(" "));
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    fn daemon(&self) -> Result<Pid> {
+        let status = self.read(&["status"])?;
+        let pid = status["daemon"]["pid"].as_i64().ok_or("no pid")?;
+        Ok(Pid::from_raw(i32::try_from(pid)?))
+    }
+
+    /// Ends the manager and checks that nothing is left.
+    fn stop(mut self) -> Result {
+        self.end()?;
+        let left = self.home.leftovers();
+        if left.is_empty() { Ok(()) } else { Err(format!("still alive: {left:?}").into()) }
+    }
+
+    fn end(&mut self) -> Result {
+        if self.manager.try_wait()?.is_none() {
+            kill(Pid::from_raw(i32::try_from(self.manager.id())?), Signal::SIGTERM)?;
+            self.manager.wait()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        // What else is left the home ends.
+        self.end().ok();
+    }
+}
+
+/// The units of the repository, for the program that was just built.
+fn install_units(home: &Home, program: &str) -> Result {
+    let units = home.path("systemd/user");
+    fs::create_dir_all(&units)?;
+    for name in ["acpd.service", "acpd.socket"] {
+        let unit = fs::read_to_string(workspace::root().join("systemd").join(name))?;
+        fs::write(units.join(name), unit.replace("%h/.cargo/bin/acpd", program))?;
+    }
+    Ok(())
+}
+
+/// A program that has this home's own runtime directory, as after a login.
+fn in_home(home: &Home, program: &Path) -> Command {
+    let mut command = home.command(program);
+    command.env_remove("ACPD_RUNTIME_DIR").env("XDG_RUNTIME_DIR", home.path("xdg"));
+    command.env("XDG_CONFIG_HOME", home.path(""));
+    command
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) -> Result {
+    let start = Instant::now();
+    while !is_there() {
+        if start.elapsed() > PATIENCE {
+            return Err(format!("{what} does not come").into());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// `acpctl run` whose answer is so many numbered lines.
+struct Run {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    lines: usize,
+    seen: String,
+    name: PathBuf,
+}
+
+impl Run {
+    fn start(user: &User, agent: &str, session: &str, lines: usize) -> Result<Run> {
+        let prompt = format!("[number {lines} n 20000]");
+        let mut command = user.acpctl(&["run", "-a", agent, "-s", session, &prompt]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let stdout = BufReader::new(child.stdout.take().ok_or("no pipe")?);
+        Ok(Run { child, stdout, lines, seen: String::new(), name: Path::new(agent).join(session) })
+    }
+
+    /// Reads up to a line.
+    fn read_to(&mut self, line: usize) -> Result {
+        while !self.seen.contains(&format!("n/{line}\n")) {
+            if self.stdout.read_line(&mut self.seen)? == 0 {
+                return Err(
+                    format!("{}: it ended with {:?}", self.name.display(), self.seen).into()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The rest must come, each line once and in order.
+    fn finish(mut self) -> Result {
+        self.stdout.read_to_string(&mut self.seen)?;
+        let output = self.child.wait_with_output()?;
+        let name = self.name.display();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{name}: {error}");
+        let numbers = self.seen.lines().filter_map(|line| line.strip_prefix("n/"));
+        let numbers: Vec<usize> = numbers.filter_map(|number| number.parse().ok()).collect();
+        assert_eq!(numbers, (1..=self.lines).collect::<Vec<_>>(), "{name}");
+        Ok(())
+    }
+}
