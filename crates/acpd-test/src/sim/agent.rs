@@ -1,6 +1,6 @@
 //! Model agents: what a process of one answers, and what of it survives the process.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -64,6 +64,8 @@ pub(super) struct Process {
     /// Lines that come later by themselves.
     late: VecDeque<Value>,
     asked: u64,
+    /// Its questions that were answered.
+    answered: BTreeSet<u64>,
     /// Does nothing any more, but lives.
     pub(super) hung: bool,
     pub(super) ignores_cancel: bool,
@@ -76,6 +78,8 @@ struct Turn {
     text: String,
     plan: VecDeque<Act>,
     told: Vec<String>,
+    /// Lines that it has said so far.
+    said: u64,
     cancelled: bool,
     /// The request for a permission that is open, and its tool call.
     waits: Option<(u64, String)>,
@@ -120,6 +124,7 @@ impl Process {
             turns: Vec::new(),
             late: VecDeque::new(),
             asked: 0,
+            answered: BTreeSet::new(),
             hung: false,
             ignores_cancel: false,
         }
@@ -129,6 +134,11 @@ impl Process {
     pub(super) fn is_busy(&self) -> bool {
         let acts = self.turns.iter().any(|turn| turn.waits.is_none());
         !self.hung && (acts || !self.late.is_empty())
+    }
+
+    /// Its session ids mean something else in each process.
+    pub(super) fn is_from_zero(&self) -> bool {
+        self.quirks.from_zero
     }
 
     pub(super) fn hang(&mut self) {
@@ -182,6 +192,10 @@ impl Process {
     /// acpd answered a request for permission.
     fn answered(&mut self, line: &Value, truth: &mut Truth) -> Result<(), String> {
         let asked = line["id"].as_u64();
+        let known = asked.filter(|id| (1..=self.asked).contains(id));
+        if !known.is_some_and(|id| self.answered.insert(id)) {
+            return Err(format!("agent got an answer to nothing, or a second one: {line}"));
+        }
         let waits = |turn: &&mut Turn| turn.waits.as_ref().map(|(id, _)| *id) == asked;
         let Some(turn) = self.turns.iter_mut().find(waits) else { return Ok(()) };
         let (_, tool) = turn.waits.take().unwrap_or_default();
@@ -356,6 +370,7 @@ impl Process {
             text,
             plan,
             told: Vec::new(),
+            said: 0,
             cancelled: false,
             waits: None,
         };
@@ -380,7 +395,7 @@ impl Process {
         }
         let Some(act) = act else {
             let turn = self.turns.remove(at);
-            truth.ended.insert(turn.text.clone());
+            truth.ended.insert(turn.text.clone(), turn.said);
             if let Some(log) = disk.sessions.get_mut(&turn.session)
                 && let Some((_, answers)) = log.iter_mut().find(|(text, _)| *text == turn.text)
             {
@@ -391,7 +406,7 @@ impl Process {
         };
         let turn = &mut self.turns[at];
         let n = turn.told.len();
-        let line = match act {
+        let mut line = match act {
             Act::Chunk => {
                 let text = format!("{}#{n}", turn.text);
                 turn.told.push(text.clone());
@@ -416,6 +431,10 @@ impl Process {
                                {"optionId":"no","name":"No","kind":"reject_once"}]}})
             }
         };
+        if !line["params"]["update"].is_null() {
+            line["params"]["update"]["_meta"] = json!({"turn":turn.text,"n":turn.said});
+            turn.said += 1;
+        }
         vec![line]
     }
 }

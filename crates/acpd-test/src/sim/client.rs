@@ -1,6 +1,6 @@
 //! Model clients: what they ask, and what they check in what they get.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow};
@@ -9,13 +9,17 @@ use acpd_core::{Effect, View};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::ride::{RETURN, Ride};
 use super::rng::Rng;
 use super::store::Store;
 use super::truth::Truth;
 
-/// One connection.
+/// One connection; of a client with a token all its connections, one after another.
 #[derive(Debug)]
 pub(super) struct Client {
+    pub(super) ride: Option<Ride>,
+    /// Sessions that it has left at some time.
+    left: BTreeSet<String>,
     pub(super) agent: String,
     pub(super) view: View,
     /// Requests that are not answered yet, by the JSON text of their id.
@@ -25,6 +29,8 @@ pub(super) struct Client {
     pub(super) places: BTreeMap<String, Place>,
     /// Questions that wait for it: id and tool call.
     pub(super) questions: Vec<(Value, String)>,
+    /// Ids under which it was asked.
+    asked: BTreeSet<u64>,
     /// What the daemon has yet to do for it, in order.
     pub(super) ops: VecDeque<Effect>,
     pub(super) lagged: bool,
@@ -46,8 +52,19 @@ pub(super) enum Asked {
         session: String,
         text: String,
     },
-    /// `session/load` or `session/resume`, or `session/new` with `reuse`.
+    /// `session/set_mode`.
+    Mode {
+        session: String,
+    },
+    /// `session/load` or `session/resume`.
     Open {
+        session: String,
+        load: bool,
+    },
+    /// `session/new`.
+    New,
+    /// It does not want to hear of a session any more.
+    Leave {
         session: String,
     },
     Attach {
@@ -59,12 +76,26 @@ pub(super) enum Asked {
 /// How far a client has seen a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// An attach is on its way: nothing can be said.
+    /// An attach is on its way: nothing can be said. Never of a client with a token.
     Unknown,
-    /// Attached; the position comes with the notice that it has caught up.
-    Opened,
+    /// Attached; the position comes with the next line, or with the notice that it has caught up.
+    Opened { last: u64 },
+    /// A load replays it: what was seen before, the last number of the replay, and the last one
+    /// that was not a state.
+    Loading { before: u64, seen: Option<u64>, told: u64 },
     /// Everything up to here.
     At(u64),
+}
+
+impl Place {
+    /// What a client that comes back says that it has.
+    pub(super) fn cursor(self) -> Option<u64> {
+        match self {
+            Place::At(seq) => Some(seq),
+            Place::Opened { last } => Some(last),
+            Place::Unknown | Place::Loading { .. } => None,
+        }
+    }
 }
 
 impl Client {
@@ -78,12 +109,15 @@ impl Client {
             max_line: 0,
         };
         Client {
+            ride: None,
+            left: BTreeSet::new(),
             agent: agent.to_owned(),
             view,
             open: BTreeMap::new(),
             next: 0,
             places: BTreeMap::new(),
             questions: Vec::new(),
+            asked: BTreeSet::new(),
             ops: VecDeque::new(),
             lagged: false,
             slow: rng.permille(200),
@@ -93,14 +127,14 @@ impl Client {
         }
     }
 
-    /// A request with a new id.
+    /// A request with a new id. What can be sent at once, is to be.
     pub(super) fn ask(
         &mut self,
         method: &str,
         params: Value,
         asked: Asked,
         rng: &mut Rng,
-    ) -> Bytes {
+    ) -> Option<Bytes> {
         let n = self.next;
         self.next += 1;
         let id = match rng.below(4) {
@@ -111,31 +145,111 @@ impl Client {
         if method == "session/set_mode" {
             self.set_modes += 1;
         }
+        let mut load = None;
         match &asked {
             Asked::Prompt { text, .. } => self.prompts.push(text.clone()),
-            Asked::Open { session } | Asked::Attach { session, .. } => {
+            Asked::Open { session, load: true } if self.ride.is_some() => {
+                load = Some(session.clone());
+                let before = match self.places.get(session) {
+                    Some(Place::Loading { before, .. }) => *before,
+                    place => place.and_then(|place| place.cursor()).unwrap_or(0),
+                };
+                self.places.insert(session.clone(), Place::Loading { before, seen: None, told: 0 });
+            }
+            Asked::Open { session, .. } | Asked::Attach { session, .. } if self.ride.is_none() => {
                 self.places.insert(session.clone(), Place::Unknown);
             }
-            Asked::Plain | Asked::Duplicate => {}
+            Asked::Leave { session } => {
+                self.left.insert(session.clone());
+                if self.ride.is_none() {
+                    self.places.insert(session.clone(), Place::Unknown);
+                }
+            }
+            _ => {}
         }
         self.open.entry(id.to_string()).or_default().push(asked);
-        line(&json!({"jsonrpc":"2.0","id":id,"method":method,"params":params}))
+        let line = line(&json!({"jsonrpc":"2.0","id":id,"method":method,"params":params}));
+        let Some(ride) = &mut self.ride else { return Some(line) };
+        ride.request(&id.to_string(), line, load);
+        None
     }
 
+    /// A line that is no request.
+    pub(super) fn say(&mut self, line: Bytes) -> Option<Bytes> {
+        let Some(ride) = &mut self.ride else { return Some(line) };
+        ride.send(line);
+        None
+    }
+
+    /// An answer to a question.
+    pub(super) fn answer(&mut self, question: &Value, line: Bytes) -> Option<Bytes> {
+        let Some(ride) = &mut self.ride else { return Some(line) };
+        ride.answer(question, line);
+        None
+    }
+
+    /// The first line of a connection.
     pub(super) fn initialize(&mut self, rng: &mut Rng) -> Bytes {
-        let meta =
-            json!({"_acpd":{"agent":self.agent,"notices":self.view.notices,"seq":self.view.seq}});
-        let params = json!({"protocolVersion":1,"_meta":meta,"clientCapabilities":{
+        let mut own = json!({"agent":self.agent,"notices":self.view.notices,"seq":self.view.seq});
+        if let Some(ride) = &self.ride {
+            own["client"] = ride.meta(&self.places);
+            // What it is told in any case.
+            self.view.seq = true;
+        }
+        let params = json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
             "session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}});
-        self.ask("initialize", params, Asked::Plain, rng)
+        match self.ride {
+            Some(_) => {
+                line(&json!({"jsonrpc":"2.0","id":RETURN,"method":"initialize","params":params}))
+            }
+            None => self.ask("initialize", params, Asked::Plain, rng).unwrap_or_default(),
+        }
+    }
+
+    /// The connection is lost, with all that was on its way.
+    pub(super) fn cut_off(&mut self, now: u64) {
+        self.ops.clear();
+        self.lagged = false;
+        for place in self.places.values_mut() {
+            if let Place::Loading { before, .. } = place {
+                *before = 0;
+            }
+        }
+        if let Some(ride) = &mut self.ride {
+            ride.lost(now);
+        }
     }
 
     /// Whether an attach to this session is on its way.
     pub(super) fn is_opening(&self, wanted: &str) -> bool {
         self.open.values().flatten().any(|asked| match asked {
-            Asked::Open { session } | Asked::Attach { session, .. } => session == wanted,
+            Asked::Open { session, .. } | Asked::Attach { session, .. } => session == wanted,
             _ => false,
         })
+    }
+
+    /// Whether it may work in a session: one that comes back has opened it before, for otherwise
+    /// nobody would know how much of it it has seen.
+    pub(super) fn may_work(&self, wanted: &str) -> bool {
+        self.ride.is_none() || matches!(self.places.get(wanted), Some(Place::At(_)))
+    }
+
+    /// Whether a replay could be told from what else comes of a session.
+    pub(super) fn may_load(&self, wanted: &str) -> bool {
+        let named = |asked: &Asked| match asked {
+            Asked::Prompt { session, .. } | Asked::Mode { session } | Asked::Leave { session } => {
+                session == wanted
+            }
+            // It may be the one.
+            Asked::New => true,
+            _ => false,
+        };
+        let is_clear = !self.open.values().flatten().any(named);
+        let stands = match self.places.get(wanted) {
+            Some(Place::At(seen)) => *seen > 0,
+            place => place.is_none(),
+        };
+        self.ride.is_none() || (is_clear && stands)
     }
 
     /// The daemon sent a line.
@@ -147,27 +261,42 @@ impl Client {
     ) -> Result<(), String> {
         let line: Value =
             serde_json::from_slice(bytes).map_err(|e| format!("client got no JSON: {e}"))?;
-        match (line["method"].as_str(), line.get("id")) {
-            (None, Some(id)) => self.answered(id, &line, store, truth),
-            (Some("session/request_permission"), Some(id)) => {
-                if !id.as_u64().is_some_and(|id| truth.asked.insert(id)) {
+        match (line["method"].as_str(), line.get("id"), &mut self.ride) {
+            (None, Some(id), Some(ride)) if id == RETURN => {
+                ride.greeted(&line, &self.places, store)
+            }
+            (Some(acpd_api::method::CLIENT_RECEIVED), None, Some(ride)) => {
+                ride.received(line["params"]["lines"].as_u64().unwrap_or_default(), store)
+            }
+            (None, Some(id), _) => self.answered(id, &line, store, truth),
+            (Some("session/request_permission"), Some(id), ride) => {
+                let tool = line["params"]["toolCall"]["toolCallId"].as_str().unwrap_or_default();
+                let number = id.as_u64().unwrap_or_default();
+                let known = truth.asked.entry(number).or_insert_with(|| tool.to_owned());
+                let is_new = match ride {
+                    Some(ride) => ride.ask(number),
+                    None => self.asked.insert(number),
+                };
+                if *known != tool || !is_new {
                     return Err(format!("id {id} was issued before"));
                 }
-                let tool = line["params"]["toolCall"]["toolCallId"].as_str().unwrap_or_default();
                 self.questions.push((id.clone(), tool.to_owned()));
                 truth.hit("permission offered");
                 Ok(())
             }
-            (Some("$/cancel_request"), None) => {
+            (Some("$/cancel_request"), None, ride) => {
                 let id = &line["params"]["requestId"];
-                if !truth.asked.contains(&id.as_u64().unwrap_or_default()) {
+                if !truth.asked.contains_key(&id.as_u64().unwrap_or_default()) {
                     return Err(format!("a question was withdrawn that was never asked: {id}"));
+                }
+                if let Some(ride) = ride {
+                    ride.withdraw(id.as_u64().unwrap_or_default());
                 }
                 truth.hit("permission withdrawn");
                 Ok(())
             }
-            (Some(acpd_api::method::CAUGHT_UP), None) => self.caught_up(&line, store),
-            (Some(_), None) => self.told(&line, bytes, store),
+            (Some(acpd_api::method::CAUGHT_UP), None, _) => self.caught_up(&line, store),
+            (Some(_), None, _) => self.told(&line, bytes, store),
             _ => Err(format!("client got {line}")),
         }
     }
@@ -180,7 +309,8 @@ impl Client {
         truth: &mut Truth,
     ) -> Result<(), String> {
         if id.is_null() && self.malformed > 0 {
-            self.malformed -= 1;
+            // A line that was sent again is answered again.
+            self.malformed -= u32::from(self.ride.is_none());
             return Ok(());
         }
         let key = id.to_string();
@@ -195,13 +325,46 @@ impl Client {
             self.open.remove(&key);
         }
         let failed = !line["error"].is_null();
+        let rides = self.ride.is_some();
+        if let Some(ride) = &mut self.ride {
+            truth.hit("answer to a client with a token");
+            ride.answered(id);
+        }
         match asked_for {
-            Asked::Plain | Asked::Duplicate => {}
-            Asked::Open { session } => {
+            Asked::Plain | Asked::Duplicate | Asked::Mode { .. } => {}
+            Asked::New if rides && !failed => {
+                let made = line["result"]["sessionId"].as_str().unwrap_or_default();
+                self.places.entry(made.to_owned()).or_insert(Place::At(0));
+            }
+            Asked::New => {}
+            Asked::Open { session, load: true } if rides => {
+                let place = match self.places.get(&session) {
+                    Some(Place::Loading { before, seen, .. }) if !failed => {
+                        Some(Place::Opened { last: seen.unwrap_or(*before) })
+                    }
+                    // It follows the session as before, if it did.
+                    Some(Place::Loading { before, .. }) if *before > 0 => Some(Place::At(*before)),
+                    _ => None,
+                };
+                match place {
+                    Some(place) => self.places.insert(session, place),
+                    None => self.places.remove(&session),
+                };
+            }
+            Asked::Open { .. } if rides => {}
+            Asked::Leave { session } if rides => {
+                let loads = matches!(self.places.get(&session), Some(Place::Loading { .. }));
+                if !failed && !loads {
+                    self.places.remove(&session);
+                }
+            }
+            Asked::Leave { .. } => {}
+            Asked::Attach { .. } if rides && failed => {}
+            Asked::Open { session, .. } => {
                 if failed {
                     self.places.remove(&session);
                 } else {
-                    self.places.insert(session, Place::Opened);
+                    self.places.insert(session, Place::Opened { last: 0 });
                 }
             }
             Asked::Attach { session, after } => {
@@ -231,7 +394,7 @@ impl Client {
         match line["result"]["stopReason"].as_str() {
             Some("end_turn") => {
                 truth.hit("prompt answered");
-                if !truth.ended.contains(text) {
+                if !truth.ended.contains_key(text) {
                     return Err(format!("{text} was answered by nobody"));
                 }
             }
@@ -243,7 +406,11 @@ impl Client {
         let key = key.filter(|key| store.snapshot.sessions.contains_key(key));
         let Some(key) = key else { return Ok(()) };
         let end = store.journals.get(key).map_or(0, |journal| journal.end_of(text));
+        let reused = store.reused.contains(session) || self.left.contains(session);
         match self.place(session, store) {
+            None if self.ride.is_some() && !reused && line["error"].is_null() => {
+                Err(format!("{text} was answered, and its session was never shown"))
+            }
             Some(Place::At(seen)) if self.view.seq && seen < end => {
                 Err(format!("{text} was answered at {seen}, before its line {end}"))
             }
@@ -260,15 +427,32 @@ impl Client {
     fn caught_up(&mut self, line: &Value, store: &Store) -> Result<(), String> {
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
         let seq = line["params"]["seq"].as_u64().unwrap_or_default();
+        let resumes = |asked: &Asked| matches!(asked, Asked::Open { session: of, load: false } if of == session);
+        if self.ride.is_some() && self.open.values().flatten().any(resumes) {
+            // It wants only what comes from here on.
+            self.places.insert(session.to_owned(), Place::At(seq));
+            return Ok(());
+        }
         match self.place(session, store) {
-            Some(Place::Opened) => {
+            Some(Place::Opened { .. }) => {
+                self.places.insert(session.to_owned(), Place::At(seq));
+            }
+            Some(Place::Loading { before, seen, told }) => {
+                let place = match seen {
+                    Some(last) => Place::Loading { before, seen: Some(last.max(seq)), told },
+                    None if before == 0 => Place::Loading { before, seen: Some(seq), told: seq },
+                    None => Place::Loading { before: before.max(seq), seen, told },
+                };
+                self.places.insert(session.to_owned(), place);
+            }
+            None if self.ride.is_some() => {
                 self.places.insert(session.to_owned(), Place::At(seq));
             }
             Some(Place::At(last)) if self.view.seq => {
                 if last > seq {
                     return Err(format!("{session}: caught up at {seq} after {last}"));
                 }
-                self.nothing_missing(session, last, seq + 1, store)?;
+                self.nothing_missing(session, last, seq + 1, false, store)?;
                 self.places.insert(session.to_owned(), Place::At(seq));
             }
             _ => {}
@@ -293,12 +477,60 @@ impl Client {
                 if seq <= last {
                     return Err(format!("{session}: line {seq} after {last}"));
                 }
-                self.nothing_missing(session, last, seq, store)?;
+                self.nothing_missing(session, last, seq, false, store)?;
                 self.places.insert(session.to_owned(), Place::At(seq));
             }
-            Some(Place::Unknown | Place::Opened) => {}
-            None => {
+            Some(Place::Loading { before, seen, told }) => {
+                self.replayed(session, (before, seen, told), seq, store)?;
+            }
+            Some(Place::Opened { .. }) if self.ride.is_none() => {}
+            Some(Place::Unknown) => {}
+            Some(Place::Opened { .. }) | None => {
                 self.places.insert(session.to_owned(), Place::At(seq));
+            }
+        }
+        Ok(())
+    }
+
+    /// A line while a load is open: still of before, or of the replay. The replay begins where the
+    /// numbers fall back; of each state it shows the last one, behind everything else.
+    fn replayed(
+        &mut self,
+        session: &str,
+        (before, seen, told): (u64, Option<u64>, u64),
+        seq: u64,
+        store: &Store,
+    ) -> Result<(), String> {
+        let is_state = matches!(committed(session, seq, store)?.kind, EventKind::State(_));
+        let place = if seen.is_none() && before > 0 && seq > before {
+            Place::Loading { before: seq, seen, told }
+        } else if is_state {
+            Place::Loading { before, seen: Some(seen.unwrap_or(0).max(seq)), told }
+        } else {
+            if seq <= told {
+                return Err(format!("{session}: line {seq} after {told} in a load"));
+            }
+            self.nothing_missing(session, told, seq, true, store)?;
+            Place::Loading { before, seen: Some(seen.unwrap_or(0).max(seq)), told: seq }
+        };
+        self.places.insert(session.to_owned(), place);
+        Ok(())
+    }
+
+    /// Everything that it should have seen, it has.
+    pub(super) fn missed(&self, store: &Store) -> Result<(), String> {
+        for (session, place) in &self.places {
+            let key = store.public.get(session);
+            let exists = key.is_some_and(|key| store.snapshot.sessions.contains_key(key));
+            if self.ride.is_none() || !exists || store.reused.contains(session) {
+                continue;
+            }
+            let head = key.and_then(|key| store.journals.get(key)).map_or(0, |j| j.rows.len());
+            match place {
+                Place::At(last) => {
+                    self.nothing_missing(session, *last, head as u64 + 1, false, store)?;
+                }
+                _ => return Err(format!("{session}: {place:?} to the end")),
             }
         }
         Ok(())
@@ -310,11 +542,13 @@ impl Client {
         session: &str,
         after: u64,
         before: u64,
+        history: bool,
         store: &Store,
     ) -> Result<(), String> {
         for seq in after + 1..before {
             let row = committed(session, seq, store)?;
-            let hidden = render(&row.line, row.kind, seq, &self.view).is_none();
+            let hidden = render(&row.line, row.kind, seq, &self.view).is_none()
+                || (history && matches!(row.kind, EventKind::State(_) | EventKind::Live));
             if !hidden && !self.is_its_own(row) {
                 let line = String::from_utf8_lossy(&row.line);
                 return Err(format!("{session}: line {seq} is missing after {after}: {line}"));

@@ -7,12 +7,36 @@
 //! each client for its view, by each agent for what it is told. In the end faults stop, time runs
 //! on, and everything has to come to rest.
 //!
-//! Processes are children of the daemon here: when it dies they are leftovers, swept by the next
-//! one. `World::crash` is where a kind of host that outlives the daemon has to differ.
+//! In about half of the runs hosts are shims: what they hold outlives the daemon, is taken over by
+//! the next one, and is lost only if the shim itself is killed. In the others processes are children
+//! of the daemon, and with its death leftovers, to be swept. About half of the clients have a token:
+//! they lose their connection at any moment and come back by the rules of `docs/protocol.md`, or
+//! never.
+//!
+//! What is held:
+//!
+//! - Every line that an agent says to a prompt is in the journal once and in its order; at the end of
+//!   a turn that the agent ended itself there are as many as it said. A turn ends as interrupted only
+//!   if its process has ended, was told to, or cannot be reached; or by a person.
+//! - Every line for an agent is committed once under its number, reaches it at most once, whole, and
+//!   if it lives to the end, at all. A prompt reaches agents once, and so does the answer to a question,
+//!   which somebody has given.
+//! - Output is acknowledged when it is committed; what a daemon wants to have again is there. A
+//!   process starts when the last one of its agent is gone, is never without a row, and is forgotten
+//!   when its end is committed. No session is held by two processes.
+//! - The view of a client that knows positions has no gap and nothing twice, over all its connections;
+//!   and in the end nothing is missing. A replay has everything that history shows.
+//! - A request is answered once, over all connections. Lines are called safe when they are committed.
+//! - In the end everything is at rest: no turn, request, line or process is left half done.
+//!
+//! A client with a token works only in sessions that it has opened, and does not load a session while
+//! its own requests there are open: it could not tell the replay from what else it is shown.
 
 mod agent;
 mod client;
+mod host;
 mod people;
+mod ride;
 mod rng;
 mod store;
 mod truth;
@@ -22,7 +46,8 @@ use std::collections::BTreeMap;
 
 use acpd_core::Input;
 
-use world::{Leader, World};
+use host::Leader;
+use world::World;
 
 /// What a run that held its promises went through.
 #[derive(Debug, Default)]
@@ -65,14 +90,17 @@ const SETTLE: u64 = 60_000;
 impl World {
     fn step(&mut self) -> Result<(), String> {
         if self.hub.is_none() {
-            if self.rng.permille(100) {
-                self.boot();
+            if self.rng.permille(if self.survives { 15 } else { 100 }) {
+                self.boot()?;
             } else {
                 self.agents_step()?;
             }
             return Ok(());
         }
         match self.rng.below(100) {
+            0..8 if self.rng.permille(100) => {
+                let _ = self.see_closed()? || self.come_back()?;
+            }
             0..8 => self.person()?,
             8..38 => {
                 let ids: Vec<_> = self.clients.keys().copied().collect();
@@ -80,6 +108,9 @@ impl World {
                     let slow = self.clients.get(&id).is_some_and(|client| client.slow);
                     for _ in 0..if slow { 1 } else { 6 } {
                         self.serve(id)?;
+                        if self.rng.permille(500) {
+                            self.flush(id)?;
+                        }
                     }
                 }
             }
@@ -106,6 +137,9 @@ impl World {
 
     fn agents_step(&mut self) -> Result<(), String> {
         self.refuse()?;
+        if self.rng.permille(100) {
+            self.adopt()?;
+        }
         let ids: Vec<_> = self.hosts.keys().copied().collect();
         if let Some(id) = self.rng.pick(&ids).copied() {
             for _ in 0..=self.rng.below(4) {
@@ -145,6 +179,7 @@ impl World {
                 }
             }
             70..71 => self.feed(Input::Stop)?,
+            71..74 if self.survives => self.kill_host(),
             _ => {}
         }
         Ok(())
@@ -169,7 +204,7 @@ impl World {
         let end = self.now + 3_600_000;
         for step in 0..SETTLE {
             if self.hub.is_none() {
-                self.boot();
+                self.boot()?;
             }
             let mut moved = false;
             self.seal();
@@ -180,11 +215,13 @@ impl World {
                 self.perform(effect)?;
                 moved = true;
             }
+            moved |= self.see_closed()? | self.come_back()?;
             for id in self.clients.keys().copied().collect::<Vec<_>>() {
+                moved |= self.flush(id)?;
                 moved |= self.serve(id)?;
                 moved |= self.answer_one(id)?;
             }
-            moved |= self.refuse()?;
+            moved |= self.refuse()? | self.adopt()?;
             for id in self.hosts.keys().copied().collect::<Vec<_>>() {
                 moved |= self.run(id)?;
             }
@@ -230,6 +267,12 @@ impl World {
         for (id, client) in &self.clients {
             if let Some((request, asked)) = client.open.first_key_value() {
                 return Err(format!("client {} waits for {request}: {asked:?}", id.0));
+            }
+            client.missed(&self.store).map_err(|error| format!("client {}: {error}", id.0))?;
+        }
+        for (id, state) in &self.store.snapshot.hosts {
+            if let Some((chunk, _)) = state.outbox.first_key_value() {
+                return Err(format!("{id:?}: chunk {chunk} was never written"));
             }
         }
         let stuck = self.hosts.iter().find(|(_, host)| host.leader != Leader::Runs);

@@ -20,8 +20,7 @@ impl World {
         let Some(id) = self.rng.pick(&ids).copied() else { return Ok(()) };
         if self.rng.permille(25) {
             self.truth.hit("client closed");
-            self.clients.remove(&id);
-            return self.feed(Input::ClientClosed { client: id });
+            return self.lose(id);
         }
         if self.rng.permille(300) {
             self.answer_one(id)?;
@@ -30,13 +29,16 @@ impl World {
         match self.rng.below(100) {
             0..10 => self.new_session(id),
             10..50 => self.prompt(id),
-            50..58 => self.open(id),
+            50..58 => self.open_some(id),
             58..67 => self.attach(id),
             67..70 => self.cancel(id),
             70..75 => self.set_mode(id),
             75..84 => self.manage_session(id),
             84..88 => self.manage_agent(id),
-            88..93 => self.malformed(id),
+            88..92 => self.malformed(id),
+            92 if !self.calm && self.rng.permille(200) => {
+                self.say(id, "_acpd/daemon/restart", json!({}), Asked::Plain)
+            }
             93..96 => self.say(id, "authenticate", json!({"methodId":"x"}), Asked::Plain),
             _ => self.say(id, "session/list", json!({}), Asked::Plain),
         }
@@ -51,12 +53,20 @@ impl World {
     ) -> Result<(), String> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
         let line = client.ask(method, params, asked, &mut self.rng);
-        self.feed(Input::ClientLine { client: id, line })
+        self.send(id, line)
+    }
+
+    fn send(&mut self, client: ClientId, line: Option<Bytes>) -> Result<(), String> {
+        match line {
+            Some(line) => self.feed(Input::ClientLine { client, line }),
+            None => Ok(()),
+        }
     }
 
     fn notify(&mut self, id: ClientId, method: &str, params: Value) -> Result<(), String> {
         let line = line(&json!({"jsonrpc":"2.0","method":method,"params":params}));
-        self.feed(Input::ClientLine { client: id, line })
+        let line = self.clients.get_mut(&id).and_then(|client| client.say(line));
+        self.send(id, line)
     }
 
     /// A session of this client's agent, or of any.
@@ -81,25 +91,36 @@ impl World {
         }
         let name = format!("n{}", self.rng.below(4));
         let meta = if self.rng.permille(300) { json!({"_acpd":{"name":name}}) } else { json!({}) };
-        self.say(id, "session/new", json!({"cwd":"/w","mcpServers":[],"_meta":meta}), Asked::Plain)
+        self.say(id, "session/new", json!({"cwd":"/w","mcpServers":[],"_meta":meta}), Asked::New)
     }
 
     fn prompt(&mut self, id: ClientId) -> Result<(), String> {
         let Some(session) = self.its_session(id) else { return Ok(()) };
+        if self.clients.get(&id).is_none_or(|client| !client.may_work(&session)) {
+            return self.open(id, session);
+        }
         self.next_text += 1;
         let text = format!("P{}.", self.next_text);
         let params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}]});
         self.say(id, "session/prompt", params, Asked::Prompt { session, text })
     }
 
-    fn open(&mut self, id: ClientId) -> Result<(), String> {
-        let Some(session) = self.its_session(id) else { return Ok(()) };
+    fn open_some(&mut self, id: ClientId) -> Result<(), String> {
+        match self.its_session(id) {
+            Some(session) => self.open(id, session),
+            None => Ok(()),
+        }
+    }
+
+    fn open(&mut self, id: ClientId, session: String) -> Result<(), String> {
         if self.clients.get(&id).is_none_or(|client| client.is_opening(&session)) {
             return Ok(());
         }
-        let method = if self.rng.permille(500) { "session/load" } else { "session/resume" };
+        let may_load = self.clients.get(&id).is_some_and(|client| client.may_load(&session));
+        let load = may_load && self.rng.permille(500);
+        let method = if load { "session/load" } else { "session/resume" };
         let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
-        self.say(id, method, params, Asked::Open { session })
+        self.say(id, method, params, Asked::Open { session, load })
     }
 
     fn attach(&mut self, id: ClientId) -> Result<(), String> {
@@ -136,20 +157,19 @@ impl World {
 
     fn set_mode(&mut self, id: ClientId) -> Result<(), String> {
         let Some(session) = self.its_session(id) else { return Ok(()) };
+        if self.clients.get(&id).is_none_or(|client| !client.may_work(&session)) {
+            return Ok(());
+        }
         let mode = if self.rng.permille(500) { "ask" } else { "code" };
         let params = json!({"sessionId":session,"modeId":mode});
-        self.say(id, "session/set_mode", params, Asked::Plain)
+        self.say(id, "session/set_mode", params, Asked::Mode { session })
     }
 
     fn manage_session(&mut self, id: ClientId) -> Result<(), String> {
         let Some(session) = self.some_session(None) else { return Ok(()) };
         let reference = json!({"session":session});
-        let forget = |world: &mut World| {
-            let client = world.clients.get_mut(&id);
-            client.filter(|client| !client.is_opening(&session)).map(|client| {
-                client.places.insert(session.clone(), Place::Unknown);
-            })
-        };
+        let opening = self.clients.get(&id).is_none_or(|client| client.is_opening(&session));
+        let leave = Asked::Leave { session: session.clone() };
         match self.rng.below(20) {
             0 => self.say(id, "_acpd/session/close", reference, Asked::Plain),
             1 => self.say(id, "_acpd/session/remove", reference, Asked::Plain),
@@ -158,12 +178,8 @@ impl World {
                 let params = json!({"ref":reference,"name":name});
                 self.say(id, "_acpd/session/rename", params, Asked::Plain)
             }
-            3 if forget(self).is_some() => {
-                self.say(id, "_acpd/session/detach", reference, Asked::Plain)
-            }
-            4 if forget(self).is_some() => {
-                self.say(id, "session/close", json!({"sessionId":session}), Asked::Plain)
-            }
+            3 if !opening => self.say(id, "_acpd/session/detach", reference, leave),
+            4 if !opening => self.say(id, "session/close", json!({"sessionId":session}), leave),
             5 => self.say(id, "_acpd/session/log", json!({"ref":reference}), Asked::Plain),
             6 => self.say(id, "_acpd/session/show", reference, Asked::Plain),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
@@ -187,7 +203,7 @@ impl World {
         let line = match (self.rng.below(4), open) {
             (0, _) => Bytes::from_static(b"{nonsense"),
             (1, _) => Bytes::from_static(b"[]"),
-            (_, Some(request)) => {
+            (_, Some(request)) if client.ride.is_none() => {
                 client.open.entry(request.clone()).or_default().push(Asked::Duplicate);
                 let line = format!("{{\"id\":{request},\"method\":\"_acpd/status\"}}");
                 return self.feed(Input::ClientLine { client: id, line: Bytes::from(line) });
@@ -195,7 +211,8 @@ impl World {
             _ => return Ok(()),
         };
         client.malformed += 1;
-        self.feed(Input::ClientLine { client: id, line })
+        let line = client.say(line);
+        self.send(id, line)
     }
 
     /// A client answers one of its questions; while there are faults in whatever way.
@@ -213,7 +230,8 @@ impl World {
             3 => {
                 let error = json!({"code":-32800,"message":"cancelled"});
                 let line = line(&json!({"jsonrpc":"2.0","id":request,"error":error}));
-                self.feed(Input::ClientLine { client: id, line })?;
+                let line = self.clients.get_mut(&id).and_then(|c| c.answer(&request, line));
+                self.send(id, line)?;
                 return Ok(true);
             }
             _ => {
@@ -223,7 +241,8 @@ impl World {
             }
         };
         let line = line(&json!({"jsonrpc":"2.0","id":request,"result":outcome}));
-        self.feed(Input::ClientLine { client: id, line })?;
+        let line = self.clients.get_mut(&id).and_then(|client| client.answer(&request, line));
+        self.send(id, line)?;
         Ok(true)
     }
 
@@ -244,7 +263,7 @@ impl World {
                 .collect();
             for session in ids {
                 let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
-                let asked = Asked::Open { session: session.clone() };
+                let asked = Asked::Open { session: session.clone(), load: true };
                 self.say(id, "session/load", params, asked)?;
                 self.notify(id, "session/cancel", json!({"sessionId":session}))?;
             }

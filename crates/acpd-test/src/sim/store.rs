@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acpd_core::ids::SessionKey;
+use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
 use serde_json::Value;
+
+use super::truth::Truth;
 
 /// A journal and what has been seen in it.
 #[derive(Debug, Default)]
@@ -19,6 +21,9 @@ pub(super) struct Journal {
     /// The turn that has started and not ended.
     turn: Option<u64>,
     turns: u64,
+    /// Its prompt, and how many lines the agent has said to it.
+    prompt: Option<String>,
+    said: u64,
 }
 
 /// The model store.
@@ -32,16 +37,18 @@ pub(super) struct Store {
     pub(super) public: BTreeMap<String, SessionKey>,
     /// Public ids that were given again after a deletion: a line does not tell of which it is.
     pub(super) reused: BTreeSet<String>,
+    /// Every line that was ever committed for an agent.
+    pub(super) outbox: BTreeMap<(HostId, u64), Bytes>,
     pub(super) waiting: VecDeque<Batch>,
     pub(super) failing: bool,
 }
 
 impl Store {
     /// Commits a batch as a whole.
-    pub(super) fn commit(&mut self, records: &[Record]) -> Result<(), String> {
+    pub(super) fn commit(&mut self, records: &[Record], truth: &Truth) -> Result<(), String> {
         for record in records {
             match record {
-                Record::Event(row) => self.append(row)?,
+                Record::Event(row) => self.append(row, truth)?,
                 Record::Session(row) => {
                     let old = self.public.insert(row.public_id.clone(), row.key);
                     if old.is_some_and(|old| old != row.key) {
@@ -50,6 +57,18 @@ impl Store {
                 }
                 Record::Value { session, key, json } => {
                     self.values.insert((*session, *key), json.clone());
+                }
+                Record::Outbox { host, chunk, line } => {
+                    let old = self.outbox.insert((*host, *chunk), line.clone());
+                    if let Some(old) = old {
+                        return Err(format!("{host:?}: chunk {chunk} was {old:?} already"));
+                    }
+                }
+                Record::HostOffset { host, offset, .. } => {
+                    let old = self.snapshot.hosts.get(host).map_or(0, |state| state.offset);
+                    if *offset < old {
+                        return Err(format!("{host:?}: output to {offset} after {old}"));
+                    }
                 }
                 Record::SessionRemoved { session } => {
                     self.values.retain(|(of, _), _| of != session);
@@ -61,7 +80,7 @@ impl Store {
         Ok(())
     }
 
-    fn append(&mut self, row: &EventRow) -> Result<(), String> {
+    fn append(&mut self, row: &EventRow, truth: &Truth) -> Result<(), String> {
         if !self.snapshot.sessions.contains_key(&row.session) {
             return Err(format!("event for {:?}, which does not exist", row.session));
         }
@@ -73,7 +92,7 @@ impl Store {
         let line: Value = serde_json::from_slice(&row.line)
             .map_err(|e| format!("journal line is no JSON: {e}"))?;
         journal
-            .check(&line, row.kind)
+            .check(&line, row.kind, truth)
             .map_err(|e| format!("{:?} {}: {e}", row.session, row.seq))?;
         journal.rows.push(row.clone());
         Ok(())
@@ -118,7 +137,7 @@ impl Store {
 
 impl Journal {
     /// One line more: nothing twice, chunks in order, turns begin and end in pairs.
-    fn check(&mut self, line: &Value, kind: EventKind) -> Result<(), String> {
+    fn check(&mut self, line: &Value, kind: EventKind, truth: &Truth) -> Result<(), String> {
         let update = &line["params"]["update"];
         let is_chunk = update["sessionUpdate"].as_str().is_some_and(|u| u.ends_with("_chunk"));
         if is_chunk && let Some(text) = update["content"]["text"].as_str() {
@@ -137,6 +156,9 @@ impl Journal {
                 self.last = Some((prompt.to_owned(), n));
             }
         }
+        if kind != EventKind::Imported {
+            self.check_turn(update, is_chunk)?;
+        }
         let number = line["params"]["turn"].as_u64();
         match line["method"].as_str() {
             Some(acpd_api::method::TURN_STARTED) => {
@@ -145,14 +167,38 @@ impl Journal {
                 }
                 self.turns += 1;
                 self.turn = number;
+                self.prompt = None;
+                self.said = 0;
             }
             Some(acpd_api::method::TURN_ENDED) => {
                 if self.turn.is_none() || self.turn != number {
                     return Err(format!("turn {number:?} ends in turn {:?}", self.turn));
                 }
                 self.turn = None;
+                let prompt = self.prompt.take().unwrap_or_default();
+                let stopped = line["params"]["outcome"]["kind"] == "stopped";
+                let said = truth.ended.get(&prompt).copied();
+                if stopped && said != Some(self.said) {
+                    let here = self.said;
+                    return Err(format!("{prompt} has {here} lines, the agent said {said:?}"));
+                }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Of what the agent says to a prompt there is every line, in its order.
+    fn check_turn(&mut self, update: &Value, is_chunk: bool) -> Result<(), String> {
+        let text = update["content"]["text"].as_str().filter(|_| is_chunk);
+        let of = update["_meta"]["turn"].as_str();
+        if of.is_some() && of == self.prompt.as_deref() {
+            if update["_meta"]["n"] != self.said {
+                return Err(format!("line {} was expected: {update}", self.said));
+            }
+            self.said += 1;
+        } else if self.turn.is_some() && self.prompt.is_none() {
+            self.prompt = text.map(str::to_owned);
         }
         Ok(())
     }

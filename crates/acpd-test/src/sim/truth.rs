@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Truth {
     /// Prompts that an agent has read.
     pub(super) received: BTreeSet<String>,
-    /// Prompts that an agent has answered.
-    pub(super) ended: BTreeSet<String>,
+    /// Prompts that an agent has answered, and how many lines it said in between.
+    pub(super) ended: BTreeMap<String, u64>,
     /// Valid answers that a client gave: tool call and option.
     pub(super) consents: BTreeSet<(String, String)>,
-    /// Ids of requests from acpd to clients.
-    pub(super) asked: BTreeSet<u64>,
+    /// Ids of requests from acpd to clients, and the tool call that each is about.
+    pub(super) asked: BTreeMap<u64, String>,
     /// How often things happened.
     pub(super) hits: BTreeMap<&'static str, u64>,
 }

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::build;
+use acp_wire::{Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile, Sharing};
-use acpd_core::{Batch, Effect, Hub, Input, SpawnError, StatusPart, StopStep};
+use acpd_core::record::{Record, TurnRest};
+use acpd_core::{Batch, Effect, Hub, Input, StatusPart};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::agent::{Disk, Process, Quirks};
+use super::agent::{Disk, Quirks};
 use super::client::Client;
+use super::host::{Adopting, Host, Leader};
+use super::ride::Ride;
 use super::rng::Rng;
 use super::store::Store;
 use super::truth::Truth;
@@ -18,43 +21,11 @@ use super::truth::Truth;
 /// Operations that may wait for a client before it counts as lagging.
 const LAG: usize = 12;
 /// Things that a trace remembers.
-const TRACE: usize = 400;
+const TRACE: usize = 4_000;
+/// How long a client with a token is waited for (ms).
+const AWAY: u64 = 3_600_000;
 /// Lines in one piece of journal.
 const PIECE: usize = 7;
-
-/// A running process.
-#[derive(Debug)]
-pub(super) struct Host {
-    pub(super) agent: String,
-    pub(super) process: Process,
-    pid: u32,
-    /// Made, but the daemon does not know yet.
-    unborn: bool,
-    stdin: VecDeque<Bytes>,
-    closed: bool,
-    chunks: u64,
-    told_chunks: u64,
-    out: VecDeque<Bytes>,
-    offset: u64,
-    acked: u64,
-    pub(super) leader: Leader,
-    /// The daemon that started it is gone.
-    orphan: bool,
-    /// Does not end when stdin ends or SIGTERM comes.
-    stubborn: bool,
-}
-
-/// Where the leader of a process stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leader {
-    Runs,
-    /// Has ended; the daemon does not know yet.
-    Ended,
-    /// The daemon knows; descendants live.
-    Leftovers,
-    /// Nothing is left; the daemon does not know yet.
-    Gone,
-}
 
 /// Everything.
 #[derive(Debug)]
@@ -63,7 +34,7 @@ pub(super) struct World {
     pub(super) now: u64,
     pub(super) hub: Option<Hub>,
     config: Config,
-    quirks: BTreeMap<String, Quirks>,
+    pub(super) quirks: BTreeMap<String, Quirks>,
     pub(super) disks: BTreeMap<String, Disk>,
     pub(super) store: Store,
     batch: Batch,
@@ -74,10 +45,17 @@ pub(super) struct World {
     pub(super) faults: bool,
     /// Less breaks in this run, so that more gets done.
     pub(super) calm: bool,
+    /// Hosts of this run outlive the daemon.
+    pub(super) survives: bool,
     next_client: u64,
-    next_pid: u32,
+    pub(super) next_pid: u32,
     pub(super) next_text: u64,
-    refusals: VecDeque<(HostId, bool)>,
+    pub(super) refusals: VecDeque<(HostId, bool)>,
+    pub(super) adopting: Vec<Adopting>,
+    /// Clients with a token that have no connection.
+    pub(super) away: Vec<Client>,
+    /// Connections that are lost, which the daemon has not seen.
+    closing: Vec<ClientId>,
     /// The last things that happened, when somebody wants to read them.
     pub(super) trace: Option<VecDeque<String>>,
 }
@@ -89,6 +67,7 @@ impl World {
     pub(super) fn new(seed: u64, trace: bool) -> World {
         let mut rng = Rng::new(seed);
         let calm = rng.permille(600);
+        let survives = rng.permille(500);
         let mut agents = BTreeMap::new();
         let mut quirks = BTreeMap::new();
         let mut disks = BTreeMap::new();
@@ -122,7 +101,7 @@ impl World {
             line_limit: 1 << 20,
             daemon: DaemonFacts::default(),
         };
-        let mut world = World {
+        World {
             rng,
             now: 1_000_000,
             hub: None,
@@ -137,24 +116,28 @@ impl World {
             truth: Truth::default(),
             faults: true,
             calm,
+            survives,
             next_client: 0,
             next_pid: 100,
             next_text: 0,
             refusals: VecDeque::new(),
+            adopting: Vec::new(),
+            away: Vec::new(),
+            closing: Vec::new(),
             trace: trace.then(VecDeque::new),
-        };
-        world.boot();
-        world
+        }
     }
 
     /// A daemon starts.
-    pub(super) fn boot(&mut self) {
+    pub(super) fn boot(&mut self) -> Result<(), String> {
+        self.check_hosts()?;
         let snapshot = self.store.snapshot.clone();
         let mut batch = Batch::default();
         let mut hub = Hub::recover(snapshot, self.config.clone(), Time(self.now), &mut batch);
         hub.seal(&mut batch);
         self.hub = Some(hub);
         self.store.waiting.push_back(batch);
+        Ok(())
     }
 
     /// The daemon dies where it stands: what is not committed, and what is not done, is lost.
@@ -169,13 +152,14 @@ impl World {
         self.store.waiting.clear();
         self.store.failing = false;
         self.effects.clear();
-        self.clients.clear();
+        for (_, client) in std::mem::take(&mut self.clients) {
+            self.wait_for(client);
+        }
+        self.closing.clear();
         self.refusals.clear();
-        // Whatever runs must be swept: it was on disk before it was started.
-        self.hosts.retain(|_, host| host.leader != Leader::Gone);
+        self.adopting.clear();
         for host in self.hosts.values_mut() {
-            host.orphan = true;
-            host.closed = true;
+            host.cut_off(self.survives);
         }
     }
 
@@ -217,7 +201,8 @@ impl World {
             return Ok(false);
         }
         let Some(batch) = self.store.waiting.pop_front() else { return Ok(false) };
-        self.store.commit(&batch.records)?;
+        self.check_ends(&batch)?;
+        self.store.commit(&batch.records, &self.truth)?;
         self.effects.extend(batch.effects);
         Ok(true)
     }
@@ -232,17 +217,13 @@ impl World {
             | Effect::SendValues { client, .. } => self.for_client(client, effect)?,
             Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
-            Effect::Sweep { host, pid, .. } => match self.hosts.get_mut(&host) {
-                // The daemon may have died before it knew the pid; the mark tells whose it is.
-                Some(swept) if pid == 0 || swept.pid == pid => swept.leader = Leader::Gone,
-                Some(_) => return Err(format!("{host:?} is swept under another pid")),
-                None => {
-                    self.feed(Input::HostGone { host })?;
-                }
-            },
-            Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line)?,
+            Effect::Adopt(adopt) => self.begin_adoption(adopt),
+            Effect::HostLease { .. } => {}
+            Effect::HostForget { host } => self.forget(host)?,
+            Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line),
             Effect::HostAck { host, offset } => self.ack(host, offset)?,
             Effect::HostStop { host, step } => self.stop(host, step),
+            Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Note { .. } => self.truth.hit("odd line noted"),
             Effect::Abort => {
                 // The daemon ends all trees itself, without the hub.
@@ -251,7 +232,8 @@ impl World {
                 self.crash();
             }
             Effect::Exit => {
-                if let Some((id, _)) = self.hosts.first_key_value() {
+                let runs = |(_, host): &(_, &Host)| host.leader != Leader::Gone;
+                if let Some((id, _)) = self.hosts.iter().find(runs) {
                     return Err(format!("the daemon ends, but {id:?} runs"));
                 }
                 self.truth.hit("daemon stopped");
@@ -261,99 +243,60 @@ impl World {
         Ok(())
     }
 
+    /// A person restarts the daemon.
+    fn leave(&mut self, id: ClientId, request: &Id) -> Result<(), String> {
+        self.truth.hit("daemon restarted");
+        if let Some(client) = self.clients.get_mut(&id) {
+            let line = build::response(request, &json!({}));
+            client.receive(&line, &self.store, &mut self.truth)?;
+        }
+        if self.survives {
+            self.crash();
+            return Ok(());
+        }
+        self.feed(Input::Stop)
+    }
+
+    /// A turn that its agent has not ended is over only if its process is, or was told to.
+    fn check_ends(&self, batch: &Batch) -> Result<(), String> {
+        let snapshot = &self.store.snapshot;
+        for record in &batch.records {
+            let Record::Event(row) = record else { continue };
+            let line: Value = serde_json::from_slice(&row.line).unwrap_or_default();
+            let outcome = &line["params"]["outcome"];
+            let reason = outcome["reason"].as_str().unwrap_or_default();
+            let by_person = reason.contains("was closed") || reason.contains("was deleted");
+            let is_cut =
+                matches!(outcome["kind"].as_str(), Some("interrupted" | "outcome_unknown"));
+            if line["method"] != acpd_api::method::TURN_ENDED || !is_cut || by_person {
+                continue;
+            }
+            let running = snapshot.turns.values().find_map(|turn| match turn.state {
+                TurnRest::Dispatched { host, .. } if turn.session == row.session => Some(host),
+                _ => None,
+            });
+            if let Some(host) =
+                running.filter(|host| self.hosts.get(host).is_some_and(Host::is_well))
+            {
+                return Err(format!("{:?}: `{outcome}`, but {host:?} is well", row.session));
+            }
+        }
+        Ok(())
+    }
+
     fn for_client(&mut self, id: ClientId, effect: Effect) -> Result<(), String> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
         client.ops.push_back(effect);
         if client.ops.len() > LAG && !client.lagged {
+            if client.ride.is_some() && self.rng.permille(200) {
+                self.truth.hit("client let go for lagging");
+                return self.lose(id);
+            }
             client.lagged = true;
             self.truth.hit("client lagged");
             self.feed(Input::ClientLagged { client: id })?;
         }
         Ok(())
-    }
-
-    fn spawn(&mut self, id: HostId, agent: String) -> Result<(), String> {
-        if self.faults && self.rng.permille(if self.calm { 20 } else { 80 }) {
-            self.truth.hit("start refused");
-            let permanent = self.rng.permille(200);
-            self.refusals.push_back((id, permanent));
-            return Ok(());
-        }
-        let alone = agent != "solo";
-        if alone && let Some((old, _)) = self.hosts.iter().find(|(_, host)| host.agent == agent) {
-            return Err(format!("{id:?} of {agent} starts while {old:?} is not gone"));
-        }
-        self.next_pid += 1;
-        if self.rng.permille(100)
-            && let Some(disk) = self.disks.get_mut(&agent)
-        {
-            self.truth.hit("session used elsewhere");
-            disk.goes_on_elsewhere(&format!("X{}.", self.next_pid));
-        }
-        let process = Process::new(&agent, self.quirks[&agent].clone());
-        let host = Host {
-            agent,
-            process,
-            pid: self.next_pid,
-            unborn: true,
-            stdin: VecDeque::new(),
-            closed: false,
-            chunks: 0,
-            told_chunks: 0,
-            out: VecDeque::new(),
-            offset: 0,
-            acked: 0,
-            leader: Leader::Runs,
-            orphan: false,
-            stubborn: self.rng.permille(200),
-        };
-        self.hosts.insert(id, host);
-        self.truth.hit("process started");
-        Ok(())
-    }
-
-    fn write(&mut self, id: HostId, chunk: u64, line: Bytes) -> Result<(), String> {
-        let Some(host) = self.hosts.get_mut(&id).filter(|host| !host.orphan) else { return Ok(()) };
-        if chunk != host.chunks + 1 {
-            return Err(format!("{id:?}: chunk {chunk} after {}", host.chunks));
-        }
-        host.chunks = chunk;
-        if !host.closed {
-            host.stdin.push_back(line);
-        }
-        Ok(())
-    }
-
-    fn ack(&mut self, id: HostId, offset: u64) -> Result<(), String> {
-        let committed = self.store.snapshot.hosts.get(&id).map_or(offset, |state| state.offset);
-        let Some(host) = self.hosts.get_mut(&id) else { return Ok(()) };
-        if offset < host.acked || offset > host.offset || offset > committed {
-            return Err(format!(
-                "{id:?}: ack of {offset} after {}, handed over {}, committed {committed}",
-                host.acked, host.offset
-            ));
-        }
-        host.acked = offset;
-        Ok(())
-    }
-
-    fn stop(&mut self, id: HostId, step: StopStep) {
-        let Some(host) = self.hosts.get_mut(&id) else { return };
-        match step {
-            StopStep::CloseStdin => host.closed = true,
-            StopStep::Term if host.stubborn => {}
-            StopStep::Term | StopStep::Kill => {
-                host.stdin.clear();
-                host.leader = match host.leader {
-                    Leader::Runs | Leader::Ended => Leader::Ended,
-                    Leader::Leftovers | Leader::Gone => Leader::Gone,
-                };
-                if step == StopStep::Kill {
-                    self.truth.hit("killed");
-                    host.stubborn = false;
-                }
-            }
-        }
     }
 
     /// A client's connection does the next thing that waits for it.
@@ -403,14 +346,39 @@ impl World {
         if drained {
             self.feed(Input::ClientDrained { client: id })?;
         }
+        let ride = self.clients.get(&id).and_then(|client| client.ride.as_ref());
+        if let Some(ride) = ride.filter(|ride| ride.refused) {
+            self.truth.hit("client refused");
+            if ride.is_known() {
+                self.lose(id)?;
+            } else {
+                self.clients.remove(&id);
+                self.feed(Input::ClientClosed { client: id })?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// A line of a client arrives.
+    pub(super) fn flush(&mut self, id: ClientId) -> Result<bool, String> {
+        let ride = self.clients.get_mut(&id).and_then(|client| client.ride.as_mut());
+        let Some(line) = ride.and_then(|ride| ride.wire.pop_front()) else { return Ok(false) };
+        self.feed(Input::ClientLine { client: id, line })?;
         Ok(true)
     }
 
     /// A client connects.
     pub(super) fn connect(&mut self, agent: &str) -> Result<ClientId, String> {
+        let mut client = Client::new(agent, &mut self.rng);
+        if self.rng.permille(500) {
+            client.ride = Some(Ride::new(self.next_client));
+        }
+        self.welcome(client)
+    }
+
+    fn welcome(&mut self, mut client: Client) -> Result<ClientId, String> {
         self.next_client += 1;
         let id = ClientId(self.next_client);
-        let mut client = Client::new(agent, &mut self.rng);
         let line = client.initialize(&mut self.rng);
         self.clients.insert(id, client);
         self.feed(Input::ClientOpened { client: id })?;
@@ -418,116 +386,50 @@ impl World {
         Ok(id)
     }
 
-    /// A start that could not be made is reported.
-    pub(super) fn refuse(&mut self) -> Result<bool, String> {
-        let Some((host, permanent)) = self.refusals.pop_front() else { return Ok(false) };
-        let message = "it cannot be started".to_owned();
-        let error = SpawnError { message, hint: None, permanent };
-        self.feed(Input::HostRefused { host, error })?;
+    /// A client loses its connection. The daemon sees it at once, or later.
+    pub(super) fn lose(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(client) = self.clients.remove(&id) else { return Ok(()) };
+        self.wait_for(client);
+        if self.rng.permille(500) {
+            self.closing.push(id);
+            return Ok(());
+        }
+        self.feed(Input::ClientClosed { client: id })
+    }
+
+    fn wait_for(&mut self, mut client: Client) {
+        if client.ride.is_none() {
+            return;
+        }
+        if self.faults && self.rng.permille(100) {
+            self.truth.hit("client never came back");
+            return;
+        }
+        client.cut_off(self.now);
+        self.away.push(client);
+    }
+
+    /// The daemon sees that a connection was lost.
+    pub(super) fn see_closed(&mut self) -> Result<bool, String> {
+        let Some(client) = self.closing.pop() else { return Ok(false) };
+        self.feed(Input::ClientClosed { client })?;
         Ok(true)
     }
 
-    /// Something happens at a process; whether anything could.
-    pub(super) fn run(&mut self, id: HostId) -> Result<bool, String> {
-        let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
-        if host.unborn && self.hub.is_some() && !host.orphan {
-            host.unborn = false;
-            let (pid, start) = (host.pid, u64::from(host.pid));
-            self.feed(Input::HostStarted { host: id, pid, start })?;
-            return Ok(true);
-        }
-        if host.leader == Leader::Gone && (host.out.is_empty() || host.orphan) {
-            self.hosts.remove(&id);
-            self.truth.hit("process gone");
-            self.feed(Input::HostGone { host: id })?;
-            return Ok(true);
-        }
-        // Output goes to the daemon, but not while the store fails.
-        if !host.out.is_empty() && self.rng.permille(500) {
-            return self.deliver(id);
-        }
-        match host.leader {
-            Leader::Runs => Ok(self.work(id)? || self.deliver(id)?),
-            Leader::Ended => {
-                if !host.orphan && !host.out.is_empty() {
-                    return self.deliver(id);
-                }
-                host.leader = Leader::Leftovers;
-                let (status, stderr) = ("exit status 1".to_owned(), "oh no".to_owned());
-                if !host.orphan {
-                    self.feed(Input::HostExited { host: id, status, stderr })?;
-                }
-                Ok(true)
-            }
-            Leader::Leftovers => {
-                if self.rng.permille(300) {
-                    host.leader = Leader::Gone;
-                }
-                Ok(true)
-            }
-            Leader::Gone => Ok(false),
-        }
-    }
-
-    fn deliver(&mut self, id: HostId) -> Result<bool, String> {
-        let heard = self.hub.is_some() && !self.store.failing;
-        let host = self.hosts.get_mut(&id).filter(|host| heard && !host.orphan);
-        let Some(host) = host else { return Ok(false) };
-        let Some(line) = host.out.pop_front() else { return Ok(false) };
-        host.offset += line.len() as u64 + 1;
-        let end = host.offset;
-        self.feed(Input::HostLine { host: id, line, end })?;
-        Ok(true)
-    }
-
-    fn work(&mut self, id: HostId) -> Result<bool, String> {
-        let faults = self.faults;
-        let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
-        let Some(disk) = self.disks.get_mut(&host.agent) else { return Ok(false) };
-        let (rng, truth) = (&mut self.rng, &mut self.truth);
-        let rare = if self.calm { 1 } else { 4 };
-        if faults && rng.permille(rare) {
-            truth.hit("agent crash");
-            disk.lose();
-            host.leader = Leader::Ended;
-            return Ok(true);
-        }
-        if faults && rng.permille(2) {
-            host.process.hang();
-            truth.hit("agent hung");
-        }
-        if faults && rng.permille(2) {
-            host.process.ignores_cancel = true;
-        }
-        if host.told_chunks < host.chunks && !host.orphan {
-            host.told_chunks += 1 + rng.below((host.chunks - host.told_chunks) as usize) as u64;
-            let chunk = host.told_chunks;
-            self.feed(Input::HostWritten { host: id, chunk })?;
-            return Ok(true);
-        }
-        if host.stdin.is_empty() && host.closed && !host.stubborn {
-            host.leader = Leader::Ended;
-            return Ok(true);
-        }
-        if host.process.hung {
+    /// A client with a token comes back.
+    pub(super) fn come_back(&mut self) -> Result<bool, String> {
+        if self.away.is_empty() || self.hub.is_none() {
             return Ok(false);
         }
-        let mut said = Vec::new();
-        if faults && rng.permille(5) {
-            truth.hit("garbage line");
-            host.out.push_back(Bytes::from_static(b"npm WARN something"));
+        let at = self.rng.below(self.away.len());
+        let client = self.away.swap_remove(at);
+        let since = client.ride.as_ref().map_or(0, |ride| ride.away);
+        if self.now - since >= AWAY {
+            self.truth.hit("client came back too late");
+            return Ok(true);
         }
-        let reads = !host.stdin.is_empty() && (!host.process.is_busy() || rng.permille(500));
-        if reads && let Some(line) = host.stdin.pop_front() {
-            host.process
-                .read(&line, disk, rng, truth, &mut said)
-                .map_err(|e| format!("{id:?}: {e}"))?;
-        } else if host.process.is_busy() {
-            said = host.process.work(disk, rng, truth);
-        } else {
-            return Ok(false);
-        }
-        host.out.extend(said.iter().map(|line: &Value| Bytes::from(line.to_string())));
+        self.truth.hit("client came back");
+        self.welcome(client)?;
         Ok(true)
     }
 
@@ -535,9 +437,8 @@ impl World {
     pub(super) fn pass(&mut self, most: u64) -> Result<bool, String> {
         // A replay that is late is not that late.
         let replaying = |host: &Host| {
-            let rest = (host.process.is_replaying() && host.leader == Leader::Runs)
-                || !host.out.is_empty();
-            self.quirks[&host.agent].late_replay && !host.orphan && rest
+            let rest = host.process.is_replaying() && host.leader == Leader::Runs;
+            self.quirks[&host.agent].late_replay && (rest || host.is_behind())
         };
         if self.hosts.values().any(replaying) {
             return Ok(true);

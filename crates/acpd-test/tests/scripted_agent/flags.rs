@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::driver::{Place, initialize};
+use crate::driver::{Agent, Place, initialize};
 
 /// A place with one stored session, and its id.
 fn stored() -> (Place, String) {
@@ -228,4 +228,21 @@ fn flags_can_be_arguments_and_unknown_ones_are_refused() {
     }
     let help = place.command("").arg("--help").output().unwrap();
     assert!(String::from_utf8(help.stdout).unwrap().contains("no-load"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn who_lives_beside_it_is_recorded() {
+    let place = Place::new();
+    let start = |flags: &str| {
+        let mut command = place.command(flags);
+        let mut agent = Agent::spawn(command.env("ACPD_AGENT_MARK", place.path()));
+        agent.call("initialize", initialize()).ok();
+        agent
+    };
+    let first = start("look-around");
+    assert!(place.record().iter().all(|line| !line.line.starts_with("beside ")));
+    let _second = start("look-around");
+    let wanted = format!("beside {} ", first.child.id());
+    assert!(place.record().iter().any(|line| line.line.starts_with(&wanted)));
 }

@@ -43,6 +43,12 @@ fn chunks_are_numbered_lines() {
 }
 
 #[test]
+fn numbers_are_counted_on_over_the_turn() {
+    let reply = ask("[number 2 a 0][think][number 1 b 0]");
+    assert_eq!(reply.chunks("agent_message_chunk")[..3], ["a/1\n", "a/2\n", "b/3\n"]);
+}
+
+#[test]
 fn big_is_one_chunk_of_that_size() {
     assert_eq!(ask("[big 1000000]").chunks("agent_message_chunk")[0].len(), 1_000_000);
 }

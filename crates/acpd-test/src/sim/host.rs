@@ -1,0 +1,567 @@
+//! Model hosts: what stands between the daemon and a process, and what of it outlives the daemon.
+//!
+//! A host that survives is a shim: it numbers the output of its agent and keeps it until it is
+//! acknowledged, takes numbered lines once, and tells each new daemon how the agent has ended. The
+//! other kind is a child of the daemon: with the daemon's death it is a leftover, to be swept.
+
+use std::collections::VecDeque;
+
+use acpd_core::ids::HostId;
+use acpd_core::{Adopt, Input, SpawnError, StopStep};
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::agent::Process;
+use super::world::World;
+
+/// Unacknowledged output from which on a surviving host does not read its agent.
+const BUDGET: u64 = 3_000;
+/// Length of a line over the limit.
+const LONG: u64 = 5_000;
+
+/// A process and its host.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) agent: String,
+    pub(super) process: Process,
+    pid: u32,
+    pub(super) leader: Leader,
+    /// Lines that the agent has not read.
+    stdin: VecDeque<Bytes>,
+    closed: bool,
+    /// Last line that was taken completely, and the beginning of the next one.
+    taken: u64,
+    part: Vec<u8>,
+    /// What the agent wrote, each with the offset where it ends, until it is acknowledged.
+    said: VecDeque<(Said, u64)>,
+    written: u64,
+    acked: u64,
+    /// Where the last line over the limit ended, once that was acknowledged.
+    dropped: u64,
+    /// It cannot be spoken with any more.
+    lost: bool,
+    /// A step of the stop ladder was made.
+    pub(super) stopped: bool,
+    /// Does not end when stdin ends or SIGTERM comes.
+    stubborn: bool,
+    link: Option<Link>,
+}
+
+/// What one daemon knows of a host.
+#[derive(Debug, Default)]
+struct Link {
+    started: bool,
+    exited: bool,
+    gone: bool,
+    /// Output was handed over up to here.
+    handed: u64,
+    /// Lines up to this one are known to be written.
+    told: u64,
+    /// Lines on their way.
+    chunks: VecDeque<(u64, Bytes)>,
+}
+
+/// A line of an agent.
+#[derive(Debug)]
+enum Said {
+    Line(Bytes),
+    /// Over the limit; its first bytes.
+    Long(Bytes),
+}
+
+/// Where the leader of a process stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leader {
+    Runs,
+    /// Has ended; descendants live.
+    Ended,
+    /// Nothing is left.
+    Gone,
+}
+
+/// A process that is to be taken over, and what it is to be told then.
+#[derive(Debug)]
+pub(super) struct Adopting {
+    adopt: Adopt,
+    steps: Vec<StopStep>,
+}
+
+impl Host {
+    /// Whether there is no reason for a turn to end but its own.
+    pub(super) fn is_well(&self) -> bool {
+        self.leader == Leader::Runs && !self.lost && !self.stopped
+    }
+
+    /// Whether it has still to be heard, or to be told something.
+    pub(super) fn is_behind(&self) -> bool {
+        let link = self.link.as_ref().filter(|_| !self.lost);
+        link.is_some_and(|link| link.handed < self.written)
+    }
+
+    fn say(&mut self, said: Said) {
+        self.written += match &said {
+            Said::Line(line) => line.len() as u64 + 1,
+            Said::Long(_) => LONG,
+        };
+        self.said.push_back((said, self.written));
+    }
+
+    /// Output is committed up to here: it is not kept any more, nor is the rest of a line over the
+    /// limit, of which nobody wants to hear.
+    fn acknowledge(&mut self, offset: u64) {
+        self.acked = self.acked.max(offset);
+        let handed = self.link.as_ref().map_or(0, |link| link.handed);
+        while let Some((said, end)) = self.said.front() {
+            let dropped = matches!(said, Said::Long(_)) && *end <= handed;
+            if *end > self.acked && !(dropped && self.acked > *end - LONG) {
+                break;
+            }
+            if *end > self.acked {
+                self.acked = *end;
+                self.dropped = *end;
+            }
+            self.said.pop_front();
+        }
+    }
+
+    /// Its host is killed: what was not handed over is lost, and the agent with it.
+    fn lose(&mut self) {
+        self.lost = true;
+        self.said.clear();
+        self.stdin.clear();
+        self.closed = true;
+        if let Some(link) = &mut self.link {
+            link.handed = self.written;
+            link.chunks.clear();
+        }
+    }
+
+    /// The daemon is gone.
+    pub(super) fn cut_off(&mut self, survives: bool) {
+        if !survives {
+            self.lose();
+        }
+        self.link = None;
+    }
+
+    fn step(&mut self, step: StopStep) {
+        self.stopped = true;
+        match step {
+            StopStep::CloseStdin => self.closed = true,
+            StopStep::Term if self.stubborn => {}
+            StopStep::Term | StopStep::Kill => {
+                self.stdin.clear();
+                self.leader = match self.leader {
+                    Leader::Runs => Leader::Ended,
+                    Leader::Ended | Leader::Gone => Leader::Gone,
+                };
+                self.stubborn &= step != StopStep::Kill;
+            }
+        }
+    }
+}
+
+impl World {
+    pub(super) fn spawn(&mut self, id: HostId, agent: String) -> Result<(), String> {
+        if self.faults && self.rng.permille(if self.calm { 20 } else { 80 }) {
+            self.truth.hit("start refused");
+            let permanent = self.rng.permille(200);
+            self.refusals.push_back((id, permanent));
+            return Ok(());
+        }
+        let is_there = |host: &Host| !host.link.as_ref().is_some_and(|link| link.gone);
+        let mut others = self.hosts.iter().filter(|(_, host)| host.agent == agent);
+        let old = others.find(|(_, host)| is_there(host)).filter(|_| agent != "solo");
+        if let Some((old, _)) = old {
+            return Err(format!("{id:?} of {agent} starts while {old:?} is not gone"));
+        }
+        self.next_pid += 1;
+        if self.rng.permille(100)
+            && let Some(disk) = self.disks.get_mut(&agent)
+        {
+            self.truth.hit("session used elsewhere");
+            disk.goes_on_elsewhere(&format!("X{}.", self.next_pid));
+        }
+        let process = Process::new(&agent, self.quirks[&agent].clone());
+        let host = Host {
+            agent,
+            process,
+            pid: self.next_pid,
+            leader: Leader::Runs,
+            stdin: VecDeque::new(),
+            closed: false,
+            taken: 0,
+            part: Vec::new(),
+            said: VecDeque::new(),
+            written: 0,
+            acked: 0,
+            dropped: 0,
+            lost: false,
+            stopped: false,
+            stubborn: self.rng.permille(200),
+            link: Some(Link::default()),
+        };
+        self.hosts.insert(id, host);
+        self.truth.hit("process started");
+        Ok(())
+    }
+
+    /// A start that could not be made is reported.
+    pub(super) fn refuse(&mut self) -> Result<bool, String> {
+        let Some((host, permanent)) = self.refusals.pop_front() else { return Ok(false) };
+        let message = "it cannot be started".to_owned();
+        let error = SpawnError { message, hint: None, permanent };
+        self.feed(Input::HostRefused { host, error })?;
+        Ok(true)
+    }
+
+    /// A process of an earlier daemon is to be taken over, which takes its time.
+    pub(super) fn begin_adoption(&mut self, adopt: Adopt) {
+        self.adopting.push(Adopting { adopt, steps: Vec::new() });
+    }
+
+    /// One of the processes of an earlier daemon is taken over, or cannot be.
+    pub(super) fn adopt(&mut self) -> Result<bool, String> {
+        if self.adopting.is_empty() || self.store.failing {
+            return Ok(false);
+        }
+        let at = self.rng.below(self.adopting.len());
+        let Adopting { adopt, steps } = self.adopting.swap_remove(at);
+        let id = adopt.host;
+        let fails = self.survives && self.faults && self.rng.permille(30);
+        let lost = Input::HostLost { host: id, reason: "it cannot be reached".to_owned() };
+        let Some(host) = self.hosts.get_mut(&id) else {
+            self.truth.hit("nothing to adopt");
+            self.feed(lost)?;
+            self.feed(Input::HostGone { host: id })?;
+            return Ok(true);
+        };
+        if adopt.pid != 0 && adopt.pid != host.pid {
+            return Err(format!("{id:?} is adopted under another pid"));
+        }
+        if host.lost || fails {
+            if fails {
+                self.truth.hit("adoption failed");
+            }
+            host.link =
+                Some(Link { started: true, exited: true, handed: host.written, ..Link::default() });
+            host.lose();
+            self.feed(lost)?;
+            return Ok(true);
+        }
+        let inside = adopt.inside && (adopt.offset >= host.acked || host.acked == host.dropped);
+        if (adopt.offset < host.acked && !inside) || adopt.offset > host.written {
+            return Err(format!("{id:?}: output wanted from {}, {host:?}", adopt.offset));
+        }
+        let mut handed = adopt.offset.max(host.acked);
+        if adopt.inside
+            && let Some((_, end)) = host.said.iter().find(|(_, end)| *end > handed)
+            && handed > host.acked.max(*end - LONG)
+        {
+            self.truth.hit("adopted inside a long line");
+            handed = *end;
+        }
+        let chunks = adopt.chunks.into_iter().collect();
+        host.link = Some(Link { started: true, handed, chunks, ..Link::default() });
+        // What is not wanted again is committed.
+        host.acknowledge(adopt.offset);
+        if host.written > handed {
+            self.truth.hit("adopted with output");
+        }
+        let (pid, end) = (host.pid, host.written);
+        for step in steps {
+            host.step(step);
+        }
+        self.truth.hit("adopted");
+        self.feed(Input::HostAdopted { host: id, pid, start: u64::from(pid), end })?;
+        Ok(true)
+    }
+
+    pub(super) fn write(&mut self, id: HostId, chunk: u64, line: Bytes) {
+        if let Some(waits) = self.adopting.iter_mut().find(|waits| waits.adopt.host == id) {
+            waits.adopt.chunks.push((chunk, line));
+        } else if let Some(host) = self.hosts.get_mut(&id).filter(|host| !host.lost)
+            && let Some(link) = &mut host.link
+        {
+            link.chunks.push_back((chunk, line));
+        }
+    }
+
+    pub(super) fn ack(&mut self, id: HostId, offset: u64) -> Result<(), String> {
+        let committed = self.store.snapshot.hosts.get(&id).map_or(offset, |state| state.offset);
+        let Some(host) = self.hosts.get_mut(&id) else { return Ok(()) };
+        let Some(link) = &host.link else { return Err(format!("{id:?}: ack before adoption")) };
+        // What is dropped of a line over the limit is acknowledged without the daemon.
+        let known = host.acked == host.dropped;
+        if (offset < host.acked && !known) || offset > link.handed || offset > committed {
+            return Err(format!(
+                "{id:?}: ack of {offset} after {}, handed over {}, committed {committed}",
+                host.acked, link.handed
+            ));
+        }
+        host.acknowledge(offset);
+        Ok(())
+    }
+
+    pub(super) fn stop(&mut self, id: HostId, step: StopStep) {
+        if step == StopStep::Kill {
+            self.truth.hit("killed");
+        }
+        if let Some(waits) = self.adopting.iter_mut().find(|waits| waits.adopt.host == id) {
+            waits.steps.push(step);
+        } else if let Some(host) = self.hosts.get_mut(&id) {
+            host.step(step);
+        }
+    }
+
+    /// Nothing has to be kept of a process any more.
+    pub(super) fn forget(&mut self, id: HostId) -> Result<(), String> {
+        if self.store.snapshot.hosts.contains_key(&id) {
+            return Err(format!("{id:?} is forgotten before its end is committed"));
+        }
+        if let Some(host) = self.hosts.remove(&id)
+            && host.leader != Leader::Gone
+        {
+            return Err(format!("{id:?} is forgotten, and is still {:?}", host.leader));
+        }
+        Ok(())
+    }
+
+    /// What no row names is over, or somebody was forgotten.
+    pub(super) fn check_hosts(&mut self) -> Result<(), String> {
+        let rows = &self.store.snapshot.hosts;
+        let unknown = self.hosts.extract_if(.., |id, _| !rows.contains_key(id));
+        for (id, host) in unknown {
+            if host.leader != Leader::Gone {
+                return Err(format!("no row names {id:?}, which is {:?}", host.leader));
+            }
+        }
+        Ok(())
+    }
+
+    /// A host is killed; what is left of its tree is ended by the daemon.
+    pub(super) fn kill_host(&mut self) {
+        let ids: Vec<_> = self.hosts.keys().copied().collect();
+        let Some(id) = self.rng.pick(&ids) else { return };
+        if let Some(host) = self.hosts.get_mut(id).filter(|host| !host.lost) {
+            self.truth.hit("host killed");
+            if host.link.as_ref().is_some_and(|link| link.handed < host.written) {
+                self.truth.hit("host killed with output");
+            }
+            host.lose();
+            if host.leader == Leader::Runs {
+                host.leader = Leader::Ended;
+            }
+            if let Some(disk) = self.disks.get_mut(&host.agent) {
+                disk.lose();
+            }
+        }
+    }
+
+    /// Something happens at a process; whether anything could.
+    pub(super) fn run(&mut self, id: HostId) -> Result<bool, String> {
+        if self.rng.permille(500) && self.hear(id)? {
+            return Ok(true);
+        }
+        let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
+        match host.leader {
+            Leader::Runs if host.lost && host.link.is_some() => {
+                host.leader = Leader::Ended;
+                Ok(true)
+            }
+            Leader::Runs => Ok(self.work(id)? || self.hear(id)?),
+            Leader::Ended => {
+                let told = host.link.as_ref().is_none_or(|link| link.exited);
+                if told && self.rng.permille(300) {
+                    host.leader = Leader::Gone;
+                    return Ok(true);
+                }
+                Ok(self.hear(id)? || told)
+            }
+            Leader::Gone => self.hear(id),
+        }
+    }
+
+    /// The daemon is told something by a host, or a host by the daemon.
+    fn hear(&mut self, id: HostId) -> Result<bool, String> {
+        let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
+        let Some(link) = host.link.as_mut().filter(|link| !link.gone) else { return Ok(false) };
+        if !link.started {
+            link.started = true;
+            let (pid, start) = (host.pid, u64::from(host.pid));
+            self.feed(Input::HostStarted { host: id, pid, start })?;
+            return Ok(true);
+        }
+        if link.told < host.taken && !host.lost {
+            let news = host.taken - link.told;
+            // A host that is taken over tells all that it has at once.
+            let some = if link.told == 0 { news } else { 1 + self.rng.below(news as usize) as u64 };
+            link.told += some;
+            let chunk = link.told;
+            self.feed(Input::HostWritten { host: id, chunk })?;
+            return Ok(true);
+        }
+        if !link.chunks.is_empty() && (self.rng.permille(500) || host.leader != Leader::Runs) {
+            return self.take(id);
+        }
+        // Output goes to the daemon, but not while the store fails.
+        if link.handed < host.written {
+            return if self.store.failing { Ok(false) } else { self.deliver(id) };
+        }
+        if host.leader != Leader::Runs && !link.exited {
+            link.exited = true;
+            let (status, stderr) = ("exit status 1".to_owned(), "oh no".to_owned());
+            self.feed(Input::HostExited { host: id, status, stderr })?;
+            return Ok(true);
+        }
+        if host.leader == Leader::Gone {
+            link.gone = true;
+            self.truth.hit("process gone");
+            self.feed(Input::HostGone { host: id })?;
+            return Ok(true);
+        }
+        if link.chunks.is_empty() { Ok(false) } else { self.take(id) }
+    }
+
+    /// A host gets a line for its agent, or a part of it.
+    fn take(&mut self, id: HostId) -> Result<bool, String> {
+        let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
+        let Some(link) = &mut host.link else { return Ok(false) };
+        let Some((chunk, line)) = link.chunks.front() else { return Ok(false) };
+        let chunk = *chunk;
+        if chunk <= host.taken {
+            self.truth.hit("line for an agent taken already");
+            link.chunks.pop_front();
+            return Ok(true);
+        }
+        if chunk != host.taken + 1 {
+            return Err(format!("{id:?}: chunk {chunk} after {}", host.taken));
+        }
+        if self.store.outbox.get(&(id, chunk)) != Some(line) || !line.starts_with(&host.part) {
+            return Err(format!("{id:?}: chunk {chunk} is not what was committed"));
+        }
+        if host.part.is_empty() && self.rng.permille(200) {
+            host.part = line[..self.rng.below(line.len())].to_vec();
+            return Ok(true);
+        }
+        let line = line.clone();
+        link.chunks.pop_front();
+        host.part.clear();
+        host.taken = chunk;
+        if !host.closed {
+            host.stdin.push_back(line);
+        }
+        Ok(true)
+    }
+
+    fn deliver(&mut self, id: HostId) -> Result<bool, String> {
+        let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
+        let Some(link) = &mut host.link else { return Ok(false) };
+        let Some((said, end)) = host.said.iter().find(|(_, end)| *end > link.handed) else {
+            return Err(format!("{id:?}: nothing is kept after {}", link.handed));
+        };
+        let end = *end;
+        match said {
+            Said::Line(line) => {
+                let line = line.clone();
+                link.handed = end;
+                self.feed(Input::HostLine { host: id, line, end })?;
+            }
+            Said::Long(head) if link.handed <= end - LONG => {
+                let inside = self.rng.permille(500);
+                let seen = if inside { end - 1_000 } else { end };
+                let head = head.clone();
+                link.handed = seen;
+                let len = LONG - (end - seen);
+                self.feed(Input::HostOversized { host: id, head, len, end: seen, inside })?;
+            }
+            Said::Long(_) => {
+                link.handed = end;
+                let committed = host.acked;
+                host.acknowledge(committed);
+            }
+        }
+        Ok(true)
+    }
+
+    fn work(&mut self, id: HostId) -> Result<bool, String> {
+        let faults = self.faults;
+        let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
+        let Some(disk) = self.disks.get_mut(&host.agent) else { return Ok(false) };
+        let (rng, truth) = (&mut self.rng, &mut self.truth);
+        let rare = if self.calm { 1 } else { 4 };
+        if faults && rng.permille(rare) {
+            truth.hit("agent crash");
+            if host.link.is_none() {
+                truth.hit("agent crash without a daemon");
+            }
+            disk.lose();
+            host.leader = Leader::Ended;
+            return Ok(true);
+        }
+        if faults && rng.permille(2) {
+            host.process.hang();
+            truth.hit("agent hung");
+        }
+        if faults && rng.permille(2) {
+            host.process.ignores_cancel = true;
+        }
+        if host.stdin.is_empty() && host.closed && !host.stubborn {
+            host.leader = Leader::Ended;
+            return Ok(true);
+        }
+        if self.survives && host.written - host.acked > BUDGET {
+            truth.hit("agent held back");
+            return Ok(false);
+        }
+        if host.process.hung {
+            return Ok(false);
+        }
+        if faults && rng.permille(5) {
+            truth.hit("garbage line");
+            host.say(Said::Line(Bytes::from_static(b"npm WARN something")));
+        }
+        if faults && rng.permille(3) {
+            truth.hit("line over the limit");
+            host.say(Said::Long(Bytes::from_static(b"npm WARN something long")));
+        }
+        let reads = !host.stdin.is_empty() && (!host.process.is_busy() || rng.permille(500));
+        let mut said = Vec::new();
+        let read = if reads { host.stdin.pop_front() } else { None };
+        if let Some(line) = &read {
+            host.process
+                .read(line, disk, rng, truth, &mut said)
+                .map_err(|e| format!("{id:?}: {e}"))?;
+        } else if host.process.is_busy() {
+            said = host.process.work(disk, rng, truth);
+        } else {
+            return Ok(false);
+        }
+        if host.link.is_none() && !said.is_empty() && !host.lost {
+            truth.hit("agent went on without a daemon");
+        }
+        for line in &said {
+            host.say(Said::Line(Bytes::from(Value::to_string(line))));
+        }
+        if host.lost {
+            // Nobody is there to read it.
+            host.said.clear();
+        }
+        self.check_holders(id)
+    }
+
+    /// No session is held by two processes.
+    fn check_holders(&self, id: HostId) -> Result<bool, String> {
+        let host = &self.hosts[&id];
+        let runs = |other: &Host| other.leader == Leader::Runs && other.agent == host.agent;
+        let mut others = self.hosts.iter().filter(|(of, other)| **of != id && runs(other));
+        let both = others.find(|(_, other)| {
+            let mut held = other.process.held.keys();
+            !host.process.is_from_zero() && held.any(|held| host.process.held.contains_key(held))
+        });
+        match both {
+            Some((other, _)) => Err(format!("{id:?} and {other:?} hold the same session")),
+            None => Ok(true),
+        }
+    }
+}
