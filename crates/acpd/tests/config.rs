@@ -83,12 +83,17 @@ fn an_agent_may_be_talked_with_over_tcp() {
         tcp = { spawn = true, port = 4000 }
         [agents.c]
         tcp.connect = "localhost:4000"
+        [agents.copilot]
+        tcp.connect = "localhost:4001"
         "#,
     );
     let transport = |name| config.agent(name).unwrap().transport();
     assert_eq!(transport("a"), Transport::TcpSpawn(0));
     assert_eq!(transport("b"), Transport::TcpSpawn(4000));
     assert_eq!(transport("c"), Transport::TcpConnect("localhost:4000"));
+    let known = config.agent("copilot").unwrap();
+    assert_eq!(known.transport(), Transport::TcpConnect("localhost:4001"));
+    assert!(known.command.is_empty(), "nothing of a known agent is started either");
     assert_eq!(config.agent("claude").unwrap().transport(), Transport::Stdio);
 }
 

@@ -64,11 +64,15 @@ pub(super) fn read(
         let header = format!("agents.{name}");
         let table = top.table(&header, value)?;
         Section::new(text, Some(header), Scope::Agent).profile(table, &mut profile)?;
+        let starts_nothing = matches!(profile.transport(), Transport::TcpConnect(_));
+        if starts_nothing && table.get("command").is_none() {
+            profile.drop_known_command();
+        }
         if let Some((what, hint)) = profile.contradiction(daemon.host) {
             let message = format!("agent `{name}` {what}");
             return Err(text.error(&key.span(), &message, Some(hint.to_owned())));
         }
-        if profile.command.is_empty() && !matches!(profile.transport(), Transport::TcpConnect(_)) {
+        if profile.command.is_empty() && !starts_nothing {
             let hint = did_you_mean(&name, agents.keys().map(String::as_str))
                 .unwrap_or_else(|| format!("say how to start it: `command = [\"{name}\", …]`"));
             let message = format!("agent `{name}` has no `command`");

@@ -52,7 +52,7 @@ keys! {
 }
 
 /// Who starts agents unless it is configured.
-const DEFAULT_HOST: Host = Host::Direct;
+const DEFAULT_HOST: Host = Host::Shim;
 
 /// Who starts agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,6 +175,12 @@ impl Profile {
         if whole {
             self.args.clear();
         }
+    }
+
+    /// Nothing is started: what the catalogue says of that does not count.
+    pub(super) fn drop_known_command(&mut self) {
+        self.replace_command(true);
+        self.command.clear();
     }
 
     /// How the agent is talked with.
