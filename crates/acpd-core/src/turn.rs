@@ -222,6 +222,7 @@ impl Hub {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let sender = running.sender.take();
         let slot = self.session(key).slot;
+        let mut forgotten = None;
         let ended = match outcome {
             WireOutcome::Result(result) => {
                 self.note_auth(slot, None, out);
@@ -232,6 +233,7 @@ impl Hub {
             WireOutcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
                 self.note_auth(slot, Some(&error), out);
+                forgotten = says_forgotten(&error).then(|| error.message.clone());
                 Outcome::Error { code: error.code, message: error.message }
             }
         };
@@ -240,9 +242,24 @@ impl Hub {
             let line = self.to_public_id_in_error(key, self.for_client(slot, &sender, line));
             self.respond(&sender, Some(key), line, out);
         }
-        self.dispatch_next(key, out);
+        if let Some(reason) = forgotten {
+            self.session_forgotten(key, reason, out);
+        }
+        self.wake_session(key, out);
         self.turn_ended_while_stopping(slot, out);
         self.check_idle(slot, out);
+    }
+
+    /// The process does not know a session that it held: the next prompt restores it. In the same
+    /// process that may not work any more, so it is started anew unless it works for somebody else.
+    fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        self.rest(key, Rest::Parked, Some(reason), out);
+        let is_free = !self.sessions_of(slot).iter().any(|key| self.is_running(*key));
+        if is_free && self.agents[&slot].is_up() {
+            let reason = Some("it forgot a session that it held".to_owned());
+            self.begin_stop(slot, StopWhy::Wedged, reason, out);
+        }
     }
 
     /// The running turn is over, in whatever way.
@@ -455,6 +472,13 @@ impl Hub {
         }
         set_member(&line, &path, json!(row.public_id).to_string().as_bytes())
     }
+}
+
+/// Whether an agent says of a session that it held that it does not know it. Copilot does after the
+/// connection was lost over which the session was made, and then for ever.
+fn says_forgotten(error: &ErrorObject) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    error.code == code::NOT_FOUND || message.contains("session not found")
 }
 
 /// A prompt leaves the line without having been dispatched.

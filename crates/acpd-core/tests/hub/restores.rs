@@ -243,3 +243,22 @@ fn an_id_that_the_agent_gave_away_costs_the_old_session_and_not_the_new_one() {
     let id = made["result"]["sessionId"].as_str().expect("an id").to_owned();
     assert_eq!(bench.state(&id), "live");
 }
+
+#[test]
+fn a_session_that_a_running_agent_forgets_is_restored_for_the_next_prompt() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.prompt(a, &json!(2), "s", "go");
+    let prompt = bench.heard_one("session/prompt");
+    let error = json!({"code":-32603,"message":"send failed: session not found: s"});
+    bench.agent(&json!({"id":prompt["id"],"error":error}));
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32603, "its own words");
+    assert_eq!(bench.heard().len(), 0, "it does not run again by itself");
+    bench.prompt(a, &json!(3), "s", "go on");
+    assert_eq!(bench.stops.len(), 1, "a process that forgets is started anew");
+    bench.agent_dies();
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}

@@ -306,3 +306,21 @@ fn a_daemon_that_is_told_to_stop_says_goodbye() {
     let last = bench.got(acpd_core::ids::ClientId(1)).pop().expect("lines");
     assert_eq!(last["method"], "_acpd/daemon/stopped");
 }
+
+#[test]
+fn a_line_whose_effects_are_committed_is_counted_with_them() {
+    let mut bench = Bench::with_shims();
+    let a = bench.client(&token());
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    let line = json!({"id":"new","method":"session/new","params":params}).to_string();
+    // The store begins to fail between the line and the end of its batch.
+    let mut batch = acpd_core::Batch::default();
+    let now = acpd_core::ids::Time(bench.now);
+    bench.hub.handle(now, Input::ClientLine { client: a, line: line.into() }, &mut batch);
+    let failing = Input::StoreFailing { reason: "disk full".to_owned() };
+    bench.hub.handle(now, failing, &mut batch);
+    bench.run_batch(batch);
+    bench.feed(Input::StoreWorks);
+    bench.heard_one("session/new");
+    assert_eq!(bench.snapshot.clients[TOKEN].received, 1, "or it would run again");
+}
