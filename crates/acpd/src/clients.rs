@@ -418,6 +418,8 @@ impl Out {
     }
 
     async fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
+        // An agent that is only connected to is no process of this machine.
+        status.agents.iter_mut().for_each(|agent| agent.pid = agent.pid.filter(|pid| *pid != 0));
         let running = status.agents.iter().filter_map(|agent| agent.pid);
         let leaders: Vec<u32> = running.collect();
         if !leaders.is_empty() {

@@ -51,7 +51,9 @@ fn main() -> ExitCode {
         #[cfg(feature = "crash-points")]
         #[expect(clippy::print_stdout, reason = "what it is for")]
         Command::CrashPoints => {
-            acpd::crash::POINTS.iter().for_each(|point| println!("{point}"));
+            for point in acpd::crash::POINTS {
+                println!("{point}");
+            }
             ExitCode::SUCCESS
         }
         Command::ScriptedAgent => {

@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod clients;
+#[cfg(feature = "crash-points")]
+mod crash_points;
 mod crashes;
 mod daemon;
 mod disk;

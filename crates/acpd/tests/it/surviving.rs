@@ -122,6 +122,26 @@ fn a_restart_in_place_keeps_pid_agents_and_turns() {
 }
 
 #[test]
+fn a_terminal_hears_every_line_once_while_the_daemon_restarts_again_and_again() {
+    const LINES: u64 = 5000;
+    let env = hosted([echo()]);
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", &format!("[number {LINES} n 200]")]);
+    run.wait_stdout("n/1\n");
+    for _ in 0..3 {
+        env.acpctl(&["daemon", "restart"]).success();
+    }
+    env.kill_daemon();
+    let out = run.finish().success();
+    let numbers = |text: &str| -> Vec<u64> {
+        text.split("n/").skip(1).filter_map(|rest| rest.lines().next()?.parse().ok()).collect()
+    };
+    let counted: Vec<u64> = (1..=LINES).collect();
+    assert_eq!(numbers(out.stdout()), counted);
+    assert_eq!(numbers(&env.said("fix")), counted);
+    assert_eq!(env.received("echo", "session/prompt").len(), 1);
+}
+
+#[test]
 fn a_broken_configuration_refuses_the_restart_and_nothing_stops() {
     let env = hosted([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
@@ -196,6 +216,18 @@ fn a_host_that_does_not_answer_is_waited_for() {
     signal(host, Signal::SIGCONT);
     env.release("middle");
     wait_outcomes(&env, "fix", &["stopped"]);
+}
+
+#[test]
+fn a_host_that_does_not_do_its_part_is_killed_with_its_agent() {
+    let env = hosted([stubborn()]);
+    env.acpctl(&["run", "-s", "fix", "[child-setsid] say #one"]).success();
+    let daemon = env.daemon_pid();
+    signal(env.shims()[0].pid, Signal::SIGSTOP);
+    env.acpctl(&["agent", "stop", "echo"]).success();
+    let left: Vec<_> = env.tree().into_iter().filter(|process| process.pid != daemon).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(env.shims().is_empty(), "{:?}", env.shims());
 }
 
 #[test]

@@ -133,7 +133,8 @@ impl Tender {
             let force = self.force_at.filter(|_| self.told < Told::Gone);
             let may_read = reports.is_empty() && self.output.has_room();
             tokio::select! {
-                command = self.commands.recv() => {
+                // After that word the handle is gone.
+                command = self.commands.recv(), if !self.forget => {
                     let Some(command) = command else { return End::Dropped };
                     self.take(command);
                     while let Ok(command) = self.commands.try_recv() {

@@ -209,7 +209,7 @@ impl Tender {
             }
             let force = self.force_at;
             tokio::select! {
-                command = self.commands.recv() => match command {
+                command = self.commands.recv(), if !self.forget => match command {
                     Some(command) => self.take(command),
                     None => return Found::Dropped,
                 },

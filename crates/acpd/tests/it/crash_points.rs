@@ -1,0 +1,68 @@
+//! The daemon dies at every named point, the first or a later time, and nothing is lost or doubled.
+
+use acpd::crash::POINTS;
+use acpd_test::harness::{TestEnv, kill9};
+
+use crate::{echo, hosted};
+
+/// So far the agent counts in each turn.
+const NUMBERS: u64 = 100;
+
+/// A day in the life of a daemon that dies at some moment of it.
+fn a_day(point: &str, count: u32) {
+    let what = format!("{point}:{count}");
+    let env = hosted([echo()]);
+    // It is inherited by the daemon, and not by the one that comes after it.
+    let mut start = env.acpctl_command(&["daemon", "start"]);
+    start.env("ACPD_CRASH", &what);
+    // The points on the way to being ready fail the start.
+    drop(start.output().unwrap());
+    say(&env, &what, "one", 1);
+    say(&env, &what, "two", 2);
+    // An agent that was found again has points of its own.
+    if matches!(point, "before-hello" | "after-hello" | "recovered") {
+        let mut again = env.acpctl_command(&["daemon", "start"]);
+        kill9(env.daemon_pid());
+        drop(again.env("ACPD_CRASH", &what).output().unwrap());
+        say(&env, &what, "again", 3);
+    }
+    let _ = env.acpctl(&["agent", "stop", "echo"]);
+    let _ = env.acpctl(&["agent", "start", "echo"]);
+    say(&env, &what, "three", 4);
+    let restart = env.spawn_acpctl(&["daemon", "restart"]);
+    say(&env, &what, "four", 5);
+    let _ = restart.finish();
+}
+
+/// Has the agent count; it does to the end, or the turn is known to be broken. `most` prompts have
+/// been sent by then.
+fn say(env: &TestEnv, what: &str, tag: &str, most: usize) {
+    let prompt = format!("say #{tag} [number {NUMBERS} {tag} 50]");
+    let out = env.acpctl(&["run", "-s", "fix", &prompt]);
+    assert!(out.code_is(0) || out.code_is(6), "{what}, {tag}: {out:?}");
+    let said = if out.code_is(0) { env.said("fix") } else { String::new() };
+    for text in [out.stdout(), &said] {
+        let heard = numbers(text, tag);
+        let counted: Vec<u64> = (1..=heard.len() as u64).collect();
+        assert_eq!(heard, counted, "{what}, {tag}: {out:?}");
+        assert!(!out.code_is(0) || heard.len() as u64 == NUMBERS, "{what}, {tag}: {out:?}");
+    }
+    let prompts = env.received("echo", "session/prompt").len();
+    assert!(prompts <= most, "{what}, {tag}: {prompts} prompts");
+}
+
+/// How far the agent counted, as it is told in a text.
+fn numbers(text: &str, tag: &str) -> Vec<u64> {
+    let name = format!("{tag}/");
+    let rests = text.split(&name).skip(1);
+    rests.filter_map(|rest| rest.lines().next()?.parse().ok()).collect()
+}
+
+#[test]
+fn a_daemon_that_dies_at_any_point_loses_and_doubles_nothing() {
+    for point in POINTS {
+        for count in [1, 3] {
+            a_day(point, count);
+        }
+    }
+}
