@@ -291,9 +291,13 @@ impl Bundle {
         fs::remove_file(self.file("spool")).ok();
     }
 
-    /// Removes all of it. To be called when its shim is dead and everything of it is recorded, or by
+    /// Removes all of it, and the shim's socket. To be called when its shim is dead and everything of it is recorded, or by
     /// the shim itself.
     pub fn remove(&self) -> Result<(), BundleError> {
+        // A shim that was killed has left its socket.
+        if let Ok(Some(record)) = self.record() {
+            fs::remove_file(record.socket).ok();
+        }
         match fs::remove_dir_all(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other.map_err(failed("remove", &self.dir)),

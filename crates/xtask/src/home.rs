@@ -31,6 +31,11 @@ impl Home {
         Ok(Home { dir, bins: bins.to_owned() })
     }
 
+    /// Leaves the directory where it is, for a look at what went wrong.
+    pub fn keep(&mut self) {
+        self.dir.disable_cleanup(true);
+    }
+
     /// A path in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -106,20 +111,25 @@ impl Home {
         Ok(ProcessId::of(pid as u32).ok_or("the daemon has just ended")?)
     }
 
-    /// Processes that were started in this home and are alive, by their environment. Always empty
-    /// on a system without `/proc`.
+    /// Processes that were started in this home and are alive: by their environment, and shims, which
+    /// have none, by their arguments. Always empty on a system without `/proc`.
     pub fn processes(&self) -> Vec<ProcessId> {
-        let mark = self.dir.path().as_os_str().as_encoded_bytes();
-        let holds = |pid: &u32| {
-            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environ.windows(mark.len()).any(|window| window == mark)
-        };
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.filter(|pid| *pid != std::process::id())
-            .filter(holds)
+            .filter(|pid| self.owns(*pid))
             .filter_map(ProcessId::of)
             .collect()
+    }
+
+    /// Whether a process was started in this home.
+    pub fn owns(&self, pid: u32) -> bool {
+        let mark = self.dir.path().as_os_str().as_encoded_bytes();
+        let has = |text: &[u8]| text.windows(mark.len()).any(|window| window == mark);
+        let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let command = read("cmdline");
+        let is_shim = command.split(|byte| *byte == 0).nth(1) == Some(b"shim".as_slice());
+        (is_shim && has(&command)) || has(&read("environ"))
     }
 
     /// Processes that are still there when those that were just told to end have had their time.

@@ -7,6 +7,7 @@ pub mod home;
 pub mod install;
 pub mod real;
 pub mod test;
+pub mod torture;
 pub mod workspace;
 
 /// Whatever went wrong, in words for a developer.

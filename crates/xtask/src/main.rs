@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{Result, bench, demo, install, real, test};
+use xtask::{Result, bench, demo, install, real, test, torture};
 
 /// Developer commands of acpd.
 #[derive(Debug, Parser)]
@@ -38,6 +38,8 @@ enum Command {
     /// The agent that `bench` measures with.
     #[command(hide = true, name = bench::AGENT)]
     BenchAgent,
+    /// Kill everything, again and again, and compare what is left with what should be.
+    Torture(torture::Options),
     /// Install acpd and acpctl with `cargo install`.
     Install,
 }
@@ -59,6 +61,7 @@ fn run(command: Command) -> Result {
         Command::Real { agents } => real::run(&agents),
         Command::Bench { quick } => bench::run(quick),
         Command::BenchAgent => bench::agent::run(),
+        Command::Torture(options) => torture::run(&options),
         Command::Install => install::run(),
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::workspace::{self, cargo_command, succeed};
-use crate::{Result, real};
+use crate::{Result, real, torture};
 
 /// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` says otherwise.
 const CI_SEEDS: &str = "2000";
@@ -42,6 +42,12 @@ pub fn run(fast: bool) -> Result {
             return Err(missing);
         }
         eprintln!("SKIPPED: the tests with real agents: {missing}");
+    }
+    if fast {
+        eprintln!("SKIPPED with --fast: the kill loop, `cargo xtask torture --matrix`");
+    } else {
+        stages.run("kill loop", || torture::run(&torture::Options::ci()))?;
+        stages.print();
     }
     tests(fast)
 }

@@ -3,6 +3,7 @@
 //!
 //! The main thread reads and answers; each turn has a thread of its own.
 
+mod beside;
 mod options;
 mod record;
 mod session;
@@ -58,6 +59,11 @@ pub fn run(options: Options) -> ExitCode {
     let agent = Arc::new(Agent::new(options, Wire::new(recorder)));
     let Agent { options: Options { flags, .. }, wire, store, .. } = &*agent;
     wire.event("start");
+    if flags.look_around {
+        for other in beside::others() {
+            wire.event(&format!("beside {other}"));
+        }
+    }
     if let Some(code) = flags.exit_at_start {
         complain(&format!("exits at start with {code}"));
         return wire.exit_code(code);
@@ -461,6 +467,7 @@ impl Agent {
             sender: sender.clone(),
             answer: String::new(),
             tools: 0,
+            numbered: 0,
             late_chunk: false,
             prompt,
         };

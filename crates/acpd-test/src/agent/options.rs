@@ -40,6 +40,7 @@ flags for the process
   save-on-eof        writes the file `saved-on-eof` at the end of stdin
   ignore-term        ignores SIGTERM
   no-read            never reads stdin
+  look-around        records other processes with its ACPD_AGENT_MARK in their environment
 flags for its messages
   early-updates      available_commands_update comes before the session/new response
   string-ids         its own requests have string ids
@@ -113,6 +114,8 @@ pub struct Flags {
     pub ignore_term: bool,
     /// Stdin is never read.
     pub no_read: bool,
+    /// At its start the process records every other process with the same `ACPD_AGENT_MARK`.
+    pub look_around: bool,
     /// `available_commands_update` comes before the response of `session/new`.
     pub early_updates: bool,
     /// Requests of the agent have string ids.
@@ -225,6 +228,7 @@ impl Flags {
             ("save-on-eof", None) => self.save_on_eof = true,
             ("ignore-term", None) => self.ignore_term = true,
             ("no-read", None) => self.no_read = true,
+            ("look-around", None) => self.look_around = true,
             ("early-updates", None) => self.early_updates = true,
             ("string-ids", None) => self.string_ids = true,
             ("count-ids", None) => self.count_ids = true,

@@ -41,6 +41,8 @@ pub(super) struct Turn {
     pub(super) answer: String,
     /// Number of tool calls so far.
     pub(super) tools: u32,
+    /// Number of numbered chunks so far.
+    pub(super) numbered: u64,
     pub(super) late_chunk: bool,
 }
 
@@ -111,6 +113,13 @@ impl Turn {
                 for line in 1..=n {
                     self.check()?;
                     self.say(&format!("line {line}\n"));
+                }
+            }
+            Verb::Number(count, name, micros) => {
+                for _ in 0..count {
+                    self.numbered += 1;
+                    self.say(&format!("{name}/{}\n", self.numbered));
+                    self.wait(Duration::from_micros(micros))?;
                 }
             }
             Verb::Big(bytes) => self.say(&"x".repeat(bytes)),

@@ -9,6 +9,9 @@ pub(super) enum Verb {
     Slow(u64),
     /// `[chunks N]`: N numbered lines as fast as possible.
     Chunks(u64),
+    /// `[number N NAME MICROS]`: N chunks `NAME/1`, `NAME/2`, … with a pause after each; counted on
+    /// over the whole turn.
+    Number(u64, String, u64),
     /// `[big N]`: one chunk of N bytes.
     Big(usize),
     /// `[think TEXT]`: a thought.
@@ -99,6 +102,11 @@ fn verb(inner: &str) -> Option<Verb> {
     Some(match name {
         "slow" => Verb::Slow(arg.parse().ok()?),
         "chunks" => Verb::Chunks(arg.parse().ok()?),
+        "number" => {
+            let mut words = arg.split_whitespace();
+            let (count, name) = (words.next()?.parse().ok()?, words.next()?.to_owned());
+            Verb::Number(count, name, words.next()?.parse().ok()?)
+        }
         "big" => Verb::Big(arg.parse().ok()?),
         "think" => Verb::Think(text()?),
         "plan" => Verb::Plan,
@@ -140,6 +148,13 @@ mod tests {
         let (verbs, text) = parse("hello [slow 2] a[0] [error -7 no luck][slow x] world [");
         assert_eq!(verbs, [Verb::Slow(2), Verb::Error(-7, "no luck".into())]);
         assert_eq!(text, "hello a[0] [slow x] world [");
+    }
+
+    #[test]
+    fn numbers_need_a_count_a_name_and_a_pause() {
+        let (verbs, text) = parse("[number 3 a 50][number 3 a]");
+        assert_eq!(verbs, [Verb::Number(3, "a".into(), 50)]);
+        assert_eq!(text, "[number 3 a]");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use crate::agent::{Direction, RecordLine};
 pub use client::{Client, chunk_text, error_data, reason, seq_of};
 pub use config::{Agent, Config};
 pub use ctl::{Output, Running};
-pub use process::{Process, exists, kill9, peak_rss, rss, signal, tree_of_home};
+pub use process::{Process, exists, kill9, peak_rss, rss, shims_of, signal, tree_of_home};
 pub use wait::{DEADLINE, until};
 
 /// A throw-away home. Dropping it stops its daemon, and fails the test if a process is left over.
@@ -231,6 +231,18 @@ impl TestEnv {
         tree_of_home(&self.path("home"))
     }
 
+    /// The processes that host agents beside the daemon; none with `host = "direct"`.
+    pub fn shims(&self) -> Vec<Process> {
+        shims_of(&self.path("state"))
+    }
+
+    /// Every process of this home and every host.
+    fn everything(&self) -> Vec<Process> {
+        let mut found = self.tree();
+        found.extend(self.shims());
+        found
+    }
+
     /// A session's whole journal: positions and lines.
     pub fn journal(&self, session: &str) -> Vec<(u64, Value)> {
         let mut client = self.connect();
@@ -287,13 +299,13 @@ impl TestEnv {
     }
 
     /// The directory of the pause points.
-    fn points(&self) -> PathBuf {
+    pub fn points(&self) -> PathBuf {
         self.path("points")
     }
 
     fn kill_everything(&self) {
         until("every process of the test to be gone", || {
-            let left = self.tree();
+            let left = self.everything();
             for process in &left {
                 kill9(process.pid);
             }
@@ -304,7 +316,7 @@ impl TestEnv {
     fn explain(&self) {
         #[expect(clippy::print_stderr, reason = "the test has failed: this says why")]
         {
-            eprintln!("--- processes left\n{:#?}", self.tree());
+            eprintln!("--- processes left\n{:#?}", self.everything());
             eprintln!("--- daemon log\n{}", self.daemon_log());
         }
     }
@@ -317,12 +329,12 @@ impl Drop for TestEnv {
             return self.kill_everything();
         }
         let stopped = self.acpctl(&["daemon", "stop"]);
-        let left = wait::within(wait::SOON, || self.tree().is_empty().then_some(()));
+        let left = wait::within(wait::SOON, || self.everything().is_empty().then_some(()));
         if stopped.code_is(0) && left.is_some() {
             return;
         }
         self.explain();
-        let left = self.tree();
+        let left = self.everything();
         self.kill_everything();
         panic!("`acpctl daemon stop` left processes: {left:#?}\n{stopped:?}");
     }

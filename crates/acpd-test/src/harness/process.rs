@@ -1,5 +1,6 @@
 //! The processes of a test, told by the home in their environment.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -20,20 +21,34 @@ pub struct Process {
 pub fn tree_of_home(home: &Path) -> Vec<Process> {
     let mut wanted = b"HOME=".to_vec();
     wanted.extend_from_slice(home.as_os_str().as_bytes());
+    find(|pid| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable == wanted)
+    })
+}
+
+/// Every host of an agent whose bundle is below this directory; they have no environment.
+pub fn shims_of(state: &Path) -> Vec<Process> {
+    let below = state.join("shims");
+    find(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0).skip(1);
+        words.next() == Some(b"shim")
+            && words.next().is_some_and(|dir| Path::new(OsStr::from_bytes(dir)).starts_with(&below))
+    })
+}
+
+fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
     let pids = fs::read_dir("/proc")
         .expect("/proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     // What ends while it is looked at is not there.
-    let belongs = |pid: &u32| {
-        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|variable| variable == wanted)
-    };
     let command = |pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned();
         Process { pid, command }
     };
-    pids.filter(belongs).map(command).filter(|process| exists(process.pid)).collect()
+    pids.filter(|pid| belongs(*pid)).map(command).filter(|process| exists(process.pid)).collect()
 }
 
 /// Whether this process runs. A zombie does not, unless threads of it are still ending.

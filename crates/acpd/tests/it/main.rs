@@ -4,6 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod absence;
 mod clients;
 #[cfg(feature = "crash-points")]
 mod crash_points;

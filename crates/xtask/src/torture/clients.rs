@@ -1,0 +1,271 @@
+//! The clients but the one with a token: the editor behind the bridge, `acpctl run`, `acpctl attach`,
+//! and an observer on the socket that knows nothing of tokens.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::Sender;
+
+use serde_json::{Value, json};
+
+use super::lines::{Event, Who, read};
+use super::view::{Heard, View, numbered, take_seq};
+use crate::Result;
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) code: Option<i32>,
+    /// What it wrote to stderr.
+    pub(super) complaint: String,
+    /// Whether its end is our doing.
+    pub(super) killed: bool,
+}
+
+impl Ended {
+    /// Whether it had done nothing yet: the daemon that it started was killed before it was there.
+    /// A person would call it again.
+    pub(super) fn never_began(&self) -> bool {
+        self.code == Some(1) && self.complaint.contains("acpd ended while it started")
+    }
+}
+
+/// A program of ours whose output is read line by line. Ended on drop.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) child: Child,
+    /// Whether its end is our doing.
+    pub(super) killed: bool,
+}
+
+impl Program {
+    fn start(
+        mut command: Command,
+        who: Who,
+        life: u32,
+        to: &Sender<Event>,
+    ) -> Result<(Program, Option<ChildStdin>)> {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().ok_or("a pipe is missing")?;
+        read(who, life, stdout, to.clone());
+        Ok((Program { child, killed: false }, stdin))
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.killed = true;
+        // It is our child, and was not waited for.
+        self.child.kill().ok();
+    }
+
+    /// Waits for its end.
+    pub(super) fn end(&mut self) -> Result<Ended> {
+        let code = self.child.wait()?.code();
+        let mut text = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            std::io::Read::read_to_string(&mut stderr, &mut text)?;
+        }
+        Ok(Ended { code, complaint: text.trim().to_owned(), killed: self.killed })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// An editor: it speaks plain ACP with a bridge, and starts another bridge when one has died.
+pub(super) struct Editor {
+    pub(super) program: Program,
+    stdin: Option<ChildStdin>,
+    last_id: u64,
+    /// Requests of this bridge without an answer.
+    open: BTreeSet<u64>,
+    asked: BTreeSet<String>,
+    /// All numbered chunks of its session, in their order.
+    pub(super) chunks: Vec<String>,
+    pub(super) answers: BTreeMap<u64, Value>,
+}
+
+impl Editor {
+    pub(super) fn start(mut command: Command, life: u32, to: &Sender<Event>) -> Result<Editor> {
+        command.stdin(Stdio::piped());
+        let (program, stdin) = Program::start(command, Who::Editor, life, to)?;
+        let mut editor = Editor {
+            program,
+            stdin,
+            // Ids are not used again by the next bridge: nothing can be confused.
+            last_id: u64::from(life) * 1_000_000,
+            open: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            chunks: Vec::new(),
+            answers: BTreeMap::new(),
+        };
+        let info = json!({"protocolVersion": 1, "clientCapabilities": {}});
+        editor.request("initialize", &info);
+        Ok(editor)
+    }
+
+    /// Sends a request; its id.
+    pub(super) fn request(&mut self, method: &str, params: &Value) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.open.insert(id);
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Closes the bridge's stdin.
+    pub(super) fn close(&mut self) {
+        self.program.killed = true;
+        self.stdin = None;
+    }
+
+    fn write(&mut self, message: &Value) {
+        if let Some(stdin) = &mut self.stdin {
+            // A bridge that was just killed; its end is the next thing that we hear.
+            stdin.write_all(format!("{message}\n").as_bytes()).ok();
+        }
+    }
+
+    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
+        let text = String::from_utf8_lossy(line);
+        let message: Value =
+            serde_json::from_slice(line).map_err(|error| format!("{error}: {text}"))?;
+        let method = message["method"].as_str();
+        match (message.get("id"), method) {
+            (Some(id), None) => {
+                let id = id.as_u64().unwrap_or_default();
+                if !self.open.remove(&id) {
+                    return Err(format!("an answer to nothing that is open: {text}"));
+                }
+                self.answers.insert(id, message);
+            }
+            (Some(id), Some("session/request_permission")) => {
+                if !self.asked.insert(id.to_string()) {
+                    return Err(format!("asked twice: {text}"));
+                }
+                let outcome = json!({"outcome": {"outcome": "selected", "optionId": "yes"}});
+                self.write(&json!({"jsonrpc": "2.0", "id": id, "result": outcome}));
+            }
+            (None, Some(method)) if method.starts_with("_acpd/") => {
+                return Err(format!("the editor did not ask for {text}"));
+            }
+            (None, Some(_)) => self.chunks.extend(numbered(&message).map(str::to_owned)),
+            _ => return Err(format!("unexpected: {text}")),
+        }
+        Ok(())
+    }
+}
+
+/// `acpctl run`, with one prompt.
+pub(super) struct Run {
+    pub(super) program: Program,
+    pub(super) tag: String,
+    pub(super) chunks: Vec<String>,
+    pub(super) ended: Option<Ended>,
+}
+
+impl Run {
+    pub(super) fn start(command: Command, tag: &str, life: u32, to: &Sender<Event>) -> Result<Run> {
+        let (program, _) = Program::start(command, Who::Run, life, to)?;
+        Ok(Run { program, tag: tag.to_owned(), chunks: Vec::new(), ended: None })
+    }
+
+    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
+        let message: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        self.chunks.extend(numbered(&message).map(str::to_owned));
+        Ok(())
+    }
+}
+
+/// `acpctl attach --json`, from the beginning of the session.
+pub(super) struct Attach {
+    pub(super) program: Program,
+    pub(super) view: View,
+}
+
+impl Attach {
+    pub(super) fn start(command: Command, life: u32, to: &Sender<Event>) -> Result<Attach> {
+        let (program, _) = Program::start(command, Who::Attach, life, to)?;
+        Ok(Attach { program, view: View::default() })
+    }
+
+    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
+        let mut message: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        if message["method"] == "_acpd/caught_up" {
+            self.view.caught_up(message["params"]["seq"].as_u64().unwrap_or_default());
+        } else if let Some(seq) = take_seq(&mut message) {
+            self.view.take(seq, message)?;
+        }
+        Ok(())
+    }
+}
+
+/// Watches all sessions over one connection, and attaches again behind what it has.
+#[derive(Debug, Default)]
+pub(super) struct Observer {
+    stream: Option<UnixStream>,
+    pub(super) views: BTreeMap<String, View>,
+}
+
+impl Observer {
+    pub(super) fn is_up(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Follows these sessions from now on, from their beginning.
+    pub(super) fn follow(&mut self, sessions: &[String]) {
+        let views = sessions.iter().map(|session| (session.clone(), View::default()));
+        self.views.extend(views);
+    }
+
+    pub(super) fn up(&mut self, mut stream: UnixStream) {
+        let meta = json!({"_acpd": {"agent": "one", "notices": true, "seq": true}});
+        let params = json!({"protocolVersion": 1, "clientCapabilities": {}, "_meta": meta});
+        let mut lines =
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+                .to_string();
+        lines.push('\n');
+        for (id, (session, view)) in (1..).zip(&self.views) {
+            let params = json!({"ref": {"session": session}, "after": view.cursor(),
+                "role": "observer"});
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": "_acpd/session/attach",
+                "params": params});
+            lines += &line.to_string();
+            lines.push('\n');
+        }
+        // A daemon that has just died; its end is the next thing that we hear.
+        stream.write_all(lines.as_bytes()).ok();
+        self.stream = Some(stream);
+    }
+
+    pub(super) fn down(&mut self) {
+        self.stream = None;
+    }
+
+    pub(super) fn close(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            stream.shutdown(std::net::Shutdown::Both).ok();
+        }
+    }
+
+    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
+        let mut message: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let session = message["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
+        if message.get("error").is_some() {
+            let going = message["error"]["data"]["_acpd"]["reason"] == "shutting_down";
+            return if going { Ok(()) } else { Err(format!("it cannot watch: {message}")) };
+        }
+        let Some(view) = self.views.get_mut(&session) else { return Ok(()) };
+        if message["method"] == "_acpd/caught_up" {
+            view.caught_up(message["params"]["seq"].as_u64().unwrap_or_default());
+        } else if let Some(seq) = take_seq(&mut message) {
+            view.take(seq, message)?;
+        }
+        Ok(())
+    }
+}

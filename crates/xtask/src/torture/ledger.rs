@@ -1,0 +1,122 @@
+//! What an agent wrote down about itself: everything that it sent and received, in all its processes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::view::numbered;
+use crate::Result;
+
+/// The ledger of one agent, read as it grows.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    path: PathBuf,
+    offset: u64,
+    /// What became of each prompt, by its tag.
+    pub(super) prompts: BTreeMap<String, Received>,
+    /// Questions that were asked: process, id, number of answers.
+    pub(super) questions: BTreeMap<(u64, String), u32>,
+    /// Processes of the agent, in the order of their start.
+    pub(super) starts: Vec<u64>,
+    /// Processes of an earlier run that lived at a start.
+    pub(super) beside: Vec<String>,
+    /// Open prompts: process and request to tag.
+    open: BTreeMap<(u64, String), String>,
+}
+
+/// A prompt as the agent saw it.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    /// Processes that got it.
+    pub(super) by: Vec<u64>,
+    /// Chunks that it began to write.
+    pub(super) chunks: Vec<String>,
+    /// How often it answered.
+    pub(super) answers: u32,
+}
+
+impl Ledger {
+    pub(super) fn new(path: PathBuf) -> Ledger {
+        Ledger {
+            path,
+            offset: 0,
+            prompts: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            starts: Vec::new(),
+            beside: Vec::new(),
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// Reads what has been added.
+    pub(super) fn refresh(&mut self) -> Result {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.offset += whole as u64;
+        for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let entry: Value = serde_json::from_slice(line)?;
+            self.take(&entry);
+        }
+        Ok(())
+    }
+
+    /// The process that runs, as far as is known.
+    pub(super) fn leader(&self) -> Option<u32> {
+        self.starts.last().map(|pid| *pid as u32)
+    }
+
+    fn take(&mut self, entry: &Value) {
+        let pid = entry["pid"].as_u64().unwrap_or_default();
+        let line = entry["line"].as_str().unwrap_or_default();
+        match entry["dir"].as_str() {
+            Some("event") if line == "start" => self.starts.push(pid),
+            Some("event") if line.starts_with("beside ") => {
+                self.beside.push(format!("{line}, when {pid} started"));
+            }
+            Some("in") => self.received(pid, &parse(line)),
+            Some("out") => self.sent(pid, &parse(line)),
+            _ => {}
+        }
+    }
+
+    fn received(&mut self, pid: u64, message: &Value) {
+        let id = message["id"].to_string();
+        if message["method"] == "session/prompt" {
+            let text = message["params"]["prompt"][0]["text"].as_str().unwrap_or_default();
+            let tag = text.split(' ').next().unwrap_or_default();
+            self.prompts.entry(tag.to_owned()).or_default().by.push(pid);
+            self.open.insert((pid, id), tag.to_owned());
+        } else if message.get("method").is_none() {
+            *self.questions.entry((pid, id)).or_default() += 1;
+        }
+    }
+
+    fn sent(&mut self, pid: u64, message: &Value) {
+        let id = message["id"].to_string();
+        if let Some(chunk) = numbered(message) {
+            let tag = chunk.split('/').next().unwrap_or_default();
+            self.prompts.entry(tag.to_owned()).or_default().chunks.push(chunk.to_owned());
+        } else if message["method"] == "session/request_permission" {
+            self.questions.entry((pid, id)).or_default();
+        } else if message.get("method").is_none()
+            && let Some(tag) = self.open.remove(&(pid, id))
+        {
+            self.prompts.entry(tag).or_default().answers += 1;
+        }
+    }
+}
+
+fn parse(line: &str) -> Value {
+    // The agent writes only what it could parse or has made itself.
+    serde_json::from_str(line).unwrap_or_default()
+}

@@ -1,0 +1,150 @@
+//! Lines from everywhere in one queue: sockets and pipes are read by a thread each, and the round
+//! sees one thing after the other.
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::Result;
+
+/// Where a line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    /// The bridge's stdout.
+    Editor,
+    /// `acpctl run`.
+    Run,
+    /// `acpctl attach`.
+    Attach,
+    /// The client with a token.
+    Token,
+    /// The plain observer.
+    Observer,
+}
+
+/// Something that happened to a client.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) who: Who,
+    /// Which of its connections or processes: what comes from an earlier one is of no interest.
+    pub(super) life: u32,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// Connected.
+    Up(UnixStream),
+    /// A line without its newline.
+    Line(Vec<u8>),
+    /// Nothing more will come.
+    End,
+}
+
+/// Reads lines in a thread until the other side ends.
+pub(super) fn read(who: Who, life: u32, source: impl Read + Send + 'static, to: Sender<Event>) {
+    thread::spawn(move || read_all(who, life, source, &to));
+}
+
+fn read_all(who: Who, life: u32, source: impl Read, to: &Sender<Event>) {
+    let mut reader = BufReader::with_capacity(64 << 10, source);
+    let mut line = Vec::new();
+    // A line without an end was cut off and is none.
+    while matches!(reader.read_until(b'\n', &mut line), Ok(1..)) && line.ends_with(b"\n") {
+        line.pop();
+        let what = What::Line(std::mem::take(&mut line));
+        if to.send(Event { who, life, what }).is_err() {
+            return;
+        }
+    }
+    // Nobody listens at the end of a scene.
+    to.send(Event { who, life, what: What::End }).ok();
+}
+
+/// Connects as soon as there is a daemon, then reads. After `patience` in vain `start` is called,
+/// again and again; after a minute it is given up.
+pub(super) fn connect(
+    who: Who,
+    life: u32,
+    socket: PathBuf,
+    patience: Duration,
+    mut start: impl FnMut() + Send + 'static,
+    to: Sender<Event>,
+) {
+    thread::spawn(move || {
+        let begin = Instant::now();
+        let mut last = begin;
+        while begin.elapsed() < Duration::from_mins(1) {
+            match UnixStream::connect(&socket).and_then(|stream| Ok((stream.try_clone()?, stream)))
+            {
+                Ok((reader, writer)) => {
+                    let up = Event { who, life, what: What::Up(writer) };
+                    if to.send(up).is_ok() {
+                        read_all(who, life, reader, &to);
+                    }
+                    return;
+                }
+                Err(_) if last.elapsed() >= patience => {
+                    start();
+                    last = Instant::now();
+                }
+                Err(_) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        to.send(Event { who, life, what: What::End }).ok();
+    });
+}
+
+/// The tool's own connection, for questions that are answered at once.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    stream: Option<BufReader<UnixStream>>,
+    last_id: u64,
+}
+
+impl Control {
+    /// Asks; `None` while there is no daemon that answers.
+    pub(super) fn ask(
+        &mut self,
+        socket: &std::path::Path,
+        method: &str,
+        params: &Value,
+    ) -> Option<Value> {
+        if self.stream.is_none() {
+            let stream = UnixStream::connect(socket).ok()?;
+            stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+            self.stream = Some(BufReader::with_capacity(256 << 10, stream));
+        }
+        let answer = self.try_ask(method, params).ok();
+        if answer.is_none() {
+            self.stream = None;
+        }
+        answer
+    }
+
+    fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let stream = self.stream.as_mut().ok_or("not connected")?;
+        self.last_id += 1;
+        let id = self.last_id;
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        stream.get_mut().write_all(format!("{line}\n").as_bytes())?;
+        loop {
+            let mut line = Vec::new();
+            if stream.read_until(b'\n', &mut line)? == 0 {
+                return Err("the daemon has gone away".into());
+            }
+            let mut message: Value = serde_json::from_slice(&line)?;
+            if message["id"] == json!(id) {
+                if let Some(error) = message.get("error") {
+                    return Err(error.to_string().into());
+                }
+                return Ok(message["result"].take());
+            }
+        }
+    }
+}

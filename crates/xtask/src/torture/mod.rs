@@ -1,0 +1,285 @@
+//! `cargo xtask torture`: the kill loop. Real programs, real processes, and somebody who kills them.
+//!
+//! **Who is there.** Three scripted agents, a session each, and their clients: an editor (this tool)
+//! behind the bridge `acpctl acp`, `acpctl run` with a prompt each round and `acpctl attach` that
+//! watches it, a client with a token that comes back by the letter of the protocol, and a plain
+//! observer of all three sessions that attaches again behind what it has.
+//!
+//! **A round.** Everybody prompts, the agents stream numbered chunks, some ask for a permission or
+//! leave processes behind, and the killer strikes once or twice: SIGKILL to the daemon (at any moment,
+//! or at a named crash point), a shim, an agent or its children, the bridge, the commands; or SIGTERM,
+//! a restart, a detaching stop. When is told as a number of lines that were seen, so a seed does the
+//! same thing again as far as a scheduler lets it. Then everything has to come to rest.
+//!
+//! **Ledger.** Each agent appends what it sends before it writes it, and what it receives before it
+//! acts on it. It is the truth that journal and views are compared with.
+//!
+//! **The rules.**
+//! - An agent gets each prompt at most once, in the order in which it was given; each turn is in the
+//!   journal once and ends once; each prompt of a living client is answered once, with its turn's end.
+//! - A turn whose agent was not struck has ended with `end_turn`, and the journal has exactly the
+//!   chunks that the ledger has.
+//! - A turn whose agent or shim was struck may be `interrupted`, and the journal then has a beginning
+//!   of what the ledger has; a prompt that the agent had not got may be refused. `outcome_unknown` is
+//!   right only if the daemon was struck as well. With agents that are children of the daemon every
+//!   strike at it is one at all agents.
+//! - The journal's numbers have no gaps. A client that gets numbers has seen exactly the journal's
+//!   lines, in order and once, but for prompts of its own; the editor and `run` exactly its chunks.
+//! - An agent that was not struck is the same process as before.
+//! - When an agent starts, no process of its earlier run is alive.
+//! - After `acpctl daemon stop`, every 25 rounds, no process of the home is left, and no bundle,
+//!   spool or socket.
+
+mod check;
+mod clients;
+mod ledger;
+mod lines;
+mod plan;
+mod round;
+mod scene;
+mod stage;
+mod token;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use scene::Host;
+
+use crate::Result;
+use crate::workspace::{self, bin_dir};
+use plan::Plan;
+use stage::Stage;
+
+/// Of cargo, for the programs.
+const PROFILE: &str = "torture";
+/// Rounds in one home; then everything is stopped, looked at, and made anew.
+const SCENE: u64 = 25;
+/// The hits at which the daemon dies in the matrix.
+const HITS: [u32; 2] = [1, 3];
+
+/// What to do.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Rounds.
+    #[arg(long, default_value_t = 300)]
+    pub rounds: u64,
+    /// The first round: to see one again that failed.
+    #[arg(long, default_value_t = 0)]
+    pub from: u64,
+    /// What is struck, and when.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Before the rounds, have the daemon die at every crash point in turn.
+    #[arg(long)]
+    pub matrix: bool,
+    /// Who hosts the agents.
+    #[arg(long, value_enum, default_value_t = Host::Shim)]
+    pub host: Host,
+    /// Homes at a time.
+    #[arg(long, default_value_t = 4)]
+    pub jobs: u32,
+    /// Use the programs as they were built last.
+    #[arg(long)]
+    pub no_build: bool,
+    /// Keep the homes, also of rounds that went well.
+    #[arg(long)]
+    pub keep: bool,
+}
+
+impl Options {
+    /// What the continuous integration runs: always the same.
+    pub fn ci() -> Options {
+        Options {
+            rounds: 300,
+            from: 0,
+            seed: 1,
+            matrix: true,
+            host: Host::Shim,
+            jobs: 4,
+            no_build: false,
+            keep: false,
+        }
+    }
+}
+
+/// Builds, runs everything, and tells what happened.
+///
+/// # Errors
+/// With the first round in which something differs, and how to see it again.
+pub fn run(options: &Options) -> Result {
+    let bins = if options.no_build { bin_dir(PROFILE)? } else { build()? };
+    let points = points(&bins)?;
+    let (tally, failure) = (Mutex::default(), Mutex::default());
+    let torture = Torture { options, bins, points, tally, failure };
+    let begin = Instant::now();
+    let result = torture.run();
+    lock(&torture.tally).print(begin.elapsed());
+    result
+}
+
+/// Programs of their own, which nobody else builds with other features.
+fn build() -> Result<PathBuf> {
+    let packages = ["-p", "acpd", "-p", "acpctl", "-p", "acpd-test"];
+    let how = ["build", "--bins", "--profile", PROFILE, "--features", "acpd/crash-points"];
+    workspace::cargo(&[&how[..], &packages].concat())?;
+    bin_dir(PROFILE)
+}
+
+fn points(bins: &std::path::Path) -> Result<Vec<String>> {
+    let output = std::process::Command::new(bins.join("acpd")).arg("crash-points").output()?;
+    if !output.status.success() {
+        return Err("`acpd crash-points` failed".into());
+    }
+    Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
+}
+
+struct Torture<'a> {
+    options: &'a Options,
+    bins: PathBuf,
+    points: Vec<String>,
+    tally: Mutex<Tally>,
+    /// The first thing that went wrong.
+    failure: Mutex<Option<String>>,
+}
+
+impl Torture<'_> {
+    fn run(&self) -> Result {
+        let Options { seed, from, rounds, .. } = *self.options;
+        if self.options.matrix {
+            let points = self.points.iter().flat_map(|point| HITS.map(|hit| (point, hit)));
+            let plans: Vec<_> = (0..)
+                .zip(points)
+                .map(|(n, (point, hit))| (n, Plan::at_point(seed, n, point, hit)))
+                .collect();
+            println!("{} rounds of the matrix", plans.len());
+            self.all(&plans, "--matrix --rounds 0")?;
+            let tally = lock(&self.tally);
+            for point in self.points.iter().filter(|point| !tally.reached.contains(*point)) {
+                println!("the point {point} was not reached");
+            }
+        }
+        let shim = self.options.host == Host::Shim;
+        let plan = |n| (n, Plan::random(seed, n, &self.points, shim));
+        let plans: Vec<_> = (from..from + rounds).map(plan).collect();
+        self.all(&plans, "--rounds 1")
+    }
+
+    /// Plays these rounds, several scenes at a time: a round mostly waits.
+    fn all(&self, plans: &[(u64, Plan)], again: &str) -> Result {
+        let scenes = Mutex::new(plans.chunks(SCENE as usize));
+        let next = || lock(&scenes).next().filter(|_| lock(&self.failure).is_none());
+        let work = || {
+            while let Some(plans) = next() {
+                if let Err(error) = self.scene(plans, again) {
+                    lock(&self.failure).get_or_insert(error.to_string());
+                }
+            }
+        };
+        thread::scope(|scope| (0..self.options.jobs).for_each(|_| drop(scope.spawn(work))));
+        lock(&self.failure).take().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    fn scene(&self, plans: &[(u64, Plan)], again: &str) -> Result {
+        let mut last = plans.first().map_or(0, |(n, _)| *n);
+        let mut stage = Stage::set(&self.bins, self.options.host)
+            .map_err(|error| format!("before round {last}: {error}"))?;
+        let mut counted = BTreeSet::new();
+        let mut play = |stage: &mut Stage| -> Result {
+            for (n, plan) in plans {
+                last = *n;
+                let played = round::play(stage, plan);
+                lock(&self.tally).count(plan, stage, &mut counted);
+                played.map_err(|error| format!("{error}\n\n  {}", describe(plan)))?;
+            }
+            stage.clear()
+        };
+        let result = play(&mut stage);
+        lock(&self.tally).end_scene(&stage);
+        if result.is_err() || self.options.keep {
+            stage.scene.home.keep();
+        }
+        result.map_err(|error| {
+            let Options { seed, .. } = self.options;
+            let host = if self.options.host == Host::Shim { "" } else { " --host direct" };
+            let home = stage.scene.home.path("");
+            format!(
+                "round {last} of seed {seed}:\n  {error}\n  home: {}\n  again: cargo xtask torture \
+                 --seed {seed} --from {last} {again}{host}",
+                home.display()
+            )
+            .into()
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn describe(plan: &Plan) -> String {
+    let strikes = plan.strikes.iter().map(|(at, strike)| format!("{strike} at line {at}"));
+    let prompts = plan.prompts.iter().map(|prompt| prompt.text.clone());
+    let all: Vec<_> = strikes.chain(prompts).collect();
+    all.join("\n  ")
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Tally {
+    rounds: u64,
+    strikes: BTreeMap<&'static str, u64>,
+    /// Points at which a daemon has died, and how often.
+    points: BTreeMap<String, u64>,
+    reached: BTreeSet<String>,
+    /// Daemons and agents that took another's place.
+    daemons: u64,
+    agents: u64,
+}
+
+impl Tally {
+    /// Counts a round. `counted` are the scene's daemons whose death at a point was counted before.
+    fn count(&mut self, plan: &Plan, stage: &Stage, counted: &mut BTreeSet<u32>) {
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(SCENE) {
+            println!("{:>6} rounds", self.rounds);
+        }
+        for (_, strike) in &plan.strikes {
+            *self.strikes.entry(strike.kind()).or_default() += 1;
+        }
+        for (pid, point) in stage.scene.armed() {
+            let gone = stage.scene.ours(pid).is_none() && !stage.shot.contains(&pid);
+            if gone && counted.insert(pid) {
+                let name = point.split(':').next().unwrap_or_default().to_owned();
+                self.reached.insert(name);
+                *self.points.entry(point).or_default() += 1;
+            }
+        }
+    }
+
+    fn end_scene(&mut self, stage: &Stage) {
+        self.daemons += stage.losses;
+        let starts = stage.ledgers.iter().map(|ledger| ledger.starts.len() as u64);
+        self.agents += starts.map(|starts| starts.saturating_sub(1)).sum::<u64>();
+    }
+
+    fn print(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        println!(
+            "{} rounds in {seconds:.1} s ({:.0} ms each); {} restarts of the daemon, {} of agents",
+            self.rounds,
+            1000.0 * seconds / self.rounds.max(1) as f64,
+            self.daemons,
+            self.agents,
+        );
+        for (kind, count) in &self.strikes {
+            println!("{count:>7} {kind}");
+        }
+        for (point, count) in &self.points {
+            println!("{count:>7} died at {point}");
+        }
+    }
+}

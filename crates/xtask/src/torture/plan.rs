@@ -1,0 +1,248 @@
+//! What happens in a round, all of it from the seed and the round's number: who says what, and what
+//! is struck when.
+
+use std::fmt;
+
+/// Agent profiles of the home; each serves one kind of client.
+pub(super) const AGENTS: [&str; 3] = ["one", "two", "three"];
+
+/// Who prompts, and with it which agent and session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum By {
+    /// The editor behind the bridge, agent `one`.
+    Editor,
+    /// `acpctl run`, agent `two`.
+    Run,
+    /// The client with a token, agent `three`.
+    Token,
+}
+
+impl By {
+    pub(super) const ALL: [By; 3] = [By::Editor, By::Run, By::Token];
+
+    /// Its agent, as an index of [`AGENTS`], and its session.
+    pub(super) fn index(self) -> usize {
+        match self {
+            By::Editor => 0,
+            By::Run => 1,
+            By::Token => 2,
+        }
+    }
+}
+
+/// What the killer does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Strike {
+    /// SIGKILL to the daemon.
+    Daemon,
+    /// SIGKILL to the daemon; the next one dies at this point, when it comes there so often.
+    Point(String, u32),
+    /// SIGKILL to the shim of an agent.
+    Shim(usize),
+    /// SIGKILL to the leader of an agent.
+    Agent(usize),
+    /// SIGKILL to what an agent has started.
+    Child(usize),
+    /// SIGKILL to the editor's bridge.
+    Bridge,
+    /// SIGKILL to `acpctl run`.
+    Run,
+    /// SIGKILL to `acpctl attach`.
+    Attach,
+    /// The connection of the client with a token is cut.
+    Cut,
+    /// SIGTERM to the daemon.
+    Term,
+    /// `acpctl daemon restart`.
+    Restart,
+    /// `acpctl daemon stop --detach`.
+    Detach,
+}
+
+impl Strike {
+    /// Its kind, for the statistics.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Strike::Daemon => "daemon",
+            Strike::Point(..) => "daemon at a point",
+            Strike::Shim(_) => "shim",
+            Strike::Agent(_) => "agent",
+            Strike::Child(_) => "agent's child",
+            Strike::Bridge => "bridge",
+            Strike::Run => "run",
+            Strike::Attach => "attach",
+            Strike::Cut => "connection cut",
+            Strike::Term => "SIGTERM",
+            Strike::Restart => "daemon restart",
+            Strike::Detach => "daemon stop --detach",
+        }
+    }
+}
+
+impl fmt::Display for Strike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Strike::Point(name, count) => write!(f, "daemon at {name}:{count}"),
+            Strike::Shim(agent) | Strike::Agent(agent) | Strike::Child(agent) => {
+                write!(f, "{} of {}", self.kind(), AGENTS[*agent])
+            }
+            _ => f.write_str(self.kind()),
+        }
+    }
+}
+
+/// A prompt and what its agent will do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Prompt {
+    /// Its first word, and the name of its chunks; no other prompt has it.
+    pub(super) tag: String,
+    /// Who says it.
+    pub(super) by: By,
+    /// Everything that is said.
+    pub(super) text: String,
+    /// Numbered chunks of the whole answer.
+    pub(super) chunks: u64,
+}
+
+/// A round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Prompts, in the order in which they are sent.
+    pub(super) prompts: Vec<Prompt>,
+    /// Strikes, with the number of lines that the tool has seen in this round by then.
+    pub(super) strikes: Vec<(u64, Strike)>,
+    /// Whether the tool starts a daemon that it misses, or leaves that to the clients.
+    pub(super) starts_daemon: bool,
+}
+
+impl Plan {
+    /// The plan of a round. `points` are the daemon's crash points.
+    pub(super) fn random(seed: u64, round: u64, points: &[String], shim: bool) -> Plan {
+        let mut rng = Rng::new(seed, round);
+        let prompts = prompts(&mut rng, round);
+        let lines: u64 = prompts.iter().map(|prompt| 2 * prompt.chunks).sum();
+        let strikes = 1 + rng.below(2);
+        let mut strikes: Vec<_> = (0..strikes)
+            .map(|_| (rng.below(lines + lines / 8), strike(&mut rng, points, shim)))
+            .collect();
+        strikes.sort_by_key(|(at, _)| *at);
+        Plan { prompts, strikes, starts_daemon: rng.below(2) == 0 }
+    }
+
+    /// A round of the matrix: the daemon dies at this point, and whatever brings it there happens.
+    pub(super) fn at_point(seed: u64, round: u64, point: &str, count: u32) -> Plan {
+        let mut rng = Rng::new(seed, round);
+        let prompts = prompts(&mut rng, round);
+        let lines: u64 = prompts.iter().map(|prompt| prompt.chunks).sum();
+        let agent = rng.below(3) as usize;
+        let strikes = vec![
+            (lines / 5, Strike::Point(point.to_owned(), count)),
+            (lines / 2, Strike::Agent(agent)),
+            // Another one as well: the first may have been lost with the daemon already.
+            (2 * lines / 3, Strike::Agent((agent + 1) % 3)),
+            (lines, Strike::Restart),
+        ];
+        Plan { prompts, strikes, starts_daemon: true }
+    }
+}
+
+fn prompts(rng: &mut Rng, round: u64) -> Vec<Prompt> {
+    let mut prompts = Vec::new();
+    for by in By::ALL {
+        // The second one waits for the first.
+        let count = if by == By::Token { 1 + rng.below(2) } else { 1 };
+        for n in 0..count {
+            prompts.push(prompt(rng, by, format!("r{round}{}{n}", AGENTS[by.index()])));
+        }
+    }
+    prompts
+}
+
+fn prompt(rng: &mut Rng, by: By, tag: String) -> Prompt {
+    let chunks = 20 + rng.below(100);
+    let pause = rng.below(600);
+    let first = 1 + rng.below(chunks - 1);
+    let rest = chunks - first;
+    // Nobody answers for `acpctl run`, which has no terminal here.
+    let middle = match rng.below(6) {
+        0 | 1 if by != By::Run => "[ask]",
+        2 => "[child-setsid]",
+        3 => "[child]",
+        _ => "",
+    };
+    let text = format!("{tag} [number {first} {tag} {pause}]{middle}[number {rest} {tag} {pause}]");
+    Prompt { tag, by, text, chunks }
+}
+
+fn strike(rng: &mut Rng, points: &[String], shim: bool) -> Strike {
+    let agent = rng.below(3) as usize;
+    match rng.below(24) {
+        0..=5 => Strike::Daemon,
+        6..=9 if !points.is_empty() => {
+            let point = &points[rng.below(points.len() as u64) as usize];
+            // Some points are passed once, some hundreds of times.
+            let count = [1, 2, 3, 5, 10, 30, 100][rng.below(7) as usize];
+            Strike::Point(point.clone(), count)
+        }
+        6..=9 => Strike::Daemon,
+        10 | 11 if shim => Strike::Shim(agent),
+        10..=13 => Strike::Agent(agent),
+        14 => Strike::Child(agent),
+        15 | 16 => Strike::Bridge,
+        17 => Strike::Run,
+        18 => Strike::Attach,
+        19 | 20 => Strike::Cut,
+        // A daemon with its agents as children cannot leave them: it stops, and so do its clients.
+        21 | 23 if !shim => Strike::Daemon,
+        21 => Strike::Term,
+        22 => Strike::Restart,
+        _ => Strike::Detach,
+    }
+}
+
+/// SplitMix64: small, seedable, good enough to choose with.
+pub(super) struct Rng(u64);
+
+impl Rng {
+    /// Of one round: rounds do not depend on each other.
+    pub(super) fn new(seed: u64, round: u64) -> Rng {
+        let mut rng = Rng(seed ^ round.wrapping_mul(0xD1B5_4A32_D192_ED03));
+        rng.next();
+        rng
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `limit`, which is not 0.
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_and_round_give_the_same_plan_and_others_another() {
+        let plan = |seed, round| Plan::random(seed, round, &["listening".to_owned()], true);
+        assert_eq!(plan(1, 7), plan(1, 7));
+        assert_ne!(plan(1, 7), plan(2, 7));
+        assert_ne!(plan(1, 7), plan(1, 8));
+    }
+
+    #[test]
+    fn every_kind_of_strike_comes_up() {
+        let kinds: std::collections::BTreeSet<_> = (0..400)
+            .flat_map(|round| Plan::random(3, round, &["listening".to_owned()], true).strikes)
+            .map(|(_, strike)| strike.kind())
+            .collect();
+        assert_eq!(kinds.len(), 12);
+    }
+}

@@ -1,0 +1,311 @@
+//! One round: everybody prompts, the killer strikes, everything comes to rest, and is compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::check::{self, Answer, Case};
+use super::clients::Run;
+use super::lines::Who;
+use super::plan::{AGENTS, By, Plan, Prompt, Strike};
+use super::scene::{Host, kill9, signal};
+use super::stage::Stage;
+use crate::Result;
+
+/// What happens in a round.
+struct Round<'a> {
+    stage: &'a mut Stage,
+    plan: &'a Plan,
+    /// Strikes that are still to come.
+    strikes: std::slice::Iter<'a, (u64, Strike)>,
+    answers: BTreeMap<String, Answer>,
+    /// Prompts whose answer is waited for, by the client's request.
+    asked: BTreeMap<(By, u64), String>,
+    struck: [bool; 3],
+    daemon_struck: bool,
+}
+
+/// Plays a round and compares.
+///
+/// # Errors
+/// With what differs, in words.
+pub(super) fn play(stage: &mut Stage, plan: &Plan) -> Result {
+    stage.seen = 0;
+    stage.starts_daemon = plan.starts_daemon;
+    let before = [0, 1, 2].map(|index| stage.journals[index].last());
+    let losses = stage.losses;
+    // One that was lost while it started, with a daemon, has no successor before it is needed.
+    let leaders = stage.leaders()?.map(|pid| pid.filter(|pid| stage.scene.ours(*pid).is_some()));
+    let mut round = Round {
+        stage,
+        plan,
+        strikes: plan.strikes.iter(),
+        answers: BTreeMap::new(),
+        asked: BTreeMap::new(),
+        struck: [false; 3],
+        daemon_struck: false,
+    };
+    round.send_prompts()?;
+    round.strike_in_time()?;
+    round.rest()?;
+    let Round { answers, mut struck, mut daemon_struck, stage, .. } = round;
+    daemon_struck |= stage.losses > losses;
+    if stage.scene.host == Host::Direct && daemon_struck {
+        struck = [true; 3];
+    }
+    commands_succeeded(stage, plan)?;
+    let mut found = compare(stage, plan, &answers, before, struck, daemon_struck)?;
+    for (index, (old, new)) in leaders.into_iter().zip(stage.leaders()?).enumerate() {
+        if let Some(old) = old.filter(|old| !struck[index] && !stage.killed.contains(old))
+            && new != Some(old)
+        {
+            found.push(format!("agent {}: {new:?} took the place of {old}", AGENTS[index]));
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(found.join("\n  ").into()) }
+}
+
+impl Round<'_> {
+    fn send_prompts(&mut self) -> Result {
+        for prompt in &self.plan.prompts {
+            let Prompt { tag, by, text, .. } = prompt;
+            let block = json!([{"type": "text", "text": text}]);
+            let session = &self.stage.sessions[by.index()];
+            let params = json!({"sessionId": session, "prompt": block});
+            match by {
+                By::Editor => {
+                    let id = self.stage.editor.request("session/prompt", &params);
+                    self.asked.insert((*by, id), tag.clone());
+                }
+                By::Token => {
+                    let id = self.stage.token.request("session/prompt", &params);
+                    self.asked.insert((*by, id), tag.clone());
+                }
+                By::Run => {
+                    let args = ["run", "-s", "cli", "-a", AGENTS[1], "--json", text];
+                    let command = self.stage.scene.acpctl(&args);
+                    let life = self.stage.new_life(Who::Run);
+                    let run = Run::start(command, tag, life, self.stage.sender())?;
+                    self.stage.run = Some(run);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Strikes when so many lines have come, or when no more come.
+    fn strike_in_time(&mut self) -> Result {
+        while let Some((at, strike)) = self.strikes.next() {
+            let plan = self.plan;
+            let (answers, asked) = (&mut self.answers, &mut self.asked);
+            self.stage.wait("lines or answers", |stage| {
+                collect(stage, plan, answers, asked);
+                let enough = stage.seen >= *at || answers.len() == plan.prompts.len();
+                if enough { Ok(()) } else { Err(format!("{} lines of {at}", stage.seen)) }
+            })?;
+            self.strike(strike)?;
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self) -> Result {
+        let plan = self.plan;
+        let (answers, asked) = (&mut self.answers, &mut self.asked);
+        self.stage.wait("the end of the round", |stage| {
+            collect(stage, plan, answers, asked);
+            if answers.len() < plan.prompts.len() {
+                return Err(format!("answers came only to {:?}", answers.keys()));
+            }
+            stage.settled()?;
+            // Once more: the daemon may have gone with the answers on their way.
+            match stage.read_journals() {
+                Ok(Some(())) => Ok(()),
+                Ok(None) => Err("the daemon does not answer".to_owned()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+
+    fn strike(&mut self, strike: &Strike) -> Result {
+        let leaders = self.stage.leaders()?;
+        let stage = &mut *self.stage;
+        match strike {
+            Strike::Daemon => kill_daemon(stage)?,
+            Strike::Point(name, count) => {
+                stage.scene.arm(name, *count)?;
+                kill_daemon(stage)?;
+            }
+            Strike::Term => {
+                if let Some(daemon) = stage.scene.daemon() {
+                    stage.shot.insert(daemon.pid);
+                    signal(daemon, Signal::SIGTERM);
+                }
+            }
+            Strike::Restart => {
+                let restart = stage.scene.spawn(&["daemon", "restart"])?;
+                stage.beside.push(restart);
+            }
+            Strike::Detach => {
+                stage.shot.extend(stage.scene.daemon().map(|daemon| daemon.pid));
+                let stop = stage.scene.spawn(&["daemon", "stop", "--detach"])?;
+                stage.beside.push(stop);
+            }
+            Strike::Shim(agent) | Strike::Agent(agent) => {
+                let Some(leader) = leaders[*agent].and_then(|pid| stage.scene.ours(pid)) else {
+                    return Ok(());
+                };
+                let shim = stage.scene.shim(leader.pid);
+                let victim = if matches!(strike, Strike::Shim(_)) { shim } else { Some(leader) };
+                let Some(victim) = victim else { return Ok(()) };
+                self.struck[*agent] = true;
+                stage.killed.insert(leader.pid);
+                kill9(victim)?;
+            }
+            Strike::Child(agent) => {
+                let leader = leaders[*agent].unwrap_or_default();
+                if let Some(child) = stage.scene.children(*agent, leader).first() {
+                    kill9(*child)?;
+                }
+            }
+            Strike::Bridge => {
+                stage.editor.program.kill();
+                self.asked.retain(|(by, _), tag| {
+                    if *by == By::Editor {
+                        self.answers.insert(tag.clone(), Answer::Nobody);
+                    }
+                    *by != By::Editor
+                });
+            }
+            Strike::Run => {
+                if let Some(run) = &mut stage.run
+                    && run.ended.is_none()
+                {
+                    run.program.kill();
+                }
+            }
+            Strike::Attach => stage.attach.program.kill(),
+            Strike::Cut => stage.token.cut(),
+        }
+        self.daemon_struck |= matches!(
+            strike,
+            Strike::Daemon | Strike::Point(..) | Strike::Term | Strike::Restart | Strike::Detach
+        );
+        Ok(())
+    }
+}
+
+fn kill_daemon(stage: &mut Stage) -> Result {
+    // There may be none just now.
+    let Some(daemon) = stage.scene.daemon() else { return Ok(()) };
+    stage.shot.insert(daemon.pid);
+    kill9(daemon)
+}
+
+/// Takes over the answers that have come.
+fn collect(
+    stage: &mut Stage,
+    plan: &Plan,
+    answers: &mut BTreeMap<String, Answer>,
+    asked: &mut BTreeMap<(By, u64), String>,
+) {
+    let editor = std::mem::take(&mut stage.editor.answers);
+    for (id, message) in editor {
+        match asked.remove(&(By::Editor, id)) {
+            Some(tag) => drop(answers.insert(tag, check::answer(&message))),
+            None => drop(stage.editor.answers.insert(id, message)),
+        }
+    }
+    for (id, message) in std::mem::take(&mut stage.token.answers) {
+        if let Some(tag) = asked.remove(&(By::Token, id)) {
+            answers.insert(tag, check::answer(&message));
+        }
+    }
+    let Some(run) = &stage.run else { return };
+    let Some(ended) = &run.ended else { return };
+    if plan.prompts.iter().any(|prompt| prompt.tag == run.tag) {
+        let answer = match ended.code {
+            _ if ended.killed || ended.never_began() => Answer::Nobody,
+            Some(0) => Answer::Stopped("end_turn".to_owned()),
+            _ => Answer::Failed(format!("{ended:?}")),
+        };
+        answers.entry(run.tag.clone()).or_insert(answer);
+    }
+}
+
+/// A command that was the only strike must have done what it was told.
+fn commands_succeeded(stage: &mut Stage, plan: &Plan) -> Result {
+    for child in std::mem::take(&mut stage.beside) {
+        let output = child.wait_with_output()?;
+        if !output.status.success() && plan.strikes.len() == 1 {
+            let error = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(format!("`acpctl daemon` ended with {}: {error}", output.status).into());
+        }
+    }
+    Ok(())
+}
+
+fn compare(
+    stage: &mut Stage,
+    plan: &Plan,
+    answers: &BTreeMap<String, Answer>,
+    before: [u64; 3],
+    struck: [bool; 3],
+    daemon_struck: bool,
+) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for ledger in &mut stage.ledgers {
+        ledger.refresh()?;
+    }
+    for by in By::ALL {
+        let index = by.index();
+        found.extend(std::mem::take(&mut stage.ledgers[index].beside));
+        let case = Case {
+            host: stage.scene.host,
+            prompts: plan.prompts.iter().filter(|prompt| prompt.by == by).collect(),
+            answers,
+            journal: &stage.journals[index],
+            before: before[index],
+            ledger: &stage.ledgers[index],
+            struck: struck[index],
+            daemon_struck,
+        };
+        let agent = AGENTS[index];
+        found.extend(case.differences().into_iter().map(|what| format!("agent {agent}: {what}")));
+        let (id, journal) = (&stage.sessions[index], &stage.journals[index]);
+        if let Some(view) = stage.observer.views.get_mut(id) {
+            let differs = view.differences(journal, |_| false);
+            found.extend(differs.map(|what| format!("observer of {agent}: {what}")));
+        }
+    }
+    let journal = &stage.journals[By::Run.index()];
+    let differs = stage.attach.view.differences(journal, |_| false);
+    found.extend(differs.map(|what| format!("attach: {what}")));
+    if let Some(run) = stage.run.take() {
+        let turns = journal.turns(before[By::Run.index()]);
+        let turn = turns.iter().find(|turn| turn.tag == run.tag);
+        let chunks: Vec<&str> =
+            turn.into_iter().flat_map(|turn| turn.chunks.iter().map(String::as_str)).collect();
+        let seen = &run.chunks;
+        // What was killed has seen a beginning.
+        let upto = if run.program.killed { seen.len().min(chunks.len()) } else { chunks.len() };
+        let differs = check::chunks(seen, &chunks[..upto]);
+        found.extend(differs.map(|what| format!("run: {what}")));
+    }
+    let index = By::Token.index();
+    if let Some(view) = stage.token.views.get_mut(&stage.sessions[index]) {
+        let own =
+            |line: &serde_json::Value| super::view::text(line, "user_message_chunk").is_some();
+        let differs = view.differences(&stage.journals[index], own);
+        found.extend(differs.map(|what| format!("token: {what}")));
+    }
+    let journal = stage.journals[By::Editor.index()].chunks();
+    let differs = check::chunks(&stage.editor.chunks, &journal);
+    found.extend(differs.map(|what| format!("editor: {what}")));
+    let unknown: BTreeSet<_> =
+        stage.token.views.keys().filter(|id| **id != stage.sessions[index]).collect();
+    if !unknown.is_empty() {
+        found.push(format!("token: lines of sessions that are not its own: {unknown:?}"));
+    }
+    Ok(found)
+}

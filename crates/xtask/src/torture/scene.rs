@@ -1,0 +1,231 @@
+//! The home of some rounds: configuration, programs, and the processes that can be struck.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use acpd_sys::process::{Liveness, ProcessId};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use super::plan::AGENTS;
+use crate::Result;
+use crate::home::Home;
+
+/// Who hosts the agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Host {
+    /// A process of its own each: they outlive the daemon.
+    Shim,
+    /// The daemon itself: they end with it.
+    Direct,
+}
+
+impl Host {
+    fn name(self) -> &'static str {
+        match self {
+            Host::Shim => "shim",
+            Host::Direct => "direct",
+        }
+    }
+}
+
+/// How long a killed process may take to be gone, and a program to do what it is told.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Everything that is in a directory of its own.
+pub(super) struct Scene {
+    pub(super) home: Home,
+    pub(super) host: Host,
+    /// The daemon's program as clients find it: it takes the crash point that is laid out for it.
+    launcher: PathBuf,
+}
+
+impl Scene {
+    pub(super) fn new(bins: &Path, host: Host) -> Result<Scene> {
+        let home = Home::new(bins)?;
+        let launcher = home.path("acpd.sh");
+        let scene = Scene { home, host, launcher };
+        scene.write_launcher()?;
+        scene.home.configure(&scene.config())?;
+        fs::create_dir(scene.home.path("agents"))?;
+        Ok(scene)
+    }
+
+    fn write_launcher(&self) -> Result {
+        // The point is for one daemon only, and `exec` keeps the process id.
+        let script = format!(
+            r#"#!/bin/sh
+if [ "$1" = run ] && mv "$HOME/point" "$HOME/point.$$" 2>/dev/null; then
+    ACPD_CRASH=$(cat "$HOME/point.$$")
+    export ACPD_CRASH
+    echo "$$ $ACPD_CRASH" >>"$HOME/armed"
+fi
+exec "{}" "$@"
+"#,
+            self.home.program("acpd").display()
+        );
+        fs::write(&self.launcher, script)?;
+        Ok(fs::set_permissions(&self.launcher, fs::Permissions::from_mode(0o755))?)
+    }
+
+    fn config(&self) -> String {
+        let mut text = format!(
+            r#"default_agent = "one"
+[daemon]
+host = "{}"
+log_level = "debug"
+[defaults]
+idle_timeout = "0"
+start_timeout = "20s"
+restore_timeout = "20s"
+cancel_timeout = "300ms"
+stop.eof = "200ms"
+stop.term = "200ms"
+stop.leftovers = "50ms"
+restart_delay = "10ms"
+restart_max_delay = "50ms"
+restart_budget = 1000
+ready_after = "1ms"
+"#,
+            self.host.name()
+        );
+        for agent in AGENTS {
+            let command = json!([
+                self.home.program("acpd-scripted-agent"),
+                "--look-around",
+                "--state",
+                self.home.path("agents").join(agent),
+                "--record",
+                self.ledger(agent),
+            ]);
+            let mark = json!(self.mark(agent));
+            let env = format!("env = {{ ACPD_AGENT_MARK = {mark} }}");
+            text.extend([&format!("[agents.{agent}]\ncommand = {command}\n"), &env, "\n"]);
+        }
+        text
+    }
+
+    /// Where an agent writes what it sends and receives.
+    pub(super) fn ledger(&self, agent: &str) -> PathBuf {
+        self.home.path("agents").join(format!("{agent}.ledger"))
+    }
+
+    fn mark(&self, agent: &str) -> String {
+        self.home.path(agent).display().to_string()
+    }
+
+    /// `acpctl` with these arguments, in this home.
+    pub(super) fn acpctl(&self, args: &[&str]) -> Command {
+        let mut command = self.home.acpctl(args);
+        command.env("ACPD_EXE", &self.launcher);
+        command
+    }
+
+    /// Starts `acpctl` and does not wait for it.
+    pub(super) fn spawn(&self, args: &[&str]) -> Result<Child> {
+        let mut command = self.acpctl(args);
+        Ok(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?)
+    }
+
+    /// Starts the daemon if none runs. It may fail: the one that is started may have to die.
+    pub(super) fn start_daemon(&self) {
+        let mut start = self.acpctl(&["daemon", "start"]);
+        start.stdout(Stdio::null()).stderr(Stdio::null()).status().ok();
+    }
+
+    /// The next daemon dies at this point.
+    pub(super) fn arm(&self, point: &str, count: u32) -> Result {
+        // Written aside: whoever is started meanwhile must not find half of it.
+        let (made, place) = (self.home.path("point.new"), self.home.path("point"));
+        fs::write(&made, format!("{point}:{count}"))?;
+        Ok(fs::rename(made, place)?)
+    }
+
+    /// Daemons that took a crash point, and which.
+    pub(super) fn armed(&self) -> Vec<(u32, String)> {
+        let text = fs::read_to_string(self.home.path("armed")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines.filter_map(|(pid, point)| Some((pid.parse().ok()?, point.to_owned()))).collect()
+    }
+
+    /// The daemon, by its lock file.
+    pub(super) fn daemon(&self) -> Option<ProcessId> {
+        let text = fs::read_to_string(self.home.path("state/acpd.lock")).ok()?;
+        let pid = text.lines().next()?.trim().parse().ok()?;
+        self.ours(pid)
+    }
+
+    /// The shim of an agent: whoever started its leader, unless that is the daemon.
+    pub(super) fn shim(&self, leader: u32) -> Option<ProcessId> {
+        let stat = fs::read_to_string(format!("/proc/{leader}/stat")).ok()?;
+        let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+        self.ours(parent).filter(|_| describe(parent).contains(" shim "))
+    }
+
+    /// Processes that an agent has started.
+    pub(super) fn children(&self, agent: usize, leader: u32) -> Vec<ProcessId> {
+        let mark = format!("ACPD_AGENT_MARK={}", self.mark(AGENTS[agent]));
+        let processes = self.home.processes().into_iter();
+        let others = processes.filter(|process| process.pid != leader);
+        // A leader that is just starting is not in the ledger yet.
+        let others = others.filter(|process| !describe(process.pid).contains(" --look-around "));
+        others.filter(|process| has_variable(process.pid, &mark)).collect()
+    }
+
+    /// A process, if it belongs to this home: nothing else is ever struck.
+    pub(super) fn ours(&self, pid: u32) -> Option<ProcessId> {
+        ProcessId::of(pid).filter(|_| self.home.owns(pid))
+    }
+
+    /// Everything that `acpctl daemon stop` must not leave.
+    pub(super) fn leftovers(&self) -> Vec<String> {
+        let mut left: Vec<String> =
+            self.home.leftovers().iter().map(|process| describe(process.pid)).collect();
+        let mut look = |dir: &str, unwanted: &dyn Fn(&str) -> bool| {
+            for entry in fs::read_dir(self.home.path(dir)).into_iter().flatten().flatten() {
+                if unwanted(&entry.file_name().to_string_lossy()) {
+                    left.push(entry.path().display().to_string());
+                }
+            }
+        };
+        look("state/shims", &|_| true);
+        look("run", &|name| name.contains(".sock"));
+        look("run/shims", &|_| true);
+        look("state", &|name| name.contains("spool"));
+        left
+    }
+}
+
+fn has_variable(pid: u32, wanted: &str) -> bool {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+}
+
+/// A process in words.
+pub(super) fn describe(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    format!("process {pid} {}", String::from_utf8_lossy(&line).replace('\0', " ").trim_end())
+}
+
+/// Sends a signal to a process that we have seen to be ours.
+pub(super) fn signal(process: ProcessId, signal: Signal) {
+    // It may have ended just now.
+    kill(Pid::from_raw(process.pid as i32), signal).ok();
+}
+
+/// Kills a process and waits until it is gone.
+pub(super) fn kill9(process: ProcessId) -> Result {
+    signal(process, Signal::SIGKILL);
+    let deadline = Instant::now() + SOON;
+    while process.is_alive() == Liveness::Alive {
+        if Instant::now() > deadline {
+            return Err(format!("{} survived SIGKILL", describe(process.pid)).into());
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! What a client has seen of a session, and what the journal says that it should have seen.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// What is wrong with a line, if anything is.
+pub(super) type Heard = Result<(), String>;
+
+/// Numbered lines as they came.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    lines: Vec<(u64, Value)>,
+    cursor: u64,
+    /// Up to here it was compared already.
+    compared: u64,
+}
+
+impl View {
+    /// Takes a line with its number: it must be a later one than all before.
+    pub(super) fn take(&mut self, seq: u64, line: Value) -> Heard {
+        if seq <= self.cursor {
+            return Err(format!("line {seq} came after line {}: {line}", self.cursor));
+        }
+        self.cursor = seq;
+        self.lines.push((seq, line));
+        Ok(())
+    }
+
+    /// Everything up to here has been sent.
+    pub(super) fn caught_up(&mut self, seq: u64) {
+        self.cursor = self.cursor.max(seq);
+    }
+
+    /// The last number that is known to have come.
+    pub(super) fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Compares with the journal, which has at least all that was seen. `own` says which lines are
+    /// not sent to this client.
+    pub(super) fn differences(
+        &mut self,
+        journal: &Journal,
+        own: impl Fn(&Value) -> bool,
+    ) -> Option<String> {
+        let mut seen = std::mem::take(&mut self.lines).into_iter().peekable();
+        let from = std::mem::replace(&mut self.compared, self.cursor) + 1;
+        let upto = self.cursor;
+        for (seq, line) in journal.lines.range(from..).take_while(|(seq, _)| **seq <= upto) {
+            match seen.next_if(|(at, _)| at == seq) {
+                Some((_, got)) if got == *line => {}
+                Some((_, got)) => {
+                    return Some(format!("line {seq} is\n      {got}\n  not {line}"));
+                }
+                None if own(line) => {}
+                None => return Some(format!("line {seq} never came: {line}")),
+            }
+        }
+        seen.next().map(|(seq, line)| format!("line {seq} is not in the journal: {line}"))
+    }
+}
+
+/// A session's whole journal.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    lines: BTreeMap<u64, Value>,
+}
+
+impl Journal {
+    pub(super) fn last(&self) -> u64 {
+        self.lines.last_key_value().map_or(0, |(seq, _)| *seq)
+    }
+
+    /// Adds a page. The numbers have no gaps.
+    pub(super) fn extend(&mut self, entries: &[Value]) -> Heard {
+        for entry in entries {
+            let seq = entry["seq"].as_u64().ok_or("an entry without a number")?;
+            if seq != self.last() + 1 {
+                return Err(format!("the journal goes on with {seq} after {}", self.last()));
+            }
+            self.lines.insert(seq, entry["line"].clone());
+        }
+        Ok(())
+    }
+
+    /// The turns that began after this number.
+    pub(super) fn turns(&self, after: u64) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = Vec::new();
+        for (_, line) in self.lines.range(after + 1..) {
+            if line["method"] == "_acpd/turn_started" {
+                turns.push(Turn::default());
+            }
+            let Some(turn) = turns.last_mut() else { continue };
+            if line["method"] == "_acpd/turn_ended" {
+                turn.ends += 1;
+                turn.outcome = line["params"]["outcome"].clone();
+            } else if let Some(text) = text(line, "user_message_chunk") {
+                text.split(' ').next().unwrap_or_default().clone_into(&mut turn.tag);
+            } else if let Some(chunk) = numbered(line) {
+                turn.chunks.push(chunk.to_owned());
+            }
+        }
+        turns
+    }
+
+    /// All numbered chunks.
+    pub(super) fn chunks(&self) -> Vec<&str> {
+        self.lines.values().filter_map(numbered).collect()
+    }
+}
+
+/// A turn as it is in the journal.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    pub(super) tag: String,
+    pub(super) chunks: Vec<String>,
+    /// How often it ended.
+    pub(super) ends: u32,
+    pub(super) outcome: Value,
+}
+
+/// The text of an update of this kind.
+pub(super) fn text<'a>(line: &'a Value, kind: &str) -> Option<&'a str> {
+    let update = &line["params"]["update"];
+    update["content"]["text"].as_str().filter(|_| update["sessionUpdate"] == kind)
+}
+
+/// `TAG/NUMBER`, if the line is a numbered chunk.
+pub(super) fn numbered(line: &Value) -> Option<&str> {
+    let chunk = text(line, "agent_message_chunk")?.strip_suffix('\n')?;
+    let (_, number) = chunk.split_once('/')?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(chunk)
+}
+
+/// Takes the number out of a line: what is left is the line as it is in the journal.
+pub(super) fn take_seq(line: &mut Value) -> Option<u64> {
+    let params = line["params"].as_object_mut()?;
+    let meta = params.get_mut("_meta")?.as_object_mut()?;
+    let ours = meta.get_mut("_acpd")?.as_object_mut()?;
+    let seq = ours.remove("seq")?.as_u64();
+    if ours.is_empty() {
+        meta.remove("_acpd");
+        if meta.is_empty() {
+            params.remove("_meta");
+        }
+    }
+    seq
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn journal(last: u64) -> Journal {
+        let mut journal = Journal::default();
+        let entries: Vec<_> = (1..=last).map(|seq| json!({"seq": seq, "line": seq})).collect();
+        journal.extend(&entries).unwrap();
+        journal
+    }
+
+    fn view(lines: &[u64]) -> View {
+        let mut view = View::default();
+        for seq in lines {
+            view.take(*seq, json!(seq)).unwrap();
+        }
+        view
+    }
+
+    #[test]
+    fn a_line_that_is_missing_in_a_view_is_found() {
+        let journal = journal(4);
+        assert!(view(&[1, 2, 4]).differences(&journal, |_| false).is_some());
+        assert!(view(&[1, 2, 4]).differences(&journal, |line| *line == json!(3)).is_none());
+        assert!(view(&[2, 3, 4]).differences(&journal, |_| false).is_some());
+        assert!(view(&[1, 2]).differences(&journal, |_| false).is_none());
+    }
+
+    #[test]
+    fn a_line_that_comes_twice_or_late_is_refused() {
+        assert!(view(&[1, 3]).take(3, json!(3)).is_err());
+        assert!(view(&[1, 3]).take(2, json!(2)).is_err());
+    }
+}
