@@ -52,6 +52,8 @@ pub struct Hub {
     pub(crate) store_failing_since: Time,
     pub(crate) stopping: bool,
     pub(crate) stopped: bool,
+    /// A person wants no daemon any more, so nobody has to come back.
+    pub(crate) stops_for_good: bool,
     pub(crate) stop_watchers: Vec<Requester>,
     /// The way out of the last refused start.
     pub(crate) start_hint: Option<(AgentId, String)>,

@@ -80,6 +80,7 @@ impl Hub {
             }
             method::DAEMON_STOP => {
                 self.stop_watchers.push(to.clone());
+                self.stops_for_good = true;
                 self.begin_shutdown(out);
             }
             _ => {
@@ -518,7 +519,9 @@ impl Hub {
         for to in std::mem::take(&mut self.stop_watchers) {
             self.answer(&to, &Empty {}, out);
         }
-        self.say_goodbye(out);
+        if self.stops_for_good {
+            self.say_goodbye(out);
+        }
         out.effects.push(Effect::Exit);
     }
 

@@ -100,6 +100,7 @@ impl Hub {
             store_failing_since: now,
             stopping: false,
             stopped: false,
+            stops_for_good: false,
             stop_watchers: Vec::new(),
             start_hint: None,
             random: boot.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,

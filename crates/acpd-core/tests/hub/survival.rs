@@ -297,14 +297,22 @@ fn the_daemon_leaves_alone_or_starts_again() {
 
 #[test]
 fn a_daemon_that_is_told_to_stop_says_goodbye() {
-    let (mut bench, _) = working();
-    bench.feed(Input::Stop);
-    bench.pass(60_000);
-    assert!(!bench.exited);
-    bench.agent_dies();
-    assert!(bench.exited);
-    let last = bench.got(acpd_core::ids::ClientId(1)).pop().expect("lines");
-    assert_eq!(last["method"], "_acpd/daemon/stopped");
+    for by_person in [true, false] {
+        let (mut bench, _) = working();
+        let client = acpd_core::ids::ClientId(1);
+        if by_person {
+            bench.say(client, &json!({"id":9,"method":"_acpd/daemon/stop"}));
+        } else {
+            // Of the system, or to start again: somebody comes back.
+            bench.feed(Input::Stop);
+        }
+        bench.pass(60_000);
+        assert!(!bench.exited);
+        bench.agent_dies();
+        assert!(bench.exited);
+        let goodbye = "_acpd/daemon/stopped".to_owned();
+        assert_eq!(words(&bench.got(client)).contains(&goodbye), by_person);
+    }
 }
 
 #[test]
