@@ -211,16 +211,15 @@ impl Hub {
             out.records.push(Record::ReplyGone { token: token.clone(), id });
         }
         for Reply { line, session } in missed.into_values() {
-            if let Some(key) = session.filter(|key| self.sessions.contains_key(key))
+            let made = acp_wire::str_at(&line, &["result", "sessionId"]).is_some();
+            self.send_behind(client, session, Effect::Send { client, line }, out);
+            // It learns of the session with this answer, and has nothing of it.
+            if made
+                && let Some(key) = session.filter(|key| self.sessions.contains_key(key))
                 && !self.is_attached(client, key)
             {
-                let made = acp_wire::str_at(&line, &["result", "sessionId"]).is_some();
-                out.effects.push(Effect::Send { client, line });
-                let after = made.then_some(0);
-                self.attach(client, key, role, after, ReadStyle::Resume, out);
-                continue;
+                self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
             }
-            self.send_behind(client, session, Effect::Send { client, line }, out);
         }
     }
 
