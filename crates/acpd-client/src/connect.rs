@@ -4,7 +4,8 @@ use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use acpd_sys::dir;
 use acpd_sys::lock::{InstanceLock, LockError};
@@ -19,6 +20,8 @@ use crate::error::ConnectError;
 
 /// How long a daemon may take until it listens.
 const START_DEADLINE: Duration = Duration::from_secs(10);
+/// From one try to start a daemon to the next, while another one is not there yet or not gone yet.
+const TAKEN: Duration = Duration::from_millis(50);
 
 /// How to connect.
 #[derive(Debug, Clone)]
@@ -49,15 +52,34 @@ pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
     if let Some(connection) = try_connect(options)? {
         return Ok(connection);
     }
-    let started = start(paths);
-    // Also after a failure: a daemon that somebody else started is the usual reason for one.
-    let connection = try_connect(options)?;
+    let connection = start_and_connect(options)?;
     drop(lock);
-    match (connection, started) {
-        (Some(connection), _) => Ok(connection),
-        (None, Err(error)) => Err(error),
-        (None, Ok(())) => Err(not_running()),
+    connection.ok_or_else(not_running)
+}
+
+/// Starts the daemon, unless another one is on its way up or down: that one is waited for.
+fn start_and_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
+    let end = Instant::now() + START_DEADLINE;
+    loop {
+        let started = start(&options.paths);
+        // Also after a failure: a daemon that somebody else started is the usual reason for one.
+        let connection = try_connect(options)?;
+        match started {
+            Err(error) if connection.is_none() => {
+                if !is_taken(&options.paths, &error) || Instant::now() >= end {
+                    return Err(error);
+                }
+            }
+            Ok(()) | Err(_) => return Ok(connection),
+        }
+        thread::sleep(TAKEN);
     }
+}
+
+/// Whether a daemon did not start because another one holds the lock. It tells that in words alone.
+fn is_taken(paths: &Paths, error: &ConnectError) -> bool {
+    let words = format!("`{}` is locked", paths.lock().display());
+    matches!(error, ConnectError::StartFailed { reason } if reason.contains(&words))
 }
 
 /// Waits until no daemon holds the instance lock, for up to `deadline`; for after a stop.

@@ -19,6 +19,8 @@ use crate::ui::Ui;
 
 /// How long the daemon may take to end after it has answered that its agents are gone.
 const END_DEADLINE: Duration = Duration::from_secs(30);
+/// A daemon that is not there for so long while it restarts has died.
+const DIED: Duration = Duration::from_secs(1);
 
 /// Runs a `daemon` command.
 pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
@@ -102,15 +104,17 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// The pid of the next daemon, as soon as it answers.
+/// The pid of the next daemon, as soon as it answers. One that died on its way is replaced.
 fn successor(paths: &Paths, before: u64) -> Result<u32> {
-    let end = Instant::now() + END_DEADLINE;
+    let start = Instant::now();
+    let end = start + END_DEADLINE;
     let mut pause = Duration::from_millis(5);
     loop {
-        let answer = match running(paths) {
-            Ok(Some(mut connection)) => info(&mut connection).map(Some),
-            Ok(None) => Ok(None),
-            Err(error) => Err(error),
+        let spawn = start.elapsed() > DIED;
+        let answer = match connect(&Options { spawn, paths: paths.clone() }) {
+            Ok(mut connection) => info(&mut connection).map(Some),
+            Err(ConnectError::NotRunning { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
         };
         match answer {
             Ok(Some(now)) if now.boot != before => return Ok(now.pid),

@@ -2,6 +2,7 @@
 
 use crate::run::interrupt;
 use crate::support::{Client, Home, capable, session};
+use std::thread;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 
@@ -53,6 +54,28 @@ fn a_daemon_that_cannot_start_gives_its_own_reason() {
     std::fs::remove_file(home.path("acpd")).unwrap();
     let done = home.run(&["ps"]);
     assert!(done.err.starts_with("error: cannot start `[HOME]/acpd`: "), "{}", done.err);
+}
+
+#[test]
+fn a_daemon_that_is_on_its_way_is_waited_for() {
+    let home = Home::new();
+    let (starts, listening) = (home.path("starts"), home.path("listening"));
+    // Twice another one holds the lock; the second time it listens by then.
+    home.install_daemon(&format!(
+        "echo start >> {}; [ $(wc -l < {0}) = 2 ] && while [ ! -e {} ]; do sleep 0.01; done
+         printf 'error `{}` is locked by process 7' >&$ACPD_STARTUP_FD; exit 1",
+        starts.display(),
+        listening.display(),
+        home.path("state").join("acpd.lock").display(),
+    ));
+    let child = home.acpctl(["ps", "--json"]).spawn().unwrap();
+    while std::fs::read_to_string(&starts).unwrap_or_default().lines().count() < 2 {
+        thread::yield_now();
+    }
+    let listener = home.listen();
+    std::fs::write(&listening, "now\n").unwrap();
+    Client::accept(&listener).answer(method::STATUS, status());
+    assert_eq!(home.wait(child).code, Some(0));
 }
 
 #[test]
