@@ -57,6 +57,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let at = self.now;
+        let whose = origin.map(|client| self.origin_of(client));
         let session = self.session_mut(key);
         session.head += 1;
         let seq = session.head;
@@ -77,7 +78,8 @@ impl Hub {
                 out.effects.push(Effect::Send { client: *client, line });
             }
         }
-        out.records.push(Record::Event(EventRow { session: key, seq, pv: 1, kind, at, line }));
+        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: whose };
+        out.records.push(Record::Event(row));
     }
 
     /// Shows a live-only notice to everyone attached who wants notices.
@@ -127,7 +129,11 @@ impl Hub {
         match cursor {
             Cursor::Live => self.caught_up(client, key, out),
             Cursor::Reading { .. } => {
-                self.read(Read { client, session: key, after, upto: head, style, view }, out);
+                let origin = self.own_lines(client, style);
+                self.read(
+                    Read { client, session: key, after, upto: head, style, view, origin },
+                    out,
+                );
             }
             Cursor::Paused { .. } => {}
         }
@@ -143,6 +149,19 @@ impl Hub {
         self.take_back_offers(client, key, out);
         if let Some(client) = self.clients.get_mut(&client) {
             client.sessions.remove(&key);
+        }
+    }
+
+    /// Whose own lines are left out when a client goes on from its cursor: as when they were live.
+    fn own_lines(&self, client: ClientId, style: ReadStyle) -> Option<String> {
+        (style == ReadStyle::Resume).then(|| self.origin_of(client))
+    }
+
+    /// The name of a client in the journal: its token, else one that no other connection ever had.
+    fn origin_of(&self, client: ClientId) -> String {
+        match self.token_of(client) {
+            Some(token) => token.to_owned(),
+            None => format!("{}.{}", self.ids.boot(), client.0),
         }
     }
 
@@ -208,7 +227,8 @@ impl Hub {
         if let Some(attachment) = session.attached.get_mut(&client) {
             attachment.cursor = Cursor::Reading { history };
             let view = attachment.view;
-            self.read(Read { client, session: key, after, upto, style, view }, out);
+            let origin = self.own_lines(client, style);
+            self.read(Read { client, session: key, after, upto, style, view, origin }, out);
         }
     }
 

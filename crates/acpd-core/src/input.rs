@@ -5,7 +5,8 @@ use acpd_api::Status;
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, Seq, SessionKey};
-use crate::record::Record;
+use crate::record::{EventRow, Record};
+use crate::view::render;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -319,6 +320,18 @@ pub struct Read {
     pub style: ReadStyle,
     /// How this client wants lines.
     pub view: View,
+    /// Lines with this origin are left out.
+    pub origin: Option<String>,
+}
+
+impl Read {
+    /// A line as the client gets it; `None` = not at all.
+    pub fn show(&self, row: &EventRow) -> Option<Bytes> {
+        if row.origin.is_some() && row.origin == self.origin {
+            return None;
+        }
+        render(&row.line, row.kind, row.seq, &self.view)
+    }
 }
 
 /// What a reading of the journal leaves out.

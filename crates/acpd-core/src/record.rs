@@ -355,6 +355,9 @@ pub struct EventRow {
     pub at: Time,
     /// The notification, complete, with the session's public id.
     pub line: Bytes,
+    /// The client whose own doing it is (its token, else a name of its connection): a reader that
+    /// goes on from its cursor is not shown its own lines, as it was not when they were live.
+    pub origin: Option<String>,
 }
 
 /// What a journal line is, as far as replaying it goes.

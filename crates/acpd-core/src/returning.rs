@@ -107,7 +107,7 @@ impl Hub {
         Some(Sender { token: token.to_owned(), id: to.id.clone() })
     }
 
-    fn token_of(&self, client: ClientId) -> Option<&str> {
+    pub(crate) fn token_of(&self, client: ClientId) -> Option<&str> {
         if let Some(client) = self.clients.get(&client) {
             return client.token.as_deref();
         }

@@ -131,6 +131,7 @@ fn event(session: u32, seq: Seq) -> Record {
         kind: EventKind::Update,
         at: Time(seq),
         line: Bytes::from_static(&[b'x'; LINE]),
+        origin: None,
     })
 }
 

@@ -35,7 +35,7 @@ struct Tail {
 impl<'c> Apply<'c> {
     pub(crate) fn new(conn: &'c Connection) -> Result<Apply<'c>, StoreError> {
         let insert_event = conn.prepare_cached(
-            "INSERT INTO events (key, pv, kind, at, line) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO events (key, pv, kind, at, line, origin) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?;
         Ok(Apply { conn, insert_event, tails: HashMap::new() })
     }
@@ -286,7 +286,8 @@ impl<'c> Apply<'c> {
             row.pv,
             kind_code(row.kind),
             int(row.at.0),
-            row.line.as_ref()
+            row.line.as_ref(),
+            row.origin
         ])?;
         Ok(())
     }

@@ -30,7 +30,7 @@ impl Reader {
         upto: Seq,
         max_bytes: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
-        let sql = "SELECT key, pv, kind, at, line FROM events \
+        let sql = "SELECT key, pv, kind, at, line, origin FROM events \
                    WHERE key > ?1 AND key <= ?2 ORDER BY key";
         self.page(sql, session, after, upto, max_bytes)
     }
@@ -48,7 +48,7 @@ impl Reader {
         max_bytes: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         const { assert!(LIVE == 1 && STATE == 16, "the query has these codes in its text") };
-        let sql = "SELECT key, pv, kind, at, line FROM events \
+        let sql = "SELECT key, pv, kind, at, line, origin FROM events \
                    WHERE key > ?1 AND key <= ?2 AND kind < 16 AND kind <> 1 ORDER BY key";
         self.page(sql, session, after, upto, max_bytes)
     }
@@ -71,7 +71,7 @@ impl Reader {
                 STATE + slot_code(slot)
             ];
             let mut statement = tx.prepare_cached(
-                "SELECT key, pv, kind, at, line FROM events \
+                "SELECT key, pv, kind, at, line, origin FROM events \
                  WHERE key BETWEEN ?1 AND ?2 AND kind = ?3 ORDER BY key DESC LIMIT 1",
             )?;
             let mut found = statement.query(bounds)?;
@@ -121,7 +121,7 @@ impl Reader {
     }
 }
 
-/// A row of the columns `key, pv, kind, at, line`.
+/// A row of the columns `key, pv, kind, at, line, origin`.
 fn event(session: SessionKey, row: &Row<'_>) -> Result<EventRow, StoreError> {
     Ok(EventRow {
         session,
@@ -130,5 +130,6 @@ fn event(session: SessionKey, row: &Row<'_>) -> Result<EventRow, StoreError> {
         kind: kind_of(row.get(2)?)?,
         at: Time(number(row, 3)?),
         line: bytes(row, 4)?,
+        origin: row.get(5)?,
     })
 }

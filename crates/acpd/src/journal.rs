@@ -12,7 +12,7 @@ use acp_wire::{ErrorObject, Id, build, code, locate, set_member};
 use acpd_api::{ErrorData, LogEntry, LogResult, NAMESPACE, Reason};
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::ValueKey;
-use acpd_core::view::{render, without_boolean_options};
+use acpd_core::view::without_boolean_options;
 use acpd_core::{Read, ReadStyle};
 use acpd_store::{Reader, StoreError};
 use bytes::Bytes;
@@ -155,7 +155,7 @@ fn read_piece(reader: &mut Reader, read: &Read) -> Result<Piece, StoreError> {
     if done && read.style == ReadStyle::History {
         rows.extend(reader.states(session, upto)?);
     }
-    let lines = rows.iter().filter_map(|row| render(&row.line, row.kind, row.seq, &read.view));
+    let lines = rows.iter().filter_map(|row| read.show(row));
     Ok((lines.collect(), if done { upto } else { last }))
 }
 

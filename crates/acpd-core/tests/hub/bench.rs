@@ -6,7 +6,6 @@ use acp_wire::build;
 use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
-use acpd_core::view::render;
 use acpd_core::{Adopt, Batch, Effect, Hub, Input, ReadStyle, StatusPart, StopStep};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -177,7 +176,7 @@ impl Bench {
                     if read.style == ReadStyle::History && state {
                         continue;
                     }
-                    if let Some(line) = render(&row.line, row.kind, row.seq, &read.view) {
+                    if let Some(line) = read.show(row) {
                         self.deliver(read.client, line);
                     }
                 }

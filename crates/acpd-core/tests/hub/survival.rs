@@ -62,13 +62,18 @@ fn a_turn_goes_on_over_the_death_of_the_daemon() {
 #[test]
 fn an_answer_that_the_client_did_not_get_waits_for_it() {
     let (mut bench, prompt) = working();
+    bench.chunk("s", "one");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
     bench.reboot();
     let got = back(&mut bench, 0, &json!([2]));
     assert_eq!(answer_of(&got, &json!(2)).expect("kept")["result"]["stopReason"], "end_turn");
     let order = words(&got);
     let place = |word: &str| order.iter().position(|other| other == word).expect(word);
-    assert!(place("result 2") > place("user_message_chunk"), "behind the lines of its session");
+    assert!(place("result 2") > place("agent_message_chunk"), "behind the lines of its session");
+    assert!(
+        !order.iter().any(|word| word == "user_message_chunk"),
+        "its own words are for the others"
+    );
     // It says that it has it: nothing is kept any more.
     let client = acpd_core::ids::ClientId(2);
     bench.say(client, &json!({"method":"_acpd/client/answered","params":{"ids":[2]}}));

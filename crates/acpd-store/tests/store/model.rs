@@ -273,8 +273,16 @@ fn client_record() -> impl Strategy<Value = Record> {
 
 /// A record about a session or about acpd itself.
 fn session_record() -> impl Strategy<Value = Record> {
-    let event_row = (session(), any::<u8>(), kind(), time(), bytes())
-        .prop_map(|(session, pv, kind, at, line)| EventRow { session, seq: 0, pv, kind, at, line });
+    let event_row = (session(), any::<u8>(), kind(), time(), bytes(), option::of(token()))
+        .prop_map(|(session, pv, kind, at, line, origin)| EventRow {
+            session,
+            seq: 0,
+            pv,
+            kind,
+            at,
+            line,
+            origin,
+        });
     let interaction = || (1..6_u64).prop_map(InteractionId);
     let interaction_row = (interaction(), session(), host(), bytes(), time())
         .prop_map(|(id, session, host, line, at)| InteractionRow { id, session, host, line, at });

@@ -101,7 +101,15 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
 /// A journal line.
 pub(crate) fn event(session: u32, seq: Seq, kind: EventKind, line: impl Into<Bytes>) -> Record {
     let session = SessionKey(session);
-    Record::Event(EventRow { session, seq, pv: 1, kind, at: Time(seq), line: line.into() })
+    Record::Event(EventRow {
+        session,
+        seq,
+        pv: 1,
+        kind,
+        at: Time(seq),
+        line: line.into(),
+        origin: None,
+    })
 }
 
 /// A process.

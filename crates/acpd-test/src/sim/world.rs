@@ -309,10 +309,7 @@ impl World {
             Effect::Read(read) => {
                 let (rows, upto) = self.store.read(&read, PIECE);
                 done = Some(Input::ReadDone { client: id, session: read.session, upto });
-                let shown = rows.iter().filter_map(|row| {
-                    acpd_core::view::render(&row.line, row.kind, row.seq, &read.view)
-                });
-                shown.collect()
+                rows.iter().filter_map(|row| read.show(row)).collect()
             }
             Effect::SendValues { id, session, extra, .. } => {
                 let mut members = self.store.values(session);
