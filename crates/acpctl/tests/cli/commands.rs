@@ -2,9 +2,9 @@
 
 use crate::run::interrupt;
 use crate::support::{Client, Home, capable, session};
-use std::thread;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
+use std::thread;
 
 use acpd_api::method;
 use serde_json::{Value, json};

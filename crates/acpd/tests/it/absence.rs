@@ -39,9 +39,7 @@ fn a_flood_that_nobody_reads_is_bounded_and_arrives_whole() {
     let mut client = env.client("flood");
     let session = client.new_session(&env.work("main"), Some("flood"));
     client.prompt(&session, "go");
-    until("the turn to run", || {
-        (env.session("flood")["turn"]["state"] == "working").then_some(())
-    });
+    until("the turn to run", || (env.session("flood")["turn"]["state"] == "working").then_some(()));
     env.kill_daemon();
     client.wait_closed();
     env.release("flood");
