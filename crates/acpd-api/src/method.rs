@@ -69,5 +69,8 @@ pub const CAUGHT_UP: &str = "_acpd/caught_up";
 pub const CLIENT_RECEIVED: &str = "_acpd/client/received";
 /// Notification [`crate::Answered`] of a client with a token. A counted line.
 pub const CLIENT_ANSWERED: &str = "_acpd/client/answered";
+/// Notification [`crate::Empty`] of a client with a token: it ends and will not come back, so that
+/// acpd forgets it at once. Its last line; not counted.
+pub const CLIENT_LEAVE: &str = "_acpd/client/leave";
 /// Notice [`crate::AgentNotice`]: an agent changed its state. Live only.
 pub const AGENT_STATE: &str = "_acpd/agent_state";

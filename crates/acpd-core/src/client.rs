@@ -12,7 +12,7 @@ use acp_wire::acp::{
 use acp_wire::{
     ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
 };
-use acpd_api::method::{self, DAEMON_STOP, SESSION_LOG};
+use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_STOP, SESSION_LOG};
 use acpd_api::{ClientMeta, LoadMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role};
 use bytes::Bytes;
 use serde_json::json;
@@ -27,7 +27,7 @@ use crate::ledger::{NewSession, Requester, Why};
 use crate::params::{needs_store, own_meta, valid_name, without_terminal_logins, workspace};
 use crate::profile::Sharing;
 use crate::record::Rest;
-use crate::returning::{REPLIES, is_kept};
+use crate::returning::is_kept;
 use crate::session::{Relayed, State};
 
 /// Longest `session/new` params, in bytes: they are kept in memory with the session.
@@ -105,7 +105,9 @@ impl Hub {
         let message = acp_wire::parse(&line);
         let is_first =
             matches!(&message, Ok(Message::Request { method, .. }) if method == "initialize");
-        if !is_first {
+        let is_last =
+            matches!(&message, Ok(Message::Notification { method, .. }) if method == CLIENT_LEAVE);
+        if !is_first && !is_last {
             self.count_line(client);
         }
         match message {
@@ -123,7 +125,7 @@ impl Hub {
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
                 let mut served = Batch::default();
-                if let Err(fault) = self.accept(&to, &method) {
+                if let Err(fault) = self.accept(&to, &method, &mut served) {
                     self.send_error(&to, &fault.object(), &mut served);
                 } else if let Err(fault) =
                     self.client_asked(&to, &method, params, &line, &mut served)
@@ -160,7 +162,7 @@ impl Hub {
     }
 
     /// Registers a request, unless it cannot be accepted.
-    fn accept(&mut self, to: &Requester, method: &str) -> Result<(), Fault> {
+    fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
         if let Some(reason) =
             self.store_failing.clone().filter(|_| needs_store(method) && method != DAEMON_STOP)
         {
@@ -170,7 +172,7 @@ impl Hub {
             )
             .hint("make room on the disk; acpd tries again by itself"));
         }
-        let Some(client) = self.clients.get_mut(&to.client) else { return Ok(()) };
+        let Some(client) = self.clients.get(&to.client) else { return Ok(()) };
         if client.open.len() >= OPEN_REQUESTS {
             let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
             return Err(Fault::new(Reason::TooMany, text));
@@ -179,14 +181,10 @@ impl Hub {
             let text = format!("a request with the id {} is open already", to.id);
             return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
         }
-        let known = client.token.as_ref().and_then(|token| self.returning.get(token));
-        let unconfirmed = known.map_or(0, |known| known.replies.len());
-        if unconfirmed >= REPLIES && is_kept(method) {
-            let text = format!("{unconfirmed} answers are not confirmed by this client");
-            return Err(Fault::new(Reason::TooMany, text)
-                .hint(format!("confirm them with `{}`", method::CLIENT_ANSWERED)));
+        self.room_for_reply(to, method, out)?;
+        if let Some(client) = self.clients.get_mut(&to.client) {
+            client.open.insert(to.id.clone(), is_kept(method));
         }
-        client.open.insert(to.id.clone(), is_kept(method));
         Ok(())
     }
 
@@ -296,6 +294,9 @@ impl Hub {
         if method == method::CLIENT_ANSWERED {
             return self.replies_taken(client, params, out);
         }
+        if method == CLIENT_LEAVE {
+            return self.client_leaves(client, out);
+        }
         let Some(profile) = self.clients[&client].profile.clone() else { return };
         let Some(session) = str_at(line, &["params", "sessionId"]) else { return };
         let Some(key) = self.by_public_id(&profile, &session) else { return };
@@ -388,10 +389,7 @@ impl Hub {
             client.role = meta.role.unwrap_or_default();
         }
         if let Some(named) = meta.client {
-            let again = self.name_client(client, named, out)?;
-            if let Some(client) = self.clients.get_mut(&client) {
-                client.again = again;
-            }
+            self.name_client(client, named, out)?;
         }
         let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.known(&profile);
@@ -586,6 +584,8 @@ impl Hub {
             return Err(fault);
         }
         let extra = format!("\"sessionId\":{}", json!(id));
+        // Where it begins to follow is known to a client that comes back before it has the answer.
+        self.tell_cursor(to.client, key, out);
         self.send_values(to, key, extra, out);
         self.attach(to.client, key, Role::Controller, None, ReadStyle::Resume, out);
         self.warm_up(key, out);
@@ -616,7 +616,7 @@ impl Hub {
             self.attach(to.client, key, Role::Controller, Some(after), style, out);
             self.send_values(to, key, String::new(), out);
         } else {
-            // Where it begins to follow is known to a client that comes back before it has the answer.
+            // As for a name that is taken.
             self.tell_cursor(to.client, key, out);
             self.send_values(to, key, String::new(), out);
             self.attach(to.client, key, Role::Controller, None, style, out);
@@ -680,11 +680,21 @@ impl Hub {
         self.answer(to, &json!({ "sessions": sessions }), out);
     }
 
+    /// How many other clients use a session: they control it, or are away and wait for a prompt.
+    fn other_users(&self, client: ClientId, key: SessionKey) -> usize {
+        let session = self.session(key);
+        let here = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
+        let away =
+            session.senders().map(|to| &to.client).filter(|of| !self.clients.contains_key(of));
+        let mut users: BTreeSet<_> = here.map(|(of, _)| of).chain(away).collect();
+        users.remove(&client);
+        users.len()
+    }
+
     /// `session/close` of one client only detaches it, unless it was the last.
     fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
         self.detach(client, key, out);
-        let others = self.session(key).attached.values().any(|a| a.role == Role::Controller);
-        if !others {
+        if self.other_users(client, key) == 0 {
             self.close_session(key, out);
         }
     }
@@ -695,8 +705,7 @@ impl Hub {
         key: SessionKey,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        let others = self.session(key).attached.iter();
-        let others = others.filter(|(c, a)| **c != client && a.role == Role::Controller).count();
+        let others = self.other_users(client, key);
         if others > 0 {
             let text = format!("{others} other clients use this session");
             return Err(Fault::new(Reason::SessionBlocked, text)

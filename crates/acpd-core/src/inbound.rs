@@ -231,7 +231,8 @@ impl Hub {
             Why::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
-            Why::GivenUp | Why::Farewell => {}
+            Why::GivenUp => self.unpark(slot, host, out),
+            Why::Farewell => {}
         }
         if self.agents.contains_key(&slot) {
             self.check_idle(slot, out);
@@ -355,11 +356,12 @@ impl Hub {
     }
 
     /// An agent's response as this client gets it: its own id, no options that it did not say it can
-    /// show, and the way to log in when that is what the agent wants.
+    /// show, and the way to log in when that is what the agent wants. What a client that is away can
+    /// show is known when it comes back.
     pub(crate) fn for_client(&self, slot: AgentId, to: &Requester, line: &Bytes) -> Bytes {
         let mut line = set_id(line, &to.id);
-        let shows = self.clients.get(&to.client).is_some_and(|client| client.view.boolean_options);
-        if !shows {
+        let here = self.clients.get(&to.client);
+        if here.is_some_and(|client| !client.view.boolean_options) {
             line = without_boolean_options(&line, &["result", "configOptions"]);
         }
         let code = locate(&line, &["error", "code"]);
@@ -469,7 +471,8 @@ impl Hub {
                 self.restore_failed(session, Reason::LineTooLong, &fault.message, out);
                 self.unpark(slot, host, out);
             }
-            Some(Why::GivenUp | Why::Initialize | Why::Farewell) | None => {}
+            Some(Why::GivenUp) => self.unpark(slot, host, out),
+            Some(Why::Initialize | Why::Farewell) | None => {}
         }
         if !is_response && let Some(session) = head_text(head, b"\"sessionId\":") {
             let key = self.routes.get(&slot).and_then(|routes| routes.get(session)).copied();

@@ -145,14 +145,18 @@ impl Hub {
         }
     }
 
-    fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
-        let Some(open) = self.interactions.get_mut(&interaction) else { return };
-        let key = open.session;
+    pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
         let attached = self.sessions.get(&key).and_then(|session| session.attached.get(&client));
-        let may_answer = attached.is_some_and(|attached| attached.role == Role::Controller);
-        if !may_answer || self.ledger.is_offered(client, interaction) {
+        attached.is_some_and(|attached| attached.role == Role::Controller)
+    }
+
+    fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
+        let Some(open) = self.interactions.get(&interaction) else { return };
+        let key = open.session;
+        if !self.is_controller(client, key) || self.ledger.is_offered(client, interaction) {
             return;
         }
+        let Some(open) = self.interactions.get_mut(&interaction) else { return };
         // The first time under a number that the next daemon knows, too.
         let is_first = open.asked.insert(client);
         let ask = if is_first { interaction.0 } else { self.ids.issue() };
@@ -172,6 +176,9 @@ impl Hub {
         // Late answers, answers to notifications and answers to nothing end here.
         let Some(interaction) = self.ledger.offered(client, id) else { return };
         let Some(open) = self.interactions.get(&interaction) else { return };
+        if !self.is_controller(client, open.session) {
+            return;
+        }
         // An error: this client cannot show it. The question waits for another one.
         let Outcome::Result(result) = outcome else { return };
         let answer = PermissionAnswer::from_raw(result).ok().filter(|answer| match answer {

@@ -38,6 +38,9 @@ impl IdSource {
     }
 }
 
+/// A client that is gone for good: what is meant for it goes nowhere.
+pub(crate) const NOBODY: ClientId = ClientId(u64::MAX);
+
 /// A client's request, to be answered once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Requester {
@@ -66,6 +69,25 @@ pub(crate) enum Why {
     GivenUp,
     /// `session/close` or `session/delete` whose answer does not matter.
     Farewell,
+}
+
+impl Why {
+    /// The client's request that it is for.
+    fn requester(&self) -> Option<&Requester> {
+        match self {
+            Why::Relay { to, .. } => Some(to),
+            Why::NewSession(new) => Some(&new.to),
+            _ => None,
+        }
+    }
+
+    fn requester_mut(&mut self) -> Option<&mut Requester> {
+        match self {
+            Why::Relay { to, .. } => Some(to),
+            Why::NewSession(new) => Some(&mut new.to),
+            _ => None,
+        }
+    }
 }
 
 /// A client's `session/new` until it is answered.
@@ -113,12 +135,13 @@ impl Ledger {
     }
 
     /// Requests of clients that wait for an agent's answer.
-    pub(crate) fn requesters(&mut self) -> impl Iterator<Item = &mut Requester> {
-        self.asked.values_mut().filter_map(|asked| match &mut asked.why {
-            Why::Relay { to, .. } => Some(to),
-            Why::NewSession(new) => Some(&mut new.to),
-            _ => None,
-        })
+    pub(crate) fn requesters(&self) -> impl Iterator<Item = &Requester> {
+        self.asked.values().filter_map(|asked| asked.why.requester())
+    }
+
+    /// The same, to change whose they are.
+    pub(crate) fn requesters_mut(&mut self) -> impl Iterator<Item = &mut Requester> {
+        self.asked.values_mut().filter_map(|asked| asked.why.requester_mut())
     }
 
     /// Gives up the open restore step of a session; whether there was one.
@@ -135,11 +158,8 @@ impl Ledger {
 
     /// The id under which a client's request was relayed.
     pub(crate) fn relayed(&self, requester: &Requester) -> Option<(u64, HostId)> {
-        self.asked.iter().find_map(|(id, asked)| match &asked.why {
-            Why::Relay { to, .. } if to == requester => Some((*id, asked.host)),
-            Why::NewSession(new) if new.to == *requester => Some((*id, asked.host)),
-            _ => None,
-        })
+        let found = self.asked.iter().find(|(_, asked)| asked.why.requester() == Some(requester));
+        found.map(|(id, asked)| (*id, asked.host))
     }
 
     /// Drops the prompt of a session's running turn.
@@ -231,6 +251,20 @@ impl Hub {
         let gone = self.ledger.drop_host(host);
         out.records.extend(gone.iter().map(|(id, _)| Record::Answered { id: *id }));
         gone.into_iter().map(|(_, why)| why).collect()
+    }
+
+    /// Answers to the requests of a client matter to nobody any more.
+    pub(crate) fn forget_requester(&mut self, client: ClientId, out: &mut Batch) {
+        let mut left = Vec::new();
+        for (id, asked) in &mut self.ledger.asked {
+            if let Some(to) = asked.why.requester_mut().filter(|to| to.client == client) {
+                to.client = NOBODY;
+                left.push((*id, asked.host, asked.why.clone()));
+            }
+        }
+        for (id, host, why) in left {
+            out.records.push(Record::Asked(AskedRow { id, host, what: self.as_record(&why) }));
+        }
     }
 
     /// The answer to a session's prompt does not matter any more.

@@ -493,6 +493,9 @@ impl Hub {
                 out.urgent.push(Effect::Send { client: to.client, line });
             }
             self.stopped = true;
+            if self.stops_for_good {
+                self.say_goodbye(&mut out.urgent);
+            }
             out.urgent.push(Effect::Abort);
             return;
         }
@@ -520,7 +523,7 @@ impl Hub {
             self.answer(&to, &Empty {}, out);
         }
         if self.stops_for_good {
-            self.say_goodbye(out);
+            self.say_goodbye(&mut out.effects);
         }
         out.effects.push(Effect::Exit);
     }

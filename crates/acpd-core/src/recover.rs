@@ -18,13 +18,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::{PermissionAnswer, PermissionRequest};
 use acp_wire::{Id, build};
+use acpd_api::Reason;
 
 use crate::agent::{Agent, AgentId, Asker, Host, Known, State as AgentState, StopWhy};
+use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, SessionKey, Time};
+use crate::ids::{HostId, SessionKey, Time};
 use crate::input::{Adopt, Batch, Effect};
 use crate::interaction::Interaction;
-use crate::ledger::{IdSource, Ledger, NewSession, Requester, Why};
+use crate::ledger::{IdSource, Ledger, NOBODY, NewSession, Requester, Why};
 use crate::profile::{Config, Profile, Sharing};
 use crate::record::{
     Asked, AskedRow, Desired, HostState, InteractionRow, Record, Sender, SessionState, Snapshot,
@@ -33,9 +35,6 @@ use crate::record::{
 use crate::session::{Session, State};
 use crate::timers::{Timer, Timers};
 use crate::turn::{Queued, Running, prompt_text};
-
-/// A client that is gone for good: what is meant for it goes nowhere.
-const NOBODY: ClientId = ClientId(u64::MAX);
 
 impl Hub {
     /// Goes on where the journal ends: processes of an earlier daemon are taken over
@@ -65,6 +64,7 @@ impl Hub {
         for row in snapshot.interactions.into_values() {
             hub.recover_interaction(row, out);
         }
+        hub.end_lost_turns(out);
         for (slot, stopping) in slots {
             hub.go_on_stopping(slot, stopping, out);
         }
@@ -189,7 +189,10 @@ impl Hub {
                 let to = self.requester(sender);
                 Why::NewSession(NewSession { to, name, cwd, params: params.into() })
             }
-            Asked::Prompt { session } => Why::Prompt { session },
+            Asked::Prompt { session } if self.sessions.contains_key(&session) => {
+                Why::Prompt { session }
+            }
+            Asked::Prompt { .. } => Why::Farewell,
             Asked::Relay { sender, session, method, params } => {
                 let (to, params) = (self.requester(sender), params.map(Into::into));
                 Why::Relay { to, session, method, params }
@@ -233,6 +236,17 @@ impl Hub {
                 }
             }
             (TurnRest::Queued | TurnRest::Ended, _) => {}
+        }
+    }
+
+    /// Turns of sessions that no process holds: a daemon of before there were hosts left them so.
+    fn end_lost_turns(&mut self, out: &mut Batch) {
+        let lost = self.sessions.iter().filter(|(_, session)| {
+            session.running.is_some() && matches!(session.state, State::Resting)
+        });
+        for key in lost.map(|(key, _)| *key).collect::<Vec<_>>() {
+            let text = "acpd ended while the agent worked on the prompt";
+            self.interrupt_turn(key, &Fault::new(Reason::Interrupted, text), out);
         }
     }
 

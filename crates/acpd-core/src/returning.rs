@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, build};
 use acpd_api::{
-    Answered, ClientToken, Empty, RawId, Received, Resume, Resumed, SessionGone, method,
+    Answered, ClientToken, Empty, RawId, Reason, Received, Resume, Resumed, SessionGone, method,
 };
 use bytes::Bytes;
 use serde_json::json;
@@ -31,14 +31,19 @@ use crate::ids::{ClientId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::Requester;
 use crate::record::{ClientState, Record, ReplyRow, Sender};
+use crate::session::Session;
 use crate::timers::Timer;
+use crate::view::without_boolean_options;
 
 /// How long a client is waited for that has lost its connection (ms).
 const AWAY: u64 = 60 * 60_000;
-/// Clients with a token that are known at once; beyond it the one that is away longest is forgotten.
+/// Clients with a token that are known at once; beyond it one that is away is forgotten: if possible
+/// one that waits for nothing, and of these the one that is away longest.
 const KNOWN: usize = 1_024;
 /// Answers that one client may leave unconfirmed before it is refused more requests.
-pub(crate) const REPLIES: usize = 256;
+const REPLIES: usize = 256;
+/// Bytes of answers that one client may leave unconfirmed, beside one answer of any length.
+const REPLY_BYTES: usize = 8 << 20;
 
 /// A client with a token.
 #[derive(Debug)]
@@ -115,13 +120,13 @@ impl Hub {
         away.map(|(token, _)| token.as_str())
     }
 
-    /// A client gives its token: it is new, or it comes back. Gives the requests to be sent again.
+    /// A client gives its token: it is new, or it comes back.
     pub(crate) fn name_client(
         &mut self,
         client: ClientId,
         named: ClientToken,
         out: &mut Batch,
-    ) -> Result<Vec<Id>, Fault> {
+    ) -> Result<(), Fault> {
         let ClientToken { token, resume } = named;
         let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
         if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
@@ -131,7 +136,7 @@ impl Hub {
         let mine = self.clients.get(&client).and_then(|client| client.token.as_deref());
         if mine == Some(token.as_str()) {
             // It tries again, because the agent did not start.
-            return Ok(Vec::new());
+            return Ok(());
         } else if mine.is_some() {
             return Err(Fault::invalid("this connection has another token already"));
         }
@@ -155,7 +160,7 @@ impl Hub {
             client.token = Some(token.clone());
             client.view.seq = true;
         }
-        let (Some(resume), Some(old)) = (resume, old) else { return Ok(Vec::new()) };
+        let (Some(resume), Some(old)) = (resume, old) else { return Ok(()) };
         let known = self.rename(old, client);
         let replies = &self.returning[&token].replies;
         let open = ids(&resume.open);
@@ -163,9 +168,10 @@ impl Hub {
         let again = again.cloned().collect();
         if let Some(client) = self.clients.get_mut(&client) {
             client.open.extend(known.into_iter().map(|id| (id, true)));
+            client.again = again;
             client.resume = Some(resume);
         }
-        Ok(again)
+        Ok(())
     }
 
     /// What the answer to `initialize` says to a client with a token.
@@ -185,8 +191,9 @@ impl Hub {
         };
         let Some(Resume { sessions, open, asked, .. }) = here.resume.take() else { return };
         let role = here.role;
-        for id in ids(&asked) {
-            self.offer_stands(client, &id, out);
+        let asked = ids(&asked);
+        for id in &asked {
+            self.offer_stands(client, id, out);
         }
         for (id, seq) in sessions {
             match self.by_public_id(&profile, &id).or_else(|| self.of_any_agent(&id)) {
@@ -210,15 +217,45 @@ impl Hub {
         for id in had.into_keys() {
             out.records.push(Record::ReplyGone { token: token.clone(), id });
         }
+        // Sessions that it does not know yet are not among those that it named: it has nothing of
+        // them, neither of what it asked to make nor of what it was about to follow.
         for Reply { line, session } in missed.into_values() {
-            let made = acp_wire::str_at(&line, &["result", "sessionId"]).is_some();
+            let line = self.as_shown_to(client, line);
             self.send_behind(client, session, Effect::Send { client, line }, out);
-            // It learns of the session with this answer, and has nothing of it.
-            if made
-                && let Some(key) = session.filter(|key| self.sessions.contains_key(key))
-                && !self.is_attached(client, key)
-            {
-                self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
+            self.attach_anew(client, session, out);
+        }
+        let waits = |session: &Session| session.senders().any(|sender| sender.client == client);
+        let prompted = self.sessions.iter().filter(|(_, session)| waits(session));
+        for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.attach_anew(client, Some(key), out);
+        }
+        self.take_back_others(client, &asked, out);
+    }
+
+    /// Attaches a client to a session of which it has nothing.
+    fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>, out: &mut Batch) {
+        let key = key.filter(|key| self.sessions.contains_key(key));
+        if let Some(key) = key.filter(|key| !self.is_attached(client, *key)) {
+            let role = self.clients[&client].role;
+            self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
+        }
+    }
+
+    /// An answer that came while nobody knew what the client can show.
+    fn as_shown_to(&self, client: ClientId, line: Bytes) -> Bytes {
+        if self.clients[&client].view.boolean_options {
+            return line;
+        }
+        without_boolean_options(&line, &["result", "configOptions"])
+    }
+
+    /// Questions that a client had before it came back, of sessions that it does not control now.
+    fn take_back_others(&mut self, client: ClientId, asked: &[Id], out: &mut Batch) {
+        for id in asked.iter().filter_map(Id::as_u64) {
+            let Some(open) = self.interactions.get(&InteractionId(id)) else { continue };
+            let key = open.session;
+            if !self.is_controller(client, key) {
+                self.take_back_offers(client, key, out);
             }
         }
     }
@@ -245,13 +282,9 @@ impl Hub {
     /// What an old connection of a client waits for, its new one waits for. Gives the ids of the
     /// requests.
     fn rename(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
-        let sessions = self.sessions.values_mut();
-        let prompts = sessions.flat_map(|session| {
-            let queued = session.queue.iter_mut().filter_map(|prompt| prompt.sender.as_mut());
-            queued.chain(session.running.as_mut().and_then(|turn| turn.sender.as_mut()))
-        });
+        let prompts = self.sessions.values_mut().flat_map(Session::senders_mut).flatten();
         let mut ids = Vec::new();
-        for requester in prompts.chain(self.ledger.requesters()) {
+        for requester in prompts.chain(self.ledger.requesters_mut()) {
             if requester.client == old {
                 requester.client = new;
                 ids.push(requester.id.clone());
@@ -299,9 +332,22 @@ impl Hub {
         if self.returning.len() < KNOWN {
             return;
         }
+        let prompts = self.sessions.values().flat_map(Session::senders);
+        let waited: BTreeSet<ClientId> =
+            prompts.chain(self.ledger.requesters()).map(|to| to.client).collect();
         let away = self.returning.iter().filter(|(_, known)| known.away.is_some());
-        if let Some((token, _)) = away.min_by_key(|(_, known)| known.away) {
-            let token = token.clone();
+        let longest = away.min_by_key(|(_, known)| {
+            (waited.contains(&known.client) || !known.replies.is_empty(), known.away)
+        });
+        if let Some(token) = longest.map(|(token, _)| token.clone()) {
+            self.forget_returning(&token, out);
+        }
+    }
+
+    /// A client says that it does not come back.
+    pub(crate) fn client_leaves(&mut self, client: ClientId, out: &mut Batch) {
+        let token = self.clients.get_mut(&client).and_then(|client| client.token.take());
+        if let Some(token) = token {
             self.forget_returning(&token, out);
         }
     }
@@ -310,15 +356,35 @@ impl Hub {
     fn forget_returning(&mut self, token: &str, out: &mut Batch) {
         let Some(gone) = self.returning.remove(token) else { return };
         self.counted.remove(token);
-        for session in self.sessions.values_mut() {
-            for sender in session.queue.iter_mut().map(|prompt| &mut prompt.sender) {
-                sender.take_if(|sender| sender.client == gone.client);
-            }
-            if let Some(running) = session.running.as_mut() {
-                running.sender.take_if(|sender| sender.client == gone.client);
-            }
+        // On disk, too: the next client with this token must not get answers that are not for it.
+        for key in self.sessions.keys().copied().collect::<Vec<_>>() {
+            self.forget_sender(key, gone.client, out);
         }
+        self.forget_requester(gone.client, out);
         out.records.push(Record::ClientGone { token: token.to_owned() });
+    }
+
+    /// Makes sure that the answer to a request can be kept. Who gives the id of an answer that is
+    /// kept to a new request has that answer.
+    pub(crate) fn room_for_reply(
+        &mut self,
+        to: &Requester,
+        method: &str,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let Some(token) = self.token_of(to.client).map(str::to_owned) else { return Ok(()) };
+        let Some(known) = self.returning.get_mut(&token) else { return Ok(()) };
+        if known.replies.remove(&to.id).is_some() {
+            out.records.push(Record::ReplyGone { token, id: to.id.clone() });
+        }
+        let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
+        let count = known.replies.len();
+        if is_kept(method) && (count >= REPLIES || bytes >= REPLY_BYTES) {
+            let text = format!("{count} answers of {bytes} bytes are not confirmed by this client");
+            return Err(Fault::new(Reason::TooMany, text)
+                .hint(format!("confirm them with `{}`", method::CLIENT_ANSWERED)));
+        }
+        Ok(())
     }
 
     /// A line of a client is dealt with in this batch.
@@ -351,10 +417,10 @@ impl Hub {
     }
 
     /// The daemon is about to end because somebody wants that: nobody has to come back.
-    pub(crate) fn say_goodbye(&self, out: &mut Batch) {
+    pub(crate) fn say_goodbye(&self, effects: &mut Vec<Effect>) {
         let line = build::notification(method::DAEMON_STOPPED, &Empty {});
         for known in self.returning.values().filter(|known| known.away.is_none()) {
-            out.effects.push(Effect::Send { client: known.client, line: line.clone() });
+            effects.push(Effect::Send { client: known.client, line: line.clone() });
         }
     }
 

@@ -116,6 +116,18 @@ impl Session {
         }
     }
 
+    /// Who waits for the answer to a prompt.
+    pub(crate) fn senders(&self) -> impl Iterator<Item = &Requester> {
+        let queued = self.queue.iter().filter_map(|prompt| prompt.sender.as_ref());
+        queued.chain(self.running.as_ref().and_then(|turn| turn.sender.as_ref()))
+    }
+
+    /// The same, to change them.
+    pub(crate) fn senders_mut(&mut self) -> impl Iterator<Item = &mut Option<Requester>> {
+        let queued = self.queue.iter_mut().map(|prompt| &mut prompt.sender);
+        queued.chain(self.running.as_mut().map(|turn| &mut turn.sender))
+    }
+
     fn turn_state(&self) -> TurnState {
         match self.running {
             Some(_) if !self.interactions.is_empty() => TurnState::NeedsAction,

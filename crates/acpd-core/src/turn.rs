@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{HostId, SessionKey, Time, duration};
+use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
 use crate::input::Batch;
 use crate::ledger::{Requester, Why};
 use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
@@ -167,6 +167,30 @@ impl Hub {
         self.save_turn(key, host, out);
         self.arm_stall(key);
         self.lease(slot, out);
+    }
+
+    /// Nobody waits for the prompts of a client any more.
+    pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
+        let session = self.session_mut(key);
+        for prompt in &mut session.queue {
+            if prompt.sender.take_if(|sender| sender.client == client).is_some() {
+                out.records.push(Record::Turn(TurnRow {
+                    session: key,
+                    ticket: prompt.ticket,
+                    state: TurnRest::Queued,
+                    at: prompt.at,
+                    sender: None,
+                    cancelling: None,
+                    line: None,
+                }));
+            }
+        }
+        let running = session.running.as_mut();
+        let was = running.and_then(|turn| turn.sender.take_if(|sender| sender.client == client));
+        let host = self.session(key).row.host;
+        if let (Some(_), Some(host)) = (was, host) {
+            self.save_turn(key, host, out);
+        }
     }
 
     /// What the disk has to know of the running turn. Its line is there already.

@@ -6,6 +6,7 @@ mod limits;
 mod protocol;
 mod recovery;
 mod restores;
+mod returning;
 mod schema;
 mod survival;
 mod turns;

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
 
-const TOKEN: &str = "0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef";
 
-fn token() -> Value {
+pub(crate) fn token() -> Value {
     json!({"notices":true,"client":{"token":TOKEN}})
 }
 
 /// A session with a running prompt of a client that comes back.
-fn working() -> (Bench, Value) {
+pub(crate) fn working() -> (Bench, Value) {
     let mut bench = Bench::with_shims();
     let a = bench.client(&token());
     bench.session(a, "s");
@@ -23,13 +23,13 @@ fn working() -> (Bench, Value) {
     (bench, prompt)
 }
 
-fn back(bench: &mut Bench, seq: u64, open: &Value) -> Vec<Value> {
+pub(crate) fn back(bench: &mut Bench, seq: u64, open: &Value) -> Vec<Value> {
     let resume = json!({"generation":"","sessions":{"s":seq},"open":open,"asked":[]});
     let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
     bench.got(client)
 }
 
-fn answer_of(lines: &[Value], id: &Value) -> Option<Value> {
+pub(crate) fn answer_of(lines: &[Value], id: &Value) -> Option<Value> {
     lines.iter().find(|line| line["id"] == *id && line.get("method").is_none()).cloned()
 }
 
