@@ -91,7 +91,8 @@ impl Live {
         thread::Builder::new().name("reader".to_owned()).spawn(read)?;
         let interrupts = sender.clone();
         let interrupt = move || drop(interrupts.send(News::Event(Event::Interrupt)));
-        signal::on_interrupt(interrupt)?;
+        let leaver = writer.clone();
+        signal::on_interrupt(interrupt, move || leave(&leaver))?;
         let presence = Presence::There;
         Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence })
     }
@@ -147,11 +148,6 @@ impl Live {
                 self.presence = Presence::Told;
             }
         }
-    }
-
-    /// Waits until what was sent is out; for the end of a command.
-    pub(crate) fn flush(&self) {
-        self.writer.flush(LAST_WORDS);
     }
 
     /// From now on keys are events, too.
@@ -228,6 +224,18 @@ impl Live {
     fn send(&mut self, line: Bytes) -> Result {
         if self.writer.send(line) { Ok(()) } else { Err(gone()) }
     }
+}
+
+impl Drop for Live {
+    /// However the command ends, it does not come back; and what it has sent is to arrive.
+    fn drop(&mut self) {
+        leave(&self.writer);
+    }
+}
+
+fn leave(daemon: &LinkWriter) {
+    daemon.leave();
+    daemon.flush(LAST_WORDS);
 }
 
 /// A word about the connection, for people.

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one is an event, the second one leaves at once.
+//! Ctrl-C: the first one is an event, the second one leaves at once. And last words before a SIGTERM.
 
 use std::io;
 use std::process;
@@ -7,12 +7,16 @@ use std::thread;
 use acpd_api::ExitCode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::{terminal, ui};
 
 /// Calls `first` at the first Ctrl-C, from a thread. A second one, a hang-up or a request to end
-/// leaves the process at once with the usual code and a usable terminal.
-pub(crate) fn on_interrupt(first: impl FnOnce() + Send + 'static) -> io::Result<()> {
+/// leaves the process with the usual code and a usable terminal, at once after `last_words`.
+pub(crate) fn on_interrupt(
+    first: impl FnOnce() + Send + 'static,
+    last_words: impl Fn() + Send + 'static,
+) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut first = Some(first);
@@ -22,8 +26,25 @@ pub(crate) fn on_interrupt(first: impl FnOnce() + Send + 'static) -> io::Result<
                     // It may block on a queue that nobody drains, and the second Ctrl-C must work.
                     thread::spawn(first);
                 }
-                _ => leave(signal),
+                _ => {
+                    last_words();
+                    leave(signal);
+                }
             }
+        }
+    })?;
+    Ok(())
+}
+
+/// Calls `last_words`, from a thread, when the process is asked to end by SIGTERM, and then lets the
+/// signal end it.
+pub(crate) fn before_end(last_words: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM])?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            last_words();
+            // Ends the process; there is nothing to be done if it should not.
+            let _ = emulate_default_handler(signal);
         }
     })?;
     Ok(())

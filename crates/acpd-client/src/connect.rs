@@ -22,6 +22,8 @@ use crate::error::ConnectError;
 const START_DEADLINE: Duration = Duration::from_secs(10);
 /// From one try to start a daemon to the next, while another one is not there yet or not gone yet.
 const TAKEN: Duration = Duration::from_millis(50);
+/// From one look for a daemon that ends to the next.
+const GONE: Duration = Duration::from_millis(5);
 
 /// How to connect.
 #[derive(Debug, Clone)]
@@ -82,20 +84,23 @@ fn is_taken(paths: &Paths, error: &ConnectError) -> bool {
     matches!(error, ConnectError::StartFailed { reason } if reason.contains(&words))
 }
 
-/// Waits until no daemon holds the instance lock, for up to `deadline`; for after a stop.
-pub fn wait_until_gone(paths: &Paths, deadline: Duration) -> Result<(), ConnectError> {
-    if !is_there(&paths.state) {
-        return Ok(());
+/// Waits until the daemon with this pid no longer holds the instance lock, for up to `deadline`; for
+/// after a stop. A successor may hold it by then.
+pub fn wait_until_gone(paths: &Paths, pid: u32, deadline: Duration) -> Result<(), ConnectError> {
+    let end = Instant::now() + deadline;
+    while is_there(&paths.state) {
+        match InstanceLock::acquire(&paths.lock()) {
+            Ok(_released_at_once) => break,
+            Err(LockError::Held { pid: Some(holder), .. }) if holder != pid => break,
+            Err(LockError::Held { pid, .. }) if Instant::now() >= end => {
+                let (seconds, log) = (deadline.as_secs(), paths.daemon_log());
+                return Err(ConnectError::StillRunning { seconds, pid, log });
+            }
+            Err(LockError::Held { .. }) => thread::sleep(GONE),
+            Err(error) => return Err(error.into()),
+        }
     }
-    match InstanceLock::acquire_wait(&paths.lock(), deadline) {
-        Ok(_released_at_once) => Ok(()),
-        Err(LockError::Held { pid, .. }) => Err(ConnectError::StillRunning {
-            seconds: deadline.as_secs(),
-            pid,
-            log: paths.daemon_log(),
-        }),
-        Err(error) => Err(error.into()),
-    }
+    Ok(())
 }
 
 fn start(paths: &Paths) -> Result<(), ConnectError> {

@@ -143,6 +143,10 @@ impl LinkError {
     /// The way out, as a sentence without its period.
     pub fn hint(&self) -> Option<String> {
         match self {
+            // Whether we were to start it or not, a person may.
+            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. } => {
+                Some("start it with `acpctl daemon start`".to_owned())
+            }
             LinkError::GaveUp { source, .. } => source.hint(),
             LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
             LinkError::Io(_) => None,

@@ -4,6 +4,7 @@
 //! whoever calls [`LinkReader::recv`] reads and connects again.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,20 +12,23 @@ use std::time::{Duration, Instant};
 use acp_wire::{Body, Framer};
 use bytes::Bytes;
 use interprocess::local_socket::Stream;
+use interprocess::local_socket::traits::Stream as _;
 
 use crate::connect::{Options, connect};
 use crate::connection::{read_block, write_line};
 use crate::error::{ConnectError, LinkError};
 use crate::resume::{Resumption, Verdict};
 
-/// How long a daemon that went away may take to come back, if the caller has no other wish.
+/// How long a daemon that went away may take to come back, if the caller has no other wish. While
+/// nobody waits for it, it may take any time.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes that may wait to be written before [`LinkWriter::send`] blocks.
 const LIMIT: usize = 8 << 20;
 /// Bytes asked for in one read.
 const BLOCK: usize = 64 * 1024;
-/// The second and the longest pause between two attempts to connect.
+/// The second and the longest pause between two attempts to connect, and the longest time without a
+/// look at the clock while a daemon does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 /// A connection that held so long was a good one: the next attempt begins at once.
@@ -49,9 +53,10 @@ pub enum Incoming {
 
 /// Connects and gives the two directions, for two threads.
 ///
-/// When the connection is lost it is made again for up to `patience`; zero means never. What the
-/// daemon then needs to know is sent for the user of this link, who sees each line once. That
-/// begins with the user's `initialize`; before it, requests that have no answer are sent again.
+/// When the connection is lost it is made again: for up to `patience` from when the user waits for
+/// something, and without an end before; zero means never. What the daemon then needs to know is
+/// sent for the user of this link, who sees each line once. That begins with the user's
+/// `initialize`; before it, requests that have no answer are sent again.
 pub fn link(
     options: Options,
     patience: Duration,
@@ -80,7 +85,7 @@ pub fn link(
         block: vec![0; BLOCK].into(),
         ready: VecDeque::new(),
         away: None,
-        tried: false,
+        waiting: None,
         pause: Duration::ZERO,
         good_since: Instant::now(),
         spawned: None,
@@ -183,6 +188,14 @@ impl LinkWriter {
         true
     }
 
+    /// Says that nobody comes back, so that acpd forgets us at once: the end of a link that was meant.
+    /// It is the last line that is sent; nothing is received after it.
+    pub fn leave(&self) {
+        let mut inner = self.shared.lock();
+        inner.with(Resumption::leave);
+        self.shared.changed.notify_all();
+    }
+
     /// Waits until everything is written, for up to `deadline`: for the end of a process.
     pub fn flush(&self, deadline: Duration) {
         let is_full =
@@ -204,8 +217,8 @@ pub struct LinkReader {
     ready: VecDeque<Bytes>,
     /// When the connection was lost, until acpd knows us again.
     away: Option<Instant>,
-    /// At least one attempt was made since then, however short the patience is.
-    tried: bool,
+    /// Since when somebody waits for it to come back.
+    waiting: Option<Instant>,
     pause: Duration,
     good_since: Instant,
     /// When we last started a daemon.
@@ -224,12 +237,14 @@ impl LinkReader {
                     self.come_back()?;
                     true
                 }
-                Some(stream) => match read_block(&stream, &mut self.block)? {
-                    0 => false,
-                    count => {
+                Some(stream) => match read_block(&stream, &mut self.block) {
+                    Ok(0) => false,
+                    Ok(count) => {
                         self.framer.push(&self.block[..count]);
                         self.take_lines()?
                     }
+                    Err(error) if is_timeout(&error) => !self.has_waited_enough(),
+                    Err(error) => return Err(error.into()),
                 },
             };
             let news = if alive { self.settled() } else { self.lost() };
@@ -269,6 +284,8 @@ impl LinkReader {
             return None;
         }
         self.away = None;
+        self.waiting = None;
+        self.limit_reads(None);
         self.good_since = Instant::now();
         Some(Incoming::Back)
     }
@@ -296,43 +313,82 @@ impl LinkReader {
             self.pause = Duration::ZERO;
         }
         self.away = Some(Instant::now());
-        self.tried = false;
         Some(Incoming::Lost)
     }
 
     /// Connects, and says the first words.
     fn come_back(&mut self) -> Result<(), LinkError> {
-        let since = *self.away.get_or_insert_with(Instant::now);
         let reason = self.shared.lock().memory.refusal().map(str::to_owned);
         let mut last = ConnectError::NotTakenBack { reason };
-        while !self.tried || since.elapsed() < self.patience {
-            self.tried = true;
-            thread::sleep(jittered(self.pause));
-            self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
-            let spawn = self.options.spawn
-                && since.elapsed() >= SPAWN_AFTER
-                && self.needs_daemon()
-                && self.spawned.is_none_or(|spawned| spawned.elapsed() >= SPAWN_PAUSE);
+        let mut has_spawned = false;
+        while !self.has_waited_enough() {
+            self.rest();
+            let spawn = self.may_spawn();
             if spawn {
                 self.spawned = Some(Instant::now());
             }
-            let options = Options { spawn, ..self.options.clone() };
-            match connect(&options) {
+            match connect(&Options { spawn, ..self.options.clone() }) {
                 Ok(connection) => {
                     self.install(connection.into_stream());
                     return Ok(());
                 }
+                // Why the one that we started did not come up says more.
+                Err(ConnectError::NotRunning { .. }) if has_spawned => {}
                 Err(error) => last = error,
             }
+            has_spawned |= spawn;
         }
         Err(LinkError::GaveUp { seconds: self.patience.as_secs(), source: last })
     }
 
+    /// Whether somebody has waited for as long as we have patience. The clock begins with the first
+    /// question, so that at least one attempt is made for everybody.
+    fn has_waited_enough(&mut self) -> bool {
+        if !self.shared.lock().memory.waits() {
+            return false;
+        }
+        match self.waiting {
+            Some(since) => since.elapsed() >= self.patience,
+            None => {
+                self.waiting = Some(Instant::now());
+                false
+            }
+        }
+    }
+
+    /// Pauses before an attempt, but not from when somebody begins to wait.
+    fn rest(&mut self) {
+        let pause = jittered(self.pause);
+        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
+        let inner = self.shared.lock();
+        let is_idle = !inner.memory.waits();
+        let rests = |inner: &mut Inner| !(is_idle && inner.memory.waits());
+        let rested = self.shared.changed.wait_timeout_while(inner, pause, rests);
+        let (_inner, end) = rested.unwrap_or_else(PoisonError::into_inner);
+        if !end.timed_out() {
+            self.pause = FIRST_PAUSE;
+        }
+    }
+
     /// A daemon that ends takes its socket with it. It was told to, and is started again only for
-    /// somebody who waits for something.
-    fn needs_daemon(&self) -> bool {
-        let has_died = self.options.paths.socket().symlink_metadata().is_ok();
-        has_died || self.shared.lock().memory.waits()
+    /// somebody who waits for something. One that died is replaced by anybody, for a while.
+    fn may_spawn(&mut self) -> bool {
+        let since = *self.away.get_or_insert_with(Instant::now);
+        let is_due = since.elapsed() >= SPAWN_AFTER
+            && self.spawned.is_none_or(|spawned| spawned.elapsed() >= SPAWN_PAUSE);
+        let has_died = || {
+            since.elapsed() < self.patience
+                && self.options.paths.socket().symlink_metadata().is_ok()
+        };
+        self.options.spawn && is_due && (self.shared.lock().memory.waits() || has_died())
+    }
+
+    /// A daemon that is connected to and says nothing must not hold us up for ever.
+    fn limit_reads(&self, limit: Option<Duration>) {
+        if let Some(stream) = &self.stream {
+            // Some systems refuse it for a connection that has ended: then the next read tells.
+            let _ = stream.set_recv_timeout(limit);
+        }
     }
 
     fn install(&mut self, stream: Arc<Stream>) {
@@ -343,6 +399,7 @@ impl LinkReader {
         self.shared.changed.notify_all();
         drop(inner);
         self.stream = Some(stream);
+        self.limit_reads(Some(self.patience.min(LAST_PAUSE)));
     }
 }
 
@@ -351,6 +408,10 @@ impl Drop for LinkReader {
         self.shared.lock().ended = true;
         self.shared.changed.notify_all();
     }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// Up to a quarter more, so that clients that were cut off together do not come back together.

@@ -139,6 +139,11 @@ impl Kind {
         matches!(self, Kind::Load { .. } | Kind::Initialize)
     }
 
+    /// Whether it ends following this session.
+    pub(crate) fn leaves(&self, followed: &str) -> bool {
+        matches!(self, Kind::Leave { session } if session == followed)
+    }
+
     /// The request is sent.
     pub(crate) fn begin(&self, id: &Id, cursors: &mut HashMap<String, Cursor>) {
         if let Kind::Load { session } = self {

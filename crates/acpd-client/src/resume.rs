@@ -6,20 +6,21 @@
 //! what is to be sent again. See `docs/protocol.md`, "Coming back after a lost connection".
 //!
 //! ```text
-//! Bare ── initialize ──> Greeting ── answer ──> Riding (acpd can be come back to)
+//! Bare ── initialize ──> Greeting ── answer ──> Riding (acpd can be come back to) ── leave ──> Left
 //!   ^────── error ──────────┘ └─── answer ────> Plain  (an older daemon)
 //! ```
 //!
 //! Lines that follow an unanswered `initialize` wait for its answer. So nothing that counts can be
 //! under way before it is known how to ask for it.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome, build, locate, parse, set_id, set_member, str_at,
+    ErrorObject, Id, Message, Outcome, build, code, locate, parse, set_id, set_member, str_at,
 };
 use acpd_api::{
-    Answered, ClientToken, NAMESPACE, RawId, Received, Resume as ResumeMeta, Resumed, method,
+    Answered, ClientToken, Empty, NAMESPACE, RawId, Received, Resume as ResumeMeta, Resumed, method,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -66,9 +67,15 @@ pub enum Verdict {
 #[derive(Debug)]
 enum Phase {
     Bare,
-    Greeting { id: Id },
+    Greeting {
+        id: Id,
+    },
     Plain,
-    Riding { generation: String },
+    Riding {
+        generation: String,
+    },
+    /// The user has ended the connection: nothing passes any more.
+    Left,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +102,7 @@ pub struct Resumption {
     line: Line,
     /// The connection was lost at least once.
     returned: bool,
-    /// The user's `initialize`.
+    /// The user's `initialize`; as soon as it is answered, with the agent that it was bound to.
     hello: Bytes,
     /// The user wants notices itself.
     notices: bool,
@@ -111,6 +118,8 @@ pub struct Resumption {
     /// The lines after those; the first one has the number `safe + 1`.
     unsafe_lines: VecDeque<Bytes>,
     open: HashMap<Id, Open>,
+    /// Requests whose id was open already, and the numbers of their lines: acpd refuses them.
+    twins: Vec<(Id, u64)>,
     /// acpd's requests, and the number of the line that answered.
     asked: HashMap<Id, Option<u64>>,
     cursors: HashMap<String, Cursor>,
@@ -133,6 +142,7 @@ impl Resumption {
             safe: 0,
             unsafe_lines: VecDeque::new(),
             open: HashMap::new(),
+            twins: Vec::new(),
             asked: HashMap::new(),
             cursors: HashMap::new(),
         }
@@ -166,6 +176,19 @@ impl Resumption {
             Phase::Riding { .. } => self.count(line, out),
             Phase::Bare if self.line == Line::Up => self.send_bare(line, out),
             Phase::Bare | Phase::Greeting { .. } => self.hold(line),
+            Phase::Left => {}
+        }
+    }
+
+    /// The user ends, and nobody comes back. What is to be written now is added to `out`.
+    pub fn leave(&mut self, out: &mut VecDeque<Bytes>) {
+        if !matches!(self.phase, Phase::Riding { .. }) {
+            return;
+        }
+        self.phase = Phase::Left;
+        self.held_bytes = 0;
+        if self.line == Line::Up {
+            out.push_back(build::notification(method::CLIENT_LEAVE, &Empty {}));
         }
     }
 
@@ -178,6 +201,7 @@ impl Resumption {
         let Ok(message) = parse(line) else { return Ok(Verdict::Pass) };
         match (message, &self.phase) {
             (_, Phase::Plain) => Ok(Verdict::Pass),
+            (_, Phase::Left) => Ok(Verdict::Swallow),
             (Message::Response { id, outcome }, Phase::Riding { .. }) => {
                 self.answer(&id, outcome, out)
             }
@@ -202,7 +226,7 @@ impl Resumption {
         self.line = Line::Down;
         self.returned = true;
         self.cursors.values_mut().for_each(Cursor::cut_off);
-        !matches!(self.phase, Phase::Plain)
+        !matches!(self.phase, Phase::Plain | Phase::Left)
     }
 
     /// There is a new connection: what is written to it first.
@@ -210,7 +234,7 @@ impl Resumption {
         let mut out: VecDeque<Bytes> = self.early.iter().map(|(_, line)| line.clone()).collect();
         self.line = Line::Up;
         match &self.phase {
-            Phase::Plain => {}
+            Phase::Plain | Phase::Left => {}
             Phase::Bare => self.release(&mut out),
             Phase::Greeting { .. } => out.push_back(self.with_token(&self.hello, None)),
             Phase::Riding { generation } => {
@@ -260,6 +284,7 @@ impl Resumption {
 
     /// The first `initialize` is answered.
     fn greeted(&mut self, outcome: Outcome<'_>, out: &mut VecDeque<Bytes>) {
+        self.bound(outcome);
         self.phase = match outcome {
             Outcome::Error(_) => Phase::Bare,
             Outcome::Result(result) => match resumed(result) {
@@ -268,6 +293,17 @@ impl Resumption {
             },
         };
         self.release(out);
+    }
+
+    /// An `initialize` is answered. Its agent is the one to come back to, whatever is the default by
+    /// then.
+    fn bound(&mut self, outcome: Outcome<'_>) {
+        let Outcome::Result(result) = outcome else { return };
+        let text = result.get().as_bytes();
+        if let Some(agent) = locate(text, &["agentCapabilities", "_meta", NAMESPACE, "agent"]) {
+            let path = ["params", "_meta", NAMESPACE, "agent"];
+            self.hello = set_member(&self.hello, &path, &text[agent]);
+        }
     }
 
     /// Numbers a line of the user and remembers what it begins or ends.
@@ -281,8 +317,16 @@ impl Resumption {
                 if self.line == Line::Up {
                     out.push_back(line.clone());
                 }
-                self.open.insert(id, Open { number: 0, line, kind: Kind::Initialize });
+                match self.open.entry(id) {
+                    Entry::Occupied(open) => self.twins.push((open.key().clone(), 0)),
+                    Entry::Vacant(open) => {
+                        open.insert(Open { number: 0, line, kind: Kind::Initialize });
+                    }
+                }
                 return;
+            }
+            Ok(Message::Request { id, .. }) if self.open.contains_key(&id) => {
+                self.twins.push((id, number));
             }
             Ok(Message::Request { id, method, params }) if !id.is_null() => {
                 let kind = Kind::of(&method, params);
@@ -308,17 +352,22 @@ impl Resumption {
         outcome: Outcome<'_>,
         out: &mut VecDeque<Bytes>,
     ) -> Result<Verdict, Unresumable> {
-        if self.line == Line::Returning && id.raw() == RETURN_ID {
-            return match outcome {
-                Outcome::Error(error) => {
+        if self.line == Line::Returning {
+            match outcome {
+                // Without an id: the connection itself is refused.
+                Outcome::Error(error) if id.raw() == RETURN_ID || id.is_null() => {
                     self.refusal = Some(ErrorObject::from_raw(error).message);
-                    Ok(Verdict::Refused)
+                    return Ok(Verdict::Refused);
                 }
-                Outcome::Result(result) => {
+                Outcome::Result(result) if id.raw() == RETURN_ID => {
                     let resumed = resumed(result).ok_or(Unresumable::Forgotten)?;
-                    self.taken_back(resumed, out).map(|()| Verdict::Swallow)
+                    return self.taken_back(resumed, out).map(|()| Verdict::Swallow);
                 }
-            };
+                _ => {}
+            }
+        }
+        if self.is_of_twin(id, outcome) {
+            return Ok(Verdict::Pass);
         }
         let Some(request) = self.open.remove(id) else {
             let early = self.early.len();
@@ -326,9 +375,9 @@ impl Resumption {
             let known = !self.returned || id.is_null() || self.early.len() < early;
             return Ok(if known { Verdict::Pass } else { Verdict::Swallow });
         };
-        if request.number > self.safe {
-            let at = (request.number - self.safe - 1) as usize;
-            self.unsafe_lines[at] = Bytes::from_static(NO_OP);
+        self.is_done(request.number);
+        if request.kind == Kind::Initialize {
+            self.bound(outcome);
         }
         let result = match outcome {
             Outcome::Result(result) => Some(result),
@@ -338,6 +387,28 @@ impl Resumption {
         let answered = Answered { ids: vec![raw_id(id)] };
         self.count(build::notification(method::CLIENT_ANSWERED, &answered), out);
         Ok(Verdict::Pass)
+    }
+
+    /// Whether this answers not the first request of its id but one that was sent while that was
+    /// open. acpd refuses such a request at once.
+    fn is_of_twin(&mut self, id: &Id, outcome: Outcome<'_>) -> bool {
+        let Some(at) = self.twins.iter().position(|(twin, _)| twin == id) else { return false };
+        let is_refused = matches!(outcome, Outcome::Error(error)
+            if ErrorObject::from_raw(error).code == code::INVALID_REQUEST);
+        if !is_refused && self.open.contains_key(id) {
+            return false;
+        }
+        let (_, number) = self.twins.remove(at);
+        self.is_done(number);
+        true
+    }
+
+    /// The request with this number is answered, and must not run again.
+    fn is_done(&mut self, number: u64) {
+        if number > self.safe {
+            let at = (number - self.safe - 1) as usize;
+            self.unsafe_lines[at] = Bytes::from_static(NO_OP);
+        }
     }
 
     /// acpd knows us again: everything that it does not have is sent.
@@ -355,6 +426,8 @@ impl Resumption {
             return Err(Unresumable::Forgotten);
         }
         self.committed(resumed.received);
+        // Of the others the answers are lost, if there were any.
+        self.twins.retain(|(_, number)| *number > self.safe);
         self.line = Line::Up;
         self.refusal = None;
         self.held_bytes = 0;
@@ -462,9 +535,12 @@ impl Resumption {
 
     /// What we have, for the next `initialize`.
     fn resume(&self, generation: String) -> ResumeMeta {
+        // What is just being left must not be followed anew.
+        let is_left = |session: &str| self.open.values().any(|open| open.kind.leaves(session));
         let sessions: BTreeMap<String, u64> = self
             .cursors
             .iter()
+            .filter(|(session, _)| !is_left(session))
             .filter_map(|(session, cursor)| Some((session.clone(), cursor.known()?)))
             .collect();
         let mut open: Vec<&Id> = self.open.keys().collect();

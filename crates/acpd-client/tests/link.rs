@@ -47,6 +47,10 @@ fn hello() -> Bytes {
     line(&json!({"id": 0, "method": "initialize", "params": {}}))
 }
 
+fn list() -> Bytes {
+    line(&json!({"id": 1, "method": "session/list"}))
+}
+
 /// The next line; what is said about the connection before it is skipped.
 fn next(reader: &mut LinkReader) -> Value {
     loop {
@@ -114,15 +118,18 @@ fn a_daemon_that_does_not_come_back_is_given_up_with_the_reason() {
     let socket = options.paths.socket();
     let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
     writer.send(hello());
-    welcome(&mut accept(&listener), 0);
+    let mut daemon = accept(&listener);
+    welcome(&mut daemon, 0);
     next(&mut reader);
-    drop(listener);
+    writer.send(list());
+    read(&mut daemon);
+    drop((daemon, listener));
     std::fs::remove_file(socket).unwrap();
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = &error else { panic!("{error:?}") };
     assert!(matches!(source, ConnectError::NotRunning { .. }), "{source:?}");
-    assert!(error.hint().is_some());
+    assert_eq!(error.hint().unwrap(), "start it with `acpctl daemon start`");
     drop(reader);
     assert!(!writer.send(hello()), "nobody reads any more");
 }
@@ -131,10 +138,11 @@ fn a_daemon_that_does_not_come_back_is_given_up_with_the_reason() {
 fn a_daemon_that_refuses_for_too_long_is_given_up_with_its_words() {
     let home = tempfile::tempdir().unwrap();
     let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
+    let (mut reader, writer) = link(options, Duration::from_millis(500)).unwrap();
     writer.send(hello());
     welcome(&mut accept(&listener), 0);
     next(&mut reader);
+    writer.send(list());
     // Ends with the link: until then every attempt is refused.
     thread::spawn(move || {
         loop {
@@ -148,6 +156,73 @@ fn a_daemon_that_refuses_for_too_long_is_given_up_with_its_words() {
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = error else { panic!("{error:?}") };
     assert!(source.to_string().ends_with(": the disk is full"), "{source}");
+}
+
+#[test]
+fn a_daemon_that_says_nothing_is_given_up_as_one_that_does_not_come_back() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
+    writer.send(hello());
+    let mut first = accept(&listener);
+    welcome(&mut first, 0);
+    next(&mut reader);
+    writer.send(list());
+    read(&mut first);
+    drop(first);
+    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    // It listens, but nobody accepts.
+    let error = reader.recv().unwrap_err();
+    let LinkError::GaveUp { source, .. } = error else { panic!("{error:?}") };
+    assert!(matches!(source, ConnectError::NotTakenBack { .. }), "{source:?}");
+    drop(listener);
+}
+
+#[test]
+fn who_waits_for_nothing_waits_for_ever_until_there_is_something_to_wait_for() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
+    writer.send(hello());
+    welcome(&mut accept(&listener), 0);
+    next(&mut reader);
+    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    // Its patience passes many times.
+    let (done, is_done) = mpsc::channel();
+    let reads = thread::spawn(move || done.send(reader.recv()).unwrap());
+    for _ in 0..4 {
+        drop(accept(&listener));
+    }
+    assert!(is_done.try_recv().is_err());
+    writer.send(list());
+    // Ends with the tests.
+    thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            drop(stream);
+        }
+    });
+    let error = is_done.recv().unwrap().unwrap_err();
+    assert!(matches!(error, LinkError::GaveUp { .. }), "{error:?}");
+    reads.join().unwrap();
+}
+
+#[test]
+fn a_link_that_is_left_says_so_with_its_last_line() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    writer.send(hello());
+    let mut daemon = accept(&listener);
+    welcome(&mut daemon, 0);
+    next(&mut reader);
+    writer.send(list());
+    writer.leave();
+    writer.send(list());
+    writer.flush(Duration::from_mins(1));
+    assert_eq!(read(&mut daemon)["method"], "session/list");
+    assert_eq!(read(&mut daemon)["method"], "_acpd/client/leave");
+    drop(daemon);
+    assert_eq!(reader.recv().unwrap(), Incoming::Closed);
 }
 
 #[test]

@@ -503,3 +503,149 @@ fn an_older_daemon_and_a_client_that_comes_back_by_itself_are_left_alone() {
     assert_eq!(own.receive(&received, &mut out), Ok(Verdict::Pass));
     assert!(!own.lost());
 }
+
+/// What acpd is told with the next `initialize`.
+fn has(initialize: &Value) -> &Value {
+    &initialize["params"]["_meta"]["_acpd"]["client"]["resume"]
+}
+
+/// Takes the client back; what is sent then.
+fn take_back(memory: &mut Resumption, received: u64, again: &Value) -> Vec<Value> {
+    let mut out = VecDeque::new();
+    let answer = welcome(&json!("acpd-return"), "g", received, again);
+    assert_eq!(memory.receive(&answer, &mut out), Ok(Verdict::Swallow));
+    out.iter().map(|line| value(line)).collect()
+}
+
+#[test]
+fn the_agent_of_the_first_answer_is_the_one_to_come_back_to() {
+    let mut memory = Resumption::new("0123456789abcdef".to_owned());
+    let mut out = VecDeque::new();
+    let meta = json!({"_acpd": {"notices": true}});
+    let hello = json!({"id": 0, "method": "initialize", "params": {"_meta": meta}});
+    memory.send(line(&hello), &mut out);
+    assert_eq!(value(&out[0])["params"]["_meta"]["_acpd"]["agent"], Value::Null);
+    let bound = |id: u64, agent: &str| {
+        let meta = json!({"agent": agent, "generation": "g", "received": 0});
+        line(&json!({"id": id, "result": {"agentCapabilities": {"_meta": {"_acpd": meta}}}}))
+    };
+    memory.receive(&bound(0, "a\"b"), &mut out).unwrap();
+    for _ in 0..2 {
+        let own = &returning(&mut memory)["params"]["_meta"]["_acpd"];
+        assert_eq!((&own["agent"], &own["notices"]), (&json!("a\"b"), &json!(true)));
+    }
+
+    // The user may choose again.
+    take_back(&mut memory, 0, &json!([]));
+    memory.send(line(&json!({"id": 1, "method": "initialize", "params": {}})), &mut out);
+    memory.receive(&bound(1, "other"), &mut out).unwrap();
+    assert_eq!(returning(&mut memory)["params"]["_meta"]["_acpd"]["agent"], "other");
+}
+
+#[test]
+fn the_last_line_says_that_nobody_comes_back() {
+    let mut memory = greeted();
+    let mut out = VecDeque::new();
+    memory.send(line(&json!({"method": "x"})), &mut out);
+    out.clear();
+    memory.leave(&mut out);
+    memory.leave(&mut out);
+    memory.send(line(&json!({"method": "y"})), &mut out);
+    assert_eq!(memory.receive(&line(&say(1)), &mut out), Ok(Verdict::Swallow));
+    let sent: Vec<Value> = out.iter().map(|line| value(line)).collect();
+    let leave = json!({"jsonrpc": "2.0", "method": "_acpd/client/leave", "params": {}});
+    assert_eq!(sent, [leave]);
+    assert!(!memory.lost());
+}
+
+#[test]
+fn who_was_never_greeted_or_is_away_has_nothing_to_say_at_the_end() {
+    let mut out = VecDeque::new();
+    Resumption::new("0123456789abcdef".to_owned()).leave(&mut out);
+    let mut away = greeted();
+    returning(&mut away);
+    away.send(line(&json!({"method": "x"})), &mut out);
+    away.leave(&mut out);
+    assert!(out.is_empty());
+    assert_eq!(away.held_bytes(), 0, "nobody waits for it to be sent");
+}
+
+#[test]
+fn a_session_that_is_being_left_is_not_followed_again() {
+    for (method, key) in [
+        ("session/close", "sessionId"),
+        ("session/delete", "sessionId"),
+        ("_acpd/session/detach", "session"),
+    ] {
+        let mut memory = greeted();
+        let mut out = VecDeque::new();
+        memory.receive(&line(&say(3)), &mut out).unwrap();
+        let other = json!({"method": "session/update",
+            "params": {"sessionId": "s-2", "_meta": {"_acpd": {"seq": 4}}}});
+        memory.receive(&line(&other), &mut out).unwrap();
+        memory.send(line(&json!({"id": 1, "method": method, "params": {key: SESSION}})), &mut out);
+        assert_eq!(has(&returning(&mut memory))["sessions"], json!({"s-2": 4}), "{method}");
+        take_back(&mut memory, 0, &json!([]));
+        let refused = json!({"id": 1, "error": {"code": -32603, "message": "no"}});
+        memory.receive(&line(&refused), &mut out).unwrap();
+        let all = json!({SESSION: 3, "s-2": 4});
+        assert_eq!(has(&returning(&mut memory))["sessions"], all, "{method}");
+    }
+}
+
+#[test]
+fn a_refused_connection_is_tried_again_and_its_words_are_kept() {
+    let mut memory = greeted();
+    let mut out = VecDeque::new();
+    returning(&mut memory);
+    let full = json!({"id": null, "error": {"code": -32603, "message": "too many"}});
+    assert_eq!(memory.receive(&line(&full), &mut out), Ok(Verdict::Refused));
+    assert_eq!((memory.refusal(), memory.is_up()), (Some("too many"), false));
+    returning(&mut memory);
+    take_back(&mut memory, 0, &json!([]));
+    let malformed = json!({"id": null, "error": {"code": -32700, "message": "no JSON"}});
+    assert_eq!(memory.receive(&line(&malformed), &mut out), Ok(Verdict::Pass));
+}
+
+const IN_USE: i32 = -32600;
+
+#[test]
+fn a_second_request_with_an_open_id_gets_its_error_and_the_first_its_answer() {
+    let mut memory = greeted();
+    let mut out = VecDeque::new();
+    let prompt = json!({"id": 1, "method": "session/prompt", "params": {"sessionId": SESSION}});
+    let list = json!({"id": 1, "method": "session/list"});
+    memory.send(line(&prompt), &mut out);
+    memory.send(line(&list), &mut out);
+    assert_eq!(out.len(), 2);
+    out.clear();
+    let in_use = line(&json!({"id": 1, "error": {"code": IN_USE, "message": "is open already"}}));
+    assert_eq!(memory.receive(&in_use, &mut out), Ok(Verdict::Pass));
+    assert!(out.is_empty(), "the answer to the first is not confirmed with it");
+
+    // The first is still waited for, and the second does not run now.
+    assert_eq!(has(&returning(&mut memory))["open"], json!([1]));
+    let sent = take_back(&mut memory, 0, &json!([1]));
+    let methods: Vec<&Value> = sent.iter().map(|line| &line["method"]).collect();
+    assert_eq!(methods, ["session/prompt", "_acpd/client/answered"]);
+    let answer = line(&json!({"id": 1, "result": {}}));
+    assert_eq!(memory.receive(&answer, &mut out), Ok(Verdict::Pass));
+    assert_eq!(value(&out[0])["params"]["ids"], json!([1]));
+    assert_eq!(memory.receive(&answer, &mut out), Ok(Verdict::Swallow));
+}
+
+#[test]
+fn a_second_request_that_came_behind_the_answer_to_the_first_is_answered_too() {
+    let mut memory = greeted();
+    let mut out = VecDeque::new();
+    returning(&mut memory);
+    take_back(&mut memory, 0, &json!([]));
+    for _ in 0..2 {
+        memory.send(line(&json!({"id": 1, "method": "session/list"})), &mut out);
+    }
+    let answer = line(&json!({"id": 1, "result": {}}));
+    for expected in [Verdict::Pass, Verdict::Pass, Verdict::Swallow] {
+        assert_eq!(memory.receive(&answer, &mut out), Ok(expected));
+    }
+    assert!(!memory.waits());
+}

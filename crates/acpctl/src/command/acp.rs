@@ -3,7 +3,7 @@
 //! Bytes pass as they are. Only the editor's `initialize` is told which agent it means, and, with a
 //! session name, each `session/new` which session. A restart of the daemon is no more than a pause to
 //! the editor. The process ends when the editor closes stdin and has its answers, or at once when it
-//! closes stdout, and any signal may kill it.
+//! closes stdout, and any signal may kill it. Unless it is killed, it tells acpd that nobody comes back.
 
 use std::io::{self, Read, Write as _};
 use std::sync::Arc;
@@ -21,12 +21,13 @@ use serde_json::json;
 use super::Door;
 use crate::cli;
 use crate::error::{CommandError, Result, gone};
+use crate::signal;
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
 /// How long answers are waited for after the editor has closed stdin.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// How long the last words to the daemon may take: that answers have arrived.
+/// How long the last words to the daemon may take: that answers have arrived, and that we leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Why the relay ends.
@@ -47,6 +48,8 @@ enum End {
 pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     // The connection comes first: an editor waits for the answer to `initialize`.
     let (reader, writer) = door.lasting_link()?;
+    let terminated = writer.clone();
+    signal::before_end(move || leave(&terminated))?;
     let rewriter = Rewriter::new(args);
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
@@ -59,24 +62,27 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     thread::Builder::new()
         .name("down".to_owned())
         .spawn(move || drop(ended.send(to_editor(reader, &wanted))))?;
+    let why = end.recv();
+    if let Ok(End::Asking) = why {
+        // However it ends: the editor has left already.
+        drop(end.recv_timeout(LAST_ANSWERS));
+    }
+    leave(&writer);
     // Returning ends the process, whatever the other thread is blocked in.
-    match end.recv() {
-        Ok(End::Editor) => {
-            writer.flush(LAST_WORDS);
-            Ok(ExitCode::Ok)
-        }
-        Ok(End::Asking) => {
-            // However it ends: the editor has left already.
-            drop(end.recv_timeout(LAST_ANSWERS));
-            writer.flush(LAST_WORDS);
-            Ok(ExitCode::Ok)
-        }
+    match why {
+        Ok(End::Editor | End::Asking) => Ok(ExitCode::Ok),
         Ok(End::Lost(error)) => Err(error.into()),
         Ok(End::Daemon) | Err(_) => Err(gone()),
         Ok(End::Broken(error)) => {
             Err(CommandError::new(ExitCode::Error, format!("the editor's pipe broke: {error}")))
         }
     }
+}
+
+/// The last words to the daemon.
+fn leave(daemon: &LinkWriter) {
+    daemon.leave();
+    daemon.flush(LAST_WORDS);
 }
 
 /// How much the editor still wants: to speak, and an answer to each request.

@@ -27,7 +27,7 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
     let paths = Paths::discover()?;
     match command {
         Daemon::Start => start(&paths, door, ui),
-        Daemon::Stop { detach } => stop(&paths, detach, ui),
+        Daemon::Stop { detach } => stop(&paths, detach, door, ui),
         Daemon::Restart => restart(&paths, ui),
         Daemon::Status(json) => status(&paths, json, ui),
         Daemon::Logs(tail) => log_file::print(&paths.daemon_log(), tail, ui),
@@ -46,9 +46,11 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-fn stop(paths: &Paths, detach: bool, ui: &mut Ui) -> Result {
+fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
+    // Agents that are left of a daemon that is gone are ended by the next one.
+    let spawn = door.spawn && !detach && has_shims(paths);
     // To this daemon, and to none after it.
-    let link = match link(Options { spawn: false, paths: paths.clone() }, Duration::ZERO) {
+    let link = match link(Options { spawn, paths: paths.clone() }, Duration::ZERO) {
         Ok(link) => link,
         Err(ConnectError::NotRunning { .. }) => {
             ui.say("acpd is not running");
@@ -58,23 +60,36 @@ fn stop(paths: &Paths, detach: bool, ui: &mut Ui) -> Result {
     };
     ui.spin(Some("stopping"));
     let mut live = Live::new(link)?;
-    let stopped = live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach });
+    let mut pid = None;
+    let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
+        pid = Some(status.daemon.pid);
+        live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach })
+    });
     match stopped {
         Ok(Empty {}) => {
             // What it had to end has ended; now it ends itself.
             while !matches!(live.next(ui)?, Event::Closed | Event::Failed(_) | Event::Interrupt) {}
         }
-        // It may have ended before its answer was read.
+        // It may have ended before its answer was read, and have a successor already.
         Err(error) => {
-            if !error.is_gone() || running(paths)?.is_some() {
+            let now = running(paths)?.and_then(|mut connection| info(&mut connection).ok());
+            let is_same = now.is_some_and(|now| pid.is_none_or(|pid| pid == now.pid));
+            if is_same || !error.is_gone() {
                 return Err(error);
             }
         }
     }
-    wait_until_gone(paths, END_DEADLINE)?;
+    if let Some(pid) = pid {
+        wait_until_gone(paths, pid, END_DEADLINE)?;
+    }
     ui.spin(None);
     ui.say("acpd stopped");
     Ok(())
+}
+
+/// Whether there may be agents without a daemon.
+fn has_shims(paths: &Paths) -> bool {
+    paths.state.join("shims").read_dir().is_ok_and(|mut shims| shims.next().is_some())
 }
 
 /// Lets the running daemon put the installed one into its place.
@@ -90,7 +105,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
         Err(CallError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
             // Older than this command; it can only be stopped and started.
             drop(connection);
-            stop(paths, false, ui)?;
+            stop(paths, false, Door { spawn: false }, ui)?;
             return start(paths, Door { spawn: true }, ui);
         }
         Err(error) => return Err(error.into()),

@@ -148,6 +148,7 @@ fn a_daemon_that_dies_as_it_is_reached_is_followed_by_the_next() {
 fn stop_waits_until_the_daemon_is_gone() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
+        client.answer(method::STATUS, status());
         client.answer(method::DAEMON_STOP, json!({}));
     });
     let done = home.run(&["daemon", "stop"]);

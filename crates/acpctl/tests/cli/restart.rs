@@ -1,5 +1,6 @@
 //! A daemon that goes away and comes back under a command.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -11,17 +12,22 @@ use crate::support::{Client, Home, capable, session};
 /// What a daemon that can be come back to answers.
 fn welcome(received: u64, again: &Value) -> Value {
     let mut result = capable();
-    result["agentCapabilities"]["_meta"]["_acpd"] =
-        json!({"api": 1, "generation": "g-1", "received": received, "again": again});
+    result["agentCapabilities"]["_meta"]["_acpd"] = json!({"api": 1, "agent": "demo", "generation": "g-1", "received": received, "again": again});
     result
 }
 
 /// The next daemon's first words with a client of before: what it has.
 fn take_back(client: &mut Client, received: u64, again: &Value) -> Value {
     let initialize = client.answer("initialize", welcome(received, again));
-    let token = &initialize["params"]["_meta"]["_acpd"]["client"];
-    assert!(token["token"].is_string(), "{initialize}");
-    token["resume"].clone()
+    let own = &initialize["params"]["_meta"]["_acpd"];
+    assert!(own["client"]["token"].is_string(), "{initialize}");
+    own["client"]["resume"].clone()
+}
+
+/// The last line of a client that ends.
+fn leaves(mut client: Client) {
+    assert_eq!(client.expect(method::CLIENT_LEAVE)["id"], Value::Null);
+    client.closed();
 }
 
 fn numbered(client: &mut Client, seq: u64, text: &str) {
@@ -79,9 +85,12 @@ impl Editor {
     }
 
     /// Leaves with nothing open; nothing else must have come.
-    fn leave(mut self, home: &Home, client: Client) {
+    fn leave(mut self, home: &Home, mut client: Client) {
+        // By then it is taken back, if it was away.
+        numbered(&mut client, 99, "bye");
+        assert_eq!(self.heard_text(), "bye");
         drop(self.child.stdin.take());
-        client.closed();
+        leaves(client);
         let mut rest = String::new();
         self.stdout.read_line(&mut rest).unwrap();
         assert_eq!(rest, "");
@@ -278,6 +287,75 @@ fn a_daemon_that_cannot_take_its_clients_back_yet_is_tried_again() {
 }
 
 #[test]
+fn a_daemon_that_has_no_room_yet_is_tried_again_without_a_word_to_the_editor() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    client.send(json!({"id": null, "error": {"code": -32603, "message": "8 are connected"}}));
+    // It may have said its first word before it read that.
+    let _ = client.read();
+    client.closed();
+    let mut client = Client::accept(&listener);
+    take_back(&mut client, 2, &json!([]));
+    editor.leave(&home, client);
+}
+
+#[test]
+fn an_editor_comes_back_to_its_agent_whatever_is_the_default_by_then() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    let initialize = client.answer("initialize", welcome(2, &json!([])));
+    assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
+    editor.leave(&home, client);
+}
+
+#[test]
+fn an_editor_that_terminates_its_agent_does_not_come_back() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    let pid = editor.child.id().to_string();
+    assert!(Command::new("/bin/kill").args(["-TERM", &pid]).status().unwrap().success());
+    leaves(client);
+    let done = home.wait(editor.child);
+    assert_eq!((done.code, done.err.as_str()), (None, ""), "the signal has ended it");
+}
+
+#[test]
+fn a_session_that_is_being_closed_is_not_followed_again() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut editor = Editor::new(&home);
+    let mut client = Client::accept(&listener);
+    editor.begin(&mut client);
+    let close = json!({"id": 2, "method": "session/close", "params": {"sessionId": "s-1"}});
+    editor.say(&close);
+    client.expect("session/close");
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    let resume = take_back(&mut client, 2, &json!([]));
+    assert_eq!((&resume["sessions"], &resume["open"]), (&json!({}), &json!([2])));
+    client.answer("session/close", json!({}));
+    assert_eq!(editor.hear()["id"], 2);
+    answered(&mut client, &json!(2));
+    editor.leave(&home, client);
+}
+
+#[test]
 fn a_daemon_that_died_is_started_again() {
     let home = Home::new();
     let listener = home.listen();
@@ -328,7 +406,8 @@ fn after_a_goodbye_nobody_comes_back() {
     editor.begin(&mut client);
     client.send(json!({"method":"_acpd/daemon/stopped","params":{}}));
     drop(client);
-    home.wait(editor.child);
+    let _open = editor.child.stdin.take();
+    assert_eq!(home.wait(editor.child).code, Some(1));
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "nobody has connected again");
 }
@@ -376,7 +455,7 @@ fn run_shows_the_whole_answer_once() {
     }
     client.send(json!({"id": resume["open"][0], "result": {"stopReason": "end_turn"}}));
     answered(&mut client, &resume["open"][0]);
-    client.closed();
+    leaves(client);
     let done = home.wait(child);
     assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
     assert_eq!(done.out, "Hello, world\n");
@@ -407,6 +486,7 @@ fn attach_goes_on_behind_what_it_has_shown() {
     }
     numbered(&mut client, 2, "two");
     client.notice(method::SESSION_REMOVED, json!({}));
+    leaves(client);
     let done = home.wait(child);
     assert!(
         done.out.ends_with("one two\n") && done.out.matches("one").count() == 1,
@@ -467,10 +547,53 @@ fn stop_says_whether_agents_stay_and_takes_the_end_for_an_answer() {
     let socket = home.path("run").join("acpd.sock");
     let child = home.acpctl(["daemon", "stop", "--detach"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(1));
     let stop = client.expect(method::DAEMON_STOP);
     assert_eq!(stop["params"], json!({"detach": true}));
     std::fs::remove_file(socket).unwrap();
     drop(listener);
+    drop(client);
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));
+}
+
+#[test]
+fn stop_waits_for_the_daemon_that_was_asked_and_not_for_its_successor() {
+    let home = Home::new();
+    let listener = home.listen();
+    let child = home.acpctl(["daemon", "stop"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(1));
+    std::fs::create_dir_all(home.path("state")).unwrap();
+    let mut lock = File::create(home.path("state").join("acpd.lock")).unwrap();
+    writeln!(lock, "4712").unwrap();
+    lock.lock().unwrap();
+    client.answer(method::DAEMON_STOP, json!({}));
+    drop(client);
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));
+}
+
+#[test]
+fn a_daemon_is_started_to_end_the_agents_of_one_that_is_gone() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("state").join("shims").join("g-1")).unwrap();
+    for args in [&["daemon", "stop", "--detach"][..], &["--no-spawn", "daemon", "stop"]] {
+        let done = home.run(args);
+        assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd is not running\n"));
+    }
+
+    let listening = home.path("listening");
+    assert!(Command::new("mkfifo").arg(&listening).status().unwrap().success());
+    home.install_daemon(&format!("cat {} >&\"$ACPD_STARTUP_FD\"", listening.display()));
+    let child = home.acpctl(["daemon", "stop"]).spawn().unwrap();
+    let mut daemon = File::create(&listening).unwrap();
+    let listener = home.listen();
+    writeln!(daemon, "ready").unwrap();
+    drop(daemon);
+    let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(1));
+    assert_eq!(client.answer(method::DAEMON_STOP, json!({}))["params"]["detach"], false);
     drop(client);
     let done = home.wait(child);
     assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));

@@ -44,7 +44,6 @@ pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> 
     let blocks = target.blocks(&prompt, &attachments)?;
     let params = json!({"sessionId": target.session_id, "prompt": blocks});
     let outcome = turn.prompt(&target.session_id, &params)?;
-    turn.flush();
     outcome.map_err(|error| CommandError::rpc(&error)).map(|result| end(&mut turn, &result))
 }
 

@@ -87,11 +87,6 @@ impl<'a> Turn<'a> {
         outcome
     }
 
-    /// Waits until what was sent is out.
-    pub(super) fn flush(&self) {
-        self.live.flush();
-    }
-
     fn wait(&mut self, id: &Id) -> Result<std::result::Result<Box<RawValue>, ErrorObject>> {
         loop {
             match self.live.next(self.ui)? {
