@@ -1,27 +1,41 @@
-//! Resource limits of this process.
+//! Resource limits of this process, and what its children get of them.
+//!
+//! What is set here is for this process alone: children started with
+//! [`detach_child`](crate::process::detach_child) get what we found, since their files and their core
+//! dumps are the user's affair.
 
 use std::io;
 use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
+use nix::sys::stat::{Mode, umask};
 
 use crate::os;
 
-/// The limits on open files as we found them: children get those, not ours.
 static FOUND_NOFILE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
+static FOUND_CORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
+static FOUND_UMASK: OnceLock<Mode> = OnceLock::new();
 
-/// Raises the soft limit on open files to the hard one. Children started with
-/// [`detach_child`](crate::process::detach_child) get the old limit back, since programs that
-/// use `select` break with more than 1024.
+/// Raises the soft limit on open files to the hard one. Not for children: programs that use
+/// `select` break with more than 1024.
 pub fn raise_nofile_limit() -> io::Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     FOUND_NOFILE.get_or_init(|| (soft, hard));
     Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
 }
 
-/// Forbids core dumps of this process and its children: they would hold transcripts and keys.
+/// Forbids core dumps of this process: they would hold transcripts and keys.
 pub fn no_core_dumps() -> io::Result<()> {
-    Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
+    let (soft, hard) = getrlimit(Resource::RLIMIT_CORE)?;
+    FOUND_CORE.get_or_init(|| (soft, hard));
+    // What is lowered of the hard limit, no child gets back.
+    Ok(setrlimit(Resource::RLIMIT_CORE, 0, hard)?)
+}
+
+/// Closes what this process makes from here on to other users.
+pub fn private_files() {
+    let found = umask(Mode::from_bits_truncate(0o077));
+    FOUND_UMASK.get_or_init(|| found);
 }
 
 /// Gives memory blocks of a megabyte and more back to the system as soon as they are freed. The GNU
@@ -43,10 +57,17 @@ pub fn give_back_unused() {
     os::give_back_unused();
 }
 
-/// Undoes [`raise_nofile_limit`]; safe between fork and exec.
-pub fn restore_nofile_limit() -> io::Result<()> {
-    match FOUND_NOFILE.get() {
-        Some(&(soft, hard)) => Ok(setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?),
-        None => Ok(()),
+/// Undoes all of it; safe between fork and exec.
+pub fn restore() -> io::Result<()> {
+    if let Some(&found) = FOUND_UMASK.get() {
+        umask(found);
     }
+    for (resource, found) in
+        [(Resource::RLIMIT_NOFILE, &FOUND_NOFILE), (Resource::RLIMIT_CORE, &FOUND_CORE)]
+    {
+        if let Some(&(soft, hard)) = found.get() {
+            setrlimit(resource, soft, hard)?;
+        }
+    }
+    Ok(())
 }

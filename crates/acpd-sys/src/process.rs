@@ -122,7 +122,7 @@ pub fn become_subreaper() -> io::Result<()> {
 }
 
 /// Makes the command start in a session and group of its own, with default signal handling and
-/// our original limit on open files. Its pid is then its group's and session's id.
+/// the limits and umask that we found. Its pid is then its group's and session's id.
 pub fn detach_child(cmd: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe calls are allowed; `start_detached`
     // makes system calls alone and allocates nothing.
@@ -172,7 +172,7 @@ pub(crate) fn start_detached() -> io::Result<()> {
         let _ = unsafe { sigaction(signal, &default) };
     }
     SigSet::empty().thread_set_mask()?;
-    limits::restore_nofile_limit()
+    limits::restore()
 }
 
 /// Waits until our child `pid` has ended, but leaves it a zombie, so that its pid and group id

@@ -42,6 +42,9 @@ pub struct Tree {
     strangers: HashSet<ProcessId>,
     /// Seen to belong, and still there in person or as the founder of a session or group.
     known: HashSet<ProcessId>,
+    /// Told to belong, and not seen alive by us: since they ended, their pids may have been others',
+    /// so what hangs on those pids shows nothing.
+    unseen: HashSet<ProcessId>,
     /// Looked at, and not marked: an environment is read once.
     unmarked: HashSet<ProcessId>,
     alive: Vec<ProcessId>,
@@ -59,19 +62,20 @@ impl Tree {
             below_us: false,
             strangers: HashSet::new(),
             known: HashSet::from([leader]),
+            unseen: HashSet::new(),
             unmarked: HashSet::new(),
             alive: Vec::new(),
         }
     }
 
-    /// What is left of a tree whose daemon is gone. The leader may be long dead: then its
-    /// session and group count only if nobody else has its pid and the system was not booted
-    /// since.
+    /// What is left of a tree whose daemon is gone. The leader may be long dead: then of its
+    /// children, session and group only what has the mark counts, or cannot be asked for it.
     pub fn leftovers(marker: impl Into<String>, leader: ProcessId) -> Tree {
         Tree::leftovers_with(marker, leader, &[])
     }
 
-    /// The same, with processes that somebody has seen to belong.
+    /// The same, with processes that somebody has seen to belong. What holds for the leader holds for
+    /// each of them.
     pub fn leftovers_with(
         marker: impl Into<String>,
         leader: ProcessId,
@@ -79,6 +83,7 @@ impl Tree {
     ) -> Tree {
         let mut tree = Tree::new(marker, leader);
         tree.known.extend(recorded);
+        tree.unseen.clone_from(&tree.known);
         tree.refresh();
         tree
     }
@@ -119,7 +124,7 @@ impl Tree {
     /// Sends the signal to the leader's group, if that group is still the leader's.
     pub fn signal_group(&mut self, signal: StopSignal) -> io::Result<()> {
         self.refresh();
-        if !self.known.contains(&self.leader) {
+        if !self.known.contains(&self.leader) || self.unseen.contains(&self.leader) {
             return Ok(());
         }
         match killpg(child(self.leader.pid)?, signal.as_nix()) {
@@ -160,7 +165,13 @@ impl Tree {
         self.known.retain(|id| table.has_trace_of(*id));
         self.unmarked.retain(|id| table.has(*id));
         self.strangers.retain(|id| table.has(*id));
-        self.take_in(table, self.known.iter().map(|id| id.pid).collect());
+        self.unseen.retain(|id| self.known.contains(id) && !table.has(*id));
+        let seen = self.known.difference(&self.unseen);
+        self.take_in(table, seen.map(|id| id.pid).collect());
+        let unseen = self.unseen.iter().filter_map(|id| table.by_founder.get(&id.pid)).flatten();
+        // Those with the mark are found by it.
+        let silent = unseen.filter(|pid| os::environ(**pid).is_none());
+        self.take_in(table, silent.copied().collect());
         let marked = self.marked(table);
         self.take_in(table, marked);
         if self.below_us {
@@ -342,6 +353,25 @@ mod tests {
         leader.start ^= 1 << 62;
         let mut tree = Tree::new("m", leader);
         assert!(look(&mut tree, vec![entry(LEADER + 1, 1, LEADER, LEADER)]).is_empty());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_hangs_on_a_pid_that_may_have_been_anothers_needs_the_mark() {
+        use std::process::{Command, Stdio};
+
+        for (mark, belongs) in [("m", true), ("", false)] {
+            let mut child =
+                Command::new("cat").env(MARK, mark).stdin(Stdio::piped()).spawn().unwrap();
+            let mut tree = Tree::new("m", id(LEADER, 0));
+            tree.unseen.insert(tree.leader);
+            let mut member = entry(child.id(), 1, LEADER, LEADER);
+            member.id = ProcessId::of(child.id()).unwrap();
+            assert_eq!(look(&mut tree, vec![member]) == [child.id()], belongs);
+            assert!(tree.unseen.contains(&tree.leader), "its group is not signalled");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 
     #[test]

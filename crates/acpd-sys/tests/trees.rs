@@ -104,15 +104,18 @@ fn the_leader_is_never_reaped_as_an_orphan() {
 }
 
 #[test]
-fn a_later_daemon_finds_what_is_left_by_mark_session_and_group() {
+fn a_later_daemon_finds_what_is_left_by_the_mark_and_by_what_was_recorded() {
     let script = "
 (setsid sh -c 'STAY' &)
 (env -i PATH=\"$PATH\" sh -c 'STAY' &)
 STAY";
     let mut agent = start(script);
+    let recorded = Tree::new(&agent.marker, agent.id).alive();
     agent.kill_leader();
     reap(agent.id.pid).unwrap();
-    let mut tree = Tree::leftovers(&agent.marker, agent.id);
+    // Its session alone shows nothing: the leader's pid may have been another's since.
+    assert_eq!(Tree::leftovers(&agent.marker, agent.id).refresh(), 1);
+    let mut tree = Tree::leftovers_with(&agent.marker, agent.id, &recorded);
     kill_all(&mut tree, agent.id, 2);
     assert!(Tree::leftovers(&agent.marker, agent.id).is_empty());
     assert_no_children();
