@@ -3,6 +3,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `lock` | locked by the shim as long as it lives; taken before anything else |
+//! | `socket` | the path of its socket; there before the socket is |
 //! | `shim` | who it is ([`Record`]); there before the daemon hears of the start |
 //! | `exit` | how the agent ended, as soon as it has |
 //! | `spool` | output that did not fit in memory: 8 bytes offset of the first byte, then the bytes |
@@ -279,11 +280,24 @@ impl Bundle {
         Ok(found.map(|(offset, length)| Leftover { offset, bytes: file.take(length) }))
     }
 
-    /// Opens an empty spool, readable and writable.
-    pub(crate) fn create_spool(&self) -> io::Result<File> {
+    /// Puts a new spool in place of the one that is there, if any, once it is filled.
+    pub(crate) fn replace_spool(
+        &self,
+        fill: impl FnOnce(&File) -> io::Result<()>,
+    ) -> io::Result<File> {
+        let new = self.file("spool.new");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
-        options.open(self.file("spool"))
+        let made = options.open(&new).and_then(|file| {
+            fill(&file)?;
+            fs::rename(&new, self.file("spool"))?;
+            Ok(file)
+        });
+        if made.is_err() {
+            // The disk may be full: it is to be given back what it took.
+            fs::remove_file(&new).ok();
+        }
+        made
     }
 
     pub(crate) fn remove_spool(&self) {
@@ -291,12 +305,22 @@ impl Bundle {
         fs::remove_file(self.file("spool")).ok();
     }
 
-    /// Removes all of it, and the shim's socket. To be called when its shim is dead and everything of it is recorded, or by
-    /// the shim itself.
+    /// The socket that its shim listens on, or is about to; `None` if it has not got so far.
+    pub fn socket(&self) -> Option<PathBuf> {
+        let path = |text: &[u8]| Some(PathBuf::from(OsStr::from_bytes(text)));
+        self.parse("socket", path).ok().flatten()
+    }
+
+    pub(crate) fn write_socket(&self, socket: &Path) -> Result<(), BundleError> {
+        self.replace("socket", socket.as_os_str().as_bytes(), Durable::No)
+    }
+
+    /// Removes all of it, and the shim's socket. To be called when its shim is dead and everything of
+    /// it is recorded, or by the shim itself.
     pub fn remove(&self) -> Result<(), BundleError> {
-        // A shim that was killed has left its socket.
-        if let Ok(Some(record)) = self.record() {
-            fs::remove_file(record.socket).ok();
+        // A shim that was killed has left its socket, perhaps before it said who it is.
+        if let Some(socket) = self.socket() {
+            fs::remove_file(socket).ok();
         }
         match fs::remove_dir_all(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

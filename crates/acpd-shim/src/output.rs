@@ -1,12 +1,13 @@
 //! The agent's output, from the first byte that is not acknowledged on.
 //!
 //! The oldest of it is in the spool, the rest in memory; memory that is full is spooled as a whole.
-//! The spool is given up when all of it is acknowledged, so it may hold more than is needed, and
-//! what is held never has a gap.
+//! The spool is given up when all of it is acknowledged; one that is full is written anew when half
+//! of it is, so that a line of half of what may be kept always finds room. So it may hold more than
+//! is needed, and what is held never has a gap.
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 
 use crate::bundle::{Bundle, SPOOL_HEAD};
@@ -60,10 +61,7 @@ impl Output {
     /// How many bytes may be added now. Full memory is spooled, if that is possible.
     pub(crate) fn room(&mut self) -> usize {
         if self.memory.len() >= self.memory_limit && !self.refused {
-            let spooled = self.spool.as_ref().map_or(0, |spool| spool.end - spool.start);
-            if spooled + self.memory.len() as u64 <= self.spool_limit {
-                self.refused = self.spill().is_err();
-            }
+            self.refused = self.make_room().is_err();
         }
         self.memory_limit.saturating_sub(self.memory.len())
     }
@@ -128,18 +126,48 @@ impl Output {
         self.spool.as_ref().map_or(Ok(()), |spool| spool.file.sync_all())
     }
 
+    /// Spools the memory, if the limit allows it.
+    fn make_room(&mut self) -> io::Result<()> {
+        let fits = |length: u64| length + self.memory.len() as u64 <= self.spool_limit;
+        let Some(spool) = &self.spool else {
+            return if fits(0) { self.spill() } else { Ok(()) };
+        };
+        let (length, kept) = (spool.end - spool.start, spool.end - self.base);
+        if !fits(length) && kept <= length / 2 && fits(kept) {
+            self.renew()?;
+        } else if !fits(length) {
+            return Ok(());
+        }
+        self.spill()
+    }
+
+    /// Puts a spool in place that starts with the first byte that is kept, and holds what the one
+    /// before it had of that.
+    fn renew(&mut self) -> io::Result<()> {
+        let start = self.base;
+        let end = self.spool.as_ref().map_or(start, |spool| spool.end);
+        let file = self.bundle.replace_spool(|mut new| {
+            new.write_all(&start.to_le_bytes())?;
+            let Some(old) = &self.spool else { return Ok(()) };
+            let mut from = &old.file;
+            from.seek(SeekFrom::Start(SPOOL_HEAD + start - old.start))?;
+            match io::copy(&mut from.take(end - start), &mut new)? {
+                count if count == end - start => Ok(()),
+                _ => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        })?;
+        self.spool = Some(Spool { file, start, end });
+        Ok(())
+    }
+
     fn spill(&mut self) -> io::Result<()> {
         if self.memory.is_empty() {
             return Ok(());
         }
-        let spool = match &mut self.spool {
-            Some(spool) => spool,
-            None => {
-                let file = self.bundle.create_spool()?;
-                file.write_all_at(&self.base.to_le_bytes(), 0)?;
-                self.spool.insert(Spool { file, start: self.base, end: self.base })
-            }
-        };
+        if self.spool.is_none() {
+            self.renew()?;
+        }
+        let Some(spool) = &mut self.spool else { return Ok(()) };
         // A part that got there before an error is written over.
         let (head, tail) = self.memory.as_slices();
         let at = SPOOL_HEAD + spool.end - spool.start;
@@ -153,8 +181,6 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
-
     use proptest::prelude::*;
     use tempfile::TempDir;
 
@@ -221,6 +247,49 @@ mod tests {
                 left.bytes.read_to_end(&mut kept).unwrap();
             }
             prop_assert_eq!(&kept, &all[base..]);
+        }
+
+        /// The daemon acknowledges whole lines alone, so whoever has them all must get the next one.
+        #[test]
+        fn a_line_of_half_of_what_may_be_kept_always_finds_room(
+            memory in 1_u64..16,
+            spool in 0_u64..40,
+            lines in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60),
+        ) {
+            let state = TempDir::new().unwrap();
+            let bundle = Bundle::create(state.path(), "m").unwrap();
+            let mut output = Output::new(bundle.clone(), memory, spool);
+            let longest = memory.midpoint(spool).max(1) as usize;
+            let (mut all, mut whole): (Vec<u8>, Vec<usize>) = (Vec::new(), vec![0]);
+            for (length, late) in lines {
+                let line = vec![whole.len() as u8; length.index(longest) + 1];
+                let end = all.len() + line.len();
+                while all.len() < end {
+                    let mut room = output.room();
+                    if room == 0 {
+                        // One line of many, or all there are.
+                        let known = if late { whole.len() / 2 } else { whole.len() - 1 };
+                        output.ack(whole[known] as u64);
+                        room = output.room();
+                    }
+                    if room == 0 {
+                        output.ack(whole[whole.len() - 1] as u64);
+                        room = output.room();
+                    }
+                    prop_assert!(room > 0);
+                    let count = room.min(end - all.len());
+                    output.push(&line[..count]);
+                    all.extend(&line[..count]);
+                }
+                whole.push(end);
+            }
+            let base = output.base();
+            let mut kept = Vec::new();
+            while base + (kept.len() as u64) < output.end() {
+                let at = base + kept.len() as u64;
+                output.copy(at, output.run(at), &mut kept).unwrap();
+            }
+            prop_assert_eq!(&kept, &all[base as usize..]);
         }
     }
 }

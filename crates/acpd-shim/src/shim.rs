@@ -17,7 +17,6 @@ use acpd_sys::signals::{self, Signals};
 use acpd_sys::socket::{SocketFile, clear_stale_socket, touch};
 use acpd_sys::{dir, limits};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::stat::{Mode, umask};
 
 use crate::agent::{self, Agent};
 use crate::bundle::{Bundle, Record};
@@ -35,6 +34,10 @@ use crate::output::Output;
 const TICK: Duration = Duration::from_secs(5);
 /// How often a tree that is going down is looked at, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+/// How long a process may take to end after it has closed its connection, before that is told alone.
+const HOLD: Duration = Duration::from_millis(100);
+/// The most that a pipe holds, in bytes.
+const PIPE: usize = 1 << 20;
 
 /// Is the shim of the bundle at `dir`: reads the launch from stdin, starts the agent, says on stdout
 /// how that went, and stays until the agent is gone and its end is recorded. To be called first in
@@ -114,12 +117,19 @@ struct Shim {
     leaving: bool,
     /// How the agent ended.
     exit: Option<Status>,
+    /// Until then it is not told that the connection was closed: the process may end because of
+    /// that, and how it ended says more.
+    hold: Option<Instant>,
+    /// Bytes that may still be read after the leader's end: what others add later is not its.
+    left: usize,
     /// No more output is added.
     sealed: bool,
     /// Nothing of the agent runs.
     gone: bool,
     /// The exit is recorded by the daemon.
     over: bool,
+    /// What is not recorded could not be left behind; tried again at the next tick.
+    stuck: bool,
     /// There is more to tell than was told in one go.
     busy: bool,
     tick: Instant,
@@ -141,6 +151,7 @@ impl Shim {
         nix::unistd::setsid().ok();
         become_subreaper().ok();
         limits::no_core_dumps().ok();
+        limits::private_files();
         limits::return_small_buffers();
         let signals = signals::catch().map_err(|error| shim("catch signals", &error))?;
         let launch =
@@ -148,6 +159,8 @@ impl Shim {
         let lock = bundle.lock().map_err(|error| shim("lock the bundle", &error))?;
         let own = ProcessId::of(std::process::id())
             .ok_or_else(|| shim("start", &"its own start time cannot be read"))?;
+        // Whoever finds us dead has to know what to remove.
+        bundle.write_socket(&launch.socket).map_err(|error| shim("record the start", &error))?;
         let listener = listen(&launch.socket).map_err(|error| shim("listen", &error))?;
         let cgroup = Cgroup::create(&launch.marker);
         let mut errors = Errors::default();
@@ -156,8 +169,6 @@ impl Shim {
                 cgroup.iter().for_each(Cgroup::remove);
                 std::fs::remove_file(&launch.socket).ok();
             })?;
-        // Not before: the agent's files are the user's.
-        umask(Mode::from_bits_truncate(0o077));
         let now = Instant::now();
         let record = Record {
             version: VERSION,
@@ -189,9 +200,12 @@ impl Shim {
             alone: now,
             leaving: false,
             exit: None,
+            hold: None,
+            left: PIPE,
             sealed: false,
             gone: false,
             over: false,
+            stuck: false,
             busy: false,
             tick: now + TICK,
             rest: true,
@@ -234,8 +248,12 @@ impl Shim {
                 self.bundle.remove().ok();
                 return;
             }
-            if self.gone && self.link.is_none() && self.lease_is_over(now) {
-                return self.leave();
+            if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
+                // Who was told to end does.
+                if self.leave() || self.leaving {
+                    return self.end();
+                }
+                self.stuck = true;
             }
             for ready in self.wait() {
                 self.work(ready);
@@ -243,15 +261,16 @@ impl Shim {
         }
     }
 
-    /// Ends although not everything is recorded: a later daemon finds it in the bundle.
-    fn leave(&mut self) {
+    /// Puts everything that is not recorded into the bundle, for a later daemon to find. False if
+    /// the disk does not take it: it would be lost with us.
+    fn leave(&mut self) -> bool {
         // Beyond every limit: it is lost otherwise.
         while !self.sealed {
-            self.read_stdout(PIECE);
+            self.read_rest(PIECE);
         }
-        // A full disk takes what was in memory with it; there is nobody to tell.
-        self.output.keep().ok();
-        self.end();
+        let exit = self.exit.is_none_or(|status| self.bundle.write_exit(status).is_ok());
+        // Both are tried: some of it is better than nothing.
+        self.output.keep().is_ok() && exit
     }
 
     fn end(&self) {
@@ -281,6 +300,7 @@ impl Shim {
         }
         if now >= self.tick {
             self.tick = now + TICK;
+            self.stuck = false;
             self.look_around();
             self.notice_children();
             self.check_socket();
@@ -307,7 +327,11 @@ impl Shim {
             Some(lease) if !linked => {
                 let end = self.alone.checked_add(lease).unwrap_or(next);
                 // A lease that is over has had its effect, but for the end itself.
-                if end > Instant::now() || self.gone { next.min(end) } else { next }
+                if end > Instant::now() || (self.gone && !self.stuck) {
+                    next.min(end)
+                } else {
+                    next
+                }
             }
             _ => next,
         }
@@ -386,9 +410,13 @@ impl Shim {
                 }
             }
             Ready::Stdin => self.feed(),
+            Ready::Stdout if self.sealed => self.read_stdout(PIECE),
             Ready::Stdout => {
-                let room = if self.sealed { PIECE } else { self.output.room() };
-                self.read_stdout(room.min(PIECE));
+                let room = self.output.room().min(PIECE);
+                match self.exit {
+                    None => self.read_stdout(room),
+                    Some(_) => self.read_rest(room),
+                }
             }
             Ready::Stderr(index) => self.read_stderr(index),
         }

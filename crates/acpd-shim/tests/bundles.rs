@@ -34,6 +34,19 @@ fn bundles_are_private_and_found_again() {
 }
 
 #[test]
+fn a_bundle_takes_the_socket_of_its_shim_with_it() {
+    let (state, bundle) = created();
+    let socket = state.path().join("socket");
+    fs::write(&socket, "").unwrap();
+    assert_eq!(bundle.socket(), None);
+    // The shim was killed before it had said who it is.
+    text(&bundle, "socket", socket.to_str().unwrap());
+    assert_eq!(bundle.socket().as_ref(), Some(&socket));
+    bundle.remove().unwrap();
+    assert!(!socket.exists());
+}
+
+#[test]
 fn a_bundle_without_files_is_of_a_shim_that_never_was() {
     let (_state, bundle) = created();
     assert!(!bundle.is_held().unwrap());

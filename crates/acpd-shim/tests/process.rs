@@ -29,6 +29,7 @@ const TESTS: &[(&str, fn())] = &[
     ("leftovers_of_an_agent_that_died_are_ended", leftovers_of_an_agent_that_died_are_ended),
     ("an_exit_is_told_until_it_is_recorded", an_exit_is_told_until_it_is_recorded),
     ("a_lease_that_runs_out_leaves_what_is_unread", a_lease_that_runs_out_leaves_what_is_unread),
+    ("a_disk_that_takes_nothing_is_waited_for", a_disk_that_takes_nothing_is_waited_for),
     ("a_stop_goes_on_without_the_daemon", a_stop_goes_on_without_the_daemon),
     ("a_terminated_shim_stops_its_agent", a_terminated_shim_stops_its_agent),
     ("a_killed_shim_leaves_orphans_that_are_found", a_killed_shim_leaves_orphans_that_are_found),
@@ -149,7 +150,7 @@ fn the_last_daemon_is_the_daemon() {
 
 fn a_flood_while_nobody_is_there_is_held_back() {
     const LINES: u64 = 34_500_000;
-    let host = Host::start(sh(&format!("seq {LINES}; exec cat >&2")));
+    let host = Host::start(sh(&format!("seq {LINES}; exec cat")));
     let spool = host.bundle.dir().join("spool");
     let full = host.launch.spool;
     let length = || spool.metadata().map_or(0, |found| found.len());
@@ -286,6 +287,22 @@ fn a_lease_that_runs_out_leaves_what_is_unread() {
     assert!(Orphans::of(&host.bundle).is_gone());
 }
 
+fn a_disk_that_takes_nothing_is_waited_for() {
+    let host = Host::start(sh("exec cat"));
+    let agent = host.started.agent.unwrap();
+    let in_the_way = host.bundle.dir().join("exit.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let mut daemon = host.connect();
+    daemon.hello(0);
+    daemon.say(&ToShim::Lease { ms: 1 });
+    drop(daemon);
+    // Not even a zombie, so its end was to be written.
+    wait_until(|| ProcessId::of(agent.pid) != Some(agent));
+    std::fs::remove_dir(&in_the_way).unwrap();
+    reap(host.started.shim.pid).unwrap();
+    assert_eq!(host.bundle.exit().unwrap(), Some(Status::Code(0)));
+}
+
 fn a_stop_goes_on_without_the_daemon() {
     let host = Host::start_with(sh("echo up; exec tail -f /dev/null"), |launch| {
         launch.ladder.eof = Duration::from_millis(1);
@@ -411,6 +428,7 @@ fn an_agent_with_a_port_is_waited_for() {
     daemon.write_chunk(1, b"hi\n");
     daemon.read_output(0, b"hi\n");
     daemon.say(&ToShim::Signal(Step::CloseStdin));
-    daemon.end(Status::Closed);
+    // Not that it has closed the connection: that is how it ends.
+    daemon.end(Status::Code(0));
     host.assert_clean();
 }

@@ -134,6 +134,9 @@ impl Shim {
             told.output += count as u64;
             return Ok(());
         }
+        if self.hold.is_some_and(|until| Instant::now() < until) {
+            return Ok(());
+        }
         let stage = match (self.exit, self.sealed, self.gone) {
             (Some(_), true, true) => Some(Stage::Gone),
             (Some(_), true, false) => Some(Stage::Ended),
@@ -145,6 +148,7 @@ impl Shim {
             // Each stage is told, also when the second came before the first was.
             let next = if told.stage.is_none() { Stage::Ended } else { stage };
             told.stage = Some(next);
+            self.hold = None;
             ToDaemon::Exit { stage: next, status, stderr: self.errors.tail() }.encode(to);
         }
         Ok(())

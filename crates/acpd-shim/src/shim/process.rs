@@ -7,11 +7,8 @@ use std::time::Instant;
 use acpd_sys::process::{ProcessId, StopSignal, Tree, reap, reap_orphans, try_wait_leader};
 use nix::sys::socket::{Shutdown, shutdown};
 
-use super::{LOOK, Shim, whole};
+use super::{HOLD, LOOK, Shim, whole};
 use crate::frame::{PIECE, Status, Step};
-
-/// The most that a pipe holds, in bytes.
-const PIPE: usize = 1 << 20;
 
 impl Shim {
     /// Writes to the agent what it takes, and closes its stdin when that was asked for.
@@ -65,7 +62,11 @@ impl Shim {
     fn stdout_ended(&mut self) {
         self.agent.stdout = None;
         let now = Instant::now();
+        if self.agent.tcp {
+            self.notice_exit();
+        }
         if self.agent.tcp && self.exit.is_none() {
+            self.hold = self.agent.leader.map(|_| now + HOLD);
             self.ended(Status::Closed);
             self.ladder.run(now);
         } else if self.exit.is_none() {
@@ -87,27 +88,33 @@ impl Shim {
     /// After the leader's end: reads what it wrote before, as far as there is room. What others add
     /// later is not its.
     pub(super) fn drain(&mut self) {
-        let mut left = PIPE;
         while self.exit.is_some() && !self.sealed {
-            let most = self.output.room().min(PIECE).min(left);
-            if most == 0 {
-                self.sealed = left == 0;
+            let room = self.output.room().min(PIECE);
+            if room == 0 {
                 return;
             }
-            let before = self.output.end();
-            self.read_stdout(most);
-            left -= (self.output.end() - before) as usize;
+            self.read_rest(room);
         }
+    }
+
+    /// Reads up to `most` bytes of what the leader can have left.
+    pub(super) fn read_rest(&mut self, most: usize) {
+        let before = self.output.end();
+        self.read_stdout(most.min(self.left));
+        self.left -= (self.output.end() - before) as usize;
+        self.sealed |= self.left == 0;
     }
 
     /// Whether the leader has ended.
     pub(super) fn notice_exit(&mut self) {
-        let Some(leader) = self.agent.leader.filter(|_| self.exit.is_none()) else { return };
+        let wanted = self.exit.is_none() || self.hold.is_some();
+        let Some(leader) = self.agent.leader.filter(|_| wanted) else { return };
         let status = match try_wait_leader(leader.pid) {
             Ok(None) => return,
             Ok(Some(exit)) => exit.into(),
             Err(_) => Status::Unknown,
         };
+        self.hold = None;
         self.ended(status);
         self.ladder.leader_ended(Instant::now());
     }
@@ -139,6 +146,7 @@ impl Shim {
             !self.agent.leader.is_some_and(runs) && self.tree.as_mut().is_none_or(Tree::is_empty);
         self.gone = empty && self.cgroup.as_ref().is_none_or(|group| group.is_empty(&self.marker));
         if self.gone {
+            self.notice_exit();
             if let Some(leader) = self.agent.leader {
                 // It is a zombie, or none of ours any more.
                 reap(leader.pid).ok();
