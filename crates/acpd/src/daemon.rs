@@ -99,10 +99,11 @@ fn own_program() -> PathBuf {
 /// Executes the program in place of this process; returns only if that fails.
 fn start_again(exe: &Path, background: bool, manager: &Manager, heritage: &Heritage) -> Failure {
     crash::point("before-exec");
-    limits::restore_nofile_limit().ok();
+    limits::restore().ok();
     manager.keep_socket();
     let mut command = Command::new(exe);
-    command.arg("run");
+    // What was left to us is not the next one's.
+    command.arg("run").env_remove(HERITAGE);
     if background {
         command.arg("--background");
     }
@@ -140,9 +141,10 @@ impl Heritage {
         if numbers.next()? != i32::try_from(std::process::id()).ok() {
             return None;
         }
-        let lock = inherit::take(numbers.next()??).ok()?;
-        let lock = InstanceLock::inherited(lock, &paths.lock()).ok()?;
-        let socket = numbers.next().flatten().and_then(|number| inherit::take(number).ok());
+        // Both, before either is judged: what is not used is closed.
+        let mut take = || inherit::take(numbers.next()??).ok();
+        let (lock, socket) = (take(), take());
+        let lock = InstanceLock::inherited(lock?, &paths.lock()).ok()?;
         Some(Heritage { lock, socket })
     }
 }
@@ -165,6 +167,8 @@ struct Daemon {
 
 impl Daemon {
     fn open(background: bool, exe: PathBuf, manager: Manager) -> Result<Daemon, Failure> {
+        // First: whatever is made from here on is private.
+        limits::private_files();
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
         let logs = paths.agent_log("agent");
         let agent_logs = logs.parent().unwrap_or(&paths.state);

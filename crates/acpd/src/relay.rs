@@ -219,10 +219,7 @@ impl Relay {
             tokio::select! {
                 biased;
                 report = from.reports.recv() => match report {
-                    Some(report) => {
-                        from.pulse.beat();
-                        self.reported(report, &mut out);
-                    }
+                    Some(report) => self.reported(report, &mut from.pulse, &mut out),
                     None => self.store_died(),
                 },
                 Some(()) = from.stops.recv() => self.leave(&mut out),
@@ -244,7 +241,7 @@ impl Relay {
             Some(End::Aborted) => self.end_hosts(&mut from.hosts).await,
             Some(End::Left) => {
                 // What is not done by then is done by the next daemon.
-                tokio::time::timeout(LEAVING, self.last_effects(&mut from.reports)).await.ok();
+                tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
             }
             Some(End::Done) | None => {}
         }
@@ -283,10 +280,10 @@ impl Relay {
     }
 
     /// Performs what is committed, without taking up anything new.
-    async fn last_effects(&mut self, reports: &mut mpsc::UnboundedReceiver<Report>) {
+    async fn last_effects(&mut self, from: &mut Sources) {
         while !self.pending.is_empty() {
-            let Some(report) = reports.recv().await else { return };
-            self.reported(report, &mut Batch::default());
+            let Some(report) = from.reports.recv().await else { return };
+            self.reported(report, &mut from.pulse, &mut Batch::default());
         }
     }
 
@@ -310,7 +307,7 @@ impl Relay {
         for _ in 0..EVENTS {
             let mut idle = true;
             while let Ok(report) = from.reports.try_recv() {
-                self.reported(report, out);
+                self.reported(report, &mut from.pulse, out);
             }
             if asked < LINES
                 && let Ok((client, event)) = from.clients.try_recv()
@@ -416,7 +413,9 @@ impl Relay {
         }
     }
 
-    fn reported(&mut self, report: Report, out: &mut Batch) {
+    fn reported(&mut self, report: Report, pulse: &mut Pulse, out: &mut Batch) {
+        // Here, and not where reports come in: that is several places.
+        pulse.beat();
         match report {
             Report::Committed { tag } => {
                 if std::mem::take(&mut self.failing) {

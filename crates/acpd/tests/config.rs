@@ -351,6 +351,11 @@ fn a_value_that_makes_no_sense_is_an_error() {
 
     hint: the least is "4KiB"; the units are B, KiB, MiB and GiB
     "#);
+    assert_snapshot!(mistake("[daemon]\nline_limit = '1GiB'"), @r#"
+    error: `line_limit` in `[daemon]` is too large at 1073741824 bytes (config.toml:2:14)
+
+    hint: the most is "128MiB"
+    "#);
     assert_snapshot!(mistake("[daemon]\nline_limit = '64MB'"), @r#"
     error: `line_limit` in `[daemon]` must be a size like "64MiB", or a number of bytes (config.toml:2:14)
 
@@ -451,7 +456,8 @@ fn every_whole_duration_means_the_same_in_every_unit_that_can_say_it() {
 
 #[test]
 fn every_size_means_the_same_in_every_unit_that_can_say_it() {
-    let read_size = |text: &str| read(&format!("[daemon]\nline_limit = {text}")).daemon.line_limit;
+    let read_size =
+        |text: &str| read(&format!("[daemon]\nclient_queue = {text}")).daemon.client_queue;
     for (unit, factor) in [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)] {
         for number in [4096_u64, 4097, 5000, 65_536, 123_456] {
             assert_eq!(read_size(&format!("'{number}{unit}'")), number * factor);

@@ -67,6 +67,11 @@ fn a_lone_star_passes_everything_on() {
     assert_eq!(environment(&profile, &base), pairs(&base));
 }
 
+/// The daemon's own program.
+fn own() -> &'static Path {
+    Path::new("/opt/acpd")
+}
+
 #[test]
 fn the_program_is_looked_up_in_the_agents_own_path() {
     let folder = tempfile::tempdir().unwrap();
@@ -74,8 +79,8 @@ fn the_program_is_looked_up_in_the_agents_own_path() {
     let text = "[agents.mine]\ncommand = ['agent-of-this-test', '--acp']";
     let mine = agent("mine", text);
     let env = pairs(&[("PATH", folder.path().to_str().unwrap())]);
-    assert_eq!(config::resolve_program(&mine, &env).unwrap(), path);
-    assert!(config::resolve_program(&mine, &pairs(&[("PATH", "/nowhere")])).is_err());
+    assert_eq!(config::resolve_program(&mine, &env, own()).unwrap(), path);
+    assert!(config::resolve_program(&mine, &pairs(&[("PATH", "/nowhere")]), own()).is_err());
 }
 
 #[test]
@@ -83,23 +88,23 @@ fn a_program_with_a_path_is_found_without_any_path_variable() {
     let folder = tempfile::tempdir().unwrap();
     let path = program(folder.path(), "agent");
     let absolute = format!("[agents.mine]\ncommand = '{}'", path.display());
-    assert_eq!(config::resolve_program(&agent("mine", &absolute), &[]).unwrap(), path);
+    assert_eq!(config::resolve_program(&agent("mine", &absolute), &[], own()).unwrap(), path);
     let relative =
         format!("agents.mine = {{ command = './agent', cwd = '{}' }}", folder.path().display());
-    let found = config::resolve_program(&agent("mine", &relative), &[]).unwrap();
+    let found = config::resolve_program(&agent("mine", &relative), &[], own()).unwrap();
     assert_eq!(found.canonicalize().unwrap(), path.canonicalize().unwrap());
 }
 
 #[test]
-fn the_demo_agent_is_the_running_executable() {
-    let found = config::resolve_program(&agent("demo", ""), &[]).unwrap();
-    assert_eq!(found, std::env::current_exe().unwrap());
+fn the_demo_agent_is_the_daemons_own_program() {
+    let found = config::resolve_program(&agent("demo", ""), &[], own()).unwrap();
+    assert_eq!(found, own());
 }
 
 #[test]
 fn a_missing_program_error_says_where_was_searched_and_what_to_do() {
     let missing = |name: &str, text: &str, env: &[(&str, &str)]| {
-        let error = config::resolve_program(&agent(name, text), &pairs(env)).unwrap_err();
+        let error = config::resolve_program(&agent(name, text), &pairs(env), own()).unwrap_err();
         format!("error: {error}\n\nhint: {}", error.hint())
     };
     let nowhere = [("PATH", "/nowhere:/nothing")];

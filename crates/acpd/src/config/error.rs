@@ -177,15 +177,4 @@ impl CommandNotFound {
             hint,
         }
     }
-
-    /// The daemon's own executable, which serves a built-in agent, cannot be found.
-    pub(super) fn own_executable(profile: &Profile, error: &io::Error) -> Self {
-        Self {
-            message: format!(
-                "cannot find the daemon's own executable, the command of agent `{}`: {error}",
-                profile.name
-            ),
-            hint: "start the daemon again".to_owned(),
-        }
-    }
 }

@@ -192,6 +192,10 @@ impl Kind for Address {
 /// A size in bytes.
 pub(super) struct Size;
 
+/// The longest line that can be allowed, in bytes: what hosts keep of an agent's output must hold it
+/// twice.
+pub const LONGEST_LINE: u64 = 128 << 20;
+
 /// Smaller than this, a size is a forgotten unit.
 const LEAST_SIZE: u64 = 4096;
 
@@ -222,6 +226,29 @@ impl Kind for Size {
 
     fn show(value: &u64) -> String {
         quoted(&shortest(*value, &SIZE_UNITS))
+    }
+}
+
+/// How long a line may be, in bytes.
+pub(super) struct LineSize;
+
+impl Kind for LineSize {
+    type Value = u64;
+
+    fn describe() -> String {
+        Size::describe()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<u64, Fault> {
+        match Size::read(value)? {
+            size if size <= LONGEST_LINE => Ok(size),
+            size => Err(Fault::new(value, format!("is too large at {size} bytes"))
+                .hint(format!("the most is {}", Size::show(&LONGEST_LINE)))),
+        }
+    }
+
+    fn show(value: &u64) -> String {
+        Size::show(value)
     }
 }
 

@@ -95,17 +95,18 @@ fn matches(pattern: &str, name: &OsStr) -> bool {
 
 /// The executable file behind the agent's command, looked up in the agent's own `PATH`.
 ///
-/// `env` is what [`environment`] gave. The arguments are `profile.command[1..]` in any case.
+/// `own` is the daemon's own program, which serves a built-in agent; `env` is what [`environment`]
+/// gave. The arguments are `profile.command[1..]` in any case.
 ///
 /// # Errors
 /// [`CommandNotFound`] when there is no such executable.
 pub fn resolve_program(
     profile: &Profile,
     env: &[(OsString, OsString)],
+    own: &Path,
 ) -> Result<PathBuf, CommandNotFound> {
     if profile.builtin {
-        return std::env::current_exe()
-            .map_err(|error| CommandNotFound::own_executable(profile, &error));
+        return Ok(own.to_owned());
     }
     let name = profile.command.first().map_or("", String::as_str);
     let home = std::env::home_dir().unwrap_or_default();

@@ -18,6 +18,7 @@ use std::io;
 use std::path::Path;
 
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
+pub use kind::LONGEST_LINE;
 pub use launch::{environment, fingerprint, resolve_program};
 pub use profile::{
     Daemon, Host, Profile, Restart, RestoreMethod, Sharing, Source, Transport, Variables,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::key::{Key, Keys, Scope, keys};
 use super::kind::{
-    Address, Arguments, Choice, Command, Count, Directory, Environment, Flag, Kind, Line,
+    Address, Arguments, Choice, Command, Count, Directory, Environment, Flag, Kind, Line, LineSize,
     LogFilter, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever, Timeout,
 };
 
@@ -30,8 +30,8 @@ keys! {
         /// The size in bytes at which the log file is rotated.
         Shared "log_max_bytes" => pub log_max_bytes: u64 as Size = 10 << 20;
         /// The longest line in bytes that is accepted from an agent or a client. A longer one is
-        /// discarded, and its request answered with an error.
-        Shared "line_limit" => pub line_limit: u64 as Size = 64 << 20;
+        /// discarded, and its request answered with an error. At most 128 MiB.
+        Shared "line_limit" => pub line_limit: u64 as LineSize = 64 << 20;
         /// How many bytes may wait for one client. A client that falls further behind is caught up
         /// from the journal instead.
         Shared "client_queue" => pub client_queue: u64 as Size = 8 << 20;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::os::unix::net;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
@@ -12,7 +13,7 @@ use acpd_shim::launch::{self, How, LadderTimes, Program};
 use acpd_sys::dir::private_dir;
 use acpd_sys::paths::Paths;
 
-use super::shim::{Leases, Place, Start, end_strays};
+use super::shim::{Leases, Place, Start, end_strays, remove_lost_sockets};
 use super::{AgentHost, Direct, HostEvents, Launch, Reaper, Shim};
 use crate::config::{self, Config, Host, Profile, Transport};
 use crate::log::BoundedLog;
@@ -23,6 +24,8 @@ const START: Duration = Duration::from_secs(10);
 const MEMORY: u64 = 4 << 20;
 /// Output that a shim keeps on disk beyond that, in bytes.
 const SPOOL: u64 = 256 << 20;
+/// A line has room wherever it starts.
+const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);
 
 /// What agents are started with.
 #[derive(Debug)]
@@ -67,7 +70,7 @@ impl Agents {
             let place = self.place(log);
             return Ok(Box::new(Shim::spawn(host, start, place)));
         }
-        let program = program(profile, &env)?;
+        let program = program(profile, &env, &self.exe)?;
         tracing::info!(agent, host = host.0, program = %program.display(), "starting an agent");
         let launch = Launch {
             program,
@@ -94,8 +97,10 @@ impl Agents {
         Box::new(Shim::adopt(adopt, &marker, self.place(log)))
     }
 
-    /// Ends the shims of this journal that are none of these hosts'.
+    /// Ends the shims of this journal that are none of these hosts', and removes sockets that are no
+    /// shim's.
     pub fn end_strays(&self, known: &BTreeSet<HostId>) {
+        remove_lost_sockets(&self.paths.state, &self.sockets());
         let size = self.config.daemon.log_max_bytes;
         let place = || self.place(BoundedLog::open(&self.paths.agent_log("strays"), size));
         end_strays(&self.paths.state, &self.generation, known, place);
@@ -103,6 +108,11 @@ impl Agents {
 
     fn marker(&self, host: HostId) -> String {
         format!("{}-{}", self.generation, host.0)
+    }
+
+    /// Where the shims' sockets are.
+    fn sockets(&self) -> PathBuf {
+        self.paths.runtime.join("shims")
     }
 
     fn log(&mut self, agent: &str) -> BoundedLog {
@@ -138,11 +148,11 @@ impl Agents {
         }
         let timeout = profile.start_timeout;
         let (how, deadline) = match profile.transport() {
-            Transport::Stdio => (How::Stdio(launched(profile, env, None)?), START),
+            Transport::Stdio => (How::Stdio(self.launched(profile, env, None)?), START),
             Transport::TcpSpawn(port) => {
                 hint = "check that the command listens on that port; `{port}` stands for it";
                 let port = if port == 0 { free_port()? } else { port };
-                let program = launched(profile, env, Some(port))?;
+                let program = self.launched(profile, env, Some(port))?;
                 (How::TcpSpawn { program, port, timeout }, START + timeout)
             }
             Transport::TcpConnect(address) => {
@@ -150,7 +160,7 @@ impl Agents {
                 (How::TcpConnect { addr: resolve(address)?, timeout }, START + timeout)
             }
         };
-        let sockets = self.paths.runtime.join("shims");
+        let sockets = self.sockets();
         private_dir(&sockets).map_err(|error| SpawnError {
             message: error.to_string(),
             hint: error.hint(),
@@ -158,12 +168,17 @@ impl Agents {
         })?;
         // Short: the system allows no long paths for sockets.
         let journal: String = self.generation.chars().take(4).collect();
+        let socket = sockets.join(format!("{journal}-{}.sock", host.0));
+        if let Err(error) = net::SocketAddr::from_pathname(&socket) {
+            let message = format!("cannot listen on `{}`: {error}", socket.display());
+            return Err(refused(message, "set `ACPD_RUNTIME_DIR` to a shorter path"));
+        }
         Ok(Start {
             exe: self.exe.clone(),
             launch: launch::Launch {
                 how,
                 marker: self.marker(host),
-                socket: sockets.join(format!("{journal}-{}.sock", host.0)),
+                socket,
                 memory: MEMORY,
                 spool: SPOOL,
                 ladder: LadderTimes {
@@ -177,6 +192,24 @@ impl Agents {
             hint: hint.to_owned(),
         })
     }
+
+    fn launched(
+        &self,
+        profile: &Profile,
+        env: Vec<(OsString, OsString)>,
+        port: Option<u16>,
+    ) -> Result<Program, SpawnError> {
+        let arg = |arg: &String| match port {
+            Some(port) => arg.replace("{port}", &port.to_string()).into(),
+            None => arg.into(),
+        };
+        Ok(Program {
+            program: program(profile, &env, &self.exe)?,
+            args: profile.command.iter().skip(1).map(arg).collect(),
+            env,
+            cwd: cwd(profile),
+        })
+    }
 }
 
 fn ms(time: Option<Duration>) -> u64 {
@@ -188,30 +221,17 @@ fn refused(message: String, hint: &str) -> SpawnError {
     SpawnError { message, hint: Some(hint.to_owned()), permanent: true }
 }
 
-fn program(profile: &Profile, env: &[(OsString, OsString)]) -> Result<PathBuf, SpawnError> {
-    config::resolve_program(profile, env).map_err(|e| refused(e.to_string(), e.hint()))
+fn program(
+    profile: &Profile,
+    env: &[(OsString, OsString)],
+    own: &Path,
+) -> Result<PathBuf, SpawnError> {
+    config::resolve_program(profile, env, own).map_err(|e| refused(e.to_string(), e.hint()))
 }
 
 fn cwd(profile: &Profile) -> PathBuf {
     let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
     profile.cwd.clone().unwrap_or_else(home)
-}
-
-fn launched(
-    profile: &Profile,
-    env: Vec<(OsString, OsString)>,
-    port: Option<u16>,
-) -> Result<Program, SpawnError> {
-    let arg = |arg: &String| match port {
-        Some(port) => arg.replace("{port}", &port.to_string()).into(),
-        None => arg.into(),
-    };
-    Ok(Program {
-        program: program(profile, &env)?,
-        args: profile.command.iter().skip(1).map(arg).collect(),
-        env,
-        cwd: cwd(profile),
-    })
 }
 
 /// A port that nobody listens on at this moment.

@@ -72,8 +72,10 @@ fn the_service_manager_hears_when_the_daemon_is_ready_alive_and_stopping() {
     let mut service = Service(command.spawn().unwrap());
     assert!(manager.wait("READY=1").is_empty(), "nothing comes before it");
     assert_eq!(env.daemon_pid(), service.0.id(), "it serves");
-    manager.wait("WATCHDOG=1");
-    manager.wait("WATCHDOG=1");
+    // Whatever takes up the store's answer: an idle daemon lives.
+    for _ in 0..30 {
+        manager.wait("WATCHDOG=1");
+    }
     signal(service.0.id(), Signal::SIGTERM);
     manager.wait("STOPPING=1");
     assert!(service.0.wait().unwrap().success());

@@ -1,6 +1,8 @@
 //! The daemon goes and comes again, and the agents with a host of their own go on.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
 use std::process::Command;
 
 use acpd_test::harness::{Agent, Client, TestEnv, exists, kill9, signal, until};
@@ -246,6 +248,34 @@ fn a_host_that_nobody_knows_of_is_ended() {
     env.acpctl(&["daemon", "start"]).success();
     until("the stray to be gone", || (!exists(agent[0].pid)).then_some(()));
     until("its host to be gone", || env.shims().is_empty().then_some(()));
+}
+
+#[test]
+fn a_socket_of_no_host_is_removed() {
+    let env = hosted([echo()]);
+    let lost = env.path("run").join("shims/lost.sock");
+    fs::create_dir_all(lost.parent().unwrap()).unwrap();
+    for dir in [env.path("run"), env.path("run").join("shims")] {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    drop(UnixListener::bind(&lost).unwrap());
+    env.acpctl(&["daemon", "start"]).success();
+    assert!(!lost.exists());
+}
+
+#[test]
+fn an_agent_gets_the_umask_and_the_limits_that_the_daemon_found() {
+    let show = "umask >umask; ulimit -c >core";
+    for env in [hosted([echo().after_script(show)]), direct([echo().after_script(show)])] {
+        let mut daemon = env.command("sh");
+        daemon.args(["-c", "umask 027; ulimit -c 512; exec \"$@\"", "sh"]);
+        let start = env.acpctl_command(&["daemon", "start"]);
+        daemon.arg(start.get_program()).args(start.get_args());
+        assert!(daemon.status().unwrap().success());
+        env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+        let shown = |name| fs::read_to_string(env.path("home").join(name)).unwrap();
+        assert_eq!((shown("umask").trim(), shown("core").trim()), ("0027", "512"));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use acpd_core::StopStep;
-use acpd_shim::bundle::{Identity, Record};
+use acpd_shim::bundle::Record;
 use acpd_shim::frame::{Hello, Inbox, PIECE, Stage, Step, ToDaemon, ToShim, VERSION};
 use acpd_sys::socket::{own_uid, peer_of};
 use tokio::net::UnixStream;
@@ -24,7 +24,7 @@ const OUTBOX: usize = 256 << 10;
 /// How a connection ended.
 pub(super) enum End {
     /// It broke.
-    Lost,
+    Lost(io::Error),
     /// The shim knows that its end is on disk.
     Forgotten,
     /// Nobody will take what is left of it.
@@ -119,19 +119,24 @@ impl Tender {
         let mut reports: VecDeque<HostEvent> = VecDeque::new();
         let events = self.place.events.clone();
         // What came right behind the hello.
-        if self.hear(&mut link, &mut reports).is_err() {
-            return self.lost(&mut link, reports).await;
+        if let Err(error) = self.hear(&mut link, &mut reports) {
+            return self.lost(&link, reports, error).await;
         }
         loop {
             if self.dismiss {
                 return End::Dismissed;
             }
             self.say(&mut link);
-            if !link.outbox.is_empty() && link.write().is_err() {
-                return self.lost(&mut link, reports).await;
+            if !link.outbox.is_empty()
+                && let Err(error) = link.write()
+            {
+                return self.lost(&link, reports, error).await;
             }
-            let force = self.force_at.filter(|_| self.told < Told::Gone);
-            let may_read = reports.is_empty() && self.output.has_room();
+            // After the leader's end no output comes that would need room.
+            let has_room = self.told >= Told::Ended || self.output.has_room();
+            let may_read = reports.is_empty() && has_room;
+            // Who is not listened to is not silent.
+            let force = self.force_at.filter(|_| may_read && self.told < Told::Gone);
             tokio::select! {
                 // After that word the handle is gone.
                 command = self.commands.recv(), if !self.forget => {
@@ -151,32 +156,31 @@ impl Tender {
                 ready = link.stream.readable(), if may_read => {
                     let heard = ready.and_then(|()| link.read());
                     let known = self.hear(&mut link, &mut reports);
-                    if heard.is_err() || known.is_err() {
-                        return self.lost(&mut link, reports).await;
+                    if let Err(error) = known.and(heard) {
+                        return self.lost(&link, reports, error).await;
                     }
                 }
                 ready = link.stream.writable(), if !link.outbox.is_empty() => {
-                    if ready.is_err() {
-                        return self.lost(&mut link, reports).await;
+                    if let Err(error) = ready {
+                        return self.lost(&link, reports, error).await;
                     }
                 }
-                () = until(force) => {
-                    if let Identity::Alive(record) = self.bundle.verify() {
-                        self.kill_shim(&record).await;
-                    }
-                }
+                () = until(force) => self.force().await,
+            }
+            if !may_read {
+                self.be_patient();
             }
         }
     }
 
     /// The connection is lost: reports what was heard before, and tells whether that matters.
-    async fn lost(&mut self, link: &mut Link, reports: VecDeque<HostEvent>) -> End {
+    async fn lost(&mut self, link: &Link, reports: VecDeque<HostEvent>, error: io::Error) -> End {
         for event in reports {
             if self.place.events.send((self.host, event)).await.is_err() {
                 return End::Dropped;
             }
         }
-        if link.sent.exit { End::Forgotten } else { End::Lost }
+        if link.sent.exit { End::Forgotten } else { End::Lost(error) }
     }
 
     /// Adds what the shim does not know yet.
@@ -223,10 +227,11 @@ impl Tender {
     /// Takes up what the shim said; an error if it cannot be understood.
     fn hear(&mut self, link: &mut Link, reports: &mut VecDeque<HostEvent>) -> io::Result<()> {
         while let Some(frame) = link.inbox.next_frame().map_err(io::Error::other)? {
+            self.be_patient();
             match frame {
                 ToDaemon::Hello(_) => {}
-                // Of what is lost nothing counts any more, but it has to go.
-                ToDaemon::Out { offset, bytes } if self.told >= Told::Ended => {
+                // Nothing of it counts any more, but it has to go.
+                ToDaemon::Out { offset, bytes } if self.given_up => {
                     self.output.skip(offset + bytes.len() as u64);
                 }
                 ToDaemon::Out { offset, bytes } => {
@@ -243,7 +248,7 @@ impl Tender {
                 ToDaemon::Written { chunk } => reports.extend(self.wrote(chunk)),
                 ToDaemon::Exit { stage, status, stderr } => {
                     let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
-                    reports.extend(self.last_words(Some(status), stderr));
+                    reports.extend(self.last_words(status.to_string(), stderr));
                     if stage == Stage::Gone && self.told < Told::Gone {
                         self.told = Told::Gone;
                         self.place.reaper.unknow(self.host);
@@ -261,5 +266,134 @@ pub(super) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use acpd_core::ids::HostId;
+    use acpd_shim::frame::Status;
+    use acpd_sys::lock::InstanceLock;
+    use tempfile::TempDir;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::host::shim::{Command, Leases, Place};
+    use crate::host::{HostEvents, Reaper};
+    use crate::log::BoundedLog;
+
+    struct Bench {
+        state: TempDir,
+        tender: Tender,
+        commands: mpsc::UnboundedSender<Command>,
+        heard: mpsc::Receiver<(HostId, HostEvent)>,
+    }
+
+    fn bench() -> Bench {
+        let state = TempDir::new().unwrap();
+        let (events, heard): (HostEvents, _) = mpsc::channel(8);
+        let (commands, wanted) = mpsc::unbounded_channel();
+        let place = Place {
+            state: state.path().to_owned(),
+            reaper: Reaper::start(events.clone()).unwrap(),
+            events,
+            log: BoundedLog::open(&state.path().join("log"), 1 << 20),
+            line_limit: 64 << 20,
+            leases: Leases { idle: 0, busy: 0 },
+        };
+        let mut tender = Tender::new(HostId(3), "7-3", place, wanted);
+        tender.told = Told::Running;
+        Bench { state, tender, commands, heard }
+    }
+
+    fn link() -> (Link, UnixStream) {
+        let (stream, shim) = UnixStream::pair().unwrap();
+        let (inbox, outbox, sent) = (Inbox::default(), Vec::new(), Sent::default());
+        (Link { stream, inbox, outbox, sent }, shim)
+    }
+
+    fn said(frames: &[ToDaemon<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for frame in frames {
+            frame.encode(&mut bytes);
+        }
+        bytes
+    }
+
+    const ENDED: ToDaemon<'_> =
+        ToDaemon::Exit { stage: Stage::Ended, status: Status::Code(0), stderr: b"" };
+
+    #[tokio::test]
+    async fn what_was_heard_before_a_loss_is_not_acknowledged_by_being_told_again() {
+        let Bench { mut tender, .. } = bench();
+        let all = said(&[ToDaemon::Out { offset: 0, bytes: b"{}\n{}\n" }, ENDED]);
+        for lines in [2, 0] {
+            let (mut link, _shim) = link();
+            let mut reports = VecDeque::new();
+            link.inbox.push(&all);
+            tender.hear(&mut link, &mut reports).unwrap();
+            let told = reports.iter().map(|event| match event {
+                HostEvent::Output(frames) => frames.len(),
+                _ => 0,
+            });
+            assert_eq!(told.sum::<usize>(), lines);
+            assert_eq!(tender.output.acked(), 0, "nothing is committed");
+        }
+        tender.output.ack(6);
+        assert_eq!(tender.output.acked(), 6);
+    }
+
+    #[tokio::test]
+    async fn a_shim_that_says_something_is_not_killed() {
+        let Bench { mut tender, .. } = bench();
+        let over = Instant::now();
+        tender.force_at = Some(over);
+        let (mut link, _shim) = link();
+        tender.hear(&mut link, &mut VecDeque::new()).unwrap();
+        assert_eq!(tender.force_at, Some(over));
+        link.inbox.push(&said(&[ToDaemon::Out { offset: 0, bytes: b"{" }]));
+        tender.hear(&mut link, &mut VecDeque::new()).unwrap();
+        assert!(tender.force_at > Some(over));
+    }
+
+    #[tokio::test]
+    async fn a_shim_that_cannot_be_verified_is_left_alone_and_that_is_said_once() {
+        let Bench { state, mut tender, .. } = bench();
+        fs::create_dir_all(tender.bundle.dir()).unwrap();
+        // Somebody holds the lock, and nothing says who.
+        let _held = InstanceLock::acquire(&tender.bundle.dir().join("lock")).unwrap();
+        for _ in 0..2 {
+            let over = Instant::now();
+            tender.force_at = Some(over);
+            tender.force().await;
+            assert!(tender.force_at > Some(over), "it is not tried again at once");
+        }
+        let log = fs::read_to_string(state.path().join("log")).unwrap();
+        assert_eq!(log.matches("cannot be verified").count(), 1, "{log}");
+    }
+
+    #[tokio::test]
+    async fn a_shim_that_is_told_to_end_is_heard_ending_though_there_is_no_room() {
+        let Bench { mut tender, commands, heard: _heard, .. } = bench();
+        tender.output.push(0, &b"{}\n".repeat(2 << 20)).unwrap();
+        tender.output.frames();
+        assert!(!tender.output.has_room());
+        tender.told = Told::Gone;
+        commands.send(Command::Forget).unwrap();
+        let (link, mut shim) = link();
+        let ends = async {
+            let mut bytes = Vec::new();
+            let mut exit = Vec::new();
+            ToShim::Exit.encode(&mut exit);
+            while !bytes.ends_with(&exit) {
+                shim.read_buf(&mut bytes).await.unwrap();
+            }
+            drop(shim);
+        };
+        let (end, ()) = tokio::join!(tender.converse(link), ends);
+        assert!(matches!(end, End::Forgotten));
     }
 }

@@ -2,11 +2,14 @@
 //! replaced. Those of this journal are ended; those of another one are somebody else's.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
 use acpd_core::{Adopt, StopStep};
 use acpd_shim::bundle::{self, Bundle, Identity};
+use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
 
 use super::tender::{end_now, with_sources};
@@ -21,7 +24,7 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 /// Ends every shim of the journal `generation` but those of `known` hosts. `place` makes what a
 /// shim's task needs; its events are replaced.
 pub(in crate::host) fn end_strays(
-    state: &std::path::Path,
+    state: &Path,
     generation: &str,
     known: &BTreeSet<HostId>,
     place: impl Fn() -> Place,
@@ -40,6 +43,21 @@ pub(in crate::host) fn end_strays(
                 tracing::warn!(dir, "an agent's host that nobody knows of is ended");
                 tokio::spawn(end_stray(host, bundle, place()));
             }
+        }
+    }
+}
+
+/// Removes the sockets in this directory that belong to no bundle and that nobody listens on: both
+/// the shim and the bundle are gone.
+pub(in crate::host) fn remove_lost_sockets(state: &Path, sockets: &Path) {
+    // The sockets first: a bundle names its socket before that is there.
+    let Ok(found) = fs::read_dir(sockets) else { return };
+    let found: Vec<_> = found.flatten().map(|entry| entry.path()).collect();
+    let Ok(bundles) = bundle::list(state) else { return };
+    let named: BTreeSet<_> = bundles.iter().filter_map(Bundle::socket).collect();
+    for socket in found.iter().filter(|socket| !named.contains(*socket)) {
+        if let Err(error) = clear_stale_socket(socket) {
+            tracing::warn!(error = with_sources(&error), "a socket of no agent's host stays");
         }
     }
 }
@@ -78,7 +96,7 @@ async fn end_stray(host: HostId, bundle: Bundle, mut place: Place) {
         tokio::time::timeout(GIVE_UP, end).await.ok();
     }
     if bundle.verify() == Identity::Dead {
-        // Its end is seen in the process table.
+        // What stays is found again by the next daemon.
         tokio::task::spawn_blocking(move || end_now(&bundle)).await.ok();
     }
 }

@@ -1,20 +1,20 @@
 //! The life of one shim, from its start or its adoption to the removal of its bundle.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::time::Duration;
 
 use acp_wire::Frame;
 use acpd_core::ids::HostId;
 use acpd_core::{Adopt, SpawnError, StopStep};
 use acpd_shim::bundle::{Bundle, Identity, Leftover, Record};
-use acpd_shim::frame::{Hello, Status};
+use acpd_shim::frame::Hello;
 use acpd_shim::launch;
 use acpd_shim::orphans::Orphans;
 use acpd_sys::process::{ProcessId, StopSignal, Tree};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::converse::{self, Link};
+use super::converse::{self, Link, until};
 use super::output::{self, Gap, Output};
 use super::stdin::Stdin;
 use super::{Command, Place, Start};
@@ -29,6 +29,8 @@ const SILENT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a shim that is done may take to end.
 const LAST: Duration = Duration::from_secs(5);
+/// How an agent has ended if nobody saw it.
+const DEATH: &str = "the death of its host process";
 /// Bytes of leftover output that are read at once.
 const PIECE: u64 = 64 << 10;
 
@@ -67,11 +69,15 @@ pub(super) struct Tender {
     pub(super) step: Option<StopStep>,
     /// In milliseconds; 0: for ever.
     pub(super) lease: u64,
-    /// When patience with the shim ends.
+    /// When patience with the shim ends, if it was told to kill: after so long a silence.
     pub(super) force_at: Option<Instant>,
+    /// It was told that the shim cannot be killed.
+    unverified: bool,
     pub(super) forget: bool,
     pub(super) dismiss: bool,
     pub(super) told: Told,
+    /// Output is missing, so what comes of it counts no more.
+    pub(super) given_up: bool,
     /// The leader, as far as it is known.
     leader: ProcessId,
 }
@@ -93,9 +99,11 @@ impl Tender {
             step: None,
             lease: place.leases.idle,
             force_at: None,
+            unverified: false,
             forget: false,
             dismiss: false,
             told: Told::Nothing,
+            given_up: false,
             leader: ProcessId { pid: 0, start: 0 },
             place,
         }
@@ -116,9 +124,9 @@ impl Tender {
                 return Err(refused(with_sources(&error), false, Some(hint)));
             }
             launch::start(&exe, &launch, bundle.dir(), deadline).map_err(|error| {
-                end_now(&bundle);
-                let hint = matches!(error, launch::StartError::Agent { .. }).then_some(hint);
-                refused(with_sources(&error), error.is_permanent(), hint)
+                // Whoever tries again must not meet what is left of this attempt.
+                while !end_now(&bundle) {}
+                refused(with_sources(&error), error.is_permanent(), Some(way_out(&error, hint)))
             })
         });
         let started = started.await.unwrap_or_else(|_| {
@@ -160,23 +168,44 @@ impl Tender {
     }
 
     async fn tend(mut self) {
+        let mut wait = AGAIN.0;
         loop {
             match self.connect().await {
                 Found::Dropped => return,
                 Found::Dead => return self.bury().await,
                 Found::Reached(link, hello) => {
+                    let (before, force_at) = (self.progress(), self.force_at);
                     if self.greeted(&hello).await.is_err() {
                         self.give_up().await;
                     }
                     match self.converse(link).await {
                         converse::End::Dropped => return,
-                        converse::End::Lost => {}
+                        converse::End::Lost(_) if self.progress() != before => wait = AGAIN.0,
+                        converse::End::Lost(error) => {
+                            let next = (wait * 2).min(AGAIN.1);
+                            if next == AGAIN.1 && wait < next {
+                                let host = self.host.0;
+                                tracing::warn!(host, %error, "an agent's host is lost again and again");
+                            }
+                            // Nothing came of it, which is as good as silence.
+                            self.force_at = force_at.or(self.force_at);
+                            tokio::select! {
+                                () = until(self.force_at) => self.force().await,
+                                () = tokio::time::sleep(wait) => {}
+                            }
+                            wait = next;
+                        }
                         converse::End::Dismissed => return self.send_away().await,
                         converse::End::Forgotten => return self.clean_up().await,
                     }
                 }
             }
         }
+    }
+
+    /// What changes while something comes of the connections with the shim.
+    fn progress(&self) -> (u64, u64, u64, Told) {
+        (self.output.received(), self.output.acked(), self.written, self.told)
     }
 
     /// Tries to reach the shim until it answers or is seen to be dead.
@@ -188,16 +217,13 @@ impl Tender {
             while let Ok(command) = self.commands.try_recv() {
                 self.take(command);
             }
-            let record = match self.bundle.verify() {
+            match self.bundle.verify() {
                 Identity::Dead => return Found::Dead,
-                Identity::Alive(record) => Some(record),
-                Identity::Unverifiable => None,
-            };
-            if let Some(record) = &record {
-                match Link::open(record, self.output.acked()).await {
+                Identity::Alive(record) => match Link::open(&record, self.output.acked()).await {
                     Ok((link, hello)) => return Found::Reached(link, hello),
                     Err(error) => tracing::debug!(host = self.host.0, %error, "no answer"),
-                }
+                },
+                Identity::Unverifiable => {}
             }
             if !silent && since.elapsed() >= SILENT {
                 silent = true;
@@ -213,11 +239,7 @@ impl Tender {
                     Some(command) => self.take(command),
                     None => return Found::Dropped,
                 },
-                () = super::converse::until(force) => {
-                    if let Some(record) = record {
-                        self.kill_shim(&record).await;
-                    }
-                }
+                () = until(force) => self.force().await,
                 () = tokio::time::sleep(wait) => wait = (wait * 2).min(AGAIN.1),
             }
         }
@@ -243,6 +265,7 @@ impl Tender {
     /// The shim has said where it stands.
     async fn greeted(&mut self, hello: &Hello) -> Result<(), Gap> {
         crash::point("after-hello");
+        self.be_patient();
         self.output.start_at(hello.base)?;
         if hello.agent != 0 {
             self.leader = ProcessId { pid: hello.agent, start: hello.start };
@@ -287,12 +310,40 @@ impl Tender {
             Told::Ended | Told::Gone => {}
         }
         self.told = self.told.max(Told::Ended);
+        self.given_up = true;
+    }
+
+    /// The shim does something, or we are the ones who do not listen.
+    pub(super) fn be_patient(&mut self) {
+        self.force_at = self.force_at.map(|_| Instant::now() + PATIENCE);
+    }
+
+    /// Patience is over: the shim is killed, if it is shown to be the recorded one.
+    pub(super) async fn force(&mut self) {
+        // Whatever comes of it: not again at once.
+        self.be_patient();
+        match self.bundle.verify() {
+            Identity::Alive(record) => self.kill_shim(&record).await,
+            // That is seen elsewhere.
+            Identity::Dead => {}
+            Identity::Unverifiable if self.unverified => {}
+            Identity::Unverifiable => {
+                self.unverified = true;
+                let lock = self.bundle.dir().join("lock");
+                let text = format!(
+                    "the agent cannot be killed: its host cannot be verified; end the process that \
+                     holds `{}` by hand",
+                    lock.display()
+                );
+                tracing::error!(host = self.host.0, "{text}");
+                self.place.log.line(&format!("acpd: {text}"));
+            }
+        }
     }
 
     /// Kills a shim that does not do its part; what is left of its agent is ended after that.
-    pub(super) async fn kill_shim(&mut self, record: &Record) {
+    async fn kill_shim(&mut self, record: &Record) {
         tracing::warn!(host = self.host.0, pid = record.shim.pid, "the host of an agent is killed");
-        self.force_at = Some(Instant::now() + PATIENCE);
         let (marker, shim) = (self.bundle.marker().to_owned(), record.shim);
         let kill = move || Tree::leftovers(marker, shim).signal_all(StopSignal::Kill);
         // A failure is seen as a shim that lives on.
@@ -301,11 +352,12 @@ impl Tender {
 
     /// The shim is dead: takes what it left, and has the rest of its agent ended.
     async fn bury(mut self) {
-        let record = self.bundle.record().ok().flatten();
-        if record.is_none() && self.told == Told::Nothing {
+        let record = self.bundle.record();
+        if matches!(record, Ok(None)) && self.told == Told::Nothing {
             // It may be starting at this moment; without its directory it gives up.
-            self.bundle.remove().ok();
+            self.remove_bundle().await;
         }
+        let record = record.ok().flatten();
         let exit = self.bundle.exit().ok().flatten();
         let leftover = self.leftover();
         if self.told == Told::Nothing {
@@ -323,10 +375,17 @@ impl Tender {
             }
         }
         if self.told == Told::Running {
-            if let Some(leftover) = leftover {
-                self.read_leftover(leftover).await;
+            let mut status = exit.map_or_else(|| DEATH.to_owned(), |status| status.to_string());
+            if let Some(leftover) = leftover
+                && let Err(error) = self.read_leftover(leftover).await
+            {
+                let (host, dir) = (self.host.0, self.bundle.dir().display());
+                tracing::error!(host, %dir, %error, "leftover output cannot be read");
+                status.push_str(", and a part of its output could not be read");
             }
-            self.ended(exit, String::new()).await;
+            for event in self.last_words(status, String::new()) {
+                self.report(event).await;
+            }
         }
         if self.told == Told::Ended {
             self.told = Told::Gone;
@@ -357,20 +416,25 @@ impl Tender {
         Some(leftover)
     }
 
-    async fn read_leftover(&mut self, mut leftover: Leftover) {
-        let mut piece = Vec::new();
+    async fn read_leftover(&mut self, leftover: Leftover) -> io::Result<()> {
+        let mut bytes = leftover.bytes;
         loop {
             while !self.output.has_room() {
                 match self.commands.recv().await {
                     Some(command) => self.take(command),
-                    None => return,
+                    None => return Ok(()),
                 }
             }
-            piece.clear();
-            match leftover.bytes.by_ref().take(PIECE).read_to_end(&mut piece) {
-                Ok(count) if count > 0 => {}
-                _ => return,
+            let read = move || {
+                let mut piece = Vec::new();
+                bytes.by_ref().take(PIECE).read_to_end(&mut piece).map(|_| (bytes, piece))
+            };
+            let (rest, piece) =
+                tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
+            if piece.is_empty() {
+                return Ok(());
             }
+            bytes = rest;
             let at = self.output.received();
             // It goes on where the last piece ended.
             if self.output.push(at, &piece).is_ok() {
@@ -380,15 +444,8 @@ impl Tender {
         }
     }
 
-    /// The leader has ended, and all of its output is here. `None`: nobody saw how.
-    async fn ended(&mut self, status: Option<Status>, stderr: String) {
-        for event in self.last_words(status, stderr) {
-            self.report(event).await;
-        }
-    }
-
     /// What is to be reported when the leader has ended.
-    pub(super) fn last_words(&mut self, status: Option<Status>, stderr: String) -> Vec<HostEvent> {
+    pub(super) fn last_words(&mut self, status: String, stderr: String) -> Vec<HostEvent> {
         if self.told >= Told::Ended {
             return Vec::new();
         }
@@ -398,8 +455,6 @@ impl Tender {
         if !frames.is_empty() {
             events.push(HostEvent::Output(frames));
         }
-        let status =
-            status.map_or_else(|| "the death of its host process".to_owned(), |s| s.to_string());
         events.push(HostEvent::Exited { status, stderr });
         events
     }
@@ -427,8 +482,8 @@ impl Tender {
     async fn send_away(self) {
         if let Identity::Alive(record) = self.bundle.verify() {
             // It leads a group of its own, which its agent is not in.
-            let mut shim = Tree::leftovers("", record.shim);
-            shim.signal_group(StopSignal::Term).ok();
+            let end = move || Tree::leftovers("", record.shim).signal_group(StopSignal::Term).ok();
+            tokio::task::spawn_blocking(end).await.ok();
         }
         self.is_dead_in_time().await;
         self.report(HostEvent::Gone).await;
@@ -455,30 +510,64 @@ impl Tender {
             tracing::warn!(host = self.host.0, "the host of an agent that has ended lives on");
             return;
         }
-        if let Err(error) = self.bundle.remove() {
-            tracing::warn!(error = with_sources(&error), "something of a dead host stays");
-        }
+        self.remove_bundle().await;
         crash::point("after-forget");
         self.place.reaper.reap_orphans();
     }
+
+    async fn remove_bundle(&self) {
+        let bundle = self.bundle.clone();
+        // It says itself what goes wrong.
+        tokio::task::spawn_blocking(move || remove(&bundle)).await.ok();
+    }
 }
 
-/// Ends what a shim that never came up, or has died, left running, and removes its bundle. Blocks
-/// the thread.
-pub(super) fn end_now(bundle: &Bundle) {
-    if bundle.is_held().unwrap_or(true) {
-        // Killed, and not dead yet; without its directory it does not start anything.
+/// What to do about it; `agent` is what to do about the agent.
+fn way_out(error: &launch::StartError, agent: String) -> String {
+    use launch::StartError;
+    match error {
+        StartError::Agent { .. } => return agent,
+        StartError::TooLong(_) => "give the agent fewer or shorter arguments and variables",
+        // The program may have been replaced or moved.
+        StartError::Exec { .. } | StartError::Shim(_) => "run `acpctl daemon restart`",
+        StartError::Died | StartError::TimedOut => "`acpctl daemon logs` may say more",
+    }
+    .to_owned()
+}
+
+/// Ends what a shim that never came up, or has died, left running; then removes its bundle. False if
+/// something lives on after some seconds: it is found by the bundle. Blocks the thread.
+pub(super) fn end_now(bundle: &Bundle) -> bool {
+    let end = std::time::Instant::now() + LAST;
+    let may_wait = || {
         std::thread::sleep(AGAIN.0);
+        std::time::Instant::now() < end
+    };
+    let dir = bundle.dir().display();
+    // Killed, and perhaps not dead yet: it may be making its socket.
+    while matches!(bundle.is_held(), Ok(true)) {
+        if !may_wait() {
+            tracing::warn!(%dir, "the host of an agent lives on");
+            return false;
+        }
     }
     let mut orphans = Orphans::of(bundle);
-    let end = std::time::Instant::now() + LAST;
-    while !orphans.is_gone() && std::time::Instant::now() < end {
+    while !orphans.is_gone() {
         // Looked at again until nothing is left.
         orphans.signal(StopSignal::Kill).ok();
-        std::thread::sleep(AGAIN.0);
+        if !may_wait() {
+            tracing::warn!(%dir, "something of an agent lives on");
+            return false;
+        }
     }
-    // What stays is found as a stray by the next daemon.
-    bundle.remove().ok();
+    remove(bundle);
+    true
+}
+
+fn remove(bundle: &Bundle) {
+    if let Err(error) = bundle.remove() {
+        tracing::warn!(error = with_sources(&error), "something of a dead host stays");
+    }
 }
 
 /// An error with what caused it.
