@@ -143,6 +143,7 @@ impl Hub {
             }
             if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
                 running.echo = None;
+                self.heard(key);
             }
         }
         self.journal_update(key, line, class, out);

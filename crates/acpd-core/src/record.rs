@@ -315,6 +315,8 @@ pub struct SessionRow {
     pub title: Option<String>,
     /// Prompts that were dispatched; also the number of the last turn.
     pub prompts: u64,
+    /// The agent has said something in a turn, or ended one: it may have a conversation to lose.
+    pub heard: bool,
     /// Hash of the text of the last prompt in the journal; tells replayed history from news.
     pub last_prompt: u64,
     /// How the last turn ended, in one word.

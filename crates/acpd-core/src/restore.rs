@@ -502,11 +502,25 @@ impl Hub {
     }
 
     fn session_is_lost(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        let restores = matches!(self.session(key).state, State::Restoring(_));
+        if restores && !self.session(key).row.heard {
+            return self.renew(key, &reason, out);
+        }
         self.session_mut(key).row.restore = Some(RestoreLevel::Lost);
         self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
         self.rest(key, Rest::Lost, Some(reason), out);
         let fault = self.lost_fault(key);
         self.fail_queue(key, &fault, out);
+    }
+
+    /// A session in which the agent has not said a word has nothing to lose: it is made anew.
+    fn renew(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
+        let text = format!(
+            "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
+        );
+        self.notice(key, "warning", &text, out);
+        self.unroute(key);
+        self.restore_step(key, Step::New, out);
     }
 
     fn session_needs_login(&mut self, key: SessionKey, error: &ErrorObject, out: &mut Batch) {

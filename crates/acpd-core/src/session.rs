@@ -187,6 +187,13 @@ impl Hub {
         found.map(|(key, _)| *key)
     }
 
+    /// The agent has said something of its own.
+    pub(crate) fn heard(&mut self, key: SessionKey) {
+        if !std::mem::replace(&mut self.session_mut(key).row.heard, true) {
+            self.save(key);
+        }
+    }
+
     /// The row is written at the end of the batch, once.
     pub(crate) fn save(&mut self, key: SessionKey) {
         self.dirty.insert(key);
@@ -225,6 +232,7 @@ impl Hub {
             open_tools: BTreeSet::new(),
             title: None,
             prompts: 0,
+            heard: false,
             last_prompt: 0,
             last_outcome: None,
             created: self.now,
@@ -273,7 +281,7 @@ impl Hub {
         key.is_some_and(|key| matches!(self.session(*key).state, State::Live))
     }
 
-    fn unroute(&mut self, key: SessionKey) {
+    pub(crate) fn unroute(&mut self, key: SessionKey) {
         let session = self.session(key);
         let (slot, id) = (session.slot, session.row.agent_id.clone());
         if let Some(routes) = self.routes.get_mut(&slot)

@@ -243,6 +243,7 @@ impl Hub {
     ) {
         // A question that is still open gets its answer, as for a cancel: nobody will give another.
         self.cancel_interactions(key, out);
+        self.heard(key);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let sender = running.sender.take();
         let slot = self.session(key).slot;

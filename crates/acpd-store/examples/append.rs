@@ -115,6 +115,7 @@ fn session(key: u32) -> Record {
         options: std::collections::BTreeMap::new(),
         title: None,
         prompts: 0,
+        heard: false,
         last_prompt: 0,
         open_tools: std::collections::BTreeSet::new(),
         last_outcome: None,

@@ -130,7 +130,7 @@ fn hosts(conn: &Connection) -> Result<BTreeMap<HostId, HostState>, StoreError> {
 fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, StoreError> {
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-               updated, head, last_ticket, mcp_servers, open_tools, host \
+               updated, head, last_ticket, mcp_servers, open_tools, host, heard \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
@@ -152,6 +152,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             open_tools: json_of("open tool calls", &row.get::<_, String>(21)?)?,
             title: row.get(12)?,
             prompts: number(row, 13)?,
+            heard: row.get(23)?,
             last_prompt: number(row, 14)?,
             last_outcome: row.get(15)?,
             created: Time(number(row, 16)?),

@@ -262,3 +262,37 @@ fn a_session_that_a_running_agent_forgets_is_restored_for_the_next_prompt() {
     bench.agent_answers(&resume, &json!({}));
     bench.heard_one("session/prompt");
 }
+
+#[test]
+fn a_session_in_which_the_agent_never_said_a_word_begins_anew_and_says_so() {
+    for spoke in [false, true] {
+        let mut bench = Bench::new();
+        bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+        let a = bench.client(&json!({"notices":true}));
+        bench.session(a, "s");
+        bench.prompt(a, &json!(1), "s", "go");
+        bench.heard_one("session/prompt");
+        if spoke {
+            bench.chunk("s", "well");
+        }
+        bench.agent_dies();
+        bench.pass(1_000);
+        let list = bench.heard_one("session/list");
+        bench.got(a);
+        bench.agent_answers(&list, &json!({"sessions":[]}));
+        if spoke {
+            assert_eq!(bench.heard(), Vec::<Value>::new());
+            assert_eq!(bench.state("s"), "lost");
+            continue;
+        }
+        let new = bench.heard_one("session/new");
+        bench.agent_answers(&new, &json!({"sessionId":"other"}));
+        assert_eq!(bench.state("s"), "live");
+        let got = bench.got(a);
+        let notice = got.iter().find(|line| line["method"] == "_acpd/notice").expect("told");
+        let text = notice["params"]["text"].as_str().expect("a sentence");
+        assert!(text.contains("begins anew"), "{text}");
+        bench.prompt(a, &json!(2), "s", "again");
+        assert_eq!(bench.heard_one("session/prompt")["params"]["sessionId"], "other");
+    }
+}

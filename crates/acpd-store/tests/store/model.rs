@@ -185,13 +185,13 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
         (option::of(host()), rest, option::of(text()), option::of(restore), option::of(text()));
     let tools = btree_set(text(), 0..3);
     let facts = (btree_map(text(), text(), 0..3), tools, option::of(text()), option::of(text()));
-    let numbers = (any::<u64>(), any::<u64>(), time(), time());
+    let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time());
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
             (host, rest, reason, restore, mode),
             (options, open_tools, title, last_outcome),
-            (prompts, last_prompt, created, updated),
+            (prompts, heard, last_prompt, created, updated),
         )| SessionRow {
             key,
             agent,
@@ -209,6 +209,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             open_tools,
             title,
             prompts,
+            heard,
             last_prompt,
             last_outcome,
             created,

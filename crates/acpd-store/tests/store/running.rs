@@ -91,6 +91,7 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         open_tools: ["call-1".to_owned()].into(),
         title: None,
         prompts: 2,
+        heard: true,
         last_prompt: u64::MAX,
         last_outcome: Some("end_turn".to_owned()),
         created: Time(1),
