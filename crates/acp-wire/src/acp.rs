@@ -2,13 +2,17 @@
 //!
 //! Reading is lenient: an optional field that is absent, `null` or of the wrong type is its default,
 //! bad items of a list are left out, a capability is supported if it is `true` or an object, and
-//! what is unknown is ignored. An error means that a required field is missing. Permission answers
-//! are the exception: they are read strictly, because a malformed answer is never consent.
+//! what is unknown is ignored. An error means that a required field is missing. Answers of people are
+//! the exception: they are read strictly, because a malformed answer is never consent.
 
+mod elicitation;
 mod read;
 mod session;
 mod write;
 
+pub use elicitation::{
+    Choice, ElicitationAnswer, ElicitationMode, ElicitationRequest, Field, FieldKind, Form,
+};
 pub(crate) use read::Reader;
 pub use read::{
     AgentCapabilities, AuthMethod, ClientCapabilities, ClientInitialize, Implementation,
@@ -20,5 +24,6 @@ pub use session::{
     cancelled_request, stop_reason,
 };
 pub use write::{
-    CancelParams, InitializeParams, SessionUpdate, SetConfigOptionParams, SetModeParams, Update,
+    CancelParams, InitializeParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams,
+    Update,
 };

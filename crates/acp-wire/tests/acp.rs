@@ -6,7 +6,7 @@ use std::str::FromStr;
 use acp_wire::acp::{
     AgentCapabilities, CancelParams, ClientCapabilities, ClientInitialize, ConfigOption,
     Implementation, InitializeParams, InitializeResult, Modes, NewSessionResult, PermissionAnswer,
-    PermissionRequest, PromptParams, SessionList, SessionParams, SessionUpdate,
+    PermissionRequest, PromptParams, Services, SessionList, SessionParams, SessionUpdate,
     SetConfigOptionParams, SetModeParams, Update, UpdateHead, stop_reason,
 };
 use acp_wire::method::{self, Answer, Call, METHODS, Scope, Side, Stability};
@@ -49,11 +49,14 @@ fn acpd() -> Implementation {
 
 #[test]
 fn the_initialize_params_are_official_and_offer_what_acpd_can_give() {
-    let params = InitializeParams::new(acpd());
-    let typed: v1::InitializeRequest = official(&params);
-    let capabilities = typed.client_capabilities;
-    assert!(!capabilities.fs.read_text_file && !capabilities.fs.write_text_file);
-    assert!(!capabilities.terminal);
+    for on in [false, true] {
+        let params = InitializeParams::new(acpd(), Services { fs: on, terminal: on });
+        let typed: v1::InitializeRequest = official(&params);
+        let capabilities = typed.client_capabilities;
+        assert_eq!((capabilities.fs.read_text_file, capabilities.fs.write_text_file), (on, on));
+        assert_eq!(capabilities.terminal, on);
+    }
+    let params = InitializeParams::new(acpd(), Services::default());
     let text = serde_json::to_value(&params).expect("it serializes");
     assert_eq!(
         text,
@@ -63,6 +66,7 @@ fn the_initialize_params_are_official_and_offer_what_acpd_can_give() {
                 "fs": {"readTextFile": false, "writeTextFile": false},
                 "terminal": false,
                 "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+                "elicitation": {"form": {}, "url": {}},
             },
             "clientInfo": {"name": "acpd", "version": "0.1.0"},
         })
@@ -71,13 +75,20 @@ fn the_initialize_params_are_official_and_offer_what_acpd_can_give() {
 
 #[test]
 fn the_client_reader_understands_what_acpd_offers() {
-    let written = to_raw_value(&InitializeParams::new(acpd())).expect("it serializes");
+    let written =
+        to_raw_value(&InitializeParams::new(acpd(), Services { fs: true, terminal: true }))
+            .expect("it serializes");
     let read = ClientInitialize::from_raw(&written).expect("it is readable");
     assert_eq!(read.client_info, Some(acpd()));
     let wanted = ClientCapabilities {
+        fs_read: true,
+        fs_write: true,
+        terminal: true,
         boolean_options: true,
         notices: true,
         compaction: true,
+        elicitation_form: true,
+        elicitation_url: true,
         ..ClientCapabilities::default()
     };
     assert_eq!(read.capabilities, wanted);

@@ -266,7 +266,7 @@ fn content_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>
 }
 
 /// The params of `session/request_permission`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PermissionRequest<'a> {
     /// The session.
     pub session_id: Cow<'a, str>,
@@ -276,6 +276,14 @@ pub struct PermissionRequest<'a> {
     pub title: Option<Cow<'a, str>>,
     /// The kind of the tool call.
     pub kind: Option<Cow<'a, str>>,
+    /// What the tool is given, as the agent wrote it.
+    pub raw_input: Option<&'a RawValue>,
+    /// What the tool call shows, as the agent wrote it.
+    pub content: Option<&'a RawValue>,
+    /// The paths of its `locations`.
+    pub locations: Vec<Cow<'a, str>>,
+    /// The paths of the diffs in its `content`.
+    pub diffs: Vec<Cow<'a, str>>,
     /// The answers to choose from.
     pub options: Vec<PermissionOption>,
 }
@@ -297,6 +305,9 @@ impl<'a> PermissionRequest<'a> {
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
         let params = Reader::new(raw);
         let options = params.list(&["options"]).into_iter();
+        let locations = params.list(&["toolCall", "locations"]).into_iter();
+        let content = params.list(&["toolCall", "content"]).into_iter();
+        let is_diff = |item: &Reader<'_>| item.text(&["type"]).is_some_and(|kind| kind == "diff");
         Ok(Self {
             session_id: params.text(&["sessionId"]).ok_or_else(|| {
                 Unreadable::missing("session/request_permission params", "sessionId")
@@ -304,6 +315,14 @@ impl<'a> PermissionRequest<'a> {
             tool_call_id: params.text(&["toolCall", "toolCallId"]),
             title: params.text(&["toolCall", "title"]),
             kind: params.text(&["toolCall", "kind"]),
+            raw_input: params.raw(&["toolCall", "rawInput"]),
+            content: params.raw(&["toolCall", "content"]),
+            locations: locations.filter_map(|item| Reader::new(item).text(&["path"])).collect(),
+            diffs: content
+                .map(Reader::new)
+                .filter(is_diff)
+                .filter_map(|diff| diff.text(&["path"]))
+                .collect(),
             options: options
                 .filter_map(|item| {
                     let option = Reader::new(item);

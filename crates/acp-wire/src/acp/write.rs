@@ -20,6 +20,14 @@ struct Capabilities {
     fs: Fs,
     terminal: bool,
     session: Session,
+    elicitation: Elicitation,
+}
+
+/// Questions wait for a person, who can always answer them from a terminal.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Elicitation {
+    form: Supported,
+    url: Supported,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -46,10 +54,25 @@ struct ConfigOptions {
 #[derive(Debug, Clone, Default, Serialize)]
 struct Supported {}
 
+/// What acpd does for an agent when no editor does it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Services {
+    /// `fs/*`.
+    pub fs: bool,
+    /// `terminal/*`.
+    pub terminal: bool,
+}
+
 impl InitializeParams {
     /// The params under the given name.
-    pub fn new(client_info: Implementation) -> Self {
-        Self { protocol_version: 1, client_capabilities: Capabilities::default(), client_info }
+    pub fn new(client_info: Implementation, services: Services) -> Self {
+        let Services { fs, terminal } = services;
+        let client_capabilities = Capabilities {
+            fs: Fs { read_text_file: fs, write_text_file: fs },
+            terminal,
+            ..Capabilities::default()
+        };
+        Self { protocol_version: 1, client_capabilities, client_info }
     }
 }
 

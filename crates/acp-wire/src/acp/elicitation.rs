@@ -1,0 +1,441 @@
+//! `elicitation/create`: an agent asks a person for more than a yes or no (protocol brief, section
+//! 3.2).
+//!
+//! Forms are flat: each property of the schema is one field. What a form accepts is checked here, once
+//! for what clients answer and once for what a person types.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize as DeriveDeserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::read::{Reader, Unreadable};
+use crate::Id;
+
+/// The params of `elicitation/create`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ElicitationRequest<'a> {
+    /// The session that it is about, if it is about one.
+    pub session_id: Option<Cow<'a, str>>,
+    /// The request to the agent that it is about, if it is about one: for its sender alone.
+    pub request_id: Option<Id>,
+    /// What the person reads.
+    pub message: Cow<'a, str>,
+    /// How it is asked.
+    pub mode: ElicitationMode,
+}
+
+/// How a person is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ElicitationMode {
+    /// By a form.
+    Form(Form),
+    /// By a page that the person opens; the answer only says whether they agree to.
+    Url {
+        /// The page.
+        url: String,
+        /// Names it in `elicitation/complete`.
+        elicitation_id: String,
+    },
+}
+
+impl<'a> ElicitationRequest<'a> {
+    /// Reads the params. Fails without a scope, for an unknown mode, and for a schema that is no form.
+    pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
+        let what = "elicitation/create params";
+        let params = Reader::new(raw);
+        let need = |field: &'static str| {
+            params.text(&[field]).ok_or_else(|| Unreadable::missing(what, field))
+        };
+        let session_id = params.text(&["sessionId"]);
+        let request_id = params.raw(&["requestId"]).and_then(Id::from_raw);
+        if session_id.is_none() && request_id.is_none() {
+            return Err(Unreadable::missing(what, "sessionId"));
+        }
+        let mode = match &*need("mode")? {
+            "url" => ElicitationMode::Url {
+                url: need("url")?.into_owned(),
+                elicitation_id: need("elicitationId")?.into_owned(),
+            },
+            "form" => {
+                let schema = params.raw(&["requestedSchema"]);
+                let schema = schema.ok_or_else(|| Unreadable::missing(what, "requestedSchema"))?;
+                ElicitationMode::Form(Form::from_raw(schema)?)
+            }
+            other => {
+                return Err(Unreadable { what, reason: format!("the mode `{other}` is unknown") });
+            }
+        };
+        Ok(Self { session_id, request_id, message: need("message").unwrap_or_default(), mode })
+    }
+}
+
+/// A flat form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form {
+    /// Its heading.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The fields, in the order of the schema.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// The member of the answer.
+    pub name: String,
+    /// The label.
+    pub title: Option<String>,
+    /// What it means.
+    pub description: Option<String>,
+    /// It must be there.
+    pub required: bool,
+    /// The value that it has if the person changes nothing.
+    pub default: Option<Value>,
+    /// What it takes.
+    pub kind: FieldKind,
+}
+
+/// What a field takes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldKind {
+    /// Text; lengths in characters.
+    Text {
+        /// At least so long.
+        min: Option<u64>,
+        /// At most so long.
+        max: Option<u64>,
+        /// `email`, `uri`, `date` or `date-time`, for the person; not checked.
+        format: Option<String>,
+    },
+    /// One of these.
+    One(Vec<Choice>),
+    /// Several of these.
+    Many {
+        /// What there is to choose from.
+        choices: Vec<Choice>,
+        /// At least so many.
+        min: Option<u64>,
+        /// At most so many.
+        max: Option<u64>,
+    },
+    /// A number.
+    Number {
+        /// Without a fraction.
+        whole: bool,
+        /// The smallest.
+        min: Option<f64>,
+        /// The largest.
+        max: Option<f64>,
+    },
+    /// Yes or no.
+    Boolean,
+}
+
+/// A value to choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The value for the answer.
+    pub value: String,
+    /// The label.
+    pub title: String,
+}
+
+/// The members of an object in their order, which decides the order of the fields.
+struct Members<T>(Vec<(String, T)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Read<T> {
+            type Value = Members<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<T>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Read(std::marker::PhantomData))
+    }
+}
+
+#[derive(DeriveDeserialize)]
+struct Schema {
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+    properties: Members<Property>,
+    #[serde(default)]
+    required: Option<Vec<String>>,
+}
+
+#[derive(DeriveDeserialize)]
+#[serde(rename_all = "camelCase")]
+struct Property {
+    /// The items of a list may leave it out.
+    #[serde(rename = "type", default)]
+    kind: String,
+    title: Option<String>,
+    description: Option<String>,
+    default: Option<Value>,
+    format: Option<String>,
+    min_length: Option<u64>,
+    max_length: Option<u64>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    min_items: Option<u64>,
+    max_items: Option<u64>,
+    #[serde(rename = "enum")]
+    values: Option<Vec<String>>,
+    one_of: Option<Vec<Titled>>,
+    any_of: Option<Vec<Titled>>,
+    items: Option<Box<Property>>,
+}
+
+#[derive(DeriveDeserialize)]
+struct Titled {
+    #[serde(rename = "const")]
+    value: String,
+    title: Option<String>,
+}
+
+impl Property {
+    fn choices(&self) -> Option<Vec<Choice>> {
+        if let Some(titled) = self.one_of.as_ref().or(self.any_of.as_ref()) {
+            let choice = |of: &Titled| Choice {
+                value: of.value.clone(),
+                title: of.title.clone().unwrap_or_else(|| of.value.clone()),
+            };
+            return Some(titled.iter().map(choice).collect());
+        }
+        let plain = |value: &String| Choice { value: value.clone(), title: value.clone() };
+        self.values.as_ref().map(|values| values.iter().map(plain).collect())
+    }
+
+    fn field_kind(&self) -> Option<FieldKind> {
+        Some(match self.kind.as_str() {
+            "string" => match self.choices() {
+                Some(choices) => FieldKind::One(choices),
+                None => FieldKind::Text {
+                    min: self.min_length,
+                    max: self.max_length,
+                    format: self.format.clone(),
+                },
+            },
+            "number" | "integer" => FieldKind::Number {
+                whole: self.kind == "integer",
+                min: self.minimum,
+                max: self.maximum,
+            },
+            "boolean" => FieldKind::Boolean,
+            "array" => FieldKind::Many {
+                choices: self.items.as_ref()?.choices()?,
+                min: self.min_items,
+                max: self.max_items,
+            },
+            _ => return None,
+        })
+    }
+}
+
+impl Form {
+    /// Reads a schema. Fails if it is not flat.
+    pub fn from_raw(schema: &RawValue) -> Result<Self, Unreadable> {
+        let what = "elicitation/create form";
+        let schema: Schema = serde_json::from_str(schema.get())
+            .map_err(|error| Unreadable { what, reason: error.to_string() })?;
+        let required = schema.required.unwrap_or_default();
+        let field = |(name, property): (String, Property)| match property.field_kind() {
+            Some(kind) => Ok(Field {
+                required: required.contains(&name),
+                title: property.title,
+                description: property.description,
+                default: property.default,
+                name,
+                kind,
+            }),
+            None => Err(Unreadable { what, reason: format!("`{name}` is of no known kind") }),
+        };
+        let fields = schema.properties.0.into_iter().map(field).collect::<Result<_, _>>()?;
+        Ok(Self { title: schema.title, description: schema.description, fields })
+    }
+
+    /// Whether a client's content is what the form asks for; else why not. Members that are no field
+    /// are refused: nobody has seen them.
+    pub fn check(&self, content: &Value) -> Result<(), String> {
+        let members = content.as_object().ok_or("the content is not an object")?;
+        if let Some(extra) = members.keys().find(|name| self.field(name).is_none()) {
+            return Err(format!("the form has no field `{extra}`"));
+        }
+        for field in &self.fields {
+            match members.get(&field.name) {
+                Some(value) => {
+                    field.check(value).map_err(|why| format!("`{}`: {why}", field.name))?;
+                }
+                None if field.required => return Err(format!("`{}` is missing", field.name)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The field with this name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+impl Field {
+    /// Whether the field takes a value; else why not.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        match (&self.kind, value) {
+            (FieldKind::Text { min, max, .. }, Value::String(text)) => {
+                within(text.chars().count() as u64, *min, *max, "characters")
+            }
+            (FieldKind::One(choices), Value::String(value)) => chosen(choices, value),
+            (FieldKind::Many { choices, min, max }, Value::Array(values)) => {
+                for value in values {
+                    chosen(choices, value.as_str().ok_or("a choice is not text")?)?;
+                }
+                within(values.len() as u64, *min, *max, "choices")
+            }
+            (FieldKind::Number { whole, min, max }, Value::Number(number)) => {
+                let number = number.as_f64().unwrap_or(f64::NAN);
+                if *whole && number.fract() != 0.0 {
+                    return Err(format!("{number} is not a whole number"));
+                }
+                match (min, max) {
+                    (Some(min), _) if number < *min => Err(format!("{number} is below {min}")),
+                    (_, Some(max)) if number > *max => Err(format!("{number} is above {max}")),
+                    _ => Ok(()),
+                }
+            }
+            (FieldKind::Boolean, Value::Bool(_)) => Ok(()),
+            (kind, _) => Err(format!("{} is wanted", kind.wanted())),
+        }
+    }
+
+    /// What a person typed as a value of the field: a choice by its number, value or label, several of
+    /// them with commas between, yes or no. Else why it is none.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        let value = match &self.kind {
+            FieldKind::Text { .. } => Value::from(text),
+            FieldKind::One(choices) => Value::from(find(choices, text)?),
+            FieldKind::Many { choices, .. } => {
+                let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+                let found: Result<Vec<&str>, String> =
+                    parts.map(|part| find(choices, part)).collect();
+                Value::from(found?)
+            }
+            FieldKind::Number { whole: true, .. } => Value::from(
+                text.parse::<i64>().map_err(|_| format!("`{text}` is no whole number"))?,
+            ),
+            FieldKind::Number { .. } => {
+                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                Value::from(number.ok_or_else(|| format!("`{text}` is no number"))?)
+            }
+            FieldKind::Boolean => match text.to_ascii_lowercase().as_str() {
+                "y" | "yes" | "true" | "1" => Value::Bool(true),
+                "n" | "no" | "false" | "0" => Value::Bool(false),
+                _ => return Err(format!("`{text}` is neither yes nor no")),
+            },
+        };
+        self.check(&value).map(|()| value)
+    }
+}
+
+impl FieldKind {
+    fn wanted(&self) -> &'static str {
+        match self {
+            FieldKind::Text { .. } => "text",
+            FieldKind::One(_) => "one of the choices",
+            FieldKind::Many { .. } => "a list of choices",
+            FieldKind::Number { .. } => "a number",
+            FieldKind::Boolean => "yes or no",
+        }
+    }
+}
+
+fn within(count: u64, min: Option<u64>, max: Option<u64>, of: &str) -> Result<(), String> {
+    match (min, max) {
+        (Some(min), _) if count < min => Err(format!("{count} {of} are fewer than {min}")),
+        (_, Some(max)) if count > max => Err(format!("{count} {of} are more than {max}")),
+        _ => Ok(()),
+    }
+}
+
+fn chosen(choices: &[Choice], value: &str) -> Result<(), String> {
+    let known = choices.iter().any(|choice| choice.value == value);
+    known.then_some(()).ok_or_else(|| format!("`{value}` is not one of the choices"))
+}
+
+fn find<'a>(choices: &'a [Choice], text: &str) -> Result<&'a str, String> {
+    let fits = |choice: &&Choice| choice.value == text || choice.title == text;
+    let number = || choices.get(text.parse::<usize>().ok()?.checked_sub(1)?);
+    let found = choices.iter().find(fits).or_else(number);
+    found
+        .map(|choice| choice.value.as_str())
+        .ok_or_else(|| format!("`{text}` is not one of the choices"))
+}
+
+/// The answer to `elicitation/create`. It serializes to the whole result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "action", rename_all = "lowercase")]
+pub enum ElicitationAnswer {
+    /// The person filled in the form, or agreed to open the page.
+    Accept {
+        /// What they filled in; nothing for a page.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<Value>,
+    },
+    /// The person said no.
+    Decline,
+    /// The person said nothing.
+    Cancel,
+}
+
+impl ElicitationAnswer {
+    /// Reads a client's result strictly: content that the form does not ask for is an error, and an
+    /// error is never consent.
+    pub fn from_raw(raw: &RawValue, mode: &ElicitationMode) -> Result<Self, Unreadable> {
+        let what = "elicitation/create result";
+        let result = Reader::new(raw);
+        let action = result.text(&["action"]);
+        match action.as_deref() {
+            Some("decline") => Ok(Self::Decline),
+            Some("cancel") => Ok(Self::Cancel),
+            Some("accept") => {
+                let content = result.raw(&["content"]);
+                let content = content.and_then(|raw| serde_json::from_str(raw.get()).ok());
+                Self::accept(content, mode).map_err(|reason| Unreadable { what, reason })
+            }
+            _ => Err(Unreadable::missing(what, "action")),
+        }
+    }
+
+    /// Consent with this content, if the mode takes it.
+    pub fn accept(content: Option<Value>, mode: &ElicitationMode) -> Result<Self, String> {
+        match mode {
+            ElicitationMode::Url { .. } => Ok(Self::Accept { content: None }),
+            ElicitationMode::Form(form) => {
+                let content = content.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+                form.check(&content)?;
+                Ok(Self::Accept { content: Some(content) })
+            }
+        }
+    }
+}
