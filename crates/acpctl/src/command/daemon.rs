@@ -97,8 +97,13 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(mut connection) = running(paths)? else {
         return start(paths, Door { spawn: true }, ui);
     };
-    let before = info(&mut connection)?.boot;
     ui.spin(Some("restarting"));
+    let before = match info(&mut connection) {
+        Ok(info) => info.boot,
+        // It dies at this moment.
+        Err(error) if error.is_gone() => 0,
+        Err(error) => return Err(error),
+    };
     // An error of its configuration comes here, and everything stays as it is.
     match connection.call(method::DAEMON_RESTART, &Empty {}) {
         Ok(Empty {}) | Err(CallError::Closed | CallError::Io(_)) => {}
@@ -119,7 +124,8 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// The pid of the next daemon, as soon as it answers. One that died on its way is replaced.
+/// The pid of the daemon after this one, as soon as it answers; after 0 of any. One that died on its
+/// way is replaced.
 fn successor(paths: &Paths, before: u64) -> Result<u32> {
     let start = Instant::now();
     let end = start + END_DEADLINE;

@@ -519,6 +519,17 @@ fn restart_waits_for_the_next_incarnation() {
 }
 
 #[test]
+fn restart_takes_a_daemon_that_dies_as_it_is_asked_for_one_that_has_ended() {
+    let home = Home::new();
+    let listener = home.listen();
+    let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
+    drop(Client::accept(&listener));
+    Client::accept(&listener).answer(method::STATUS, status(3));
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd started (pid 4711)\n"));
+}
+
+#[test]
 fn a_configuration_that_cannot_be_read_stops_nothing() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
