@@ -17,7 +17,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::acp::{AgentCapabilities, Implementation, InitializeParams, InitializeResult};
+use acp_wire::acp::{
+    AgentCapabilities, Implementation, InitializeParams, InitializeResult, Services,
+};
 use acp_wire::{ErrorObject, Id, Outcome, build, code};
 use acpd_api::{AgentNotice, AgentState, Reason, method};
 use bytes::Bytes;
@@ -417,11 +419,12 @@ impl Hub {
             return;
         }
         self.set_agent_state(id, State::Initializing, None, out);
-        let params = InitializeParams::new(Implementation {
+        let implementation = Implementation {
             name: "acpd".to_owned(),
             title: Some("acpd".to_owned()),
             version: self.config.daemon.version.clone(),
-        });
+        };
+        let params = InitializeParams::new(implementation, Services::default());
         let ask = self.ask(host, Why::Initialize, out);
         let line = build::request(&Id::from(ask), "initialize", &params);
         self.host_write(id, line, out);
