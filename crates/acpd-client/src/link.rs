@@ -17,7 +17,7 @@ use interprocess::local_socket::traits::Stream as _;
 use crate::connect::{Options, connect};
 use crate::connection::{read_block, write_line};
 use crate::error::{ConnectError, LinkError};
-use crate::resume::{Resumption, Verdict};
+use crate::resume::{Resumption, Verdict, unnumbered};
 
 /// How long a daemon that went away may take to come back, if the caller has no other wish. While
 /// nobody waits for it, it may take any time.
@@ -268,6 +268,7 @@ impl LinkReader {
             let Body::Line(line) = frame.body else { continue };
             match inner.with(|memory, out| memory.receive(&line, out))? {
                 Verdict::Pass => self.ready.push_back(line),
+                Verdict::Unnumber => self.ready.push_back(unnumbered(&line)),
                 Verdict::Swallow => {}
                 Verdict::Refused => return Ok(false),
             }

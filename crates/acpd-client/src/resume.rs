@@ -17,7 +17,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome, build, code, locate, parse, set_id, set_member, str_at,
+    ErrorObject, Id, Message, Outcome, build, code, locate, parse, remove_member, set_id,
+    set_member, str_at,
 };
 use acpd_api::{
     Answered, ClientToken, Empty, NAMESPACE, RawId, Received, Resume as ResumeMeta, Resumed, method,
@@ -58,6 +59,8 @@ impl Unresumable {
 pub enum Verdict {
     /// The user gets the line.
     Pass,
+    /// The user gets the line without its number, for which it did not ask.
+    Unnumber,
     /// It was meant for us.
     Swallow,
     /// acpd does not take us back just now: connect once more, later.
@@ -106,6 +109,8 @@ pub struct Resumption {
     hello: Bytes,
     /// The user wants notices itself.
     notices: bool,
+    /// The user wants sequence numbers itself.
+    numbers: bool,
     /// Requests from before `initialize`, not counted.
     early: Vec<(Id, Bytes)>,
     /// Lines that wait for the answer to `initialize` or for a connection, not counted yet.
@@ -135,6 +140,7 @@ impl Resumption {
             returned: false,
             hello: Bytes::new(),
             notices: false,
+            numbers: false,
             early: Vec::new(),
             held: VecDeque::new(),
             held_bytes: 0,
@@ -257,8 +263,11 @@ impl Resumption {
                 self.phase = Phase::Plain;
             }
             Ok(Message::Request { id, method, .. }) if method == "initialize" => {
-                let notices = locate(&line, &["params", "_meta", NAMESPACE, "notices"]);
-                self.notices = notices.is_some_and(|at| &line[at] == b"true");
+                let wants = |what| {
+                    let at = locate(&line, &["params", "_meta", NAMESPACE, what]);
+                    at.is_some_and(|at| &line[at] == b"true")
+                };
+                (self.notices, self.numbers) = (wants("notices"), wants("seq"));
                 self.hello = line.clone();
                 self.phase = Phase::Greeting { id };
                 out.push_back(self.with_token(&line, None));
@@ -528,6 +537,10 @@ impl Resumption {
                         return Verdict::Swallow;
                     }
                 }
+                // Some clients make arguments of whatever is in `_meta`.
+                if seq.is_some() && !self.numbers {
+                    return Verdict::Unnumber;
+                }
             }
         }
         Verdict::Pass
@@ -558,6 +571,18 @@ impl Resumption {
     }
 }
 
+/// A line as it is for who did not ask for its number.
+pub(crate) fn unnumbered(line: &Bytes) -> Bytes {
+    let path = ["params", "_meta", NAMESPACE, "seq"];
+    let mut line = remove_member(line, &path);
+    for empty in [&path[..3], &path[..2]] {
+        if locate(&line, empty).is_some_and(|at| &line[at] == b"{}") {
+            line = remove_member(&line, empty);
+        }
+    }
+    line
+}
+
 /// What the answer to `initialize` says about coming back.
 fn resumed(result: &RawValue) -> Option<Resumed> {
     member(result, &["agentCapabilities", "_meta", NAMESPACE])
@@ -573,4 +598,20 @@ fn raw_id(id: &Id) -> RawId {
 
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_its_number_is_the_agents_own() {
+        let own = r#"{"method":"m","params":{"sessionId":"s","update":{}}}"#;
+        let with_meta = r#"{"method":"m","params":{"_meta":{"x":1},"sessionId":"s"}}"#;
+        for text in [own, with_meta] {
+            let line = Bytes::from_static(text.as_bytes());
+            let numbered = set_member(&line, &["params", "_meta", NAMESPACE], b"{\"seq\":7}");
+            assert_eq!(unnumbered(&numbered), line);
+        }
+    }
 }

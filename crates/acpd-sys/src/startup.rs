@@ -21,6 +21,7 @@ use nix::unistd::{ForkResult, fork};
 use thiserror::Error;
 
 use crate::dir::{self, DirError};
+use crate::inherit::keep_from_next_program;
 use crate::process::start_detached;
 
 const VARIABLE: &str = "ACPD_STARTUP_FD";
@@ -119,7 +120,7 @@ fn start(
         // Another mark, and not none: under an agent, a process without one is that agent's.
         .env("ACPD_HOST", "-");
     // SAFETY: between fork and exec only async-signal-safe calls are allowed: `start_detached`
-    // is, and so are the fcntl behind `set_inherited`, fork and _exit. The descriptor is open:
+    // is, and so are the calls behind `keep_from_next_program` and `set_inherited`, fork and _exit. The descriptor is open:
     // `write` outlives the spawn.
     unsafe {
         command.pre_exec(move || {
@@ -127,6 +128,7 @@ fn start(
                 nix::libc::_exit(0);
             }
             start_detached()?;
+            keep_from_next_program();
             set_inherited(BorrowedFd::borrow_raw(number), true)
         });
     }

@@ -358,11 +358,16 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn what_hangs_on_a_pid_that_may_have_been_anothers_needs_the_mark() {
+        use std::io::{Read as _, Write as _};
         use std::process::{Command, Stdio};
 
         for (mark, belongs) in [("m", true), ("", false)] {
-            let mut child =
-                Command::new("cat").env(MARK, mark).stdin(Stdio::piped()).spawn().unwrap();
+            let mut cat = Command::new("cat");
+            let cat = cat.env(MARK, mark).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = cat.spawn().unwrap();
+            // It runs, so its environment is there.
+            child.stdin.as_mut().unwrap().write_all(b".").unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
             let mut tree = Tree::new("m", id(LEADER, 0));
             tree.unseen.insert(tree.leader);
             let mut member = entry(child.id(), 1, LEADER, LEADER);

@@ -5,12 +5,14 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use acpd_sys::startup::{SpawnError, StartupOutcome, StartupPipe, spawn_daemon, startup_notifier};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{Signal, raise};
 use nix::sys::stat::Mode;
 use nix::unistd::{getpid, getppid, getsid, mkfifo};
@@ -35,6 +37,17 @@ fn start(part: &str, home: &Path) -> StartupPipe {
     }
     let exe = std::env::current_exe().unwrap();
     spawn_daemon(&exe, common::HELPER_ARGS, &home.join("log/acpd.log")).unwrap()
+}
+
+fn set_inherited(file: &File) {
+    fcntl(file, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+}
+
+/// Whether this descriptor is open, and is that file.
+fn is_the_hold(number: i32, fifo: &str) -> bool {
+    let file = std::fs::metadata(format!("/dev/fd/{number}"));
+    let fifo = std::fs::metadata(fifo).unwrap();
+    file.is_ok_and(|file| (file.dev(), file.ino()) == (fifo.dev(), fifo.ino()))
 }
 
 /// Blocks until the test opens the other end, and then until it closes it.
@@ -63,11 +76,12 @@ fn helper() {
         }
         "failed" => notifier.failed("no database\nthe disk is full\n"),
         "describe" => println!(
-            "<<cwd {}, our child {}, session leader {}, mark {:?}>>",
+            "<<cwd {}, our child {}, session leader {}, mark {:?}, {} foreign descriptors>>",
             std::env::current_dir().unwrap().display(),
             getppid().to_string() == starter,
             getsid(None).unwrap() == getpid(),
             std::env::var("ACPD_HOST").unwrap(),
+            (3..64).filter(|number| is_the_hold(*number, fifo)).count(),
         ),
         "agent" => {
             let script = format!("read line < {fifo}");
@@ -99,10 +113,16 @@ fn a_daemon_that_gives_up_says_why_in_as_many_lines_as_it_takes() {
 #[test]
 fn a_daemon_is_detached_and_its_output_is_in_the_log() {
     let home = TempDir::new().unwrap();
+    mkfifo(&home.path().join("hold"), Mode::S_IRWXU).unwrap();
+    // Whoever starts it may have something open that is not its business.
+    let open = OpenOptions::new().read(true).write(true).open(home.path().join("hold")).unwrap();
+    set_inherited(&open);
     let outcome = start("describe", home.path()).wait(LONG);
+    drop(open);
     assert_eq!(outcome, StartupOutcome::Died);
     let log = fs::read_to_string(home.path().join("log/acpd.log")).unwrap();
-    let expected = "<<cwd /, our child false, session leader true, mark \"-\">>";
+    let expected =
+        "<<cwd /, our child false, session leader true, mark \"-\", 0 foreign descriptors>>";
     assert!(log.contains(expected), "{log}");
 }
 
