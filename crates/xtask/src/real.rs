@@ -9,6 +9,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::home::Home;
 use crate::workspace::{self, cargo_command, succeed};
 use crate::{Result, test};
 
@@ -43,6 +44,31 @@ pub fn needs() -> Result<Scripts> {
     Ok(Scripts { dir: shared.join("real"), store })
 }
 
+/// The scripts, once these agents and clients are installed. `None`, after a line that says why, when
+/// that cannot be had here; in continuous integration that is an error.
+///
+/// # Errors
+/// In continuous integration, when something is missing.
+pub fn ready(programs: &[&str]) -> Result<Option<Scripts>> {
+    let names = programs.join(", ");
+    if env::var_os(SKIP).is_some() && !workspace::in_ci() {
+        println!("SKIPPED {names}: {SKIP} is set");
+        return Ok(None);
+    }
+    let installed = needs().and_then(|scripts| {
+        programs.iter().try_for_each(|program| scripts.install(program))?;
+        Ok(scripts)
+    });
+    match installed {
+        Ok(scripts) => Ok(Some(scripts)),
+        Err(missing) if workspace::in_ci() => Err(missing),
+        Err(missing) => {
+            println!("SKIPPED {names}: {missing}");
+            Ok(None)
+        }
+    }
+}
+
 /// The scripts, and where they install to.
 #[derive(Debug)]
 pub struct Scripts {
@@ -51,20 +77,35 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// Installs an agent if it is not there yet. One at a time, whoever calls.
-    pub fn install(&self, agent: &str) -> Result {
+    /// Installs an agent or a client if it is not there yet. One at a time, whoever calls.
+    fn install(&self, program: &str) -> Result {
         fs::create_dir_all(&self.store)?;
         let lock = File::create(self.store.join("xtask.lock"))?;
         lock.lock()?;
-        if self.store.join(format!("npm-{agent}/node_modules")).is_dir() {
+        // A Python package has no such folder; its installer sees by itself that nothing is to do.
+        if self.store.join(format!("npm-{program}/node_modules")).is_dir() {
             return Ok(());
         }
-        succeed(Command::new(self.dir.join("install.sh")).arg(agent).env("REAL_DIR", &self.store))
+        succeed(Command::new(self.script("install.sh")).arg(program).env("REAL_DIR", &self.store))
+    }
+
+    /// One of the scripts.
+    pub fn script(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
     }
 
     /// The program that becomes an agent.
     pub fn run_agent(&self) -> PathBuf {
-        self.dir.join("run_agent.sh")
+        self.script("run_agent.sh")
+    }
+
+    /// What that program wants in its environment to live in this home and talk to this stand-in.
+    pub fn environment(&self, home: &Home, model: &Model) -> [(&'static str, String); 3] {
+        [
+            ("REAL_DIR", self.store.display().to_string()),
+            ("FAKE_LLM_PORT", model.port.to_string()),
+            ("AGENT_HOME", home.path("agent").display().to_string()),
+        ]
     }
 
     /// Where the agents are installed.
@@ -75,7 +116,7 @@ impl Scripts {
     /// Starts a stand-in for the model providers.
     pub fn start_model(&self) -> Result<Model> {
         let mut command = Command::new("python3");
-        command.arg(self.dir.join("fake_llm.py")).args(["--port", "0"]);
+        command.arg(self.script("fake_llm.py")).args(["--port", "0"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let stdout = child.stdout.take().ok_or("a pipe is missing")?;
@@ -94,13 +135,6 @@ impl Scripts {
 pub struct Model {
     child: Child,
     port: u16,
-}
-
-impl Model {
-    /// Its port on loopback.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
 }
 
 impl Drop for Model {

@@ -36,12 +36,12 @@ pub fn run(fast: bool) -> Result {
     })?;
     stages.print();
     if fast {
-        eprintln!("not with --fast: clippy, documentation, real agents");
+        eprintln!("not with --fast: clippy, documentation, real agents and clients");
     } else if let Err(missing) = real::needs() {
         if workspace::in_ci() {
             return Err(missing);
         }
-        eprintln!("SKIPPED: the tests with real agents: {missing}");
+        eprintln!("SKIPPED: the tests with real agents and clients: {missing}");
     }
     if fast {
         eprintln!("SKIPPED with --fast: the kill loop, `cargo xtask torture --matrix`");
@@ -58,7 +58,7 @@ fn tests(fast: bool) -> Result {
     let mut command = if has_nextest() {
         let mut command = cargo_command(&["nextest", "run", "--no-fail-fast"]);
         if fast {
-            command.args(["-E", "not binary(real_agents)"]);
+            command.args(["-E", "not binary(/^real_/)"]);
         }
         // The runner writes to stderr. In one stream nothing can end up after its summary.
         let stdout = io::stdout().as_fd().try_clone_to_owned()?;

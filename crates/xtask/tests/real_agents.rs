@@ -3,7 +3,6 @@
 //!
 //! Each test installs its agent if need be. Outside of continuous integration a test is skipped, with
 //! a line that says so, when npm or the scripts are missing.
-#![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use xtask::home::{Home, kill_tree};
-use xtask::real::{SKIP, Scripts, needs};
+use xtask::real::{Model, Scripts, ready};
 use xtask::{Result, workspace};
 
 #[test]
@@ -40,19 +39,10 @@ fn opencode() {
 }
 
 fn conversation(agent: &str) -> Result {
-    let scripts = match needs() {
-        Ok(_) if std::env::var_os(SKIP).is_some() && !workspace::in_ci() => return Ok(()),
-        Ok(scripts) => scripts,
-        Err(missing) if workspace::in_ci() => return Err(missing),
-        Err(missing) => {
-            println!("SKIPPED {agent}: {missing}");
-            return Ok(());
-        }
-    };
-    scripts.install(agent)?;
+    let Some(scripts) = ready(&[agent])? else { return Ok(()) };
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
-    configure(&home, agent, &scripts, model.port())?;
+    configure(&home, agent, &scripts, &model)?;
 
     // First prompt.
     let first = say(&home, agent, "say #one")?;
@@ -122,7 +112,7 @@ fn level(agent: &str) -> &'static str {
     if agent == "copilot" { "loaded" } else { "resumed" }
 }
 
-fn configure(home: &Home, agent: &str, scripts: &Scripts, port: u16) -> Result {
+fn configure(home: &Home, agent: &str, scripts: &Scripts, model: &Model) -> Result {
     // Notes which processes of this home live when an agent starts, then becomes the agent.
     let note = home.path("note.sh");
     let script = r#"#!/bin/sh
@@ -141,13 +131,11 @@ exec "$@"
         pairs.collect::<Vec<_>>().join(", ")
     };
     let path = |path: std::path::PathBuf| path.display().to_string();
-    let env = table(&[
-        ("REAL_DIR", path(scripts.store().to_owned())),
-        ("FAKE_LLM_PORT", port.to_string()),
-        ("AGENT_HOME", path(home.path("agent"))),
+    let notes = [
         ("AGENT_STARTS", path(home.path("starts"))),
         ("AGENT_WRAP", format!("sh {}", note.display())),
-    ]);
+    ];
+    let env = table(&[&scripts.environment(home, model)[..], &notes[..]].concat());
     let command = path(scripts.run_agent());
     home.configure(&format!(
         "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{command:?}, {agent:?}]\nenv = {{ {env} }}\n"

@@ -1,7 +1,6 @@
 //! A real agent on a TCP port: started by acpd and killed, and started by somebody else and cut off.
 //!
 //! Installs the agent if need be, and is skipped like the tests of `real_agents.rs`.
-#![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::io::{BufRead as _, BufReader, copy};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use xtask::home::{Home, kill_tree};
-use xtask::real::{SKIP, Scripts, needs};
+use xtask::real::{Scripts, ready};
 use xtask::{Result, workspace};
 
 const AGENT: &str = "copilot";
@@ -22,34 +21,22 @@ const START: Duration = Duration::from_secs(30);
 
 #[test]
 fn copilot_started_by_acpd_is_killed_and_comes_back() {
-    let Some(scripts) = ready() else { return };
+    let Some(scripts) = ready(&[AGENT]).unwrap() else { return };
     spawned(&scripts).unwrap();
 }
 
 #[test]
 fn copilot_started_by_somebody_else_is_cut_off_and_connected_again() {
-    let Some(scripts) = ready() else { return };
+    let Some(scripts) = ready(&[AGENT]).unwrap() else { return };
     connected(&scripts).unwrap();
 }
 
-fn ready() -> Option<Scripts> {
-    match needs() {
-        Ok(_) if std::env::var_os(SKIP).is_some() && !workspace::in_ci() => None,
-        Ok(scripts) => Some(scripts),
-        Err(missing) if workspace::in_ci() => panic!("{missing}"),
-        Err(missing) => {
-            println!("SKIPPED {AGENT} on a port: {missing}");
-            None
-        }
-    }
-}
-
 fn spawned(scripts: &Scripts) -> Result {
-    scripts.install(AGENT)?;
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
     let program = scripts.run_agent().display().to_string();
-    let env: Vec<String> = environment(scripts, &home, model.port())
+    let env: Vec<String> = scripts
+        .environment(&home, &model)
         .into_iter()
         .map(|(key, value)| format!("{key} = {value:?}"))
         .collect();
@@ -67,13 +54,12 @@ fn spawned(scripts: &Scripts) -> Result {
 }
 
 fn connected(scripts: &Scripts) -> Result {
-    scripts.install(AGENT)?;
     let model = scripts.start_model()?;
     let home = Home::new(&workspace::bin_dir("debug")?)?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let mut command = home.command(&scripts.run_agent());
     command.args([AGENT, "--port", &port.to_string()]);
-    command.envs(environment(scripts, &home, model.port()));
+    command.envs(scripts.environment(&home, &model));
     let mut agent = Agent::start(command, port)?;
     let wire = Wire::to(SocketAddr::from(([127, 0, 0, 1], port)))?;
     home.configure(&format!(
@@ -88,14 +74,6 @@ fn connected(scripts: &Scripts) -> Result {
     assert!(agent.0.try_wait()?.is_none(), "it is not acpd's to stop");
     drop(agent);
     home.stop()
-}
-
-fn environment(scripts: &Scripts, home: &Home, model: u16) -> [(&'static str, String); 3] {
-    [
-        ("REAL_DIR", scripts.store().display().to_string()),
-        ("FAKE_LLM_PORT", model.to_string()),
-        ("AGENT_HOME", home.path("agent").display().to_string()),
-    ]
 }
 
 /// Three prompts; `strike` comes in the middle of the second.

@@ -1,0 +1,176 @@
+//! A stage for clients that are not ours: a home, a real agent behind `acpctl acp`, and the programs
+//! that play on it.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Stdio};
+
+use acpd_sys::process::ProcessId;
+use xtask::home::Home;
+use xtask::real::{Model, Scripts, ready};
+use xtask::{Result, workspace};
+
+/// After so many seconds a client hangs.
+const LIMIT: &str = "120";
+
+/// One agent and the clients of one kind, as `install.sh` names them.
+pub(crate) struct Stage {
+    pub(crate) home: Home,
+    scripts: Scripts,
+    /// Ends with the stage.
+    _model: Model,
+    agent: &'static str,
+}
+
+impl Stage {
+    /// `None`, after a line that says why, when this cannot be had here.
+    pub(crate) fn new(agent: &'static str, client: &str) -> Result<Option<Stage>> {
+        let Some(scripts) = ready(&[agent, client])? else { return Ok(None) };
+        let model = scripts.start_model()?;
+        let home = Home::new(&workspace::bin_dir("debug")?)?;
+        let program = scripts.run_agent().display().to_string();
+        let env =
+            scripts.environment(&home, &model).map(|(key, value)| format!("{key} = {value:?}"));
+        home.configure(&format!(
+            "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\nenv = {{ {} }}\n",
+            env.join(", ")
+        ))?;
+        // What is installed, in a place of its own: some clients keep their state beside it.
+        fs::create_dir(home.path("real"))?;
+        for entry in fs::read_dir(scripts.store())? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if ["npm-", "py-"].iter().any(|kind| name.to_string_lossy().starts_with(kind)) {
+                std::os::unix::fs::symlink(entry.path(), home.path("real").join(name))?;
+            }
+        }
+        Ok(Some(Stage { home, scripts, _model: model, agent }))
+    }
+
+    /// What a client starts as its agent.
+    pub(crate) fn agent_command(&self) -> String {
+        format!("{} acp {}", self.home.program("acpctl").display(), self.agent)
+    }
+
+    /// Runs a client as it was given to us.
+    pub(crate) fn shipped(&self, script: &str) -> Result {
+        self.start(&self.scripts.script(script), &[])?.pass()
+    }
+
+    /// Starts one of the TypeScript clients in this folder.
+    pub(crate) fn typescript(&self, script: &str, args: &[&str]) -> Result<Client> {
+        let script = source(script);
+        let args: Vec<&str> = [&[path(&script)?], args].concat();
+        self.start(&self.node(), &args)
+    }
+
+    /// Starts one of the Python clients in this folder.
+    pub(crate) fn python(&self, script: &str) -> Result<Client> {
+        self.start(&self.home.path("real/py-pysdk/bin/python"), &[path(&source(script))?])
+    }
+
+    /// Runs acpx in the session's directory; what it printed. It tells of a message that it cannot take
+    /// on stderr, and succeeds.
+    pub(crate) fn acpx(&self, args: &[&str]) -> Result<String> {
+        let program = self.home.path("real/npm-acpx/node_modules/acpx/dist/cli.js");
+        let (agent, work) = (self.agent_command(), self.home.path("work"));
+        let own = [path(&program)?, "--agent", &agent, "--cwd", path(&work)?, "--approve-all"];
+        let client = self.start(&self.node(), &[&own, args].concat())?;
+        let stderr = client.stderr.clone();
+        let said = client.finish().map_err(|error| format!("acpx {}: {error}", args.join(" ")))?;
+        let told = fs::read_to_string(stderr)?;
+        let complains = told.lines().any(|line| !line.starts_with("[acpx] "));
+        if complains { Err(told.into()) } else { Ok(said) }
+    }
+
+    /// The process that acpx leaves behind for a session, which has the agent.
+    pub(crate) fn acpx_owner(&self) -> Result<ProcessId> {
+        let is_acpx = |process: &ProcessId| {
+            let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1).is_some_and(|word| word.ends_with(b"cli.js"))
+        };
+        Ok(self.home.processes().into_iter().find(is_acpx).ok_or("acpx left no process behind")?)
+    }
+
+    fn node(&self) -> PathBuf {
+        self.home.path("real/py-node/node-bin/node")
+    }
+
+    fn start(&self, program: &Path, args: &[&str]) -> Result<Client> {
+        let mut command = self.home.command(Path::new("timeout"));
+        command.arg(LIMIT).arg(program).args(args);
+        command.env("REAL_DIR", self.home.path("real")).env("WORK", self.home.path("work"));
+        command.env("AGENT_CMD", self.agent_command());
+        let stderr = self.home.path("client.stderr");
+        command.stdout(Stdio::piped()).stderr(File::create(&stderr)?);
+        let mut child = command.spawn()?;
+        let stdout = BufReader::new(child.stdout.take().ok_or("no pipe")?);
+        Ok(Client { child, stdout, said: String::new(), stderr })
+    }
+}
+
+/// A client that runs.
+pub(crate) struct Client {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    said: String,
+    stderr: PathBuf,
+}
+
+impl Client {
+    /// Reads up to a line that begins with `mark`; its rest.
+    pub(crate) fn read_to(&mut self, mark: &str) -> Result<String> {
+        loop {
+            let begin = self.said.len();
+            if self.stdout.read_line(&mut self.said)? == 0 {
+                return Err(format!("no `{mark}` came: {}", self.told()).into());
+            }
+            if let Some(rest) = self.said[begin..].strip_prefix(mark) {
+                return Ok(rest.trim().to_owned());
+            }
+        }
+    }
+
+    /// Waits for its end, which has to be a good one.
+    pub(crate) fn pass(self) -> Result {
+        let said = self.finish()?;
+        let last = said.lines().last().unwrap_or_default();
+        if last.starts_with("PASS") {
+            Ok(())
+        } else {
+            Err(format!("no PASS at the end: {said}").into())
+        }
+    }
+
+    /// Waits for its end; all that it printed.
+    fn finish(mut self) -> Result<String> {
+        self.stdout.read_to_string(&mut self.said)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            return Err(format!("{status}: {}", self.told()).into());
+        }
+        Ok(std::mem::take(&mut self.said))
+    }
+
+    fn told(&self) -> String {
+        let stderr = fs::read_to_string(&self.stderr).unwrap_or_default();
+        format!("{}\n{stderr}", self.said)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // One that did not end by itself: what it started the home ends.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn source(script: &str) -> PathBuf {
+    workspace::root().join("crates/xtask/tests/clients").join(script)
+}
+
+fn path(path: &Path) -> Result<&str> {
+    Ok(path.to_str().ok_or("a path is not UTF-8")?)
+}

@@ -1,0 +1,172 @@
+// What the TypeScript clients share: the SDK as it was installed, an agent's process, and an eye on
+// every message. The last line of such a client is PASS, or FAIL with the reason.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { Readable, Writable } from "node:stream";
+import { pathToFileURL } from "node:url";
+
+const dist = pathToFileURL(
+  `${process.env.REAL_DIR}/npm-tssdk/node_modules/@agentclientprotocol/sdk/dist/`,
+);
+const acp = await import(new URL("v1/stable/acp.js", dist));
+const schema = await import(new URL("v1/schema/zod.gen.js", dist));
+export const { agent, client } = acp.methods;
+
+const work = process.env.WORK;
+const results = {
+  [agent.initialize]: schema.zInitializeResponse,
+  [agent.session.new]: schema.zNewSessionResponse,
+  [agent.session.load]: schema.zLoadSessionResponse,
+  [agent.session.resume]: schema.zResumeSessionResponse,
+  [agent.session.list]: schema.zListSessionsResponse,
+  [agent.session.close]: schema.zCloseSessionResponse,
+  [agent.session.prompt]: schema.zPromptResponse,
+};
+const calls = {
+  [client.session.update]: schema.zSessionNotification,
+  [client.session.requestPermission]: schema.zRequestPermissionRequest,
+};
+
+// The SDK reports on the console what it cannot take, and goes on. Here the first problem is the end.
+let problem;
+const failed = new Promise((_, reject) => (problem = (text) => reject(new Error(text))));
+console.error = (...words) => problem(words.map(String).join(" "));
+
+/** Starts the agent, initializes, lets `flow` work with the connection, and leaves. */
+export async function run(flow) {
+  try {
+    await Promise.race([live(flow), failed]);
+    console.log("PASS");
+  } catch (error) {
+    console.log("FAIL", error.stack);
+    process.exit(1);
+  }
+}
+
+async function live(flow) {
+  const child = spawn("/bin/sh", ["-c", `exec ${process.env.AGENT_CMD}`], {
+    stdio: ["pipe", "pipe", "inherit"],
+    cwd: work,
+  });
+  const end = new Promise((resolve) => child.on("close", (code, signal) => resolve(code ?? signal)));
+  const { sent, received } = checks();
+  const view = new View();
+  const output = eye(sent);
+  // It ends with the connection, and how that ended is told by the other direction.
+  output.readable.pipeTo(Writable.toWeb(child.stdin)).catch(() => {});
+  const input = Readable.toWeb(child.stdout).pipeThrough(eye(received));
+  const connection = app(view).connect(acp.ndJsonStream(output.writable, input));
+  const request = (method, params) => connection.agent.request(method, params);
+  const hello = await request(agent.initialize, {
+    protocolVersion: acp.PROTOCOL_VERSION,
+    clientCapabilities: {},
+  });
+  assert.equal(hello.protocolVersion, acp.PROTOCOL_VERSION);
+  await flow({ request, view, work, notify: (...what) => connection.agent.notify(...what) });
+  child.stdin.end();
+  assert.equal(await end, 0, "how the agent's process ended");
+  await connection.closed;
+}
+
+function app(view) {
+  return acp
+    .client({ name: "acpd-test" })
+    .onRequest(client.session.requestPermission, ({ params }) => {
+      view.asked += 1;
+      const { optionId } = params.options.find((option) => option.kind === "allow_once");
+      return { outcome: { outcome: "selected", optionId } };
+    })
+    .onNotification(client.session.update, ({ params }) => view.take(params.update));
+}
+
+/** What a person would see of the session. */
+class View {
+  said = "";
+  prompts = [];
+  kinds = [];
+  asked = 0;
+  #waiting = [];
+
+  take(update) {
+    this.kinds.push(update.sessionUpdate);
+    if (update.sessionUpdate === "agent_message_chunk") this.said += update.content.text;
+    if (update.sessionUpdate === "user_message_chunk") this.prompts.push(update.content.text);
+    this.#waiting = this.#waiting.filter(({ text, found }) => !this.said.includes(text) || found());
+  }
+
+  /** Resolves when the agent has said this. */
+  until(text) {
+    return new Promise((found) => this.#waiting.push({ text, found }));
+  }
+
+  /** Updates that are part of a conversation, and not of the session's state. */
+  conversation() {
+    return this.kinds.filter((kind) => /_chunk$|^tool_call|^plan$/.test(kind));
+  }
+}
+
+/** Checks the numbered pieces of a slow answer: each once and in order. */
+export function wholeAnswer(said, count) {
+  const pieces = [...said.matchAll(/tick \d+\/\d+/g)].map(([piece]) => piece);
+  assert.deepEqual(pieces, Array.from({ length: count }, (_, n) => `tick ${n + 1}/${count}`));
+}
+
+export const text = (text) => [{ type: "text", text }];
+
+/** What holds every message, either way, against the SDK's own schema. */
+function checks() {
+  const open = new Map();
+  const sent = (message) => {
+    if (message.method && message.id !== undefined) open.set(message.id, message.method);
+    assert.ok(!message.error, "something that the client could not take");
+  };
+  const received = (message) => {
+    if (message.method) return matches(calls[message.method], message.params, message);
+    const method = open.get(message.id);
+    assert.ok(method, "an answer to no open request");
+    open.delete(message.id);
+    assert.ok(!message.error, `${method} failed`);
+    matches(results[method], message.result, message);
+  };
+  return { sent, received };
+}
+
+/** Passes bytes on as they are, and shows each line's message to `look`. */
+function eye(look) {
+  const decoder = new TextDecoder();
+  let rest = "";
+  return new TransformStream({
+    transform(bytes, next) {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+      rest = lines.pop();
+      for (const line of lines) {
+        try {
+          look(JSON.parse(line));
+        } catch (error) {
+          problem(`${error.message} in ${line}`);
+        }
+      }
+      next.enqueue(bytes);
+    },
+    flush() {
+      if (rest) problem(`half a line: ${rest}`);
+    },
+  });
+}
+
+function matches(shape, value, message) {
+  assert.ok(shape, "a method that nobody offered");
+  assert.equal(message.jsonrpc, "2.0");
+  const { data, error } = shape.safeParse(value);
+  assert.ok(!error, String(error));
+  // The schema puts a default in the place of a member that it cannot read, and drops an element.
+  assert.ok(kept(data, value), "a value that the schema replaces");
+}
+
+/** Whether everything that was read is as it was written, but for what nobody knows. */
+function kept(read, written) {
+  if (written === null) return true;
+  if (read === null || typeof read !== "object") return read === written;
+  if (Array.isArray(read) && read.length !== written.length) return false;
+  return Object.keys(read).every((key) => !Object.hasOwn(written, key) || kept(read[key], written[key]));
+}

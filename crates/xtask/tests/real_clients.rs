@@ -1,0 +1,125 @@
+//! Clients that are not ours and not changed for us, with real agents behind `acpctl acp`: the official
+//! SDKs for TypeScript and Python, and acpx.
+//!
+//! First each as it was given to us, then longer stories: the scripts in `clients` are written on the
+//! SDKs, and hold all that they receive against the SDK's schema. Each test installs what it needs, and
+//! is skipped like those of `real_agents.rs`.
+
+mod clients;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use xtask::Result;
+use xtask::home::{Home, kill_tree};
+
+use clients::Stage;
+
+#[test]
+fn the_typescript_sdk_as_it_is() {
+    shipped("zedcodex", "tssdk").unwrap();
+}
+
+#[test]
+fn the_python_sdk_as_it_is() {
+    shipped("zedcodex", "pysdk").unwrap();
+}
+
+#[test]
+fn acpx_as_it_is() {
+    shipped("zedcodex", "acpx").unwrap();
+}
+
+#[test]
+fn a_session_goes_on_in_the_next_client_by_load_and_by_resume() {
+    conversation("copilot").unwrap();
+}
+
+#[test]
+fn a_client_sees_its_whole_answer_though_the_daemon_is_restarted() {
+    streaming(|home| {
+        let before = home.read_json(&["status"])?["daemon"]["boot"].clone();
+        home.read(&["daemon", "restart"])?;
+        assert_ne!(home.read_json(&["status"])?["daemon"]["boot"], before);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_client_sees_its_whole_answer_though_the_daemon_is_killed() {
+    streaming(|home| {
+        let daemon = home.daemon()?;
+        kill(Pid::from_raw(i32::try_from(daemon.pid)?), Signal::SIGKILL)?;
+        assert_ne!(home.daemon()?, daemon);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn two_clients_share_a_turn_and_a_question() {
+    two_clients().unwrap();
+}
+
+#[test]
+fn acpx_keeps_its_session_over_its_processes() {
+    acpx().unwrap();
+}
+
+fn shipped(agent: &'static str, client: &str) -> Result {
+    let Some(stage) = Stage::new(agent, client)? else { return Ok(()) };
+    stage.shipped(&format!("client_{client}.sh"))?;
+    stage.home.stop()
+}
+
+fn conversation(agent: &'static str) -> Result {
+    let Some(stage) = Stage::new(agent, "tssdk")? else { return Ok(()) };
+    let mut first = stage.typescript("conversation.mjs", &["begin"])?;
+    let told = first.read_to("session ")?;
+    first.pass()?;
+    stage.typescript("conversation.mjs", &["load", &told])?.pass()?;
+    stage.typescript("conversation.mjs", &["resume", &told])?.pass()?;
+    stage.home.stop()
+}
+
+/// `strike` comes in the middle of a turn.
+fn streaming(strike: impl FnOnce(&Home) -> Result) -> Result {
+    let Some(stage) = Stage::new("zedcodex", "tssdk")? else { return Ok(()) };
+    let mut client = stage.typescript("streaming.mjs", &[])?;
+    client.read_to("streaming")?;
+    let agent = stage.home.agent("zedcodex")?;
+    strike(&stage.home)?;
+    client.pass()?;
+    assert_eq!(stage.home.agent("zedcodex")?, agent, "the agent has lived through it");
+    stage.home.stop()
+}
+
+fn two_clients() -> Result {
+    let Some(stage) = Stage::new("zedcodex", "pysdk")? else { return Ok(()) };
+    stage.python("two_clients.py")?.pass()?;
+    stage.home.stop()
+}
+
+fn acpx() -> Result {
+    let Some(stage) = Stage::new("zedcodex", "acpx")? else { return Ok(()) };
+    let says = |args: &[&str], wanted: &str| -> Result {
+        let said = stage.acpx(args)?;
+        assert!(said.contains(wanted), "{}: no {wanted:?} in {said}", args.join(" "));
+        Ok(())
+    };
+    says(&["exec", "say #exec"], "tags=exec")?;
+    let created = stage.acpx(&["sessions", "new"])?;
+    let id = created.lines().last().unwrap_or_default();
+
+    // The second process finds the agent that the first one left, the third one a session without.
+    says(&["prompt", "say #one"], "tags=one")?;
+    says(&["prompt", "say #two"], "tags=one,two")?;
+    kill_tree(stage.acpx_owner()?);
+    says(&["prompt", "say #three"], "tags=one,two,three")?;
+
+    says(&["sessions", "list"], id)?;
+    let sessions = stage.home.read_json(&["session", "ls"])?;
+    assert!(sessions.to_string().contains(id), "no {id} in {sessions}");
+    says(&["sessions", "close"], id)?;
+    stage.home.stop()
+}
