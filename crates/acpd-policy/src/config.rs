@@ -1,0 +1,156 @@
+//! What the user writes under `[policy]`.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{IntoDeserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The table `[policy]`. [`crate::Policy::new`] makes it usable.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyConfig {
+    /// What happens when no rule matches.
+    pub default: Ruling,
+    /// The rules; the first that matches decides.
+    pub rules: Vec<RuleConfig>,
+}
+
+/// A table `[[policy.rules]]`. Every condition that is named must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleConfig {
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it decides.
+    pub decision: Ruling,
+    /// Globs on the name of the agent.
+    pub agent: Option<List<String>>,
+    /// Globs on the working directory of the session.
+    pub workspace: Option<List<String>>,
+    /// Kinds of tool calls.
+    pub kind: Option<List<Kind>>,
+    /// Globs on the title of the tool call.
+    pub title: Option<List<String>>,
+    /// Globs on the command that is to run.
+    pub command: Option<List<String>>,
+    /// Globs on the paths that the call touches.
+    pub path: Option<List<String>>,
+    /// Globs on the addresses that the call fetches.
+    pub url: Option<List<String>>,
+}
+
+/// What a rule or the default says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ruling {
+    /// A person answers.
+    #[default]
+    Ask,
+    /// It may be done.
+    Allow,
+    /// It may not be done.
+    Reject,
+}
+
+impl fmt::Display for Ruling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+            Self::Reject => "reject",
+        })
+    }
+}
+
+/// The kind of a tool call, as ACP names them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Reads files or data.
+    Read,
+    /// Changes files.
+    Edit,
+    /// Deletes files.
+    Delete,
+    /// Moves or renames files.
+    Move,
+    /// Searches.
+    Search,
+    /// Runs a command.
+    Execute,
+    /// Thinks.
+    Think,
+    /// Fetches something from elsewhere.
+    Fetch,
+    /// Changes the mode of the session.
+    SwitchMode,
+    /// Anything else, and every kind that is missing or not in this list.
+    #[default]
+    Other,
+}
+
+impl Kind {
+    /// The kind of that name in the protocol, if it is one of the list.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "read" => Self::Read,
+            "edit" => Self::Edit,
+            "delete" => Self::Delete,
+            "move" => Self::Move,
+            "search" => Self::Search,
+            "execute" => Self::Execute,
+            "think" => Self::Think,
+            "fetch" => Self::Fetch,
+            "switch_mode" => Self::SwitchMode,
+            "other" => Self::Other,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Move => "move",
+            Self::Search => "search",
+            Self::Execute => "execute",
+            Self::Think => "think",
+            Self::Fetch => "fetch",
+            Self::SwitchMode => "switch_mode",
+            Self::Other => "other",
+        })
+    }
+}
+
+/// One value or a list of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List<T>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct OneOrMany<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
+            type Value = List<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a list of strings")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, one: &str) -> Result<Self::Value, E> {
+                Ok(List(vec![T::deserialize(one.into_deserializer())?]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, many: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(many)).map(List)
+            }
+        }
+
+        d.deserialize_any(OneOrMany(PhantomData))
+    }
+}

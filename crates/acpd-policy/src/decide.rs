@@ -1,0 +1,282 @@
+//! The decision, and the way to it.
+
+use std::fmt;
+
+use acp_wire::acp::{PermissionOption, PermissionRequest};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Ruling;
+use crate::facts::Facts;
+use crate::policy::Policy;
+use crate::rule::{Call, Rule, quoted};
+use crate::subject::{Remembered, Subject, subject};
+
+/// Where a question comes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Situation<'a> {
+    /// The name of the agent's profile.
+    pub agent: &'a str,
+    /// The working directory of the session.
+    pub cwd: &'a str,
+    /// The answer that was given beforehand for this one run (`--yes`, `--deny`).
+    pub once: Option<Verdict>,
+}
+
+/// Yes or no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It may be done.
+    Allow,
+    /// It may not be done.
+    Reject,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Reject => "reject",
+        })
+    }
+}
+
+/// Who decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum By {
+    /// The rule of this name.
+    Rule {
+        /// Its name, or `rule N`.
+        name: String,
+    },
+    /// The remembered decision with this id.
+    Remembered {
+        /// Its id.
+        id: i64,
+    },
+    /// The default of the policy.
+    Default,
+    /// The answer that was given beforehand for one run.
+    Once {
+        /// That answer.
+        verdict: Verdict,
+    },
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule { name } => write!(f, "rule {}", quoted(name)),
+            Self::Remembered { id } => write!(f, "remembered decision {id}"),
+            Self::Default => f.write_str("the policy's default"),
+            Self::Once { verdict: Verdict::Allow } => f.write_str("--yes"),
+            Self::Once { verdict: Verdict::Reject } => f.write_str("--deny"),
+        }
+    }
+}
+
+/// What to do with a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Decision {
+    /// A person answers it.
+    Ask {
+        /// Why nobody else does.
+        why: String,
+    },
+    /// This is the answer.
+    Answer {
+        /// The option that is chosen.
+        option_id: String,
+        /// What it means.
+        verdict: Verdict,
+        /// Who decided.
+        by: By,
+    },
+}
+
+/// What became of one rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuleReport {
+    /// Its name, or `rule N`.
+    pub rule: String,
+    /// What it says.
+    pub ruling: Ruling,
+    /// Whether it matches.
+    pub matched: bool,
+    /// One reason for each condition that holds, or the reason of the first that does not; none
+    /// for a rule without conditions.
+    pub why: Vec<String>,
+}
+
+impl fmt::Display for RuleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.matched { "matches" } else { "does not match" };
+        write!(f, "{} ({}) {verb}", quoted(&self.rule), self.ruling)?;
+        match self.why.as_slice() {
+            [] => f.write_str(": it has no conditions"),
+            why => write!(f, ": {}", why.join("; ")),
+        }
+    }
+}
+
+/// A decision and all that led to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// Every rule, in order. The first that matches counts.
+    pub rules: Vec<RuleReport>,
+    /// What could be remembered about the call.
+    pub subject: Option<Subject>,
+    /// The remembered decision about it.
+    pub remembered: Option<i64>,
+    /// The decision.
+    pub decision: Decision,
+}
+
+/// Decides who answers `request`.
+///
+/// In this order: a question that only a person can answer is asked; a `reject` rule; `--deny`; a
+/// remembered no; an `allow` rule; `--yes`; a remembered yes; an `ask` rule; the default. Of the
+/// rules only the first that matches counts, with one exception: `--yes` or a remembered yes passes
+/// over an `ask` rule only if no later `reject` rule matches.
+pub fn decide(
+    policy: &Policy,
+    remembered: &[Remembered],
+    situation: &Situation<'_>,
+    request: &PermissionRequest<'_>,
+) -> Decision {
+    if let Some(why) = needs_a_person(request) {
+        return Decision::Ask { why };
+    }
+    let facts = Facts::of(request);
+    let known = recall(remembered, situation, subject(&facts, request).as_ref());
+    let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
+    let mut matching = policy.rules.iter().filter(|rule| rule.check(call).is_ok());
+    answer(policy.default, &mut matching, known, situation, request)
+}
+
+/// Decides like [`decide`] and tells how it came to that.
+pub fn explain(
+    policy: &Policy,
+    remembered: &[Remembered],
+    situation: &Situation<'_>,
+    request: &PermissionRequest<'_>,
+) -> Explanation {
+    let facts = Facts::of(request);
+    let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
+    let report = |rule: &Rule| {
+        let checked = rule.check(call);
+        RuleReport {
+            rule: rule.name.clone(),
+            ruling: rule.ruling,
+            matched: checked.is_ok(),
+            why: checked.unwrap_or_else(|why| vec![why]),
+        }
+    };
+    let subject = subject(&facts, request).filter(|_| request.tool_call_id.is_some());
+    Explanation {
+        rules: policy.rules.iter().map(report).collect(),
+        remembered: recall(remembered, situation, subject.as_ref()).map(|known| known.id),
+        subject,
+        decision: decide(policy, remembered, situation, request),
+    }
+}
+
+fn answer<'a>(
+    default: Ruling,
+    matching: &mut impl Iterator<Item = &'a Rule>,
+    known: Option<&Remembered>,
+    situation: &Situation<'_>,
+    request: &PermissionRequest<'_>,
+) -> Decision {
+    let by_rule = |rule: &Rule| By::Rule { name: rule.name.clone() };
+    let by_once = |verdict| By::Once { verdict };
+    let said = |verdict: Verdict| known.filter(|known| known.verdict == verdict);
+    let by_known = |known: &Remembered| By::Remembered { id: known.id };
+    let reject = |by| choose(request, Verdict::Reject, by);
+    let allow = |by| choose(request, Verdict::Allow, by);
+
+    let first = matching.next();
+    if let Some(rule) = first.filter(|rule| rule.ruling == Ruling::Reject) {
+        return reject(by_rule(rule));
+    }
+    if situation.once == Some(Verdict::Reject) {
+        return reject(by_once(Verdict::Reject));
+    }
+    if let Some(known) = said(Verdict::Reject) {
+        return reject(by_known(known));
+    }
+    if let Some(rule) = first.filter(|rule| rule.ruling == Ruling::Allow) {
+        return allow(by_rule(rule));
+    }
+    let yes = match situation.once {
+        Some(Verdict::Allow) => Some(by_once(Verdict::Allow)),
+        _ => said(Verdict::Allow).map(by_known),
+    };
+    match (yes, first, default) {
+        (Some(by), ..) => match matching.find(|rule| rule.ruling == Ruling::Reject) {
+            Some(rule) => reject(by_rule(rule)),
+            None => allow(by),
+        },
+        (None, Some(rule), _) => {
+            Decision::Ask { why: format!("rule {} says ask", quoted(&rule.name)) }
+        }
+        (None, None, Ruling::Ask) => Decision::Ask { why: "no rule matches".to_owned() },
+        (None, None, Ruling::Allow) => allow(By::Default),
+        (None, None, Ruling::Reject) => reject(By::Default),
+    }
+}
+
+/// The newest remembered decision about the subject.
+fn recall<'a>(
+    remembered: &'a [Remembered],
+    situation: &Situation<'_>,
+    subject: Option<&Subject>,
+) -> Option<&'a Remembered> {
+    let subject = subject?;
+    let fits = |known: &&Remembered| {
+        known.agent == situation.agent
+            && known.workspace == situation.cwd
+            && known.subject == *subject
+    };
+    remembered.iter().filter(fits).max_by_key(|known| known.at)
+}
+
+/// Why only a person can answer, if that is so.
+fn needs_a_person(request: &PermissionRequest<'_>) -> Option<String> {
+    if request.tool_call_id.is_none() {
+        return Some("the question is not about a tool call".to_owned());
+    }
+    if request.options.is_empty() {
+        return Some("the question offers no answers".to_owned());
+    }
+    for (at, option) in request.options.iter().enumerate() {
+        let PermissionOption { option_id, kind, .. } = option;
+        if !matches!(kind.as_str(), "allow_once" | "allow_always" | "reject_once" | "reject_always")
+        {
+            return Some(format!("the answer {} is of an unknown kind", quoted(option_id)));
+        }
+        let others = &request.options[..at];
+        if others.iter().any(|other| other.kind == *kind) {
+            return Some(format!("there is more than one answer of the kind `{kind}`"));
+        }
+        if others.iter().any(|other| other.option_id == *option_id) {
+            return Some(format!("two answers have the id {}", quoted(option_id)));
+        }
+    }
+    None
+}
+
+/// The option for the verdict: for this once if there is one, for always else.
+fn choose(request: &PermissionRequest<'_>, verdict: Verdict, by: By) -> Decision {
+    let kinds = match verdict {
+        Verdict::Allow => ["allow_once", "allow_always"],
+        Verdict::Reject => ["reject_once", "reject_always"],
+    };
+    let find = |kind: &str| request.options.iter().find(|option| option.kind == kind);
+    match kinds.into_iter().find_map(find) {
+        Some(option) => Decision::Answer { option_id: option.option_id.clone(), verdict, by },
+        None => Decision::Ask { why: format!("{by} says {verdict}, but no answer means that") },
+    }
+}

@@ -1,0 +1,134 @@
+//! Globs of rules, compiled once.
+
+use std::fmt;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::config::Ruling;
+use crate::place::below;
+
+/// What a glob is for; that decides how it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Names that the user chose: case counts.
+    Name,
+    /// Paths of workspaces: `*` stays inside a name.
+    Folder,
+    /// Text that the agent wrote.
+    Text,
+    /// Paths that the agent wrote: `*` stays inside a name.
+    Path,
+    /// Addresses that the agent wrote: `*` stays between slashes.
+    Url,
+}
+
+/// A compiled glob.
+#[derive(Debug, Clone)]
+pub(crate) struct Glob {
+    text: String,
+    base: Base,
+    matcher: GlobMatcher,
+}
+
+/// What a path glob is relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Root,
+    Workspace,
+    /// Starts with `**/` in a cautious rule: the workspace or any place.
+    Any,
+}
+
+/// What is wrong with a glob, and the way out.
+#[derive(Debug)]
+pub(crate) struct BadGlob {
+    pub(crate) problem: String,
+    pub(crate) hint: Option<&'static str>,
+}
+
+impl Glob {
+    pub(crate) fn new(
+        text: &str,
+        ruling: Ruling,
+        usage: Use,
+        home: Option<&str>,
+    ) -> Result<Self, BadGlob> {
+        let bad = |problem: &str, hint| Err(BadGlob { problem: problem.to_owned(), hint });
+        if text.is_empty() {
+            return bad("is empty", Some("leave the condition out, or write `*`"));
+        }
+        let is_place = matches!(usage, Use::Folder | Use::Path);
+        let mut base = Base::Root;
+        let below = text.strip_prefix("./").filter(|_| usage == Use::Path);
+        let mut source = below.unwrap_or(text).to_owned();
+        if is_place {
+            if source != "/" && source.ends_with('/') {
+                return bad("ends in `/`", Some("add `**` for all that is inside"));
+            }
+            if source.split('/').any(|name| matches!(name, "." | "..")) {
+                return bad("holds `.` or `..`", Some("write the path without them"));
+            }
+            if source == "~" || source.starts_with("~/") {
+                let Some(home) = home else {
+                    return bad("needs a home folder, and none is known", Some("write it in full"));
+                };
+                let home = home.replace(std::path::MAIN_SEPARATOR, "/");
+                let home = home.trim_end_matches('/');
+                source = format!("{}{}", globset::escape(home), &source[1..]);
+            } else if !source.starts_with('/') && !std::path::Path::new(&source).is_absolute() {
+                let is_anywhere = source.starts_with("**");
+                base = match usage {
+                    Use::Path if ruling == Ruling::Allow || !is_anywhere => Base::Workspace,
+                    Use::Path => Base::Any,
+                    _ if is_anywhere => Base::Root,
+                    _ => {
+                        let hint = "start it with `/`, `~/` or `**/`";
+                        return bad("is not an absolute path", Some(hint));
+                    }
+                };
+            }
+        }
+        let is_cautious = ruling != Ruling::Allow && !matches!(usage, Use::Name | Use::Folder);
+        let compiled = GlobBuilder::new(&source)
+            .literal_separator(is_place || usage == Use::Url)
+            .backslash_escape(true)
+            .case_insensitive(is_cautious)
+            .build();
+        match compiled {
+            Ok(glob) => Ok(Self { text: text.to_owned(), base, matcher: glob.compile_matcher() }),
+            Err(error) => {
+                let hint = "a `\\` before `*`, `?`, `[` or `{` makes it an ordinary character";
+                bad(&format!("is not a glob: {}", error.kind()), Some(hint))
+            }
+        }
+    }
+
+    /// Whether the text matches.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        self.matcher.is_match(text)
+    }
+
+    /// Whether the path matches; `path` and `workspace` in their plain form.
+    pub(crate) fn matches_path(&self, path: &str, workspace: Option<&str>) -> bool {
+        let is_below = || {
+            let rest = workspace.and_then(|workspace| below(path, workspace));
+            rest.is_some_and(|rest| self.matches(rest))
+        };
+        match self.base {
+            Base::Root => self.matches(path),
+            Base::Workspace => is_below(),
+            Base::Any => self.matches(path) || is_below(),
+        }
+    }
+
+    /// Whether it is nothing but this very text.
+    pub(crate) fn is_exactly(&self, text: &str) -> bool {
+        self.text == text && !self.text.contains(['*', '?', '[', ']', '{', '}', '\\'])
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,125 @@
+//! What exactly a person decided when they said "always".
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use acp_wire::acp::PermissionRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::config::Kind;
+use crate::decide::Verdict;
+use crate::facts::Facts;
+use crate::rule::OneLine;
+
+/// The longest input that a subject holds, in bytes.
+const LONGEST_INPUT: usize = 16 * 1024;
+
+/// What a remembered decision is about: this, in the same agent and workspace, and nothing else.
+///
+/// There are no patterns in it; who wants to decide on more than was seen writes a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Subject {
+    /// This very command line, in this folder if the call names one.
+    Command {
+        /// The line as the agent wrote it; a list of arguments is quoted for a shell.
+        line: String,
+        /// The folder.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
+    },
+    /// Reading, changing or deleting exactly these paths, whatever the change.
+    Paths {
+        /// `read`, `edit` or `delete`.
+        kind: Kind,
+        /// The paths as the agent wrote them.
+        paths: BTreeSet<String>,
+    },
+    /// Fetching exactly these addresses, whatever is asked of what they hold.
+    Urls {
+        /// The addresses as the agent wrote them.
+        urls: BTreeSet<String>,
+    },
+    /// A call of this kind with this very title and this very input.
+    Call {
+        /// The kind.
+        kind: Kind,
+        /// The title.
+        title: String,
+        /// The input as JSON text with sorted members; without an input, what the call shows.
+        input: String,
+    },
+}
+
+/// What `request` is about. Nothing if it does not say enough to know it again: such a call cannot
+/// be remembered.
+pub fn subject_of(request: &PermissionRequest<'_>) -> Option<Subject> {
+    request.tool_call_id.as_ref()?;
+    subject(&Facts::of(request), request)
+}
+
+pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Option<Subject> {
+    if !facts.is_partial && !facts.has_more {
+        if let [command] = facts.commands.as_slice() {
+            let line = command.line.clone();
+            return Some(Subject::Command { line, folder: facts.folder.clone() });
+        }
+        if facts.kind == Kind::Fetch && facts.commands.is_empty() && !facts.urls.is_empty() {
+            return Some(Subject::Urls { urls: facts.urls.iter().cloned().collect() });
+        }
+    }
+    let is_file = matches!(facts.kind, Kind::Read | Kind::Edit | Kind::Delete);
+    let is_all = !facts.is_partial && facts.commands.is_empty() && facts.urls.is_empty();
+    if is_file && is_all && !facts.paths.is_empty() {
+        let paths = facts.paths.iter().cloned().collect();
+        return Some(Subject::Paths { kind: facts.kind, paths });
+    }
+    let title = facts.title.filter(|title| !title.trim().is_empty())?.to_owned();
+    // A title alone may be as broad as `bash`: the rest was in an earlier update of the call.
+    let input = facts.input.clone().filter(|input| input != "{}");
+    let input = match (input, request.content.map(RawValue::get)) {
+        (Some(input), _) => input,
+        (None, Some(shown)) if shown != "[]" && !facts.is_partial => shown.to_owned(),
+        (None, _) => return None,
+    };
+    let size = title.len() + input.len();
+    (size <= LONGEST_INPUT).then_some(Subject::Call { kind: facts.kind, title, input })
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |items: &BTreeSet<String>| {
+            let items: Vec<String> = items.iter().map(|item| OneLine(item).to_string()).collect();
+            items.join(", ")
+        };
+        match self {
+            Self::Command { line, folder: None } => write!(f, "run `{}`", OneLine(line)),
+            Self::Command { line, folder: Some(folder) } => {
+                write!(f, "run `{}` in {}", OneLine(line), OneLine(folder))
+            }
+            Self::Paths { kind, paths } => write!(f, "{kind} {}", list(paths)),
+            Self::Urls { urls } => write!(f, "fetch {}", list(urls)),
+            Self::Call { kind, title, .. } => {
+                write!(f, "{kind}: {} (with the same input)", OneLine(title))
+            }
+        }
+    }
+}
+
+/// A decision of a person that holds until it is taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// What it is listed and revoked by.
+    pub id: i64,
+    /// The agent that asked.
+    pub agent: String,
+    /// The working directory of the session.
+    pub workspace: String,
+    /// What was decided on.
+    pub subject: Subject,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+}

@@ -1,0 +1,360 @@
+//! What each condition of a rule matches.
+
+mod support;
+
+use acpd_policy::Verdict::{Allow, Reject};
+use acpd_policy::{PolicyConfig, Situation, Verdict, decide, explain};
+use serde_json::{Value, json};
+use support::{
+    CWD, allow, compile, edit, here, outcome, params, policy, reject, request, run, verdict,
+};
+
+#[test]
+fn a_rule_needs_every_condition_that_it_names() {
+    let policy = allow("agent = 'claude*'\nkind = ['read', 'search']\ntitle = 'Read *'");
+    assert_eq!(outcome(&policy, json!({"kind": "read", "title": "Read a"})), Some(Allow));
+    assert_eq!(outcome(&policy, json!({"kind": "read", "title": "Look at a"})), None);
+    assert_eq!(outcome(&policy, json!({"kind": "edit", "title": "Read a"})), None);
+    assert_eq!(outcome(&policy, json!({"kind": "read"})), None);
+    let elsewhere = Situation { agent: "gemini", ..here() };
+    let read = params(json!({"kind": "read", "title": "Read a"}));
+    assert_eq!(verdict(&decide(&policy, &[], &elsewhere, &request(&read))), None);
+}
+
+#[test]
+fn a_workspace_is_compared_in_its_plain_form() {
+    let policy = allow("workspace = '~/src/**'");
+    let asked = |cwd| {
+        let read = params(json!({"kind": "read"}));
+        verdict(&decide(&policy, &[], &Situation { cwd, ..here() }, &request(&read)))
+    };
+    assert_eq!(asked(CWD), Some(Allow));
+    assert_eq!(asked("/home/me/src/../src/app/."), Some(Allow));
+    assert_eq!(asked("/home/me/src/../../you/src/app"), None);
+    assert_eq!(asked("/home/me/srcs/app"), None);
+    assert_eq!(asked("src/app"), None);
+}
+
+#[test]
+fn a_kind_that_is_missing_or_unknown_is_other() {
+    let policy = allow("kind = 'other'");
+    for call in
+        [json!({}), json!({"kind": "teleport"}), json!({"kind": 7}), json!({"kind": "other"})]
+    {
+        assert_eq!(outcome(&policy, call), Some(Allow));
+    }
+    assert_eq!(outcome(&policy, json!({"kind": "read"})), None);
+}
+
+#[test]
+fn a_command_is_found_in_all_the_forms_that_agents_send() {
+    let policy = allow("command = 'git status*'");
+    let inputs = [
+        json!({"command": "git status -s"}),
+        json!({"command": ["git", "status", "-s"]}),
+        json!({"command": ["bash", "-lc", "git status -s"], "cwd": CWD, "parsed_cmd": []}),
+        json!({"command": ["/usr/bin/zsh", "-lc", "git status -s"]}),
+        json!({"command": "/bin/zsh -lc 'git status -s'"}),
+        json!({"command": "git", "args": ["status", "-s"]}),
+        json!({"cmd": "git status"}),
+        json!({"commands": ["git status", "git status -s"]}),
+    ];
+    for input in inputs {
+        let call = json!({"kind": "execute", "rawInput": input});
+        assert_eq!(outcome(&policy, call), Some(Allow), "{input}");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_surely_known_is_not_allowed() {
+    let policy = allow("command = ['git status*', 'ls']");
+    let inputs = [
+        json!({}),
+        json!({"script": "git status"}),
+        json!({"command": "git status", "cwd": "/home/me"}),
+        json!({"command": "git status", "workdir": "../other"}),
+        json!({"command": {"line": "git status"}}),
+        json!({"command": ["git status", 7]}),
+        json!({"command": "git status", "cmd": "rm -rf /"}),
+        json!({"Command": "git status", "command": "rm -rf /"}),
+        json!({"commands": ["git status", "rm"]}),
+        json!({"command": "ls", "args": ["-R"]}),
+        json!({"command": "ls", "args": "-R"}),
+        json!({"command": ["/tmp/bash", "-c", "git status"]}),
+        json!({"command": "bash -lc git' status'$'\\x3brm'"}),
+        json!({"command": "bash -lc 'git status' extra"}),
+        json!({"command": "bash --rcfile evil -c 'git status'"}),
+        json!("git status"),
+        json!(["git status"]),
+    ];
+    for input in inputs {
+        let call = json!({"kind": "execute", "title": "git status", "rawInput": input});
+        assert_eq!(outcome(&policy, call), None, "{input}");
+    }
+    assert_eq!(outcome(&policy, json!({"kind": "execute", "title": "git status"})), None);
+}
+
+#[test]
+fn a_wildcard_does_not_reach_over_a_shell_operator() {
+    let policy = allow("command = 'git status*'");
+    for tail in [
+        "; rm -rf /",
+        " && rm x",
+        " | sh",
+        "\nrm x",
+        " `rm x`",
+        " $(rm x)",
+        " <(rm x)",
+        " > /etc/passwd",
+        " & rm x",
+        "\rrm x",
+        " (rm x)",
+    ] {
+        assert_eq!(outcome(&policy, run(&format!("git status{tail}"))), None, "{tail:?}");
+        let script = json!({"command": ["bash", "-lc", format!("git status{tail}")]});
+        assert_eq!(outcome(&policy, json!({"rawInput": script})), None, "{tail:?}");
+    }
+    let exact = allow("command = 'make && make test'");
+    assert_eq!(outcome(&exact, run("make && make test")), Some(Allow));
+    assert_eq!(outcome(&exact, run("make && make test && rm x")), None);
+}
+
+#[test]
+fn a_title_that_may_be_a_command_is_treated_as_one() {
+    let policy = allow("title = 'git status*'");
+    let titled = |kind: &str, title: &str| outcome(&policy, json!({"kind": kind, "title": title}));
+    assert_eq!(titled("execute", "git status -s"), Some(Allow));
+    assert_eq!(titled("execute", "`git status -s`"), Some(Allow));
+    assert_eq!(titled("execute", "git status; rm x"), None);
+    assert_eq!(titled("", "git status; rm x"), None);
+    assert_eq!(titled("think", "git status (again)"), Some(Allow));
+    let no = reject("title = 'rm *'");
+    assert_eq!(outcome(&no, json!({"kind": "execute", "title": "`ls; rm x`"})), Some(Reject));
+}
+
+#[test]
+fn a_reject_rule_looks_at_every_part_of_a_line() {
+    let policy = reject("command = 'rm *'");
+    for line in [
+        "rm x",
+        "ls; rm x",
+        "ls && rm x",
+        "true | rm x",
+        "ls\nrm x",
+        "echo $(rm x)",
+        "echo `rm x`",
+        "bash -c 'rm x'",
+        "ls; sh -ec \"ls; rm x\" && ls",
+        "rm   x",
+        "RM x",
+        "bash -c \"sh -c 'rm x'\" arg0",
+    ] {
+        assert_eq!(outcome(&policy, run(line)), Some(Reject), "{line:?}");
+    }
+    for line in ["ls", "rmdir x", "echo rm"] {
+        assert_eq!(outcome(&policy, run(line)), None, "{line:?}");
+    }
+    let two = json!({"rawInput": {"command": "ls", "cmd": ["rm", "x"]}});
+    assert_eq!(outcome(&policy, two), Some(Reject));
+}
+
+#[test]
+fn an_allowed_path_must_be_inside_and_so_must_all_others() {
+    let policy = allow("path = ['src/**', '~/notes/*.md', '/tmp/**']");
+    let inside = [
+        &["/home/me/src/app/src/a/b.rs"][..],
+        &["src/a.rs", "/tmp/x", "/home/me/notes/a.md", "~/notes/b.md"],
+        &["src/../src/./a.rs"],
+    ];
+    for paths in inside {
+        assert_eq!(outcome(&policy, edit(paths)), Some(Allow), "{paths:?}");
+    }
+    let outside = [
+        &[][..],
+        &["src/a.rs", "Cargo.toml"],
+        &["src/../Cargo.toml"],
+        &["/home/me/src/app/src/../../other/src/a.rs"],
+        &["/tmp/../etc/passwd"],
+        &["/home/me/notes/deep/a.md"],
+        &["~you/notes/a.md"],
+        &["~//tmp/a.md"],
+        &["file:///tmp/x"],
+        &["src"],
+        &["SRC/a.rs"],
+        &[""],
+    ];
+    for paths in outside {
+        assert_eq!(outcome(&policy, edit(paths)), None, "{paths:?}");
+    }
+}
+
+#[test]
+fn the_places_of_a_command_are_not_taken_for_all_that_it_touches() {
+    let call = json!({"kind": "execute", "locations": [{"path": "src/a"}],
+        "rawInput": {"command": "rm src/a", "url": "https://a.org/"}});
+    assert_eq!(outcome(&allow("path = 'src/**'"), call.clone()), None);
+    assert_eq!(outcome(&allow("url = 'https://a.org/'"), call.clone()), None);
+    assert_eq!(outcome(&allow("command = 'rm *'\npath = 'src/**'"), call), Some(Allow));
+}
+
+#[test]
+fn paths_are_found_wherever_agents_put_them() {
+    let policy = reject("path = '**/.env'");
+    let calls = [
+        json!({"locations": [{"path": "/x/a"}, {"path": "/x/.env", "line": 3}]}),
+        json!({"content": [{"type": "content"}, {"type": "diff", "path": ".env", "newText": ""}]}),
+        json!({"rawInput": {"file_path": "/y/.env"}}),
+        json!({"rawInput": {"filePath": "../.env"}}),
+        json!({"rawInput": {"paths": ["a", "b/.ENV"]}}),
+        json!({"rawInput": {"edits": [{"path": "a"}, {"path": "b/.env", "old": "x"}]}}),
+        json!({"rawInput": {"call_id": "1", "changes": {"/x/.env": {"type": "add"}}}}),
+        json!({"rawInput": {"changes": {"/x/a": {"update": 1, "move_path": "/x/.env"}}}}),
+        json!({"rawInput": {"changes": [{"path": "/x/.env"}]}}),
+    ];
+    for call in calls {
+        assert_eq!(outcome(&policy, call.clone()), Some(Reject), "{call}");
+    }
+    assert_eq!(outcome(&policy, edit(&["src/.envrc"])), None);
+    let here_only = allow("path = '**/*.md'");
+    assert_eq!(outcome(&here_only, edit(&["docs/a.md", "b.md"])), Some(Allow));
+    assert_eq!(outcome(&here_only, edit(&["/home/me/b.md"])), None);
+}
+
+#[test]
+fn an_address_is_allowed_only_if_everybody_reads_it_alike() {
+    let policy = allow("url = ['https://docs.rs/**', 'https://*.example.org/**']");
+    let fetch = |url: Value| json!({"kind": "fetch", "rawInput": {"url": url, "prompt": "x"}});
+    for url in [
+        "https://docs.rs/serde",
+        "HTTPS://Docs.RS/serde?q=1#top",
+        "https://docs.rs",
+        "https://www.example.org/a/b",
+    ] {
+        assert_eq!(outcome(&policy, fetch(json!(url))), Some(Allow), "{url}");
+    }
+    for url in [
+        "http://docs.rs/serde",
+        "https://docs.rs.evil.org/",
+        "https://docs.rs@evil.org/x",
+        "https://evil.org/.example.org/a",
+        "https://evil.org?.example.org/a",
+        "docs.rs/serde",
+        "https://evil.org\\.example.org/a",
+        "https://docs.rs/a/%2E./b",
+        "https://docs.rs/ x",
+        "",
+    ] {
+        assert_eq!(outcome(&policy, fetch(json!(url))), None, "{url}");
+    }
+    assert_eq!(outcome(&policy, fetch(json!(["https://docs.rs/a", "https://evil.org/"]))), None);
+    assert_eq!(outcome(&policy, fetch(json!([]))), None);
+    let no = reject("url = 'https://evil.org/**'");
+    for url in
+        ["https://evil.org/x", "https://EVIL.org", "https://me@evil.org/", "https:\\\\evil.org\\x"]
+    {
+        assert_eq!(outcome(&no, fetch(json!(["https://docs.rs/", url]))), Some(Reject), "{url}");
+    }
+}
+
+#[test]
+fn the_first_rule_that_matches_decides() {
+    let policy = policy(
+        "default = 'reject'
+        rules = [
+            { name = 'secrets', decision = 'reject', path = '**/.env' },
+            { name = 'careful', decision = 'ask', path = 'Cargo.lock' },
+            { decision = 'allow', kind = 'edit' },
+            { decision = 'reject', kind = 'edit', path = 'src/**' },
+        ]",
+    );
+    assert_eq!(outcome(&policy, edit(&["src/a.rs", ".env"])), Some(Reject));
+    assert_eq!(outcome(&policy, edit(&["src/a.rs", "Cargo.lock"])), None);
+    assert_eq!(outcome(&policy, edit(&["src/a.rs"])), Some(Allow));
+    assert_eq!(outcome(&policy, run("ls")), Some(Reject));
+}
+
+#[test]
+fn an_explanation_tells_of_every_rule_in_words() {
+    let policy = policy(
+        "rules = [
+            { name = 'git', decision = 'allow', agent = 'claude*', command = 'git status*' },
+            { decision = 'allow', kind = ['read', 'search'] },
+            { decision = 'reject', path = 'src/**' },
+            { name = 'rest', decision = 'ask' },
+        ]",
+    );
+    let explained = explain(&policy, &[], &here(), &request(&params(run("git status; rm x"))));
+    let lines: Vec<String> = explained.rules.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "`git` (allow) does not match: command `git status; rm x` has `;`: a wildcard does not \
+             allow that",
+            "`rule 2` (allow) does not match: kind `execute` is not in the list",
+            "`rule 3` (reject) does not match: the call names no path",
+            "`rest` (ask) matches: it has no conditions",
+        ]
+    );
+    assert_eq!(verdict(&explained.decision), None);
+    let explained = explain(&policy, &[], &here(), &request(&params(run("git status"))));
+    assert_eq!(
+        explained.rules[0].to_string(),
+        "`git` (allow) matches: agent `claude` matches `claude*`; command `git status` matches \
+         `git status*`"
+    );
+    assert_eq!(explained.subject.expect("it has one").to_string(), "run `git status`");
+    assert_eq!(verdict(&explained.decision), Some(Verdict::Allow));
+}
+
+#[test]
+fn a_rule_that_cannot_be_used_is_named_with_a_way_out() {
+    let fault = |rule: &str| {
+        let error = compile(&format!("[[rules]]\n[[rules]]\n{rule}").replacen(
+            "]]\n[[",
+            "]]\ndecision='ask'\n[[",
+            1,
+        ))
+        .expect_err("it is not sound");
+        assert!(error.hint().is_some(), "{error}");
+        error.to_string()
+    };
+    assert_eq!(
+        fault("decision = 'allow'\nname = 'mine'\ntitle = 'a[b'"),
+        "policy rule `mine`: the glob `a[b` of `title` is not a glob: unclosed character class; \
+         missing ']'"
+    );
+    assert_eq!(
+        fault("decision = 'allow'\npath = ['a', '../b']"),
+        "policy rule `rule 2`: the glob `../b` of `path` holds `.` or `..`"
+    );
+    assert_eq!(
+        fault("decision = 'allow'\nworkspace = 'src/**'"),
+        "policy rule `rule 2`: the glob `src/**` of `workspace` is not an absolute path"
+    );
+    assert_eq!(
+        fault("decision = 'allow'\npath = 'src/'"),
+        "policy rule `rule 2`: the glob `src/` of `path` ends in `/`"
+    );
+    assert_eq!(
+        fault("decision = 'allow'\nagent = []"),
+        "policy rule `rule 2`: `agent` is an empty list"
+    );
+}
+
+#[test]
+fn what_is_not_in_the_format_is_refused() {
+    for text in [
+        "defaults = 'ask'",
+        "default = 'maybe'",
+        "[[rules]]\nname = 'no decision'",
+        "[[rules]]\ndecision = 'allow'\ntool = 'x'",
+        "[[rules]]\ndecision = 'allow'\nkind = 'reading'",
+        "[[rules]]\ndecision = 'allow'\nagent = 7",
+    ] {
+        assert!(toml::from_str::<PolicyConfig>(text).is_err(), "{text}");
+    }
+    assert_eq!(
+        toml::from_str::<PolicyConfig>("").expect("all is optional"),
+        PolicyConfig::default()
+    );
+}

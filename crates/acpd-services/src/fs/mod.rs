@@ -1,0 +1,19 @@
+//! `fs/read_text_file` and `fs/write_text_file` on disk, confined to a session's directories.
+//!
+//! A path is first looked up as the system sees it, to learn where it leads and in which directory
+//! of the session that is. What is found is only a guess: it is then opened through that
+//! directory's handle, which refuses whatever leads out of it, however quickly a symbolic link is
+//! put in place in between. What cannot be told apart from an inside file is one with a second hard
+//! link outside, and another file system mounted inside.
+//!
+//! All functions block; none waits for another process.
+
+mod error;
+mod read;
+mod roots;
+mod write;
+
+pub use error::FsError;
+pub use read::{MOST_BYTES, read_text_file};
+pub use roots::Roots;
+pub use write::write_text_file;

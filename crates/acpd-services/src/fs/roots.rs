@@ -1,0 +1,151 @@
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use nix::errno::Errno;
+use nix::libc::{O_NOCTTY, O_NONBLOCK};
+
+use super::FsError;
+
+/// Symbolic links that a path may lead through, of those whose end does not exist.
+const MOST_LINKS: usize = 40;
+
+/// The directories of a session, open. What is renamed meanwhile stays what it is.
+#[derive(Debug)]
+pub struct Roots {
+    roots: Vec<Root>,
+    umask: u32,
+}
+
+#[derive(Debug)]
+struct Root {
+    named: PathBuf,
+    real: PathBuf,
+    dir: Dir,
+}
+
+/// A place in one of the directories, whether or not something is there.
+pub(super) struct Place<'a> {
+    pub(super) dir: &'a Dir,
+    /// Relative to it, without symbolic links and `..` when it was looked up; empty for itself.
+    pub(super) path: PathBuf,
+}
+
+impl Roots {
+    /// Opens the working directory and the additional directories of a session. New files and
+    /// directories are made for `umask`, the user's, whatever this process has itself.
+    ///
+    /// # Errors
+    /// When one of them cannot be opened; the error names it.
+    pub fn open(
+        cwd: &Path,
+        additional_directories: &[PathBuf],
+        umask: u32,
+    ) -> Result<Roots, FsError> {
+        let named: Vec<PathBuf> =
+            std::iter::once(cwd.to_owned()).chain(additional_directories.iter().cloned()).collect();
+        if let Some(path) = named.iter().find(|path| !path.is_absolute()).cloned() {
+            return Err(FsError::Outside { path, why: "it is not absolute", roots: named });
+        }
+        let open = |named: PathBuf| {
+            let root = Root::open(&named);
+            root.map_err(|error| FsError::of(&named, error))
+        };
+        let roots = named.into_iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Roots { roots, umask })
+    }
+
+    pub(super) fn umask(&self) -> u32 {
+        self.umask
+    }
+
+    /// Where a path leads, if that is inside. Of what is outside, not even existence is told.
+    pub(super) fn locate(&self, path: &Path) -> Result<Place<'_>, FsError> {
+        if !path.is_absolute() {
+            return Err(self.outside(path, "it is not absolute"));
+        }
+        let leads_to = match destination(path, MOST_LINKS) {
+            Ok(leads_to) => leads_to,
+            Err(error) if self.names(path) => return Err(FsError::of(path, error)),
+            Err(_) => return Err(self.leads_out(path)),
+        };
+        let mut places = self.roots.iter().filter_map(|root| {
+            let path = leads_to.strip_prefix(&root.real).ok()?.to_owned();
+            Some(Place { dir: &root.dir, path })
+        });
+        places.next().ok_or_else(|| self.leads_out(path))
+    }
+
+    /// An error of an operation on a place. A path that leads out was changed since it was looked
+    /// up.
+    pub(super) fn error(&self, path: &Path, error: io::Error) -> FsError {
+        // The library's own refusal, not the system's.
+        if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
+            return self.leads_out(path);
+        }
+        FsError::of(path, error)
+    }
+
+    fn leads_out(&self, path: &Path) -> FsError {
+        self.outside(path, "it leads out of the session's directories")
+    }
+
+    fn outside(&self, path: &Path, why: &'static str) -> FsError {
+        let roots = self.roots.iter().map(|root| root.named.clone()).collect();
+        FsError::Outside { path: path.to_owned(), why, roots }
+    }
+
+    fn names(&self, path: &Path) -> bool {
+        let is_under = |root: &Root| path.starts_with(&root.named) || path.starts_with(&root.real);
+        self.roots.iter().any(is_under)
+    }
+}
+
+impl Root {
+    fn open(named: &Path) -> io::Result<Root> {
+        let real = named.canonicalize()?;
+        let dir = Dir::open_ambient_dir(&real, ambient_authority())?;
+        Ok(Root { named: named.to_owned(), real, dir })
+    }
+}
+
+/// Where a path leads, whether or not something is there: where it ends in a symbolic link whose
+/// end does not exist, that end.
+fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        found => return found,
+    }
+    // No name has the path that ends with `..`: of what does not exist, there is no parent.
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let parent = destination(parent, links)?;
+    let place = parent.join(name);
+    match (place.read_link(), links.checked_sub(1)) {
+        (Err(_), _) => Ok(place),
+        (Ok(target), Some(links)) => destination(&parent.join(target), links),
+        (Ok(_), None) => Err(Errno::ELOOP.into()),
+    }
+}
+
+/// Opens a file, and never waits for it: the other end of a pipe may never be opened. `None` if it
+/// is no regular file.
+pub(super) fn open_regular(
+    dir: &Dir,
+    path: &Path,
+    options: &mut OpenOptions,
+) -> io::Result<Option<File>> {
+    options.custom_flags(O_NONBLOCK | O_NOCTTY);
+    match dir.open_with(path, options) {
+        // A socket, or a pipe that nobody reads.
+        Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => Ok(None),
+        Err(error) => Err(error),
+        Ok(file) => {
+            let file = file.into_std();
+            Ok(file.metadata()?.is_file().then_some(file))
+        }
+    }
+}

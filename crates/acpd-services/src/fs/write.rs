@@ -1,0 +1,92 @@
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use cap_std::fs::{Dir, OpenOptions};
+use cap_tempfile::TempFile;
+
+use super::roots::open_regular;
+use super::{FsError, Roots};
+
+/// What is at a place that is to be written.
+enum Old {
+    Nothing,
+    /// With these permissions.
+    File(u32),
+    /// Something that is no file.
+    Other,
+}
+
+/// Replaces the text of a file, or makes it, its directories too (`fs/write_text_file`). It has the
+/// old text or the new one at any moment, and keeps its permissions; a symbolic link stays, and what
+/// it leads to is written. A file that may not be written is not replaced either.
+///
+/// # Errors
+/// See [`FsError`]; the file is as it was then.
+pub fn write_text_file(roots: &Roots, path: &Path, content: &str) -> Result<(), FsError> {
+    let place = roots.locate(path)?;
+    let not_a_file = || FsError::NotAFile { path: path.to_owned() };
+    let (Some(above), Some(name)) = (place.path.parent(), place.path.file_name()) else {
+        return Err(not_a_file());
+    };
+    let umask = roots.umask();
+    let write = || -> io::Result<bool> {
+        // One handle from here on: whatever becomes of its path, the text goes where we looked.
+        let dir = directory(place.dir, above, umask)?;
+        let mode = match old(&dir, name)? {
+            Old::Nothing => 0o666 & !umask,
+            Old::File(mode) => mode,
+            Old::Other => return Ok(false),
+        };
+        let mut file = TempFile::new(&dir)?;
+        file.write_all(content.as_bytes())?;
+        let mode = cap_std::fs::Permissions::from_std(Permissions::from_mode(mode));
+        file.as_file().set_permissions(mode)?;
+        file.replace(name)?;
+        Ok(true)
+    };
+    let written = write().map_err(|error| roots.error(path, error))?;
+    written.then_some(()).ok_or_else(not_a_file)
+}
+
+/// The directory at this path, made if it is missing.
+fn directory(top: &Dir, path: &Path, umask: u32) -> io::Result<Dir> {
+    let mut dir = top.try_clone()?;
+    for name in path {
+        dir = match dir.open_dir(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make(&dir, name, umask)?,
+            opened => opened?,
+        };
+    }
+    Ok(dir)
+}
+
+fn make(dir: &Dir, name: &OsStr, umask: u32) -> io::Result<Dir> {
+    match dir.create_dir(name) {
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return dir.open_dir(name),
+        made => made?,
+    }
+    let made = dir.open_dir(name)?;
+    let handle = made.open(".")?.into_std();
+    // Of what it inherits, only the permissions are ours to set.
+    let inherited = handle.metadata()?.permissions().mode() & 0o7000;
+    handle.set_permissions(Permissions::from_mode(inherited | (0o777 & !umask)))?;
+    Ok(made)
+}
+
+fn old(dir: &Dir, name: &OsStr) -> io::Result<Old> {
+    let found = match dir.symlink_metadata(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Old::Nothing),
+        found => found?,
+    };
+    if !found.is_file() {
+        // To open a device can have effects.
+        return Ok(Old::Other);
+    }
+    let file = open_regular(dir, Path::new(name), OpenOptions::new().write(true))?;
+    let Some(file) = file else { return Ok(Old::Other) };
+    Ok(Old::File(file.metadata()?.permissions().mode() & 0o777))
+}

@@ -1,0 +1,68 @@
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::{MOST_IN_ALL, MOST_OF_OWNER};
+
+/// Why a terminal cannot be made or used.
+#[derive(Debug, Error)]
+pub enum TerminalError {
+    /// There is no terminal of this name, or not any more.
+    #[error("terminal `{id}` does not exist or was released")]
+    Unknown {
+        /// What was asked for.
+        id: String,
+    },
+    /// There is one of this name already.
+    #[error("terminal `{id}` exists already")]
+    Taken {
+        /// What was asked for.
+        id: String,
+    },
+    /// The agent has as many as it may.
+    #[error("this agent has {MOST_OF_OWNER} terminals, which is the limit")]
+    TooManyOfOwner,
+    /// All agents together have as many as they may.
+    #[error("all agents together have {MOST_IN_ALL} terminals, which is the limit")]
+    TooMany,
+    /// The working directory is missing or none.
+    #[error("cannot run a command in `{}`: it is not a directory", .cwd.display())]
+    NoDirectory {
+        /// What was asked for.
+        cwd: PathBuf,
+    },
+    /// Such a variable would become another one.
+    #[error("`{name}` cannot be the name of an environment variable: it is empty or has a `=`")]
+    BadVariable {
+        /// What was asked for.
+        name: String,
+    },
+    /// The system refused.
+    #[error("cannot start `{command}`: {source}")]
+    Start {
+        /// What was asked for.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl TerminalError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            TerminalError::TooManyOfOwner | TerminalError::TooMany => {
+                Some("release terminals that are not needed any more")
+            }
+            TerminalError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("check the command and the PATH of the agent's environment")
+            }
+            TerminalError::Unknown { .. }
+            | TerminalError::Taken { .. }
+            | TerminalError::NoDirectory { .. }
+            | TerminalError::BadVariable { .. }
+            | TerminalError::Start { .. } => None,
+        }
+    }
+}

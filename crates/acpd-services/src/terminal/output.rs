@@ -1,0 +1,195 @@
+//! What a command writes: read, and the last of it kept.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::str;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::{oneshot, watch};
+
+use super::keeper::Gone;
+use super::{Exit, Output};
+
+/// The most that a pipe holds, in bytes.
+const PIPE: usize = 1 << 20;
+/// Bytes that are read at once.
+const PIECE: usize = 16 << 10;
+
+/// What is known of a command.
+pub(super) struct State {
+    kept: Kept,
+    pub(super) exit: Option<Exit>,
+}
+
+impl State {
+    pub(super) fn new(limit: usize) -> State {
+        State { kept: Kept::new(limit), exit: None }
+    }
+
+    pub(super) fn output(&self) -> Output {
+        let (text, truncated) = self.kept.text(self.exit.is_some());
+        Output { text, truncated, exit: self.exit.clone() }
+    }
+}
+
+/// Reads until nobody can write any more, and tells of the exit when everything before it was read.
+pub(super) async fn read(
+    mut pipe: pipe::Receiver,
+    state: watch::Sender<State>,
+    mut exited: oneshot::Receiver<Exit>,
+    mut gone: Gone,
+) {
+    // Who waits for the exit is not woken for output.
+    let keep = |bytes: &[u8]| {
+        state.send_if_modified(|state| {
+            state.kept.push(bytes);
+            false
+        });
+    };
+    let mut piece = vec![0; PIECE];
+    let (mut open, mut running) = (true, true);
+    while open || running {
+        tokio::select! {
+            biased;
+            exit = &mut exited, if running => {
+                running = false;
+                // What the command wrote before it ended is in the pipe already.
+                keep_rest(&pipe, &mut piece, keep).ok();
+                state.send_modify(|state| state.exit = Some(exit.unwrap_or_default()));
+            }
+            () = gone.wait(), if !running => {
+                keep_rest(&pipe, &mut piece, keep).ok();
+                return;
+            }
+            read = pipe.read(&mut piece), if open => match read {
+                Ok(n) if n > 0 => keep(&piece[..n]),
+                _ => open = false,
+            }
+        }
+    }
+}
+
+/// Reads what a pipe holds at this moment, and no more than a pipe can hold. Past the runtime, which
+/// may not have heard yet that there is something to read.
+fn keep_rest(pipe: &pipe::Receiver, piece: &mut [u8], keep: impl Fn(&[u8])) -> io::Result<()> {
+    let mut pipe = File::from(pipe.as_fd().try_clone_to_owned()?);
+    let mut total = 0;
+    while total < PIPE {
+        match pipe.read(piece) {
+            Ok(0) => break,
+            Ok(n) => {
+                total += n;
+                keep(&piece[..n]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The last bytes of a stream.
+struct Kept {
+    bytes: VecDeque<u8>,
+    limit: usize,
+    dropped: bool,
+}
+
+impl Kept {
+    /// Bytes that are kept beyond the limit. Where a character was cut, its up to three other bytes
+    /// look like rubbish; up to three at the end are not shown. Text is never shorter than the bytes
+    /// that it stands for, so neither gets into what the limit leaves.
+    const SPARE: usize = 6;
+
+    fn new(limit: usize) -> Kept {
+        Kept { bytes: VecDeque::new(), limit, dropped: false }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let most = self.limit + Kept::SPARE;
+        let last = &bytes[bytes.len().saturating_sub(most)..];
+        let over = (self.bytes.len() + last.len()).saturating_sub(most);
+        self.bytes.drain(..over);
+        self.bytes.extend(last);
+        self.dropped |= over > 0 || last.len() < bytes.len();
+    }
+
+    /// The text of at most `limit` bytes, and whether there was more before. What may still become a
+    /// character is not shown before it does or the stream has ended.
+    fn text(&self, ended: bool) -> (String, bool) {
+        let (front, back) = self.bytes.as_slices();
+        let bytes = [front, back].concat();
+        let whole = if ended { bytes.len() } else { bytes.len() - unfinished(&bytes) };
+        let mut text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
+        let mut cut = text.len().saturating_sub(self.limit);
+        while !text.is_char_boundary(cut) {
+            cut += 1;
+        }
+        text.drain(..cut);
+        (text, self.dropped || cut > 0)
+    }
+}
+
+/// How many of the last bytes are the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let last = &bytes[bytes.len().saturating_sub(3)..];
+    let is_beginning = |tail: &&[u8]| {
+        str::from_utf8(tail).is_err_and(|e| e.valid_up_to() == 0 && e.error_len().is_none())
+    };
+    let mut tails = (0..last.len()).map(|from| &last[from..]);
+    tails.find(is_beginning).map_or(0, <[u8]>::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let part = prop_oneof![
+            any::<char>().prop_map(|c| c.to_string().into_bytes()),
+            any::<u8>().prop_map(|byte| vec![byte]),
+            vec(0x80..=0xf4_u8, 0..5),
+        ];
+        vec(part, 0..40).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_the_end_of_the_text_within_the_limit_however_it_came(
+            bytes in bytes(),
+            sizes in vec(0..20_usize, 0..40),
+            limit in 0..60_usize,
+        ) {
+            let mut kept = Kept::new(limit);
+            let mut whole = Kept::new(usize::MAX - Kept::SPARE);
+            let mut rest = &bytes[..];
+            let all = String::from_utf8_lossy(&bytes);
+            for size in sizes.into_iter().chain([usize::MAX]) {
+                let (piece, later) = rest.split_at(size.min(rest.len()));
+                rest = later;
+                kept.push(piece);
+                whole.push(piece);
+                // Nothing that is shown is ever taken back.
+                let (shown, more) = whole.text(false);
+                prop_assert!(all.starts_with(&shown) && !more);
+                let (end, more) = kept.text(false);
+                prop_assert!(shown.ends_with(&end) && end.len() <= limit);
+                prop_assert!(more || end == shown);
+            }
+            let (text, truncated) = kept.text(true);
+            prop_assert!(all.ends_with(&text));
+            prop_assert_eq!(truncated, text != all);
+            // One more character would be too much.
+            let before = all[..all.len() - text.len()].chars().next_back();
+            prop_assert!(before.is_none_or(|c| text.len() + c.len_utf8() > limit));
+            prop_assert!(kept.bytes.len() <= limit + Kept::SPARE);
+        }
+    }
+}
