@@ -77,6 +77,8 @@ pub enum Reason {
     LineTooLong,
     /// More than acpd accepts: clients, requests in flight, queued prompts.
     TooMany,
+    /// The client runs under an agent and must not decide for a person.
+    UnderAgent,
     /// The daemon is going down.
     ShuttingDown,
     /// A newer reason than this client knows.

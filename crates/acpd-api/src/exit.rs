@@ -70,6 +70,7 @@ impl From<Reason> for ExitCode {
             | Reason::StoreFailed
             | Reason::LineTooLong
             | Reason::TooMany
+            | Reason::UnderAgent
             | Reason::ShuttingDown
             | Reason::Other => ExitCode::Error,
         }

@@ -10,6 +10,7 @@
 mod error;
 mod exit;
 mod info;
+mod interaction;
 mod meta;
 pub mod method;
 mod notice;
@@ -22,7 +23,11 @@ pub use info::{
     AgentInfo, AgentState, DaemonInfo, RestoreLevel, SessionInfo, SessionState, Status, StoreState,
     TurnInfo, TurnState,
 };
-pub use meta::{ClientMeta, NewSessionMeta, Role, UpdateMeta};
+pub use interaction::{
+    AnswerParams, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
+    PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
+};
+pub use meta::{ClientMeta, NewSessionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
     AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
     StateChanged, TurnEnded, TurnStarted,

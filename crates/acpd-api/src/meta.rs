@@ -39,6 +39,16 @@ pub struct NewSessionMeta {
     pub reuse: bool,
 }
 
+/// `_meta._acpd` of a client's `session/prompt`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PromptMeta {
+    /// `allow` or `reject`: the answer to every permission question of this turn that a rule of the
+    /// configuration does not refuse and that is a plain yes or no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+}
+
 /// `_meta._acpd` of a relayed `session/update`, for clients that asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateMeta {

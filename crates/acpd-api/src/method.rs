@@ -46,12 +46,27 @@ pub const SESSION_CLOSE: &str = "_acpd/session/close";
 /// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
 pub const SESSION_REMOVE: &str = "_acpd/session/remove";
 
+/// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
+pub const INTERACTION_LIST: &str = "_acpd/interaction/list";
+/// Answers one of them: [`crate::AnswerParams`] → [`crate::Empty`]. Refused to a client that runs under
+/// an agent.
+pub const INTERACTION_ANSWER: &str = "_acpd/interaction/answer";
+/// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
+pub const POLICY_LIST: &str = "_acpd/policy/list";
+/// Takes a remembered decision back: [`crate::ForgetParams`] → [`crate::Empty`].
+pub const POLICY_FORGET: &str = "_acpd/policy/forget";
+/// Who would answer a permission question, and why: [`crate::PolicyTestParams`] → an object with the
+/// `rules` in their order, what could be remembered (`subject`), and the `decision`.
+pub const POLICY_TEST: &str = "_acpd/policy/test";
+
 /// Notice [`crate::TurnStarted`]. Journalled.
 pub const TURN_STARTED: &str = "_acpd/turn_started";
 /// Notice [`crate::TurnEnded`]. Journalled.
 pub const TURN_ENDED: &str = "_acpd/turn_ended";
 /// Notice [`crate::Restored`]. Journalled.
 pub const RESTORED: &str = "_acpd/restored";
+/// Notice [`crate::PermissionDecided`]: a question was answered without a person. Journalled.
+pub const PERMISSION_DECIDED: &str = "_acpd/permission_decided";
 /// Notice [`crate::StateChanged`]. Live only.
 pub const SESSION_STATE: &str = "_acpd/session_state";
 /// Notice [`crate::SessionGone`]: the session was deleted. Live only.

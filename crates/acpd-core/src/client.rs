@@ -55,6 +55,8 @@ pub(crate) struct Client {
     pub(crate) role: Role,
     /// What it has from its last connection, until it has got the rest.
     pub(crate) resume: Option<Resume>,
+    /// Its process runs under an agent: it must not answer what that asks.
+    pub(crate) under_agent: bool,
     /// Requests that it has to send again.
     pub(crate) again: Vec<Id>,
 }

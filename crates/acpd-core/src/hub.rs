@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use acpd_policy::Remembered;
+
 use crate::agent::{Agent, AgentId, Known};
 use crate::client::{Client, Naming};
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
@@ -40,7 +42,11 @@ pub struct Hub {
     /// Those of them whose lines this batch commits.
     pub(crate) counted: BTreeSet<String>,
     pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
+    /// Who was shown the page of which question.
+    pub(crate) pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
     pub(crate) ledger: Ledger,
+    /// Decisions of people that hold until they are taken back.
+    pub(crate) remembered: Vec<Remembered>,
     /// Requests that wait for a name.
     pub(crate) naming: Vec<Naming>,
     pub(crate) timers: Timers,
@@ -65,8 +71,8 @@ impl Hub {
     pub fn handle(&mut self, now: Time, input: Input, out: &mut Batch) {
         self.now = self.now.max(now);
         match input {
-            Input::ClientOpened { client } => {
-                self.clients.insert(client, Client::default());
+            Input::ClientOpened { client, under_agent } => {
+                self.clients.insert(client, Client { under_agent, ..Client::default() });
             }
             Input::ClientLine { client, line } => self.on_client_line(client, line, out),
             Input::ClientOversized { client, head, len } => {

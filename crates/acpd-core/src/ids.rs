@@ -46,5 +46,19 @@ pub struct ClientId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InteractionId(pub u64);
 
+impl InteractionId {
+    /// As people type it: the incarnation and the number in it.
+    pub(crate) fn text(self) -> String {
+        format!("{}-{}", self.0 >> 32, self.0 & u64::from(u32::MAX))
+    }
+
+    /// Reads what [`InteractionId::text`] writes.
+    pub(crate) fn parse(text: &str) -> Option<InteractionId> {
+        let (boot, number) = text.split_once('-')?;
+        let (boot, number): (u32, u32) = (boot.parse().ok()?, number.parse().ok()?);
+        Some(InteractionId((u64::from(boot) << 32) | u64::from(number)))
+    }
+}
+
 /// Position in a session's journal, from 1.
 pub type Seq = u64;

@@ -47,8 +47,10 @@ impl Hub {
             Ok(Message::Notification { method, params }) => {
                 self.agent_notified(slot, host, &method, params, line, out);
             }
-            Ok(Message::Request { id, method, .. }) if method == "session/request_permission" => {
-                self.permission_asked(slot, host, &id, line, out);
+            Ok(Message::Request { id, method, .. })
+                if matches!(&*method, "session/request_permission" | "elicitation/create") =>
+            {
+                self.person_asked(slot, host, &id, line, out);
             }
             Ok(Message::Request { id, method, .. }) => {
                 let text = format!("asked for `{method}`, which is not on offer");
@@ -60,7 +62,10 @@ impl Hub {
                 self.host_write(slot, build::error(&id, &error), out);
             }
             Ok(Message::Response { id, outcome }) => match self.answered(host, &id, out) {
-                Some(why) => self.agent_answered(slot, host, why, line, outcome, out),
+                Some(why) => {
+                    self.agent_answered(slot, host, why, line, outcome, out);
+                    self.forget_questions_about(&id, out);
+                }
                 None => {
                     let text = format!("answered a request that is not open: id {id}");
                     out.effects.push(Effect::Note { host, text });
@@ -83,6 +88,9 @@ impl Hub {
                 self.withdraw_request(slot, host, &id, out);
             }
             return;
+        }
+        if method == "elicitation/complete" {
+            return self.page_done(host, line, out);
         }
         let session = str_at(line, &["params", "sessionId"]);
         let Some(session) = session else {
@@ -176,6 +184,9 @@ impl Hub {
         let Some(range) = locate(line, &["params"]) else { return };
         let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
+        if let Some(id) = &head.tool_call_id {
+            self.note_call(key, id, line);
+        }
         if let Some(id) = &head.tool_call_id
             && self.session_mut(key).follow_tool(id, &head.session_update, head.status.as_deref())
         {

@@ -15,6 +15,8 @@ pub enum Input {
     ClientOpened {
         /// Which.
         client: ClientId,
+        /// Its process descends from an agent, as far as that can be seen.
+        under_agent: bool,
     },
     /// A client sent a line.
     ClientLine {

@@ -1,9 +1,12 @@
 //! Interactions: questions of an agent that wait for a person.
 //!
 //! ```text
-//!  request ─▶ open ── first valid answer of a controller ─▶ answered, withdrawn from the others
-//!               │ └── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
-//!               └─── nobody there: stays open, offered to whoever attaches
+//!  request ─▶ policy decides? ─▶ answered at once, and in the journal
+//!     │
+//!     ▼
+//!   open ── first valid answer of a controller, or from a terminal ─▶ answered, withdrawn from the others
+//!   │ └── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
+//!   └─── nobody there: stays open, offered to whoever attaches and can show it
 //! ```
 //!
 //! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
@@ -11,29 +14,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::acp::{PermissionAnswer, PermissionRequest};
-use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member};
+use acp_wire::acp::ElicitationMode;
+use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member, str_at};
 use acpd_api::Role;
 use bytes::Bytes;
 use serde_json::json;
 
 use crate::agent::AgentId;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect};
+use crate::question::{Answer, Question, Scope};
 use crate::record::{InteractionRow, Record};
 
 /// An open question.
 #[derive(Debug)]
 pub(crate) struct Interaction {
-    pub(crate) session: SessionKey,
+    /// The session that it is about, unless it is about a request.
+    pub(crate) session: Option<SessionKey>,
     pub(crate) host: HostId,
     /// The agent's own id of the request.
     pub(crate) agent_request: Id,
     /// The request with the session's public id.
     pub(crate) line: Bytes,
-    /// Ids of the options that may be chosen.
-    pub(crate) options: Vec<String>,
+    pub(crate) question: Question,
+    pub(crate) at: Time,
+    /// The request to the agent that it is about, unless it is about a session.
+    about: Option<u64>,
     /// How often a client gave an answer that means nothing.
     refused: BTreeMap<ClientId, u32>,
     /// Who has been asked under the number of the interaction itself.
@@ -41,15 +48,23 @@ pub(crate) struct Interaction {
 }
 
 impl Interaction {
-    pub(crate) fn new(
-        session: SessionKey,
-        host: HostId,
-        agent_request: Id,
-        line: Bytes,
-        options: Vec<String>,
-    ) -> Interaction {
-        let (refused, asked) = (BTreeMap::new(), BTreeSet::new());
-        Interaction { session, host, agent_request, line, options, refused, asked }
+    /// From its row, whose line is the agent's request.
+    pub(crate) fn new(row: &InteractionRow, agent_request: Id, question: Question) -> Interaction {
+        let about = match Question::read(&row.line) {
+            Ok((Scope::Request(id), _)) => id.as_u64(),
+            _ => None,
+        };
+        Interaction {
+            session: row.session,
+            host: row.host,
+            agent_request,
+            line: row.line.clone(),
+            question,
+            at: row.at,
+            about,
+            refused: BTreeMap::new(),
+            asked: BTreeSet::new(),
+        }
     }
 
     /// A client has had the question since before it came back.
@@ -58,15 +73,18 @@ impl Interaction {
     }
 }
 
-/// Questions of one session that may be open at once.
+/// Questions of one session, or of one process about requests, that may be open at once.
 const OPEN: usize = 64;
+
+/// Pages that were shown and are not done yet.
+const PAGES: usize = 256;
 
 /// How often one client is asked the same question before it is given up.
 const ASKED: u32 = 3;
 
 impl Hub {
-    /// `session/request_permission` of an agent.
-    pub(crate) fn permission_asked(
+    /// `session/request_permission` or `elicitation/create` of an agent.
+    pub(crate) fn person_asked(
         &mut self,
         slot: AgentId,
         host: HostId,
@@ -74,28 +92,51 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) {
-        let request = match acp_wire::parse(line) {
-            Ok(acp_wire::Message::Request { params: Some(params), .. }) => {
-                PermissionRequest::from_raw(params).map_err(|error| error.to_string())
+        if let Err(refusal) = self.take_question(slot, host, id, line, out) {
+            let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
+            self.host_write(slot, build::error(id, &error), out);
+        }
+    }
+
+    fn take_question(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        id: &Id,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> Result<(), String> {
+        let (scope, question) = Question::read(line)?;
+        if self.is_asked(host, id) {
+            return Err(format!("the id {id} is open already"));
+        }
+        let key = match scope {
+            Scope::Session(session) => {
+                let routes = self.routes.get(&slot);
+                let key = routes.and_then(|routes| routes.get(&*session)).copied();
+                Some(key.ok_or_else(|| format!("no session `{session}`"))?)
             }
-            _ => Err("params are missing".to_owned()),
+            Scope::Request(_) => None,
         };
-        let refusal = match request {
-            Err(reason) => reason,
-            Ok(request) => match self.routes.get(&slot).and_then(|r| r.get(&*request.session_id)) {
-                None => format!("no session `{}`", request.session_id),
-                Some(&key) if self.session(key).interactions.len() >= OPEN => {
-                    format!("{OPEN} questions of this session are open already")
-                }
-                Some(_) if self.is_asked(host, id) => format!("the id {id} is open already"),
-                Some(&key) => {
-                    let options = request.options.into_iter().map(|o| o.option_id).collect();
-                    return self.open_interaction(key, host, id, line, options, out);
-                }
-            },
-        };
-        let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
-        self.host_write(slot, build::error(id, &error), out);
+        let open = self.interactions.values();
+        let open = open.filter(|open| open.session == key && (key.is_some() || open.host == host));
+        if open.count() >= OPEN {
+            return Err(format!("{OPEN} questions are open already"));
+        }
+        let cancelling = key.and_then(|key| self.session(key).running.as_ref()?.cancelling);
+        if cancelling.is_some() {
+            // The turn is to end; asking a person now would only hold it up.
+            self.host_write(slot, build::response(id, &question.cancelled()), out);
+            return Ok(());
+        }
+        if let Some(key) = key
+            && let Some(answer) = self.decided(key, line, out)
+        {
+            self.host_write(slot, build::response(id, &answer), out);
+            return Ok(());
+        }
+        self.open_interaction(key, host, id, line, question, out);
+        Ok(())
     }
 
     fn is_asked(&self, host: HostId, id: &Id) -> bool {
@@ -104,33 +145,27 @@ impl Hub {
 
     fn open_interaction(
         &mut self,
-        key: SessionKey,
+        key: Option<SessionKey>,
         host: HostId,
         id: &Id,
         line: &Bytes,
-        options: Vec<String>,
+        question: Question,
         out: &mut Batch,
     ) {
-        let slot = self.session(key).slot;
-        if self.session(key).running.as_ref().is_some_and(|turn| turn.cancelling.is_some()) {
-            // The turn is to end; asking a person now would only hold it up.
-            let line = build::response(id, &PermissionAnswer::Cancelled);
-            self.host_write(slot, line, out);
-            return;
-        }
         let interaction = InteractionId(self.ids.issue());
-        let line = self.to_public_id(key, line.clone());
-        out.records.push(Record::Interaction(InteractionRow {
-            id: interaction,
-            session: key,
-            host,
-            line: line.clone(),
-            at: self.now,
-        }));
+        let line = match key {
+            Some(key) => self.to_public_id(key, line.clone()),
+            None => line.clone(),
+        };
+        let row = InteractionRow { id: interaction, session: key, host, line, at: self.now };
+        let open = Interaction::new(&row, id.clone(), question);
+        out.records.push(Record::Interaction(row));
         out.durable = true;
-        self.session_mut(key).interactions.insert(interaction);
-        let open = Interaction::new(key, host, id.clone(), line, options);
         self.interactions.insert(interaction, open);
+        let Some(key) = key else {
+            return self.offer_to_requester(interaction, out);
+        };
+        self.session_mut(key).interactions.insert(interaction);
         self.tell_state(key, out);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
         for client in attached {
@@ -138,10 +173,44 @@ impl Hub {
         }
     }
 
+    /// A question about a request is for who sent that; if nobody is waited for, nobody is asked.
+    fn offer_to_requester(&mut self, interaction: InteractionId, out: &mut Batch) {
+        let Some(open) = self.interactions.get(&interaction) else { return };
+        let requester = open.about.and_then(|ask| self.ledger.requester(ask)).cloned();
+        let Some(to) =
+            requester.filter(|to| self.token_of(to.client).is_some() || self.is_here(to.client))
+        else {
+            let answer = open.question.cancelled();
+            return self.answer_interaction(interaction, &answer, out);
+        };
+        let shows =
+            self.clients.get(&to.client).map(|here| open.question.is_for(&here.capabilities));
+        match shows {
+            Some(true) if !self.ledger.is_offered(to.client, interaction) => {
+                let line = set_member(&open.line, &["params", "requestId"], to.id.raw().as_bytes());
+                self.send_offer(to.client, interaction, line, None, out);
+            }
+            // It is away, or has a person answer from a terminal.
+            _ => {}
+        }
+    }
+
+    fn is_here(&self, client: ClientId) -> bool {
+        self.clients.contains_key(&client)
+    }
+
     /// Offers every open interaction of a session to a client that has just come.
     pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
         for interaction in self.session(key).interactions.clone() {
             self.offer(client, interaction, out);
+        }
+    }
+
+    /// Offers the questions about requests of a client that came back.
+    pub(crate) fn offer_about_requests(&mut self, out: &mut Batch) {
+        let about = self.interactions.iter().filter(|(_, open)| open.session.is_none());
+        for interaction in about.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.offer_to_requester(interaction, out);
         }
     }
 
@@ -152,17 +221,60 @@ impl Hub {
 
     fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.interactions.get(&interaction) else { return };
-        let key = open.session;
-        if !self.is_controller(client, key) || self.ledger.is_offered(client, interaction) {
+        let Some(key) = open.session else { return };
+        let shows =
+            self.clients.get(&client).is_some_and(|here| open.question.is_for(&here.capabilities));
+        if !shows || !self.is_controller(client, key) || self.ledger.is_offered(client, interaction)
+        {
             return;
         }
+        let line = open.line.clone();
+        self.send_offer(client, interaction, line, Some(key), out);
+    }
+
+    fn send_offer(
+        &mut self,
+        client: ClientId,
+        interaction: InteractionId,
+        line: Bytes,
+        key: Option<SessionKey>,
+        out: &mut Batch,
+    ) {
         let Some(open) = self.interactions.get_mut(&interaction) else { return };
         // The first time under a number that the next daemon knows, too.
+        if let Question::Elicitation(ElicitationMode::Url { elicitation_id, .. }) = &open.question {
+            let page = (open.host, elicitation_id.clone());
+            self.pages.entry(page).or_default().insert(client);
+            while self.pages.len() > PAGES {
+                self.pages.pop_first();
+            }
+        }
         let is_first = open.asked.insert(client);
         let ask = if is_first { interaction.0 } else { self.ids.issue() };
-        let line = set_id(&open.line, &Id::from(ask));
+        let line = set_id(&line, &Id::from(ask));
         self.ledger.offer(client, ask, interaction);
-        self.send_behind(client, Some(key), Effect::Send { client, line }, out);
+        self.send_behind(client, key, Effect::Send { client, line }, out);
+    }
+
+    /// `elicitation/complete`: what a page was for is done; for those who were shown it.
+    pub(crate) fn page_done(&mut self, host: HostId, line: &Bytes, out: &mut Batch) {
+        let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
+        let shown = self.pages.remove(&(host, page.into_owned())).unwrap_or_default();
+        for client in shown.into_iter().filter(|client| self.is_here(*client)) {
+            out.effects.push(Effect::Send { client, line: line.clone() });
+        }
+    }
+
+    /// Whether this client may answer this question.
+    pub(crate) fn may_answer(&self, client: ClientId, open: &Interaction) -> bool {
+        let is_asked = match open.session {
+            Some(key) => self.is_controller(client, key),
+            None => {
+                let requester = open.about.and_then(|ask| self.ledger.requester(ask));
+                requester.is_some_and(|to| to.client == client)
+            }
+        };
+        is_asked && self.clients.get(&client).is_some_and(|here| !here.under_agent)
     }
 
     /// A client answered an offer.
@@ -176,17 +288,16 @@ impl Hub {
         // Late answers, answers to notifications and answers to nothing end here.
         let Some(interaction) = self.ledger.offered(client, id) else { return };
         let Some(open) = self.interactions.get(&interaction) else { return };
-        if !self.is_controller(client, open.session) {
+        if !self.may_answer(client, open) {
             return;
         }
         // An error: this client cannot show it. The question waits for another one.
         let Outcome::Result(result) = outcome else { return };
-        let answer = PermissionAnswer::from_raw(result).ok().filter(|answer| match answer {
-            PermissionAnswer::Selected(option) => open.options.contains(option),
-            PermissionAnswer::Cancelled => true,
-        });
-        match answer {
-            Some(answer) => self.answer_interaction(interaction, &answer, out),
+        match open.question.answer(result) {
+            Some(answer) => {
+                self.remember_choice(interaction, &answer, out);
+                self.answer_interaction(interaction, &answer, out);
+            }
             None => self.ask_again(client, interaction, out),
         }
     }
@@ -196,15 +307,19 @@ impl Hub {
         let Some(open) = self.interactions.get_mut(&interaction) else { return };
         let refused = open.refused.entry(client).or_insert(0);
         *refused += 1;
-        if *refused < ASKED {
-            self.offer(client, interaction, out);
+        if *refused >= ASKED {
+            return;
+        }
+        match open.session {
+            Some(_) => self.offer(client, interaction, out),
+            None => self.offer_to_requester(interaction, out),
         }
     }
 
-    fn answer_interaction(
+    pub(crate) fn answer_interaction(
         &mut self,
         interaction: InteractionId,
-        answer: &PermissionAnswer,
+        answer: &Answer,
         out: &mut Batch,
     ) {
         let Some(open) = self.interactions.remove(&interaction) else { return };
@@ -216,10 +331,12 @@ impl Hub {
         self.close_interaction(interaction, open.session, out);
     }
 
-    /// Answers every open interaction of a session with `cancelled`, as a client that cancels must.
+    /// Answers every open interaction of a session as a client that cancels must.
     pub(crate) fn cancel_interactions(&mut self, key: SessionKey, out: &mut Batch) {
         for interaction in self.session(key).interactions.clone() {
-            self.answer_interaction(interaction, &PermissionAnswer::Cancelled, out);
+            let Some(open) = self.interactions.get(&interaction) else { continue };
+            let answer = open.question.cancelled();
+            self.answer_interaction(interaction, &answer, out);
         }
     }
 
@@ -227,18 +344,45 @@ impl Hub {
     pub(crate) fn close_interactions(&mut self, key: SessionKey, out: &mut Batch) {
         for interaction in std::mem::take(&mut self.session_mut(key).interactions) {
             self.interactions.remove(&interaction);
-            self.close_interaction(interaction, key, out);
+            self.close_interaction(interaction, Some(key), out);
         }
     }
 
-    fn close_interaction(&mut self, interaction: InteractionId, key: SessionKey, out: &mut Batch) {
+    /// The same for questions of a process that were about requests.
+    pub(crate) fn close_about_requests(&mut self, host: HostId, out: &mut Batch) {
+        let of_host = |open: &Interaction| open.host == host && open.session.is_none();
+        let gone = self.interactions.extract_if(.., |_, open| of_host(open));
+        for interaction in gone.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.close_interaction(interaction, None, out);
+        }
+    }
+
+    /// A request is answered: what the agent still asked about it is answered with `cancel`.
+    pub(crate) fn forget_questions_about(&mut self, request: &Id, out: &mut Batch) {
+        let ask = request.as_u64();
+        let open = self.interactions.iter().filter(|(_, open)| open.about.is_some());
+        let about = open.filter(|(_, open)| open.about == ask).map(|(id, _)| *id);
+        for interaction in about.collect::<Vec<_>>() {
+            let answer = self.interactions[&interaction].question.cancelled();
+            self.answer_interaction(interaction, &answer, out);
+        }
+    }
+
+    fn close_interaction(
+        &mut self,
+        interaction: InteractionId,
+        key: Option<SessionKey>,
+        out: &mut Batch,
+    ) {
         out.records.push(Record::InteractionGone { id: interaction });
-        self.session_mut(key).interactions.remove(&interaction);
         for (client, id) in self.ledger.withdraw(interaction) {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
-            self.send_behind(client, Some(key), Effect::Send { client, line }, out);
+            self.send_behind(client, key, Effect::Send { client, line }, out);
         }
-        self.tell_state(key, out);
+        if let Some(key) = key {
+            self.session_mut(key).interactions.remove(&interaction);
+            self.tell_state(key, out);
+        }
     }
 
     /// A client that goes on without a session, or only watches it, is not asked any more.

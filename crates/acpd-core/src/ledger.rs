@@ -134,6 +134,11 @@ impl Ledger {
         gone.map(|(id, asked)| (id, asked.why)).collect()
     }
 
+    /// The client's request behind one of ours.
+    pub(crate) fn requester(&self, ask: u64) -> Option<&Requester> {
+        self.asked.get(&ask)?.why.requester()
+    }
+
     /// Requests of clients that wait for an agent's answer.
     pub(crate) fn requesters(&self) -> impl Iterator<Item = &Requester> {
         self.asked.values().filter_map(|asked| asked.why.requester())

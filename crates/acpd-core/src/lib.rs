@@ -24,6 +24,7 @@
 
 mod agent;
 mod client;
+mod decide;
 mod fanout;
 mod fault;
 mod hub;
@@ -34,7 +35,9 @@ mod interaction;
 mod ledger;
 mod manage;
 mod params;
+mod pending;
 pub mod profile;
+mod question;
 pub mod record;
 mod recover;
 mod replay;

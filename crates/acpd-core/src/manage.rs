@@ -74,6 +74,14 @@ impl Hub {
                 self.delete_session(key, out);
                 self.answer(to, &Empty {}, out);
             }
+            method::INTERACTION_LIST => self.list_interactions(to, out),
+            method::INTERACTION_ANSWER => self.answer_from_outside(to, params, out)?,
+            method::POLICY_LIST => {
+                let list = self.remembered_list();
+                self.answer(to, &list, out);
+            }
+            method::POLICY_FORGET => self.forget_remembered(to, params, out)?,
+            method::POLICY_TEST => self.test_policy(to, params, out)?,
             method::DAEMON_RESTART => self.leave(to, true, out),
             method::DAEMON_STOP if read_or_default::<DaemonStopParams>(params)?.detach => {
                 self.leave(to, false, out);
@@ -542,7 +550,7 @@ impl Hub {
     }
 }
 
-fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Fault> {
+pub(crate) fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Fault> {
     let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
     serde_json::from_str(params.get()).map_err(|error| Fault::invalid(error.to_string()))
 }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+pub use acpd_policy::Policy;
+
 /// Everything the hub is configured with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// The agent of a connection that names none.
     pub default_agent: String,
     /// Profiles by name.
     pub agents: BTreeMap<String, Profile>,
+    /// Who answers permission questions without a person.
+    pub policy: Policy,
     /// Limit of one line in bytes, for messages about it.
     pub line_limit: u64,
     /// Fixed facts for `status`.

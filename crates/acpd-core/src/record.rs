@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, StateKey};
 use acpd_api::RestoreLevel;
+pub use acpd_policy::Remembered;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +129,13 @@ pub enum Record {
     ClientGone {
         /// Its token.
         token: String,
+    },
+    /// A decision of a person holds from now on.
+    Remembered(Remembered),
+    /// It is taken back.
+    Unremembered {
+        /// Which.
+        id: i64,
     },
     /// The answer to a client's request, kept until the client says that it has it.
     Reply(ReplyRow),
@@ -428,8 +436,8 @@ pub enum TurnRest {
 pub struct InteractionRow {
     /// Which.
     pub id: InteractionId,
-    /// Session.
-    pub session: SessionKey,
+    /// Session; none if it is about a request of a client.
+    pub session: Option<SessionKey>,
     /// The process that asked.
     pub host: HostId,
     /// The agent's request, complete, with its own id.
@@ -459,6 +467,8 @@ pub struct Snapshot {
     pub asked: BTreeMap<u64, AskedRow>,
     /// Clients that may come back, by token.
     pub clients: BTreeMap<String, ClientState>,
+    /// Decisions that hold until they are taken back, by id.
+    pub remembered: BTreeMap<i64, Remembered>,
     /// Highest session row number ever used.
     pub last_session: u32,
 }
@@ -581,7 +591,7 @@ impl Snapshot {
             Record::SessionRemoved { session } => {
                 self.sessions.remove(session);
                 self.turns.retain(|(of, _), _| of != session);
-                self.interactions.retain(|_, row| row.session != *session);
+                self.interactions.retain(|_, row| row.session != Some(*session));
             }
             Record::Event(row) => {
                 if let Some(state) = self.sessions.get_mut(&row.session) {
@@ -600,6 +610,12 @@ impl Snapshot {
             }
             Record::ClientGone { token } => {
                 self.clients.remove(token);
+            }
+            Record::Remembered(row) => {
+                self.remembered.insert(row.id, row.clone());
+            }
+            Record::Unremembered { id } => {
+                self.remembered.remove(id);
             }
             Record::Reply(row) => {
                 if let Some(client) = self.clients.get_mut(&row.token) {

@@ -16,11 +16,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acp_wire::acp::{PermissionAnswer, PermissionRequest};
 use acp_wire::{Id, build};
 use acpd_api::Reason;
 
 use crate::agent::{Agent, AgentId, Asker, Host, Known, State as AgentState, StopWhy};
+use crate::decide::once;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time};
@@ -28,6 +28,7 @@ use crate::input::{Adopt, Batch, Effect};
 use crate::interaction::Interaction;
 use crate::ledger::{IdSource, Ledger, NOBODY, NewSession, Requester, Why};
 use crate::profile::{Config, Profile, Sharing};
+use crate::question::Question;
 use crate::record::{
     Asked, AskedRow, Desired, HostState, InteractionRow, Record, Sender, SessionState, Snapshot,
     TurnRest, TurnRow,
@@ -89,8 +90,10 @@ impl Hub {
             routes: BTreeMap::new(),
             clients: BTreeMap::new(),
             returning: BTreeMap::new(),
+            remembered: snapshot.remembered.values().cloned().collect(),
             counted: BTreeSet::new(),
             interactions: BTreeMap::new(),
+            pages: BTreeMap::new(),
             ledger: Ledger::default(),
             naming: Vec::new(),
             timers: Timers::default(),
@@ -175,6 +178,7 @@ impl Hub {
             interactions: BTreeSet::new(),
             eager: false,
             doubtful: None,
+            calls: BTreeMap::new(),
         };
         self.sessions.insert(key, session);
         if holder.is_some() {
@@ -229,6 +233,7 @@ impl Hub {
                     cancelling: row.cancelling,
                     last_line: self.now,
                     echo: line.as_deref().map(prompt_text),
+                    once: line.as_deref().and_then(once),
                 });
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {
@@ -251,24 +256,20 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, row: InteractionRow, out: &mut Batch) {
-        let Ok(acp_wire::Message::Request { id, params: Some(params), .. }) =
-            acp_wire::parse(&row.line)
-        else {
-            return;
-        };
-        let Ok(request) = PermissionRequest::from_raw(params) else { return };
-        let Some(session) = self.sessions.get_mut(&row.session) else { return };
-        if session.row.host != Some(row.host) {
-            // Asked in the middle of a restore, which begins anew.
-            out.records.push(Record::InteractionGone { id: row.id });
-            let slot = session.slot;
-            self.host_write(slot, build::response(&id, &PermissionAnswer::Cancelled), out);
-            return;
+        let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };
+        let Ok((_, question)) = Question::read(&row.line) else { return };
+        if let Some(key) = row.session {
+            let Some(session) = self.sessions.get_mut(&key) else { return };
+            if session.row.host != Some(row.host) {
+                // Asked in the middle of a restore, which begins anew.
+                out.records.push(Record::InteractionGone { id: row.id });
+                let slot = session.slot;
+                self.host_write(slot, build::response(&id, &question.cancelled()), out);
+                return;
+            }
+            session.interactions.insert(row.id);
         }
-        session.interactions.insert(row.id);
-        let options = request.options.into_iter().map(|option| option.option_id).collect();
-        let open = Interaction::new(row.session, row.host, id, row.line.clone(), options);
-        self.interactions.insert(row.id, open);
+        self.interactions.insert(row.id, Interaction::new(&row, id, question));
     }
 
     /// A process that was to go down is still to go, and so is one that nobody configures any more.

@@ -230,6 +230,7 @@ impl Hub {
             self.attach_anew(client, Some(key), out);
         }
         self.take_back_others(client, &asked, out);
+        self.offer_about_requests(out);
     }
 
     /// Attaches a client to a session of which it has nothing.
@@ -253,7 +254,7 @@ impl Hub {
     fn take_back_others(&mut self, client: ClientId, asked: &[Id], out: &mut Batch) {
         for id in asked.iter().filter_map(Id::as_u64) {
             let Some(open) = self.interactions.get(&InteractionId(id)) else { continue };
-            let key = open.session;
+            let Some(key) = open.session else { continue };
             if !self.is_controller(client, key) {
                 self.take_back_offers(client, key, out);
             }

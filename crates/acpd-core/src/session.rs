@@ -56,6 +56,8 @@ pub(crate) struct Session {
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
+    /// What the agent has said about the tool calls of the running turn; nothing if that is too much.
+    pub(crate) calls: BTreeMap<String, Option<Vec<Bytes>>>,
 }
 
 /// What holds a session.
@@ -80,7 +82,7 @@ pub(crate) struct Relayed {
 const ID_BYTES: usize = 1 << 10;
 
 /// Tool calls whose end is remembered; more are not closed by us when the agent dies.
-const OPEN_TOOLS: usize = 256;
+pub(crate) const OPEN_TOOLS: usize = 256;
 
 impl Session {
     pub(crate) fn api_state(&self) -> SessionState {
@@ -257,6 +259,7 @@ impl Hub {
             interactions: BTreeSet::new(),
             eager: false,
             doubtful: None,
+            calls: BTreeMap::new(),
         };
         if self.agents[&slot].dedicated.is_some() {
             self.agent_mut(slot).dedicated = Some(key);

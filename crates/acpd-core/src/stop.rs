@@ -158,6 +158,7 @@ impl Hub {
                 | Why::Farewell => {}
             }
         }
+        self.close_about_requests(host, out);
         for key in self.sessions_of(id) {
             self.session_lost_host(key, &fault, out);
         }

@@ -16,10 +16,12 @@
 use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
 use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, set_id, set_member};
 use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
+use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::json;
 
 use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
+use crate::decide::once;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
@@ -60,6 +62,8 @@ pub(crate) struct Running {
     pub(crate) last_line: Time,
     /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
     pub(crate) echo: Option<String>,
+    /// The sender's answer to all permission questions of this turn.
+    pub(crate) once: Option<Verdict>,
 }
 
 impl Hub {
@@ -162,6 +166,7 @@ impl Hub {
             cancelling: None,
             last_line: now,
             echo: Some(text),
+            once: once(&prompt.line),
         });
         self.save(key);
         self.save_turn(key, host, out);
@@ -295,6 +300,7 @@ impl Hub {
         session.row.last_outcome = Some(outcome.word().to_owned());
         // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
         session.row.open_tools.clear();
+        session.calls.clear();
         session.row.updated = now;
         let ended = TurnEnded {
             session_id: session.row.public_id.clone(),

@@ -116,6 +116,15 @@ impl<'c> Apply<'c> {
                 self.run("DELETE FROM clients WHERE token = ?1", [token])?;
                 self.run("DELETE FROM replies WHERE token = ?1", [token])?;
             }
+            Record::Remembered(row) => {
+                self.run(
+                    "INSERT OR REPLACE INTO decisions (id, what) VALUES (?1, ?2)",
+                    params![row.id, json_code(row)?],
+                )?;
+            }
+            Record::Unremembered { id } => {
+                self.run("DELETE FROM decisions WHERE id = ?1", [id])?;
+            }
             Record::Reply(row) => self.reply(row)?,
             Record::ReplyGone { token, id } => {
                 self.run("DELETE FROM replies WHERE token = ?1 AND id = ?2", [token, id.raw()])?;
@@ -336,7 +345,8 @@ impl<'c> Apply<'c> {
              VALUES (?1, ?2, ?3, ?4, ?5)",
             params![
                 int(row.id.0),
-                row.session.0,
+                // Row numbers begin at 1.
+                row.session.map_or(0, |session| session.0),
                 int(row.host.0),
                 row.line.as_ref(),
                 int(row.at.0)

@@ -131,6 +131,8 @@ CREATE TABLE interactions (
 ///   row one more than the highest there is.
 /// - `asked`: open requests to agents; `what` is JSON. It may hold secrets, as `outbox` may, and is
 ///   gone with the answer.
+/// - `decisions`: what a person decided for good; `what` is JSON.
+/// - `interactions.session` is 0 for a question about a request.
 /// - `clients`, `replies`: who may come back, and the answers kept for them. `replies.id` is the raw
 ///   JSON text of the client's id; `turns.sender` is JSON.
 ///
@@ -157,6 +159,11 @@ CREATE TABLE parked (
 CREATE TABLE asked (
     id INTEGER PRIMARY KEY,
     host INTEGER NOT NULL,
+    what TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY,
     what TEXT NOT NULL
 ) STRICT;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use acpd_core::ids::{HostId, InteractionId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, AskedRow, ClientState, HostRow, HostState, InteractionRow, ReplyRow, SessionRow,
-    SessionState, Snapshot, TurnRest, TurnRow,
+    AgentRow, AskedRow, ClientState, HostRow, HostState, InteractionRow, Remembered, ReplyRow,
+    SessionRow, SessionState, Snapshot, TurnRest, TurnRow,
 };
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
@@ -30,6 +30,7 @@ pub(crate) fn read(conn: &mut Connection) -> Result<Snapshot, StoreError> {
         interactions: interactions(&tx)?,
         asked: asked(&tx)?,
         clients: clients(&tx)?,
+        remembered: decisions(&tx)?,
         last_session,
     };
     tx.commit()?;
@@ -196,7 +197,7 @@ fn interactions(conn: &Connection) -> Result<BTreeMap<InteractionId, Interaction
         let id = InteractionId(number(row, 0)?);
         let interaction = InteractionRow {
             id,
-            session: SessionKey(row.get(1)?),
+            session: Some(SessionKey(row.get(1)?)).filter(|session| session.0 != 0),
             host: HostId(number(row, 2)?),
             line: bytes(row, 3)?,
             at: Time(number(row, 4)?),
@@ -210,6 +211,12 @@ fn asked(conn: &Connection) -> Result<BTreeMap<u64, AskedRow>, StoreError> {
         let id = number(row, 0)?;
         let what = json_of("open request", &row.get::<_, String>(2)?)?;
         Ok((id, AskedRow { id, host: HostId(number(row, 1)?), what }))
+    })
+}
+
+fn decisions(conn: &Connection) -> Result<BTreeMap<i64, Remembered>, StoreError> {
+    entries(conn, "SELECT id, what FROM decisions", |row| {
+        Ok((row.get(0)?, json_of("remembered decision", &row.get::<_, String>(1)?)?))
     })
 }
 

@@ -265,6 +265,24 @@ pub fn has_other_mark(pid: u32, marker: &str) -> bool {
     mark(&environ).is_some_and(|mark| mark != marker.as_bytes())
 }
 
+/// Whether a process is an agent's or descends from one: it or a process above it carries an agent's
+/// mark. One that has cleared its environment and left its parents is not known as such.
+pub fn runs_under_agent(pid: u32) -> bool {
+    let mut next = Some(pid);
+    // Deeper than any tree of processes; it may change while it is looked at.
+    for _ in 0..64 {
+        let Some(pid) = next.filter(|pid| *pid > 1) else { return false };
+        if has_other_mark(pid, NO_AGENT) {
+            return true;
+        }
+        next = os::look_up(pid).ok().flatten().map(|entry| entry.parent);
+    }
+    false
+}
+
+/// The mark of a daemon, which is no agent's whoever started it.
+const NO_AGENT: &str = "-";
+
 /// One look at all processes.
 struct Table {
     by_pid: HashMap<u32, Entry>,

@@ -42,7 +42,12 @@ const LAST_READ: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub enum ClientEvent {
     /// It is there, and this is how to send to it.
-    Opened(Sink),
+    Opened {
+        /// Where its lines go.
+        sink: Sink,
+        /// Its process descends from an agent, as far as that can be seen.
+        under_agent: bool,
+    },
     /// It sent lines.
     Lines(Vec<Body>),
     /// It has read everything that it was sent.
@@ -317,7 +322,10 @@ async fn serve(client: ClientId, stream: Stream, service: Service) {
     let (cut, mut is_cut) = oneshot::channel();
     let sink = Sink { ops, backlog: Arc::clone(&backlog), cut };
     let events = service.events.clone();
-    if events.send((client, ClientEvent::Opened(sink))).await.is_err() {
+    let peer = stream.peer_creds().ok().and_then(|creds| creds.pid());
+    let pid = peer.and_then(|pid| u32::try_from(pid).ok());
+    let under_agent = pid.is_some_and(acpd_sys::process::runs_under_agent);
+    if events.send((client, ClientEvent::Opened { sink, under_agent })).await.is_err() {
         return;
     }
     let writer = Arc::clone(&stream);

@@ -334,9 +334,9 @@ impl Relay {
 
     fn client_event(&mut self, client: ClientId, event: ClientEvent, out: &mut Batch) {
         match event {
-            ClientEvent::Opened(sink) => {
+            ClientEvent::Opened { sink, under_agent } => {
                 self.sinks.insert(client, sink);
-                self.input(Input::ClientOpened { client }, out);
+                self.input(Input::ClientOpened { client, under_agent }, out);
             }
             ClientEvent::Lines(lines) => {
                 for body in lines {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use acpd_core::profile::{Config as HubConfig, DaemonFacts, Profile, Restart, Sharing, StopTimes};
+use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
 
 use crate::config::{self, Config, RestoreMethod};
@@ -13,6 +14,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
     HubConfig {
         default_agent: config.default_agent.clone(),
         agents: agents.map(|p| (p.name.clone(), hub_profile(p, paths))).collect(),
+        policy: policy(config),
         line_limit: config.daemon.line_limit,
         daemon: DaemonFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -24,6 +26,11 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
             config: paths.config_file().display().to_string(),
         },
     }
+}
+
+/// Checked when the configuration was read.
+fn policy(config: &Config) -> Policy {
+    config::policy(&config.policy).unwrap_or_default()
 }
 
 fn hub_profile(profile: &config::Profile, paths: &Paths) -> Profile {

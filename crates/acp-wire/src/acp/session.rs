@@ -305,24 +305,11 @@ impl<'a> PermissionRequest<'a> {
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
         let params = Reader::new(raw);
         let options = params.list(&["options"]).into_iter();
-        let locations = params.list(&["toolCall", "locations"]).into_iter();
-        let content = params.list(&["toolCall", "content"]).into_iter();
-        let is_diff = |item: &Reader<'_>| item.text(&["type"]).is_some_and(|kind| kind == "diff");
+        let session_id = params.text(&["sessionId"]);
         Ok(Self {
-            session_id: params.text(&["sessionId"]).ok_or_else(|| {
+            session_id: session_id.ok_or_else(|| {
                 Unreadable::missing("session/request_permission params", "sessionId")
             })?,
-            tool_call_id: params.text(&["toolCall", "toolCallId"]),
-            title: params.text(&["toolCall", "title"]),
-            kind: params.text(&["toolCall", "kind"]),
-            raw_input: params.raw(&["toolCall", "rawInput"]),
-            content: params.raw(&["toolCall", "content"]),
-            locations: locations.filter_map(|item| Reader::new(item).text(&["path"])).collect(),
-            diffs: content
-                .map(Reader::new)
-                .filter(is_diff)
-                .filter_map(|diff| diff.text(&["path"]))
-                .collect(),
             options: options
                 .filter_map(|item| {
                     let option = Reader::new(item);
@@ -334,7 +321,31 @@ impl<'a> PermissionRequest<'a> {
                     })
                 })
                 .collect(),
+            ..Self::of_call(params.raw(&["toolCall"]))
         })
+    }
+
+    /// A question without options about a tool call, as an update of the session describes it.
+    pub fn of_call(call: Option<&'a RawValue>) -> Self {
+        let call = call.map(Reader::new);
+        let text = |name: &str| call.and_then(|call| call.text(&[name]));
+        let raw = |name: &str| call.and_then(|call| call.raw(&[name]));
+        let list = |name: &str| call.map(|call| call.list(&[name])).unwrap_or_default().into_iter();
+        let is_diff = |item: &Reader<'_>| item.text(&["type"]).is_some_and(|kind| kind == "diff");
+        let diffs = list("content").map(Reader::new).filter(is_diff);
+        Self {
+            session_id: Cow::default(),
+            tool_call_id: text("toolCallId"),
+            title: text("title"),
+            kind: text("kind"),
+            raw_input: raw("rawInput"),
+            content: raw("content"),
+            locations: list("locations")
+                .filter_map(|item| Reader::new(item).text(&["path"]))
+                .collect(),
+            diffs: diffs.filter_map(|diff| diff.text(&["path"])).collect(),
+            options: Vec::new(),
+        }
     }
 }
 

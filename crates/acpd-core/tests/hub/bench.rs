@@ -7,6 +7,7 @@ use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{Adopt, Batch, Effect, Hub, Input, ReadStyle, StatusPart, StopStep};
+use acpd_policy::Policy;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -54,11 +55,20 @@ impl Bench {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut Profile)) -> Bench {
+        Bench::configured(change, Policy::default())
+    }
+
+    pub(crate) fn with_policy(policy: Policy) -> Bench {
+        Bench::configured(|_| {}, policy)
+    }
+
+    fn configured(change: impl FnOnce(&mut Profile), policy: Policy) -> Bench {
         let mut profile = Profile { fingerprint: "1".to_owned(), ..Profile::default() };
         change(&mut profile);
         let config = Config {
             default_agent: AGENT.to_owned(),
             agents: BTreeMap::from([(AGENT.to_owned(), profile)]),
+            policy,
             line_limit: 1_000_000,
             daemon: DaemonFacts::default(),
         };
@@ -254,7 +264,7 @@ impl Bench {
     pub(crate) fn connect(&mut self, meta: &Value) -> ClientId {
         self.next_client += 1;
         let client = ClientId(self.next_client);
-        self.feed(Input::ClientOpened { client });
+        self.feed(Input::ClientOpened { client, under_agent: false });
         let params = json!({"protocolVersion":1,"_meta":{"_acpd":meta}});
         self.say(client, &json!({"id":"init","method":"initialize","params":params}));
         client

@@ -2,11 +2,14 @@
 
 mod agents;
 mod bench;
+mod conformance;
 mod limits;
 mod protocol;
+mod questions;
 mod recovery;
 mod restores;
 mod returning;
 mod schema;
 mod survival;
+mod transparency;
 mod turns;

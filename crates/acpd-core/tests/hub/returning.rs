@@ -207,7 +207,7 @@ fn an_answer_is_kept_with_all_that_the_client_may_be_able_to_show() {
         bench.feed(Input::ClientClosed { client: a });
         bench.agent_answers(&request, &json!({"sessionId":"s","configOptions":options}));
         let client = ClientId(2);
-        bench.feed(Input::ClientOpened { client });
+        bench.feed(Input::ClientOpened { client, under_agent: false });
         let resume = json!({"generation":"","sessions":{},"open":[1],"asked":[]});
         let meta = json!({"_acpd":{"client":{"token":TOKEN,"resume":resume}}});
         let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,"_meta":meta});

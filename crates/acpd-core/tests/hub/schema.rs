@@ -27,8 +27,13 @@ pub(crate) fn check_to_agent(line: &Value) {
         None => {
             let result = line.get("result").cloned();
             if let Some(result) = result {
-                let read = serde_json::from_value::<v1::RequestPermissionResponse>(result);
-                assert!(read.is_ok(), "{read:?}: {line}");
+                let failed = match result.get("action") {
+                    Some(_) => {
+                        serde_json::from_value::<v1::CreateElicitationResponse>(result).err()
+                    }
+                    None => serde_json::from_value::<v1::RequestPermissionResponse>(result).err(),
+                };
+                assert!(failed.is_none(), "{failed:?}: {line}");
             }
         }
     }

@@ -9,6 +9,7 @@ use acpd_core::record::{
     AgentRow, Asked, AskedRow, Canceller, Desired, EventKind, EventRow, HostRow, InteractionRow,
     Record, ReplyRow, Rest, Sender, SessionRow, Snapshot, TurnRest, TurnRow, ValueKey,
 };
+use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -269,6 +270,17 @@ fn client_record() -> impl Strategy<Value = Record> {
         1 => token().prop_map(|token| Record::ClientGone { token }),
         4 => reply_row.prop_map(Record::Reply),
         2 => (token(), id()).prop_map(|(token, id)| Record::ReplyGone { token, id }),
+        2 => (1..5_i64, text(), text(), time()).prop_map(|(id, agent, line, at)| {
+            Record::Remembered(Remembered {
+                id,
+                agent,
+                workspace: "/w".to_owned(),
+                subject: Subject::Command { line, folder: None },
+                verdict: Verdict::Allow,
+                at: at.0,
+            })
+        }),
+        1 => (1..5_i64).prop_map(|id| Record::Unremembered { id }),
     ]
 }
 
@@ -285,7 +297,7 @@ fn session_record() -> impl Strategy<Value = Record> {
             origin,
         });
     let interaction = || (1..6_u64).prop_map(InteractionId);
-    let interaction_row = (interaction(), session(), host(), bytes(), time())
+    let interaction_row = (interaction(), option::of(session()), host(), bytes(), time())
         .prop_map(|(id, session, host, line, at)| InteractionRow { id, session, host, line, at });
     let value = select(vec![ValueKey::Modes, ValueKey::ConfigOptions]);
     prop_oneof![

@@ -8,6 +8,7 @@ use acpd_core::record::{
     AgentRow, Asked, AskedRow, Canceller, Desired, EventKind, HostRow, Record, SessionRow,
     Snapshot, TurnRest, TurnRow, ValueKey,
 };
+use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError};
 use bytes::Bytes;
 use rusqlite::Connection;
@@ -193,6 +194,14 @@ fn records_of_schema_2() -> Vec<Record> {
         client("token-2", 0),
         reply("token-1", "6", Some(1)),
         reply("token-1", "\"\\u0061\"", None),
+        Record::Remembered(Remembered {
+            id: 1,
+            agent: "claude".to_owned(),
+            workspace: "/src".to_owned(),
+            subject: Subject::Command { line: "git status".to_owned(), folder: None },
+            verdict: Verdict::Allow,
+            at: 7,
+        }),
     ]);
     records
 }

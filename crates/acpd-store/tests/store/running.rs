@@ -186,7 +186,7 @@ pub(crate) fn turn(session: u32, ticket: u64) -> Record {
 pub(crate) fn interaction(id: u64, session: u32, host: u64) -> Record {
     Record::Interaction(InteractionRow {
         id: InteractionId(id),
-        session: SessionKey(session),
+        session: Some(SessionKey(session)),
         host: HostId(host),
         line: Bytes::from_static(b"{\"id\":0,\"method\":\"session/request_permission\"}"),
         at: Time(6),

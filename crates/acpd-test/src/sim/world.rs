@@ -98,6 +98,7 @@ impl World {
         let config = Config {
             default_agent: AGENTS[0].to_owned(),
             agents,
+            policy: acpd_core::profile::Policy::default(),
             line_limit: 1 << 20,
             daemon: DaemonFacts::default(),
         };
@@ -378,7 +379,7 @@ impl World {
         let id = ClientId(self.next_client);
         let line = client.initialize(&mut self.rng);
         self.clients.insert(id, client);
-        self.feed(Input::ClientOpened { client: id })?;
+        self.feed(Input::ClientOpened { client: id, under_agent: false })?;
         self.feed(Input::ClientLine { client: id, line })?;
         Ok(id)
     }

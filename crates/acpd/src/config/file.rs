@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use acpd_policy::PolicyConfig;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -27,6 +28,7 @@ pub(super) fn read(
     let mut root = Root::default();
     let mut daemon = Daemon::default();
     let (mut defaults, mut tables) = (None, None);
+    let mut policy = PolicyConfig::default();
     for (name, value) in in_order(document.get_ref()) {
         match name.get_ref().as_ref() {
             "daemon" => {
@@ -35,6 +37,7 @@ pub(super) fn read(
             }
             "defaults" => defaults = Some(top.table("defaults", value)?),
             "agents" => tables = Some(top.table("agents", value)?),
+            "policy" => policy = read_policy(text, name)?,
             known if Root::keys().iter().any(|key| key.name == known) => {
                 top.entry(&Root::keys(), known, name, value, &mut root)?;
             }
@@ -93,9 +96,26 @@ pub(super) fn read(
         (None, [only]) => only.clone(),
         (None, _) => DEMO_AGENT.to_owned(),
     };
-    let config = Config { daemon, default_agent, agents };
+    let config = Config { daemon, policy, default_agent, agents };
     check_default(text, document.get_ref(), &config)?;
     Ok(config)
+}
+
+/// The table of rules: it is read as a whole, by its own crate.
+fn read_policy(text: Text<'_>, name: &Name<'_>) -> Result<PolicyConfig, ConfigError> {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        policy: PolicyConfig,
+    }
+    let document: Document = toml::from_str(text.text).map_err(|error| {
+        let span = error.span().unwrap_or_else(|| name.span());
+        text.error(&span, &format!("`policy`: {}", error.message()), None)
+    })?;
+    super::policy(&document.policy).map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        text.error(&name.span(), &format!("`policy`: {error}"), hint)
+    })?;
+    Ok(document.policy)
 }
 
 /// Reads the catalogue, whose tables are named after the agents.
@@ -171,7 +191,7 @@ fn top_level_hint(unknown: &str) -> Option<String> {
     } else if has(names::<Profile>()) {
         Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"))
     } else {
-        let tables = ["daemon", "defaults", "agents"];
+        let tables = ["daemon", "defaults", "agents", "policy"];
         did_you_mean(unknown, names::<Root>().into_iter().chain(tables))
     }
 }

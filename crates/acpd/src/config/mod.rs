@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use acpd_policy::{Policy, PolicyConfig, PolicyError};
+
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
 pub use kind::LONGEST_LINE;
 pub use launch::{environment, fingerprint, resolve_program};
@@ -33,6 +35,8 @@ pub const DEMO_AGENT: &str = "demo";
 pub struct Config {
     /// How the daemon itself behaves.
     pub daemon: Daemon,
+    /// Who answers permission questions without a person.
+    pub policy: PolicyConfig,
     /// The agent that a client gets that names none. [`Config::agent`] finds it, unless it is the
     /// demo agent and that was disabled.
     pub default_agent: String,
@@ -52,6 +56,14 @@ impl Config {
             None => Err(UnknownAgent::new(name, &enabled(&self.agents))),
         }
     }
+}
+
+/// Makes the rules usable. `~/` in them is the home of this process.
+///
+/// # Errors
+/// A rule that cannot be understood is named.
+pub fn policy(config: &PolicyConfig) -> Result<Policy, PolicyError> {
+    Policy::new(config, std::env::var("HOME").ok().as_deref())
 }
 
 /// Reads the configuration from the file at `path`; a missing file means all defaults.

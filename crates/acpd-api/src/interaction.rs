@@ -1,0 +1,177 @@
+//! Questions of agents that wait for a person, and who may answer them beforehand.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// All open questions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InteractionList {
+    /// The oldest first.
+    pub interactions: Vec<InteractionInfo>,
+}
+
+/// A question that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InteractionInfo {
+    /// What it is answered by.
+    pub id: String,
+    /// Agent profile.
+    pub agent: String,
+    /// The session; absent if the question is about a request of one client, such as a login.
+    pub session_id: Option<String>,
+    /// Name of the session.
+    pub name: Option<String>,
+    /// Working directory of the session.
+    pub cwd: Option<String>,
+    /// When it was asked (ms since the epoch).
+    pub at: u64,
+    /// What is asked.
+    pub question: Question,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Question {
+    /// Whether a tool call may run.
+    #[serde(rename_all = "camelCase")]
+    Permission {
+        /// The agent's title of the call.
+        title: Option<String>,
+        /// `read`, `edit`, `execute`, …
+        tool_kind: Option<String>,
+        /// What exactly it is about, if that can be told in a line.
+        subject: Option<String>,
+        /// The answers to choose from.
+        options: Vec<OptionInfo>,
+    },
+    /// To fill in a form.
+    Form {
+        /// What the agent says.
+        message: String,
+        /// JSON schema of the form: flat, as in `elicitation/create`.
+        schema: Value,
+    },
+    /// To open a page.
+    Url {
+        /// What the agent says.
+        message: String,
+        /// The page.
+        url: String,
+    },
+}
+
+/// An answer to choose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OptionInfo {
+    /// The id for the answer.
+    pub option_id: String,
+    /// The name for people.
+    pub name: String,
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or something else.
+    pub kind: String,
+}
+
+/// An answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerParams {
+    /// Which question.
+    pub id: String,
+    /// What is answered.
+    pub answer: GivenAnswer,
+}
+
+/// What a person answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum GivenAnswer {
+    /// This option.
+    Option {
+        /// Its id.
+        option: String,
+    },
+    /// The option that allows the call; with `always` it is remembered.
+    Allow {
+        /// Also from now on.
+        #[serde(default)]
+        always: bool,
+    },
+    /// The option that refuses the call; with `always` it is remembered.
+    Deny {
+        /// Also from now on.
+        #[serde(default)]
+        always: bool,
+    },
+    /// The form is filled in, or the page is opened.
+    Accept {
+        /// The members of the form.
+        #[serde(default)]
+        content: Option<Value>,
+    },
+    /// No.
+    Decline,
+}
+
+/// Rules are in the configuration; what was remembered is here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyList {
+    /// Decisions of people that hold until they are taken back, oldest first.
+    pub remembered: Vec<RememberedInfo>,
+}
+
+/// A decision that was remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RememberedInfo {
+    /// What it is revoked by.
+    pub id: i64,
+    /// The agent that asked.
+    pub agent: String,
+    /// Working directory of the session.
+    pub workspace: String,
+    /// What was decided on, in words.
+    pub subject: String,
+    /// `allow` or `reject`.
+    pub verdict: String,
+    /// When (ms since the epoch).
+    pub at: u64,
+}
+
+/// Which remembered decision to forget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgetParams {
+    /// Its id.
+    pub id: i64,
+}
+
+/// A tool call that might be asked about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyTestParams {
+    /// Agent profile; none is the default agent.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// Working directory of the session.
+    pub cwd: String,
+    /// `toolCall` as in `session/request_permission`.
+    #[serde(rename = "toolCall")]
+    pub tool_call: Value,
+}
+
+/// An automatic answer to a permission question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionDecided {
+    /// Session.
+    pub session_id: String,
+    /// The tool call.
+    pub tool_call_id: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// The option that was chosen.
+    pub option_id: String,
+    /// `allow` or `reject`.
+    pub verdict: String,
+    /// Which rule, remembered decision or flag decided, in words.
+    pub by: String,
+}

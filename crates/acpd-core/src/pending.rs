@@ -1,0 +1,224 @@
+//! `_acpd/interaction/*` and `_acpd/policy/*`: what waits for a person, answered from a terminal.
+
+use acp_wire::acp::{
+    ElicitationAnswer, ElicitationMode, ElicitationRequest, PermissionAnswer, PermissionOption,
+    PermissionRequest,
+};
+use acpd_api::{
+    AnswerParams, Empty, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
+    PolicyTestParams, Reason,
+};
+use acpd_policy::{Situation, Verdict, explain};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::InteractionId;
+use crate::input::Batch;
+use crate::interaction::Interaction;
+use crate::ledger::Requester;
+use crate::manage::read;
+use crate::question::{Answer, Question, params_of};
+
+impl Hub {
+    pub(crate) fn list_interactions(&mut self, to: &Requester, out: &mut Batch) {
+        let open = self.interactions.iter();
+        let mut interactions: Vec<_> =
+            open.filter_map(|(id, open)| self.interaction_info(*id, open)).collect();
+        interactions.sort_by_key(|info| info.at);
+        self.answer(to, &InteractionList { interactions }, out);
+    }
+
+    fn interaction_info(&self, id: InteractionId, open: &Interaction) -> Option<InteractionInfo> {
+        let row = open.session.map(|key| &self.session(key).row);
+        let profile = || Some(self.agents.get(self.hosts.get(&open.host)?)?.profile.clone());
+        let agent = row.map(|row| row.agent.clone()).or_else(profile)?;
+        Some(InteractionInfo {
+            id: id.text(),
+            agent,
+            session_id: row.map(|row| row.public_id.clone()),
+            name: row.and_then(|row| row.name.clone()),
+            cwd: row.map(|row| row.cwd.clone()),
+            at: open.at.0,
+            question: self.question_info(id, open)?,
+        })
+    }
+
+    fn question_info(&self, id: InteractionId, open: &Interaction) -> Option<acpd_api::Question> {
+        let params = params_of(&open.line)?;
+        Some(match &open.question {
+            Question::Permission(options) => {
+                let request = PermissionRequest::from_raw(params).ok()?;
+                let info = |option: &PermissionOption| OptionInfo {
+                    option_id: option.option_id.clone(),
+                    name: option.name.clone(),
+                    kind: option.kind.clone(),
+                };
+                acpd_api::Question::Permission {
+                    title: request.title.map(std::borrow::Cow::into_owned),
+                    tool_kind: request.kind.map(std::borrow::Cow::into_owned),
+                    subject: self.subject_of_question(id).map(|subject| subject.to_string()),
+                    options: options.iter().map(info).collect(),
+                }
+            }
+            Question::Elicitation(mode) => {
+                let request = ElicitationRequest::from_raw(params).ok()?;
+                let message = request.message.into_owned();
+                match mode {
+                    ElicitationMode::Url { url, .. } => {
+                        acpd_api::Question::Url { message, url: url.clone() }
+                    }
+                    ElicitationMode::Form(_) => {
+                        let schema = acp_wire::locate(&open.line, &["params", "requestedSchema"])?;
+                        let schema = serde_json::from_slice(&open.line[schema]).ok()?;
+                        acpd_api::Question::Form { message, schema }
+                    }
+                }
+            }
+        })
+    }
+
+    /// A person who looks at no conversation answers.
+    pub(crate) fn answer_from_outside(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        self.may_decide(to)?;
+        let AnswerParams { id, answer } = read(params)?;
+        let id = InteractionId::parse(&id).filter(|id| self.interactions.contains_key(id));
+        let id = id.ok_or_else(|| {
+            Fault::invalid("no such question is open; it may be answered already")
+                .hint("`acpctl pending` lists the open questions")
+        })?;
+        let (answer, always) = chosen(&self.interactions[&id].question, answer)?;
+        if let Some(verdict) = always {
+            // The agent's own option says the same for as long as it lives.
+            if !self.remember(id, verdict, out) {
+                return Err(Fault::invalid(
+                    "the question does not say enough to know it again, so it cannot be remembered",
+                )
+                .hint("answer it without `--always`, or write a rule under `[policy]`"));
+            }
+        } else {
+            self.remember_choice(id, &answer, out);
+        }
+        self.answer_interaction(id, &answer, out);
+        self.answer(to, &Empty {}, out);
+        Ok(())
+    }
+
+    pub(crate) fn forget_remembered(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        self.may_decide(to)?;
+        let ForgetParams { id } = read(params)?;
+        if !self.forget_decision(id, out) {
+            return Err(Fault::invalid(format!("no decision {id} is remembered"))
+                .hint("`acpctl policy ls` lists them"));
+        }
+        self.answer(to, &Empty {}, out);
+        Ok(())
+    }
+
+    /// Who would answer a question about a tool call, and why.
+    pub(crate) fn test_policy(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let PolicyTestParams { agent, cwd, tool_call } = read(params)?;
+        let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());
+        let option = |id: &str, kind: &str| json!({"optionId":id,"name":id,"kind":kind});
+        let options = [option("allow", "allow_once"), option("reject", "reject_once")];
+        let question = json!({"sessionId":"","toolCall":tool_call,"options":options});
+        let question = serde_json::value::to_raw_value(&question).unwrap_or_default();
+        let request = PermissionRequest::from_raw(&question)
+            .map_err(|error| Fault::invalid(error.to_string()))?;
+        let situation = Situation { agent: &agent, cwd: &cwd, once: None };
+        let explained = explain(&self.config.policy, &self.remembered, &situation, &request);
+        self.answer(to, &explained, out);
+        Ok(())
+    }
+
+    /// What an agent asks is not answered by what runs under an agent. This is no wall: it looks at
+    /// the processes between the two, as far as they are there.
+    fn may_decide(&self, to: &Requester) -> Result<(), Fault> {
+        let here = self.clients.get(&to.client);
+        if here.is_some_and(|client| client.under_agent) {
+            let text = "a process that runs under an agent does not answer questions of agents";
+            let mut fault = Fault::invalid(text);
+            fault.data.reason = Reason::UnderAgent;
+            return Err(fault.hint("answer from a terminal or an editor of your own"));
+        }
+        Ok(())
+    }
+}
+
+/// The answer that a person means, and what to remember of it.
+fn chosen(question: &Question, given: GivenAnswer) -> Result<(Answer, Option<Verdict>), Fault> {
+    match (question, given) {
+        (Question::Permission(options), GivenAnswer::Option { option }) => {
+            if !options.iter().any(|known| known.option_id == option) {
+                return Err(Fault::invalid(format!("there is no option `{option}`"))
+                    .hint(format!("choose one of {}", listed(options))));
+            }
+            Ok((Answer::Permission(PermissionAnswer::Selected(option)), None))
+        }
+        (Question::Permission(options), GivenAnswer::Allow { always }) => {
+            let option = option_of(options, "allow_once", "allow_always", always)?;
+            Ok((option, always.then_some(Verdict::Allow)))
+        }
+        (Question::Permission(options), GivenAnswer::Deny { always }) => {
+            let option = option_of(options, "reject_once", "reject_always", always)?;
+            Ok((option, always.then_some(Verdict::Reject)))
+        }
+        (Question::Elicitation(mode), GivenAnswer::Accept { content }) => {
+            let accepted = ElicitationAnswer::accept(content, mode).map_err(Fault::invalid)?;
+            Ok((Answer::Elicitation(accepted), None))
+        }
+        (Question::Elicitation(_), GivenAnswer::Decline | GivenAnswer::Deny { always: false }) => {
+            Ok((Answer::Elicitation(ElicitationAnswer::Decline), None))
+        }
+        (Question::Permission(_), _) => {
+            Err(Fault::invalid("this question is answered by one of its options"))
+        }
+        (Question::Elicitation(_), _) => {
+            Err(Fault::invalid("this question is answered by a form, or by accepting a page"))
+        }
+    }
+}
+
+/// The one option for a plain yes or no. Of several a person has to choose.
+fn option_of(
+    options: &[PermissionOption],
+    once: &str,
+    forever: &str,
+    always: bool,
+) -> Result<Answer, Fault> {
+    let wanted = if always { [forever, once] } else { [once, forever] };
+    for kind in wanted {
+        let mut fitting = options.iter().filter(|option| option.kind == kind);
+        match (fitting.next(), fitting.next()) {
+            (Some(option), None) => {
+                let chosen = PermissionAnswer::Selected(option.option_id.clone());
+                return Ok(Answer::Permission(chosen));
+            }
+            (Some(_), Some(_)) => break,
+            (None, _) => {}
+        }
+    }
+    Err(Fault::invalid("the question is no plain yes or no")
+        .hint(format!("`acpctl answer ID --option O` with one of {}", listed(options))))
+}
+
+fn listed(options: &[PermissionOption]) -> String {
+    let names: Vec<_> = options.iter().map(|option| format!("`{}`", option.option_id)).collect();
+    names.join(", ")
+}

@@ -1,0 +1,102 @@
+//! What an agent can ask a person, and what counts as an answer.
+
+use std::borrow::Cow;
+
+use acp_wire::acp::{
+    ClientCapabilities, ElicitationAnswer, ElicitationMode, ElicitationRequest, PermissionAnswer,
+    PermissionOption, PermissionRequest,
+};
+use acp_wire::{Id, Message};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub(crate) enum Question {
+    /// `session/request_permission`, with the options that may be chosen.
+    Permission(Vec<PermissionOption>),
+    /// `elicitation/create`.
+    Elicitation(ElicitationMode),
+}
+
+/// What it is about.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Scope<'a> {
+    /// Everybody who controls the session may answer.
+    Session(Cow<'a, str>),
+    /// The sender of this request to the agent may answer.
+    Request(Id),
+}
+
+/// A valid answer. It serializes to the whole result.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Answer {
+    Permission(PermissionAnswer),
+    Elicitation(ElicitationAnswer),
+}
+
+/// The params of a request line.
+pub(crate) fn params_of(line: &[u8]) -> Option<&RawValue> {
+    match acp_wire::parse(line) {
+        Ok(Message::Request { params, .. }) => params,
+        _ => None,
+    }
+}
+
+impl Question {
+    /// Reads an agent's request; an error says what is wrong with it.
+    pub(crate) fn read(line: &[u8]) -> Result<(Scope<'_>, Question), String> {
+        let Ok(Message::Request { method, params: Some(params), .. }) = acp_wire::parse(line)
+        else {
+            return Err("params are missing".to_owned());
+        };
+        if method == "elicitation/create" {
+            let request = ElicitationRequest::from_raw(params).map_err(|e| e.to_string())?;
+            let scope = match (request.session_id, request.request_id) {
+                (Some(session), _) => Scope::Session(session),
+                (None, Some(id)) => Scope::Request(id),
+                (None, None) => return Err("it is about nothing".to_owned()),
+            };
+            return Ok((scope, Question::Elicitation(request.mode)));
+        }
+        let request = PermissionRequest::from_raw(params).map_err(|e| e.to_string())?;
+        Ok((Scope::Session(request.session_id), Question::Permission(request.options)))
+    }
+
+    /// A client's result as an answer; nothing if it is none.
+    pub(crate) fn answer(&self, result: &RawValue) -> Option<Answer> {
+        match self {
+            Question::Permission(options) => {
+                let answer = PermissionAnswer::from_raw(result).ok()?;
+                let is_offered = match &answer {
+                    PermissionAnswer::Selected(chosen) => {
+                        options.iter().any(|option| option.option_id == *chosen)
+                    }
+                    PermissionAnswer::Cancelled => true,
+                };
+                is_offered.then_some(Answer::Permission(answer))
+            }
+            Question::Elicitation(mode) => {
+                ElicitationAnswer::from_raw(result, mode).ok().map(Answer::Elicitation)
+            }
+        }
+    }
+
+    /// The answer when nobody will give one any more.
+    pub(crate) fn cancelled(&self) -> Answer {
+        match self {
+            Question::Permission(_) => Answer::Permission(PermissionAnswer::Cancelled),
+            Question::Elicitation(_) => Answer::Elicitation(ElicitationAnswer::Cancel),
+        }
+    }
+
+    /// Whether a client with these capabilities can show it.
+    pub(crate) fn is_for(&self, client: &ClientCapabilities) -> bool {
+        match self {
+            Question::Permission(_) => true,
+            Question::Elicitation(ElicitationMode::Form(_)) => client.elicitation_form,
+            Question::Elicitation(ElicitationMode::Url { .. }) => client.elicitation_url,
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Questions to people: who is asked, who may answer, and what is answered without anybody.
+
+use acpd_core::Input;
+use acpd_core::ids::ClientId;
+use acpd_policy::{Policy, PolicyConfig};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+fn options() -> Value {
+    json!([
+        {"optionId":"y","name":"Yes","kind":"allow_once"},
+        {"optionId":"ya","name":"Always","kind":"allow_always"},
+        {"optionId":"n","name":"No","kind":"reject_once"},
+    ])
+}
+
+fn run(command: &str) -> Value {
+    json!({"toolCallId":"t","title":command,"kind":"execute","rawInput":{"command":command}})
+}
+
+fn asks(bench: &mut Bench, id: u64, call: &Value) {
+    let params = json!({"sessionId":"s","toolCall":call,"options":options()});
+    bench.agent(&json!({"id":id,"method":"session/request_permission","params":params}));
+}
+
+fn form(scope: &Value) -> Value {
+    let schema = json!({"type":"object","required":["name"],
+        "properties":{"name":{"type":"string"},"sure":{"type":"boolean"}}});
+    let mut params = json!({"mode":"form","message":"Which?","requestedSchema":schema});
+    for (name, value) in scope.as_object().expect("an object") {
+        params[name] = value.clone();
+    }
+    json!({"id":7,"method":"elicitation/create","params":params})
+}
+
+fn with_policy(text: &Value) -> Bench {
+    let config: PolicyConfig = serde_json::from_value(text.clone()).expect("a policy");
+    Bench::with_policy(Policy::new(&config, Some("/home/me")).expect("it is understood"))
+}
+
+/// What a person gets from a terminal.
+fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
+    let client = bench.plain();
+    bench.say(client, &json!({"id":1,"method":method,"params":params}));
+    let answer = bench.got(client).pop().expect("answered");
+    bench.feed(Input::ClientClosed { client });
+    answer
+}
+
+fn pending(bench: &mut Bench) -> Vec<Value> {
+    let list = call(bench, "_acpd/interaction/list", &json!({}));
+    list["result"]["interactions"].as_array().expect("a list").clone()
+}
+
+fn answer(bench: &mut Bench, answer: &Value) -> Value {
+    let id = pending(bench)[0]["id"].clone();
+    call(bench, "_acpd/interaction/answer", &json!({"id":id,"answer":answer}))
+}
+
+/// A session with a turn, and nobody there.
+fn alone(mut bench: Bench) -> Bench {
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.heard();
+    bench.feed(Input::ClientClosed { client: a });
+    bench
+}
+
+#[test]
+fn a_question_waits_while_nobody_is_there_and_is_answered_from_a_terminal() {
+    let mut bench = alone(Bench::new());
+    asks(&mut bench, 7, &run("git push"));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    let open = pending(&mut bench);
+    assert_eq!(open.len(), 1);
+    assert_eq!(open[0]["question"]["subject"], "run `git push`");
+    assert_eq!(open[0]["question"]["options"].as_array().map(Vec::len), Some(3));
+    assert_eq!(answer(&mut bench, &json!({"kind":"allow"}))["result"], json!({}));
+    let heard = bench.heard();
+    assert_eq!(heard[0]["id"], 7);
+    assert_eq!(heard[0]["result"]["outcome"], json!({"outcome":"selected","optionId":"y"}));
+    assert!(pending(&mut bench).is_empty());
+}
+
+#[test]
+fn what_is_allowed_for_good_is_remembered_and_can_be_forgotten() {
+    let mut bench = alone(Bench::with_shims());
+    asks(&mut bench, 7, &run("git push"));
+    answer(&mut bench, &json!({"kind":"allow","always":true}));
+    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "ya");
+    bench.reboot();
+    asks(&mut bench, 8, &run("git push"));
+    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y", "only this once");
+    assert!(bench.journal_words().contains(&"_acpd/permission_decided".to_owned()));
+    // Another command is another question.
+    asks(&mut bench, 9, &run("git push --force"));
+    assert_eq!(pending(&mut bench).len(), 1);
+    answer(&mut bench, &json!({"kind":"deny"}));
+    bench.heard();
+    let list = call(&mut bench, "_acpd/policy/list", &json!({}));
+    let known = &list["result"]["remembered"][0];
+    assert_eq!((&known["subject"], &known["verdict"]), (&json!("run `git push`"), &json!("allow")));
+    call(&mut bench, "_acpd/policy/forget", &json!({"id":known["id"]}));
+    assert_eq!(bench.snapshot.remembered.len(), 0);
+    asks(&mut bench, 10, &run("git push"));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "it is asked again");
+}
+
+#[test]
+fn an_option_that_holds_for_good_is_remembered_whoever_chose_it() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    asks(&mut bench, 7, &run("make"));
+    let asked = bench.got(a).pop().expect("asked");
+    let chosen = json!({"outcome":{"outcome":"selected","optionId":"ya"}});
+    bench.say(a, &json!({"id":asked["id"],"result":chosen}));
+    assert_eq!(bench.snapshot.remembered.len(), 1);
+    bench.heard();
+    asks(&mut bench, 8, &run("make"));
+    assert_eq!(bench.heard()[0]["id"], 8);
+    assert_eq!(bench.got(a), Vec::<Value>::new(), "it is not asked");
+}
+
+#[test]
+fn a_rule_answers_and_the_journal_says_which() {
+    let rules = json!([
+        {"name":"no force","decision":"reject","command":"*--force*"},
+        {"name":"git","decision":"allow","command":"git *"},
+    ]);
+    let mut bench = alone(with_policy(&json!({"rules":rules})));
+    for (command, option) in [("git push", "y"), ("git push --force", "n")] {
+        asks(&mut bench, 7, &run(command));
+        assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], option, "{command}");
+    }
+    let decided: Vec<_> = bench.journal.values().flatten().map(|row| row.line.clone()).collect();
+    let text = decided.iter().map(|line| String::from_utf8_lossy(line).into_owned());
+    let text: String = text.collect();
+    assert!(text.contains("rule `git`") && text.contains("rule `no force`"), "{text}");
+    asks(&mut bench, 9, &run("rm -r /"));
+    assert_eq!(pending(&mut bench).len(), 1);
+}
+
+#[test]
+fn what_a_run_allows_beforehand_is_allowed_in_its_turn_only_and_never_over_a_rule() {
+    let rules = json!([{"decision":"reject","command":"rm *"}]);
+    let mut bench = with_policy(&json!({"rules":rules}));
+    bench.shims = true;
+    let a = bench.plain();
+    bench.session(a, "s");
+    let prompt = json!([{"type":"text","text":"go"}]);
+    let meta = json!({"_acpd":{"permissions":"allow"}});
+    let params = json!({"sessionId":"s","prompt":prompt,"_meta":meta});
+    bench.say(a, &json!({"id":2,"method":"session/prompt","params":params}));
+    let request = bench.heard_one("session/prompt");
+    for _ in 0..2 {
+        asks(&mut bench, 7, &run("make"));
+        assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y");
+        asks(&mut bench, 8, &run("rm -r x"));
+        assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "n");
+        bench.reboot();
+    }
+    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    let b = bench.plain();
+    bench.prompt(b, &json!(3), "s", "more");
+    bench.heard_one("session/prompt");
+    asks(&mut bench, 9, &run("make"));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_call_that_was_described_before_is_decided_by_all_that_was_said_of_it() {
+    let rules = json!([{"decision":"allow","command":"make"}]);
+    for (then, allowed) in [(None, true), (Some("rm -r /"), false)] {
+        let mut bench = alone(with_policy(&json!({"rules":rules})));
+        let mut call = run("make");
+        call["sessionUpdate"] = json!("tool_call");
+        bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call}}));
+        if let Some(command) = then {
+            let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"t","rawInput":{"command":command}});
+            bench.agent(
+                &json!({"method":"session/update","params":{"sessionId":"s","update":update}}),
+            );
+        }
+        asks(&mut bench, 7, &json!({"toolCallId":"t"}));
+        assert_eq!(!bench.heard().is_empty(), allowed, "{then:?}");
+    }
+}
+
+#[test]
+fn a_process_under_an_agent_decides_nothing() {
+    let mut bench = alone(Bench::new());
+    asks(&mut bench, 7, &run("make"));
+    let id = pending(&mut bench)[0]["id"].clone();
+    let client = ClientId(77);
+    bench.feed(Input::ClientOpened { client, under_agent: true });
+    let params = json!({"id":id,"answer":{"kind":"allow"}});
+    bench.say(client, &json!({"id":1,"method":"_acpd/interaction/answer","params":params}));
+    let refused = bench.got(client).pop().expect("answered");
+    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "under_agent");
+    // Nor as an editor.
+    bench.say(client, &json!({"id":2,"method":"initialize","params":{"protocolVersion":1}}));
+    bench.say(
+        client,
+        &json!({"id":3,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}),
+    );
+    let got = bench.got(client);
+    let asked = got.iter().find(|line| line["method"] == "session/request_permission");
+    if let Some(asked) = asked {
+        let chosen = json!({"outcome":{"outcome":"selected","optionId":"y"}});
+        bench.say(client, &json!({"id":asked["id"],"result":chosen}));
+    }
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    assert_eq!(pending(&mut bench).len(), 1);
+}
+
+#[test]
+fn a_form_is_for_clients_that_can_show_it_and_its_answer_is_checked() {
+    let mut bench = Bench::new();
+    let plain = bench.plain();
+    bench.session(plain, "s");
+    let able = ClientId(50);
+    bench.feed(Input::ClientOpened { client: able, under_agent: false });
+    let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"form":{}}}});
+    bench.say(able, &json!({"id":"init","method":"initialize","params":params}));
+    bench.say(
+        able,
+        &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}),
+    );
+    bench.got(able);
+    bench.agent(&form(&json!({"sessionId":"s"})));
+    assert_eq!(bench.got(plain), Vec::<Value>::new());
+    let asked = bench.got(able).pop().expect("asked");
+    assert_eq!(asked["method"], "elicitation/create");
+    bench
+        .say(able, &json!({"id":asked["id"],"result":{"action":"accept","content":{"sure":true}}}));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "a name is missing");
+    let again = bench.got(able).pop().expect("asked again");
+    let content = json!({"name":"db"});
+    bench.say(able, &json!({"id":again["id"],"result":{"action":"accept","content":content}}));
+    let heard = bench.heard();
+    assert_eq!(heard[0]["result"], json!({"action":"accept","content":{"name":"db"}}));
+}
+
+#[test]
+fn a_form_that_no_client_can_show_is_filled_in_from_a_terminal() {
+    let mut bench = alone(Bench::new());
+    bench.agent(&form(&json!({"sessionId":"s"})));
+    let open = pending(&mut bench);
+    assert_eq!(open[0]["question"]["kind"], "form");
+    assert_eq!(open[0]["question"]["schema"]["required"], json!(["name"]));
+    let refused = answer(&mut bench, &json!({"kind":"accept","content":{"name":7}}));
+    assert_eq!(refused["error"]["code"], -32602);
+    answer(&mut bench, &json!({"kind":"accept","content":{"name":"db"}}));
+    assert_eq!(bench.heard()[0]["result"]["content"], json!({"name":"db"}));
+}
+
+#[test]
+fn a_question_about_a_login_goes_to_who_logs_in_and_to_nobody_else() {
+    let mut bench = Bench::new();
+    let other = bench.plain();
+    bench.session(other, "s");
+    let a = ClientId(50);
+    bench.feed(Input::ClientOpened { client: a, under_agent: false });
+    let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"url":{}}}});
+    bench.say(a, &json!({"id":"init","method":"initialize","params":params}));
+    bench.got(a);
+    bench.say(a, &json!({"id":"log","method":"authenticate","params":{"methodId":"m"}}));
+    let request = bench.heard_one("authenticate");
+    let ask = json!({"mode":"url","message":"Log in","url":"https://x","elicitationId":"e",
+        "requestId":request["id"]});
+    bench.agent(&json!({"id":8,"method":"elicitation/create","params":ask}));
+    let asked = bench.got(a).pop().expect("asked");
+    assert_eq!(asked["params"]["requestId"], "log", "its own id");
+    assert_eq!(bench.got(other), Vec::<Value>::new());
+    bench.agent(&json!({"method":"elicitation/complete","params":{"elicitationId":"e"}}));
+    assert_eq!(words(&bench.got(a)), ["elicitation/complete"]);
+    assert_eq!(bench.got(other), Vec::<Value>::new());
+    bench.say(a, &json!({"id":asked["id"],"result":{"action":"accept"}}));
+    assert_eq!(bench.heard()[0]["result"], json!({"action":"accept"}));
+    bench.agent_answers(&request, &json!({}));
+    assert!(words(&bench.got(a)).contains(&"result \"log\"".to_owned()));
+}
+
+#[test]
+fn a_question_about_a_request_ends_with_it() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.say(a, &json!({"id":"log","method":"authenticate","params":{"methodId":"m"}}));
+    let request = bench.heard_one("authenticate");
+    bench.agent(&form(&json!({"requestId":request["id"]})));
+    assert_eq!(pending(&mut bench).len(), 1, "it cannot show it; a terminal can");
+    bench.agent_answers(&request, &json!({}));
+    assert_eq!(bench.heard()[0]["result"], json!({"action":"cancel"}));
+    assert!(pending(&mut bench).is_empty());
+    // About nothing that is open: nobody is asked.
+    bench.agent(&form(&json!({"requestId":4711})));
+    assert_eq!(bench.heard()[0]["result"], json!({"action":"cancel"}));
+}
+
+#[test]
+fn a_cancel_answers_every_kind_of_question() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.heard();
+    asks(&mut bench, 6, &run("make"));
+    bench.agent(&form(&json!({"sessionId":"s"})));
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    let heard = bench.heard();
+    let answers: Vec<_> =
+        heard.iter().filter(|line| line.get("result").is_some()).map(|l| &l["result"]).collect();
+    assert_eq!(answers, [&json!({"outcome":{"outcome":"cancelled"}}), &json!({"action":"cancel"})]);
+}
+
+#[test]
+fn questions_of_both_kinds_stand_over_the_death_of_the_daemon() {
+    let mut bench = alone(Bench::with_shims());
+    asks(&mut bench, 6, &run("make"));
+    bench.agent(&form(&json!({"sessionId":"s"})));
+    bench.reboot();
+    assert_eq!(pending(&mut bench).len(), 2);
+    answer(&mut bench, &json!({"kind":"deny"}));
+    answer(&mut bench, &json!({"kind":"decline"}));
+    let heard = bench.heard();
+    assert_eq!(heard[0]["result"]["outcome"]["optionId"], "n");
+    assert_eq!(heard[1]["result"], json!({"action":"decline"}));
+}
+
+#[test]
+fn the_policy_explains_itself() {
+    let rules = json!([{"name":"git","decision":"allow","command":"git *"}]);
+    let mut bench = with_policy(&json!({"rules":rules}));
+    let params = json!({"cwd":"/w","toolCall":run("git status; rm -rf /")});
+    let answer = call(&mut bench, "_acpd/policy/test", &params);
+    assert_eq!(answer["result"]["rules"][0]["matched"], false);
+    assert_eq!(answer["result"]["decision"]["type"], "ask");
+}
