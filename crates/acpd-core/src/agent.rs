@@ -17,9 +17,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::acp::{
-    AgentCapabilities, Implementation, InitializeParams, InitializeResult, Services,
-};
+use acp_wire::acp::{AgentCapabilities, Implementation, InitializeParams, InitializeResult};
 use acp_wire::{ErrorObject, Id, Outcome, build, code};
 use acpd_api::{AgentNotice, AgentState, Reason, method};
 use bytes::Bytes;
@@ -424,7 +422,8 @@ impl Hub {
             title: Some("acpd".to_owned()),
             version: self.config.daemon.version.clone(),
         };
-        let params = InitializeParams::new(implementation, Services::default());
+        let services = self.profile_of(id).services;
+        let params = InitializeParams::new(implementation, services);
         let ask = self.ask(host, Why::Initialize, out);
         let line = build::request(&Id::from(ask), "initialize", &params);
         self.host_write(id, line, out);

@@ -74,6 +74,7 @@ pub(crate) struct Naming {
 impl Hub {
     pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
         let Some(gone) = self.clients.remove(&client) else { return };
+        self.errands_of_gone(client, out);
         self.ledger.drop_client(client);
         self.naming.retain(|wait| wait.to.client != client);
         if let Some(token) = &gone.token {
@@ -119,6 +120,9 @@ impl Hub {
                 out.effects.push(Effect::Send { client, line });
             }
             Ok(Message::Response { id, outcome }) => {
+                if self.errand_answered(client, &id, &line, &outcome, out) {
+                    return;
+                }
                 self.interaction_answered(client, &id, outcome, out);
             }
             Ok(Message::Notification { method, params }) => {
@@ -208,6 +212,11 @@ impl Hub {
             Fault::invalid(format!("`{method}` came before `initialize`"))
                 .with_code(code::INVALID_REQUEST)
         })?;
+        // A session that the agent made out of another one would be known to nobody.
+        if method == "session/fork" {
+            return Err(Fault::invalid("acpd does not offer `session/fork`")
+                .with_code(code::METHOD_NOT_FOUND));
+        }
         if method == "session/new" {
             return self.new_session(to.clone(), &profile, params, out);
         }
@@ -299,8 +308,20 @@ impl Hub {
         if method == CLIENT_LEAVE {
             return self.client_leaves(client, out);
         }
+        // Of a newer client; no agent's business.
+        if method.starts_with("_acpd/") {
+            return;
+        }
         let Some(profile) = self.clients[&client].profile.clone() else { return };
-        let Some(session) = str_at(line, &["params", "sessionId"]) else { return };
+        let Some(session) = str_at(line, &["params", "sessionId"]) else {
+            // About no session: for the agent, if it runs.
+            let slot = self.shared_slot(&profile);
+            if self.agents[&slot].is_up() && !self.is_clogged(slot) && self.store_failing.is_none()
+            {
+                self.host_write(slot, line.clone(), out);
+            }
+            return;
+        };
         let Some(key) = self.by_public_id(&profile, &session) else { return };
         if self.may_control(client, key).is_err() {
             return;

@@ -6,6 +6,7 @@ use acpd_policy::Remembered;
 
 use crate::agent::{Agent, AgentId, Known};
 use crate::client::{Client, Naming};
+use crate::errand::Errand;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, Input};
 use crate::interaction::Interaction;
@@ -42,6 +43,7 @@ pub struct Hub {
     /// Those of them whose lines this batch commits.
     pub(crate) counted: BTreeSet<String>,
     pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
+    pub(crate) errands: BTreeMap<InteractionId, Errand>,
     /// Who was shown the page of which question.
     pub(crate) pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
     pub(crate) ledger: Ledger,
@@ -99,6 +101,7 @@ impl Hub {
                 self.on_host_exited(host, &status, &stderr, out);
             }
             Input::HostGone { host } => self.on_host_gone(host, out),
+            Input::Served { errand, result } => self.on_served(errand, result, out),
             Input::StoreFailing { reason } => {
                 if self.store_failing.is_none() {
                     self.store_failing_since = self.now;

@@ -52,6 +52,8 @@ impl Hub {
             {
                 self.person_asked(slot, host, &id, line, out);
             }
+            Ok(Message::Request { id, method, .. })
+                if self.errand_asked(slot, host, (&id, &method), line, out) => {}
             Ok(Message::Request { id, method, .. }) => {
                 let text = format!("asked for `{method}`, which is not on offer");
                 out.effects.push(Effect::Note { host, text });

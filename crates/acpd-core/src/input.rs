@@ -4,7 +4,7 @@ use acp_wire::Id;
 use acpd_api::Status;
 use bytes::Bytes;
 
-use crate::ids::{ClientId, HostId, Seq, SessionKey};
+use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
 use crate::record::{EventRow, Record};
 use crate::view::render;
 
@@ -138,6 +138,13 @@ pub enum Input {
         /// Which.
         host: HostId,
     },
+    /// acpd has done what an agent asked of it.
+    Served {
+        /// For which request.
+        errand: InteractionId,
+        /// The result, as JSON text, or what went wrong.
+        result: Result<Bytes, ServeError>,
+    },
     /// The journal cannot be written; the batch is retried.
     StoreFailing {
         /// What the system said.
@@ -160,6 +167,36 @@ pub struct SpawnError {
     pub hint: Option<String>,
     /// Trying again cannot help: no such file, not executable.
     pub permanent: bool,
+}
+
+/// Why acpd could not do what an agent asked of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServeError {
+    /// JSON-RPC error code.
+    pub code: i64,
+    /// What happened, and the way out.
+    pub message: String,
+}
+
+/// What acpd does for an agent when no editor does it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Service {
+    /// `fs/read_text_file`.
+    ReadTextFile {
+        /// Absolute path.
+        path: String,
+        /// First line, from 1.
+        line: Option<u32>,
+        /// At most so many lines.
+        limit: Option<u32>,
+    },
+    /// `fs/write_text_file`.
+    WriteTextFile {
+        /// Absolute path.
+        path: String,
+        /// The whole new text.
+        content: String,
+    },
 }
 
 /// Something to be done after the records of the same batch are committed.
@@ -261,6 +298,15 @@ pub enum Effect {
         host: HostId,
         /// Which step.
         step: StopStep,
+    },
+    /// Do something for an agent, and report [`Input::Served`].
+    Serve {
+        /// For which request.
+        errand: InteractionId,
+        /// The folders of its session, the working directory first: nothing outside of them.
+        roots: Vec<String>,
+        /// What to do.
+        service: Service,
     },
     /// Something odd that an agent did, for the log. Never holds a payload.
     Note {

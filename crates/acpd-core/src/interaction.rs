@@ -403,6 +403,9 @@ impl Hub {
         request: &Id,
         out: &mut Batch,
     ) {
+        if self.cancel_errand(host, request, out) {
+            return;
+        }
         let found = self
             .interactions
             .iter()

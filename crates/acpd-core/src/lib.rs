@@ -25,6 +25,7 @@
 mod agent;
 mod client;
 mod decide;
+mod errand;
 mod fanout;
 mod fault;
 mod hub;
@@ -52,5 +53,6 @@ pub mod view;
 
 pub use hub::Hub;
 pub use input::{
-    Adopt, Batch, Effect, Input, Read, ReadStyle, SpawnError, StatusPart, StopStep, View,
+    Adopt, Batch, Effect, Input, Read, ReadStyle, ServeError, Service, SpawnError, StatusPart,
+    StopStep, View,
 };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub use acp_wire::acp::Services;
 pub use acpd_policy::Policy;
 
 /// Everything the hub is configured with.
@@ -75,6 +76,8 @@ pub struct Profile {
     pub use_resume: bool,
     /// `session/load` may be used.
     pub use_load: bool,
+    /// What acpd does for it when no editor does it.
+    pub services: Services,
 }
 
 /// How many processes an agent profile has.
@@ -142,6 +145,7 @@ impl Default for Profile {
             late_replay: false,
             use_resume: true,
             use_load: true,
+            services: Services::default(),
         }
     }
 }

@@ -93,6 +93,7 @@ impl Hub {
             remembered: snapshot.remembered.values().cloned().collect(),
             counted: BTreeSet::new(),
             interactions: BTreeMap::new(),
+            errands: BTreeMap::new(),
             pages: BTreeMap::new(),
             ledger: Ledger::default(),
             naming: Vec::new(),
@@ -256,6 +257,9 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, row: InteractionRow, out: &mut Batch) {
+        if self.errand_again(&row, out) {
+            return;
+        }
         let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };
         let Ok((_, question)) = Question::read(&row.line) else { return };
         if let Some(key) = row.session {

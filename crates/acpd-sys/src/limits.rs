@@ -38,6 +38,11 @@ pub fn private_files() {
     FOUND_UMASK.get_or_init(|| found);
 }
 
+/// What new files were open to before: the umask that the person who started this process has.
+pub fn found_umask() -> u32 {
+    FOUND_UMASK.get().copied().unwrap_or(Mode::from_bits_truncate(0o077)).bits()
+}
+
 /// Gives memory blocks of a megabyte and more back to the system as soon as they are freed. The GNU
 /// allocator would keep them after the first one that it saw freed; others do this anyway.
 pub fn return_large_buffers() {

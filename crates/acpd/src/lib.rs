@@ -13,5 +13,6 @@ pub mod journal;
 pub mod log;
 pub mod relay;
 pub mod service;
+pub mod services;
 pub mod settings;
 pub mod signals;

@@ -32,6 +32,7 @@ use crate::host::{AgentHost, Agents, HostEvent};
 use crate::journal::{LogPage, Values};
 use crate::log;
 use crate::service::Pulse;
+use crate::services::{Served, Services};
 use crate::signals::Stops;
 
 /// Events that one batch takes up at most.
@@ -144,6 +145,8 @@ pub struct Relay {
     clock: Clock,
     agents: Agents,
     writer: Writer,
+    services: Services,
+    served: mpsc::UnboundedReceiver<Served>,
     client_queue: usize,
     sinks: BTreeMap<ClientId, Sink>,
     hosts: BTreeMap<HostId, Running>,
@@ -187,11 +190,14 @@ impl Relay {
             _ => None,
         });
         let (by, adopting) = (tokio::time::Instant::now() + ADOPTING, adopting.collect());
+        let (services, served) = Services::new();
         let mut relay = Relay {
             hub,
             clock,
             agents,
             writer,
+            services,
+            served,
             client_queue,
             sinks: BTreeMap::new(),
             hosts: BTreeMap::new(),
@@ -229,6 +235,9 @@ impl Relay {
                 }
                 Some((host, event)) = from.hosts.recv(), if hosts_may => {
                     self.host_event(host, event, &mut out);
+                }
+                Some((errand, result)) = self.served.recv() => {
+                    self.input(Input::Served { errand, result }, &mut out);
                 }
                 () = sleep_until(at), if at.is_some() => self.input(Input::Tick, &mut out),
                 () = sleep_until(opening), if opening.is_some() => {}
@@ -569,6 +578,9 @@ impl Relay {
             }
             Effect::HostAck { host, offset } => self.with(host, |host| host.ack(offset)),
             Effect::HostStop { host, step } => self.with(host, |host| host.stop(step)),
+            Effect::Serve { errand, roots, service } => {
+                self.services.serve(errand, roots, service);
+            }
             Effect::Note { host, text } => {
                 let text = log::printable(&text);
                 tracing::debug!(host = host.0, text, "an agent did something odd");

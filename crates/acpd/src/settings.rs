@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use acpd_core::profile::{Config as HubConfig, DaemonFacts, Profile, Restart, Sharing, StopTimes};
+use acpd_core::profile::{
+    Config as HubConfig, DaemonFacts, Profile, Restart, Services, Sharing, StopTimes,
+};
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
 
-use crate::config::{self, Config, RestoreMethod};
+use crate::config::{self, Config, Offer, RestoreMethod};
 
 /// The hub's view of the configuration.
 pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
@@ -66,6 +68,7 @@ fn hub_profile(profile: &config::Profile, paths: &Paths) -> Profile {
         late_replay: profile.late_replay,
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
+        services: Services { fs: profile.services.contains(&Offer::Fs), terminal: false },
     }
 }
 

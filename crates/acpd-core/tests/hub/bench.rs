@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::build;
-use acpd_core::ids::{ClientId, HostId, SessionKey, Time};
+use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
-use acpd_core::{Adopt, Batch, Effect, Hub, Input, ReadStyle, StatusPart, StopStep};
+use acpd_core::{Adopt, Batch, Effect, Hub, Input, ReadStyle, Service, StatusPart, StopStep};
 use acpd_policy::Policy;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -36,6 +36,8 @@ pub(crate) struct Bench {
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
     pub(crate) notes: Vec<String>,
+    /// What acpd was to do for the agent.
+    pub(crate) served: Vec<(InteractionId, Vec<String>, Service)>,
     pub(crate) acked: u64,
     pub(crate) exited: bool,
     offset: u64,
@@ -94,6 +96,7 @@ impl Bench {
             leases: Vec::new(),
             left: None,
             notes: Vec::new(),
+            served: Vec::new(),
             acked: 0,
             exited: false,
             offset: 0,
@@ -232,6 +235,7 @@ impl Bench {
             Effect::HostLease { busy, .. } => self.leases.push(busy),
             Effect::Leave { restart, .. } => self.left = Some(restart),
             Effect::Note { text, .. } => self.notes.push(text),
+            Effect::Serve { errand, roots, service } => self.served.push((errand, roots, service)),
             Effect::Abort | Effect::Exit => self.exited = true,
             Effect::HostWrite { .. } | Effect::ReadLog { .. } | Effect::HostForget { .. } => {}
         }

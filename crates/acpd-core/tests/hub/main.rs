@@ -3,6 +3,7 @@
 mod agents;
 mod bench;
 mod conformance;
+mod errands;
 mod limits;
 mod protocol;
 mod questions;

@@ -27,11 +27,15 @@ pub(crate) fn check_to_agent(line: &Value) {
         None => {
             let result = line.get("result").cloned();
             if let Some(result) = result {
-                let failed = match result.get("action") {
-                    Some(_) => {
-                        serde_json::from_value::<v1::CreateElicitationResponse>(result).err()
-                    }
-                    None => serde_json::from_value::<v1::RequestPermissionResponse>(result).err(),
+                let has = |name: &str| result.get(name).is_some();
+                let failed = if has("action") {
+                    serde_json::from_value::<v1::CreateElicitationResponse>(result).err()
+                } else if has("content") {
+                    serde_json::from_value::<v1::ReadTextFileResponse>(result).err()
+                } else if has("outcome") {
+                    serde_json::from_value::<v1::RequestPermissionResponse>(result).err()
+                } else {
+                    serde_json::from_value::<v1::WriteTextFileResponse>(result).err()
                 };
                 assert!(failed.is_none(), "{failed:?}: {line}");
             }

@@ -1,12 +1,14 @@
 //! What goes in comes out, byte for byte: all that acpd changes in a forwarded line is its id, and the
-//! session's where it translates.
+//! id of the session or request that it is about, where that is another one on the other side.
 //!
 //! The messages are those of the official schema, and some that no schema knows. Each is scribbled down
 //! in odd ways: in another order, with white space, with members that nobody has heard of, with
 //! members twice, big numbers and escapes.
 //!
-//! Not here: `initialize`, `session/new` but for its params, and what acpd answers itself. A line that is
-//! built anew is in `schema`.
+//! Not here: `initialize`, the answers to questions, which acpd writes itself, and what it asks or
+//! answers on its own. Those lines are in `schema`.
+
+use std::fmt::Write as _;
 
 use acp_wire::locate;
 use acp_wire::method::{Answer, METHODS, Side};
@@ -23,7 +25,7 @@ use crate::bench::Bench;
 
 /// Stands for the id of a message.
 const ID: &str = "\u{1}id";
-/// Stands for the id of a session, where acpd translates it.
+/// Stands for an id within a message that acpd translates: of a session, or of a request.
 const SESSION: &str = "\u{1}session";
 
 /// Members that nobody has heard of.
@@ -131,7 +133,9 @@ impl Wire {
 fn hello(bench: &mut Bench, client: ClientId) {
     bench.feed(Input::ClientOpened { client, under_agent: false });
     let session = json!({"configOptions":{"boolean":{}},"notices":{},"compaction":{}});
-    let capabilities = json!({"session":session,"auth":{"terminal":true}});
+    let elicitation = json!({"form":{},"url":{}});
+    let capabilities =
+        json!({"session":session,"auth":{"terminal":true},"elicitation":elicitation});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
     bench.say(client, &json!({"id":0,"method":"initialize","params":params}));
     bench.got(client);
@@ -260,14 +264,19 @@ impl Scribe<'_> {
         let plain = json!(text).to_string();
         match self.roll(8) {
             6 => self.write(&plain.replace('/', "\\/")),
-            7 => {
-                let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
-                let units: String = units.collect();
-                self.write(&format!("\"{units}\""));
-            }
+            7 => self.write(&escaped(text)),
             _ => self.write(&plain),
         }
     }
+}
+
+/// A string with every letter escaped.
+fn escaped(text: &str) -> String {
+    let mut string = String::from("\"");
+    for unit in text.encode_utf16() {
+        write!(string, "\\u{unit:04x}").expect("a string takes all");
+    }
+    string + "\""
 }
 
 /// A message of the schema: the same JSON, once the official type has read and written it.
@@ -435,9 +444,7 @@ fn dice() -> impl Strategy<Value = Vec<u8>> {
 /// written in an odd way, which stays.
 fn names(wire: &Wire) -> (String, String) {
     if wire.public == wire.private {
-        let units: String =
-            wire.public.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
-        let name = format!("\"{units}\"");
+        let name = escaped(&wire.public);
         return (name.clone(), name);
     }
     (json!(wire.public).to_string(), json!(wire.private).to_string())
@@ -488,6 +495,15 @@ fn notifications_pass(wire: &mut Wire, dice: &[u8]) {
 }
 
 /// A question of the agent: its id is the agent's there and acpd's here.
+fn question_passes(wire: &mut Wire, line: &Line, scope: (&str, &str), result: &Value) {
+    let (public, private) = scope;
+    let said = one(wire.agent_says(&line.with("\"\\u0061\"", private)));
+    let id = line.id_in(&said, public);
+    let answer = json!({"jsonrpc":"2.0","id":ID,"result":result});
+    let heard = one(wire.client_says(&scribble(&answer, &[]).with(&id, "")));
+    assert_eq!(locate(heard.as_bytes(), &["id"]).map(|at| &heard[at]), Some("\"\\u0061\""));
+}
+
 fn questions_pass(wire: &mut Wire, dice: &[u8]) {
     let (public, private) = names(wire);
     let option = json!({"optionId":"yes","name":"Yes","kind":"allow_once"});
@@ -495,12 +511,32 @@ fn questions_pass(wire: &mut Wire, dice: &[u8]) {
         json!({"sessionId":SESSION,"toolCall":{"toolCallId":"t","title":"T"},"options":[option]}),
     );
     let line = scribble(&request("session/request_permission", &params), dice);
-    let said = one(wire.agent_says(&line.with("\"\\u0061\"", &private)));
-    let id = line.id_in(&said, &public);
-    let outcome = json!({"outcome":{"outcome":"selected","optionId":"yes"}});
-    let answer = json!({"jsonrpc":"2.0","id":ID,"result":outcome});
-    let heard = one(wire.client_says(&scribble(&answer, &[]).with(&id, "")));
-    assert_eq!(locate(heard.as_bytes(), &["id"]).map(|at| &heard[at]), Some("\"\\u0061\""));
+    let result = json!({"outcome":{"outcome":"selected","optionId":"yes"}});
+    question_passes(wire, &line, (&public, &private), &result);
+
+    // Odd members among the properties would be fields, which acpd has to understand.
+    let form = json!({"type":"object","title":"T","properties":{}});
+    let params = official::<v1::CreateElicitationRequest>(
+        json!({"mode":"form","message":"Who?","sessionId":SESSION,"requestedSchema":form}),
+    );
+    let line = scribble(&request("elicitation/create", &params), dice);
+    let result = json!({"action":"accept","content":{}});
+    question_passes(wire, &line, (&public, &private), &result);
+}
+
+/// A question about a request names it by its id, which is another one on each side.
+fn pages_pass(wire: &mut Wire, dice: &[u8]) {
+    let login = scribble(&request("authenticate", &json!({"methodId":"m"})), &[]);
+    let heard = one(wire.client_says(&login.with("\"\\u0062\"", "")));
+    let asked = login.id_in(&heard, "");
+    let params = official::<v1::CreateElicitationRequest>(json!({
+        "mode":"url","message":"Log in","requestId":SESSION,"elicitationId":"e","url":"https://x/"
+    }));
+    let line = scribble(&request("elicitation/create", &params), dice);
+    question_passes(wire, &line, ("\"\\u0062\"", &asked), &json!({"action":"accept"}));
+    let done = official::<v1::CompleteElicitationNotification>(json!({"elicitationId":"e"}));
+    let done = scribble(&notification("elicitation/complete", &done), dice).with("", "");
+    assert_eq!(wire.agent_says(&done), [done]);
 }
 
 /// A cancel of a turn is the client's own line.
@@ -535,6 +571,7 @@ proptest! {
     fn questions_and_cancels_pass_as_they_are(dice in dice()) {
         let mut wire = Wire::new();
         questions_pass(&mut wire, &dice);
+        pages_pass(&mut wire, &dice);
         cancels_pass(&mut wire, &dice);
     }
 

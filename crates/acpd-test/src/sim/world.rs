@@ -226,6 +226,8 @@ impl World {
             Effect::HostStop { host, step } => self.stop(host, step),
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Note { .. } => self.truth.hit("odd line noted"),
+            // The agents of the simulation do everything themselves.
+            Effect::Serve { errand, .. } => return Err(format!("{errand:?} was asked by nobody")),
             Effect::Abort => {
                 // The daemon ends all trees itself, without the hub.
                 self.truth.hit("daemon aborted");

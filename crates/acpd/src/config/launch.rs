@@ -138,7 +138,9 @@ pub fn fingerprint(profile: &Profile) -> String {
     let command = profile.command.iter().map(|word| ("command", word));
     let names = profile.env.keys().map(|name| ("env", name));
     let mut hash = FNV_OFFSET;
-    for (kind, text) in command.chain(names) {
+    let offers = profile.services.iter().map(|offer| ("service", offer.word()));
+    let named = command.chain(names).map(|(kind, text)| (kind, text.as_str()));
+    for (kind, text) in named.chain(offers) {
         // The zero bytes keep ["a b"] and ["a", "b"] apart; no argument can hold one.
         let bytes = kind.bytes().chain([0]).chain(text.bytes()).chain([0]);
         hash = bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));

@@ -23,7 +23,7 @@ pub use error::{CommandNotFound, ConfigError, UnknownAgent};
 pub use kind::LONGEST_LINE;
 pub use launch::{environment, fingerprint, resolve_program};
 pub use profile::{
-    Daemon, Host, Profile, Restart, RestoreMethod, Sharing, Source, Transport, Variables,
+    Daemon, Host, Offer, Profile, Restart, RestoreMethod, Sharing, Source, Transport, Variables,
 };
 pub use reference::reference_markdown;
 

@@ -142,6 +142,10 @@ keys! {
         /// The methods that may be used to restore a session, as far as the agent offers them.
         Shared "restore" => pub restore: Vec<RestoreMethod> as SomeOf<RestoreMethod>
             = vec![RestoreMethod::Resume, RestoreMethod::Load];
+        /// What acpd does for the agent when no editor that is attached does it: `fs` reads and writes
+        /// files in the folders of a session, and nowhere else. What the agent is not offered, it does
+        /// itself.
+        Shared "services" => pub services: Vec<Offer> as SomeOf<Offer> = vec![Offer::Fs];
         /// Whether the agent can be used at all.
         Shared "enabled" => pub enabled: bool as Flag = true;
         /// The command that installs the agent, shown when it cannot be found.
@@ -285,6 +289,26 @@ pub enum Restart {
 impl Choice for Restart {
     const WORDS: &'static [(&'static str, Self)] =
         &[("on-failure", Self::OnFailure), ("never", Self::Never)];
+}
+
+/// Something that acpd does for agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// `fs/read_text_file` and `fs/write_text_file`.
+    Fs,
+}
+
+impl Offer {
+    /// As it is written in the configuration.
+    pub fn word(self) -> &'static str {
+        match self {
+            Offer::Fs => "fs",
+        }
+    }
+}
+
+impl Choice for Offer {
+    const WORDS: &'static [(&'static str, Self)] = &[("fs", Self::Fs)];
 }
 
 /// A method of the protocol that brings a session back.

@@ -1,0 +1,303 @@
+//! Errands: requests of an agent that a program answers, the editor of the session or acpd itself.
+//!
+//! ```text
+//!  request ─▶ the owner can do it ─▶ with the owner ── answers ──────────────▶ answered
+//!     │                                │ gone: a read ─▶ with acpd; else ─▶ refused
+//!     └────── nobody can ─▶ with acpd ─┴── served ───────────────────────────▶ answered
+//! ```
+//!
+//! The owner is the sender of the running prompt, else the last controller that came. What an agent is
+//! offered does not depend on who is attached: acpd gives it with nobody there.
+//!
+//! Architecture invariant: an errand is on disk until it is answered. A read or a write that the last
+//! daemon did not finish is done again; both can be.
+
+use acp_wire::{ErrorObject, Id, Outcome, build, code, locate, set_id, set_member, str_at};
+use acpd_api::Role;
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::agent::AgentId;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::input::{Batch, Effect, ServeError, Service};
+use crate::record::{InteractionRow, Record};
+
+/// Errands of one session that may be open at once.
+const OPEN: usize = 64;
+
+/// A request of an agent that a program answers.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    session: SessionKey,
+    host: HostId,
+    /// The agent's own id of the request.
+    agent_request: Id,
+    /// The request with the session's public id.
+    line: Bytes,
+    by: By,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Client(ClientId),
+    Acpd,
+}
+
+/// Whether acpd can do it, and where it can be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    /// A method of the agent's own, which only a client can know.
+    Extension,
+}
+
+impl Kind {
+    fn of(method: &str) -> Option<Kind> {
+        match method {
+            "fs/read_text_file" => Some(Kind::Read),
+            "fs/write_text_file" => Some(Kind::Write),
+            method if method.starts_with('_') => Some(Kind::Extension),
+            _ => None,
+        }
+    }
+}
+
+impl Hub {
+    /// A request of an agent that is not for a person; whether it was taken.
+    pub(crate) fn errand_asked(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        (id, method): (&Id, &str),
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(kind) = Kind::of(method) else { return false };
+        let session = str_at(line, &["params", "sessionId"]);
+        let key = session.and_then(|id| self.routes.get(&slot)?.get(&*id).copied());
+        let by = key.and_then(|key| self.who_does(key, kind));
+        let (Some(key), Some(by)) = (key, by) else { return false };
+        let open = self.errands.values().filter(|errand| errand.session == key).count();
+        if open >= OPEN {
+            let text = format!("{OPEN} requests of this session are open already");
+            let error = ErrorObject::new(code::INTERNAL, text);
+            self.host_write(slot, build::error(id, &error), out);
+            return true;
+        }
+        let errand = InteractionId(self.ids.issue());
+        let line = self.to_public_id(key, line.clone());
+        let row = InteractionRow { id: errand, session: Some(key), host, line, at: self.now };
+        self.recover_errand(&row, id.clone(), by, out);
+        out.records.push(Record::Interaction(row));
+        out.durable = true;
+        true
+    }
+
+    fn recover_errand(&mut self, row: &InteractionRow, agent_request: Id, by: By, out: &mut Batch) {
+        let Some(session) = row.session else { return };
+        let line = row.line.clone();
+        self.errands.insert(row.id, Errand { session, host: row.host, agent_request, line, by });
+        self.begin_errand(row.id, out);
+    }
+
+    /// Goes on with an errand of the last daemon; whether the row is one.
+    pub(crate) fn errand_again(&mut self, row: &InteractionRow, out: &mut Batch) -> bool {
+        let Ok(acp_wire::Message::Request { id, method, .. }) = acp_wire::parse(&row.line) else {
+            return false;
+        };
+        let Some(kind) = Kind::of(&method) else { return false };
+        let held = row.session.is_some_and(|key| {
+            self.sessions.get(&key).is_some_and(|session| session.row.host == Some(row.host))
+        });
+        match row.session.filter(|_| held && kind != Kind::Extension) {
+            Some(_) => self.recover_errand(row, id, By::Acpd, out),
+            None => {
+                out.records.push(Record::InteractionGone { id: row.id });
+                if let Some(&slot) = self.hosts.get(&row.host) {
+                    let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
+                    self.host_write(slot, build::error(&id, &error), out);
+                }
+            }
+        }
+        true
+    }
+
+    /// The owner, if it can do it; acpd, if it offers that; else nobody.
+    fn who_does(&self, key: SessionKey, kind: Kind) -> Option<By> {
+        let session = self.session(key);
+        let can = |client: &ClientId| {
+            let controls =
+                session.attached.get(client).is_some_and(|at| at.role == Role::Controller);
+            let here = self.clients.get(client).filter(|here| controls && !here.under_agent);
+            here.is_some_and(|here| match kind {
+                Kind::Read => here.capabilities.fs_read,
+                Kind::Write => here.capabilities.fs_write,
+                Kind::Extension => true,
+            })
+        };
+        let sender = session.running.as_ref().and_then(|turn| turn.sender.as_ref());
+        let sender = sender.map(|to| to.client).filter(|client| self.clients.contains_key(client));
+        // Connections are numbered as they come.
+        let owner = sender.or_else(|| session.attached.keys().rev().find(|of| can(of)).copied());
+        match owner.filter(can) {
+            Some(client) => Some(By::Client(client)),
+            None if kind == Kind::Extension => None,
+            None => self.profile_of(session.slot).services.fs.then_some(By::Acpd),
+        }
+    }
+
+    fn begin_errand(&mut self, id: InteractionId, out: &mut Batch) {
+        let Some(errand) = self.errands.get(&id) else { return };
+        match errand.by {
+            By::Client(client) => {
+                let line = set_id(&errand.line, &Id::from(id.0));
+                out.effects.push(Effect::Send { client, line });
+            }
+            By::Acpd => match service(&errand.line) {
+                Ok(service) => {
+                    let roots = self.roots(errand.session);
+                    out.effects.push(Effect::Serve { errand: id, roots, service });
+                }
+                Err(text) => {
+                    let error = ErrorObject::new(code::INVALID_PARAMS, text);
+                    self.end_errand(id, |id| build::error(id, &error), out);
+                }
+            },
+        }
+    }
+
+    /// The folders that a session works in, its working directory first.
+    fn roots(&self, key: SessionKey) -> Vec<String> {
+        let row = &self.session(key).row;
+        let more = locate(&row.params, &["additionalDirectories"]);
+        let more = more.and_then(|at| serde_json::from_slice::<Vec<String>>(&row.params[at]).ok());
+        std::iter::once(row.cwd.clone()).chain(more.unwrap_or_default()).collect()
+    }
+
+    /// acpd has done it.
+    pub(crate) fn on_served(
+        &mut self,
+        errand: InteractionId,
+        result: Result<Bytes, ServeError>,
+        out: &mut Batch,
+    ) {
+        let answer = |id: &Id| match &result {
+            Ok(result) => set_member(&build::response(id, &json!(null)), &["result"], result),
+            Err(ServeError { code, message }) => {
+                build::error(id, &ErrorObject::new(*code, message.clone()))
+            }
+        };
+        self.end_errand(errand, answer, out);
+    }
+
+    /// A client's answer to an errand; whether it was one.
+    pub(crate) fn errand_answered(
+        &mut self,
+        client: ClientId,
+        id: &Id,
+        line: &Bytes,
+        outcome: &Outcome<'_>,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(errand) = id.as_u64().map(InteractionId) else { return false };
+        let Some(open) = self.errands.get(&errand).filter(|open| open.by == By::Client(client))
+        else {
+            return false;
+        };
+        let is_read = str_at(&open.line, &["method"]).as_deref() == Some("fs/read_text_file");
+        if let (Outcome::Error(error), true) = (outcome, is_read)
+            && ErrorObject::from_raw(error).code == code::METHOD_NOT_FOUND
+        {
+            // It said that it could, and cannot.
+            self.give_to_acpd(errand, out);
+            return true;
+        }
+        self.end_errand(errand, |id| set_id(line, id), out);
+        true
+    }
+
+    fn give_to_acpd(&mut self, errand: InteractionId, out: &mut Batch) {
+        if let Some(open) = self.errands.get_mut(&errand) {
+            open.by = By::Acpd;
+        }
+        self.begin_errand(errand, out);
+    }
+
+    /// A client that was doing errands is gone.
+    pub(crate) fn errands_of_gone(&mut self, client: ClientId, out: &mut Batch) {
+        let of_client = |errand: &Errand| errand.by == By::Client(client);
+        let open: Vec<_> =
+            self.errands.iter().filter(|(_, e)| of_client(e)).map(|(id, _)| *id).collect();
+        for errand in open {
+            let line = &self.errands[&errand].line;
+            if str_at(line, &["method"]).as_deref() == Some("fs/read_text_file") {
+                self.give_to_acpd(errand, out);
+            } else {
+                let text = "the editor that was doing it is gone";
+                let error = ErrorObject::new(code::INTERNAL, text);
+                self.end_errand(errand, |id| build::error(id, &error), out);
+            }
+        }
+    }
+
+    /// `$/cancel_request` of an agent for an errand; whether it was one.
+    pub(crate) fn cancel_errand(&mut self, host: HostId, request: &Id, out: &mut Batch) -> bool {
+        let wanted = |errand: &Errand| errand.host == host && errand.agent_request == *request;
+        let Some((&errand, open)) = self.errands.iter().find(|(_, errand)| wanted(errand)) else {
+            return false;
+        };
+        if let By::Client(client) = open.by {
+            let line = build::notification("$/cancel_request", &json!({ "requestId": errand.0 }));
+            out.effects.push(Effect::Send { client, line });
+        }
+        let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
+        self.end_errand(errand, |id| build::error(id, &error), out);
+        true
+    }
+
+    /// The process that asked is gone.
+    pub(crate) fn drop_errands(&mut self, host: HostId, out: &mut Batch) {
+        let gone = self.errands.extract_if(.., |_, errand| errand.host == host);
+        for (id, errand) in gone.collect::<Vec<_>>() {
+            out.records.push(Record::InteractionGone { id });
+            if let By::Client(client) = errand.by {
+                let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
+                out.effects.push(Effect::Send { client, line });
+            }
+        }
+    }
+
+    fn end_errand(
+        &mut self,
+        errand: InteractionId,
+        answer: impl FnOnce(&Id) -> Bytes,
+        out: &mut Batch,
+    ) {
+        let Some(done) = self.errands.remove(&errand) else { return };
+        out.records.push(Record::InteractionGone { id: errand });
+        if let Some(&slot) = self.hosts.get(&done.host) {
+            self.host_write(slot, answer(&done.agent_request), out);
+        }
+    }
+}
+
+/// What acpd is to do.
+fn service(line: &[u8]) -> Result<Service, String> {
+    let text = |name: &str| {
+        let text = str_at(line, &["params", name]);
+        text.map(std::borrow::Cow::into_owned).ok_or_else(|| format!("`{name}` is missing"))
+    };
+    let number = |name: &str| -> Result<Option<u32>, String> {
+        let Some(range) = locate(line, &["params", name]) else { return Ok(None) };
+        serde_json::from_slice(&line[range])
+            .map_err(|_| format!("`{name}` is not a number of lines"))
+    };
+    let path = text("path")?;
+    let is_write = str_at(line, &["method"]).as_deref() == Some("fs/write_text_file");
+    if is_write {
+        return Ok(Service::WriteTextFile { path, content: text("content")? });
+    }
+    Ok(Service::ReadTextFile { path, line: number("line")?, limit: number("limit")? })
+}

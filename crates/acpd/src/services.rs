@@ -1,0 +1,79 @@
+//! What acpd does for agents when no editor does it: files of a session, confined to its folders.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acp_wire::code;
+use acpd_core::ids::InteractionId;
+use acpd_core::{ServeError, Service};
+use acpd_services::fs::{FsError, Roots, read_text_file, write_text_file};
+use acpd_sys::limits;
+use bytes::Bytes;
+use serde_json::json;
+use tokio::sync::{Semaphore, mpsc};
+
+/// Requests that are served at once. The others wait; each blocks a thread.
+const AT_ONCE: usize = 8;
+
+/// The answer to a request of an agent.
+pub type Served = (InteractionId, Result<Bytes, ServeError>);
+
+/// Serves requests of agents, and tells when one is done.
+#[derive(Debug)]
+pub struct Services {
+    done: mpsc::UnboundedSender<Served>,
+    turn: Arc<Semaphore>,
+}
+
+impl Services {
+    /// The services, and what they have done. The hub bounds the requests that are open.
+    pub fn new() -> (Services, mpsc::UnboundedReceiver<Served>) {
+        let (done, served) = mpsc::unbounded_channel();
+        (Services { done, turn: Arc::new(Semaphore::new(AT_ONCE)) }, served)
+    }
+
+    /// Serves one request on a thread of its own.
+    pub fn serve(&self, errand: InteractionId, roots: Vec<String>, service: Service) {
+        let (done, turn) = (self.done.clone(), Arc::clone(&self.turn));
+        tokio::spawn(async move {
+            // It is never closed.
+            let _turn = turn.acquire_owned().await;
+            let task = tokio::task::spawn_blocking(move || serve(&roots, service));
+            let result = task.await.unwrap_or_else(|failed| {
+                Err(ServeError { code: code::INTERNAL, message: failed.to_string() })
+            });
+            // The daemon ends.
+            done.send((errand, result)).ok();
+        });
+    }
+}
+
+fn serve(roots: &[String], service: Service) -> Result<Bytes, ServeError> {
+    let mut folders = roots.iter().map(PathBuf::from);
+    let cwd = folders.next().unwrap_or_default();
+    let more: Vec<PathBuf> = folders.collect();
+    let served = Roots::open(&cwd, &more, limits::found_umask()).and_then(|roots| match service {
+        Service::ReadTextFile { path, line, limit } => {
+            let content = read_text_file(&roots, Path::new(&path), line, limit)?;
+            Ok(json!({ "content": content }))
+        }
+        Service::WriteTextFile { path, content } => {
+            write_text_file(&roots, Path::new(&path), &content)?;
+            Ok(json!({}))
+        }
+    });
+    served.map(|result| Bytes::from(result.to_string())).map_err(|error| refusal(&error))
+}
+
+fn refusal(error: &FsError) -> ServeError {
+    let code = match error {
+        FsError::NotFound { .. } => code::NOT_FOUND,
+        FsError::Io { .. } => code::INTERNAL,
+        _ => code::INVALID_PARAMS,
+    };
+    let message = match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    };
+    ServeError { code, message }
+}

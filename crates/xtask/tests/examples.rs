@@ -1,0 +1,111 @@
+//! The clients in `docs/examples`, as they are, with the real programs and the built-in agent.
+//!
+//! They need Python and Node. Where one is missing, its test is skipped with a line that says so; in
+//! continuous integration that is a failure.
+#![expect(clippy::print_stdout, reason = "a skipped test says so")]
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::{env, iter};
+
+use xtask::home::Home;
+use xtask::{Result, workspace};
+
+/// After so many seconds a client hangs.
+const LIMIT: &str = "60";
+
+#[test]
+fn the_python_example_prompts_asks_the_person_and_goes_on_in_its_session() {
+    example("client.py", &["python3".into()]).unwrap();
+}
+
+#[test]
+fn the_node_example_prompts_asks_the_person_and_goes_on_in_its_session() {
+    let store = env::var_os("REAL_DIR").map_or_else(|| "/tmp/agents".into(), PathBuf::from);
+    example("client.mjs", &[store.join("py-node/node-bin/node"), "node".into()]).unwrap();
+}
+
+/// Runs a script with the first of these interpreters that is there.
+fn example(script: &str, interpreters: &[PathBuf]) -> Result {
+    let Some(interpreter) = interpreters.iter().find(|program| runs(program)) else {
+        let missing = format!("{script}: none of {interpreters:?} runs");
+        if workspace::in_ci() {
+            return Err(missing.into());
+        }
+        println!("SKIPPED {missing}");
+        return Ok(());
+    };
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    let script = workspace::root().join("docs/examples").join(script);
+    let run = |keys: &str, words: &[&str]| client(&home, interpreter, &script, keys, words);
+
+    // `9` is no choice: the person is asked until there is one.
+    let first = run("9\n1\n3\n", &["demo", "main", "[ask] [ask] say #one"])?;
+    assert_eq!(
+        first.stdout,
+        "permission: yes\npermission: no\nYou said: say #one | history=0 tags=one"
+    );
+    assert_eq!(first.stderr.matches("Write demo.txt?\n  1 Allow\n").count(), 2, "{first:?}");
+    assert_eq!((first.code, first.stderr.lines().last()), (Some(0), Some("end_turn")), "{first:?}");
+
+    let second = run("", &["demo", "main", "say #two"])?;
+    assert_eq!(second.stdout.trim(), "You said: say #two | history=1 tags=one,two");
+
+    let unknown = run("", &["dmo", "main", "hello"])?;
+    assert_eq!(unknown.code, Some(1));
+    assert_eq!(unknown.stderr.trim(), "error: no agent `dmo`\ndid you mean `demo`?");
+
+    let broken = run("", &["demo", "main", "[slow 1] [crash]"])?;
+    assert_eq!((broken.code, broken.stdout.trim()), (Some(1), "tick 1"));
+    assert!(broken.stderr.contains("exit code 3"), "{broken:?}");
+
+    // Nobody answers: the client leaves, and the question is still there.
+    let alone = run("", &["demo", "other", "[ask]"])?;
+    assert_eq!(alone.code, Some(1), "{alone:?}");
+    let other = home.read_json(&["session", "show", "other"])?;
+    assert_eq!(other["turn"]["state"], "needs_action", "{other}");
+    home.stop()
+}
+
+/// Whether there is such a program, and it works.
+fn runs(program: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// How a client ended.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a client to its end; `keys` is what the person types.
+fn client(
+    home: &Home,
+    interpreter: &Path,
+    script: &Path,
+    keys: &str,
+    words: &[&str],
+) -> Result<Ended> {
+    let mut command = home.command(Path::new("timeout"));
+    command.arg(LIMIT).arg(interpreter).arg(script).args(words).env("PATH", path(home)?);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    child.stdin.take().ok_or("no pipe")?.write_all(keys.as_bytes())?;
+    let Output { status, stdout, stderr } = child.wait_with_output()?;
+    let (stdout, stderr) = (String::from_utf8(stdout)?, String::from_utf8(stderr)?);
+    Ok(Ended { code: status.code(), stdout, stderr })
+}
+
+/// The `PATH` on which the examples find `acpctl`.
+fn path(home: &Home) -> Result<OsString> {
+    let program = home.program("acpctl");
+    let own = program.parent().ok_or("a program without a directory")?.to_owned();
+    let others = env::var_os("PATH").unwrap_or_default();
+    Ok(env::join_paths(iter::once(own).chain(env::split_paths(&others)))?)
+}
