@@ -1,0 +1,222 @@
+//! Who answers an agent's questions: people in another terminal, rules, remembered decisions, flags.
+
+use acpd_test::harness::{Agent, Config, TestEnv, until};
+use serde_json::{Value, json};
+
+use crate::{echo, home, home_with};
+
+/// A shell that asks before it runs `make test`, and says what was answered. Unlike the scripted
+/// agent it tells the command, so that a decision on it can be remembered.
+const ASKS: &str = r#"
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+    id=$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    case $line in
+    *'"initialize"'*) answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}' ;;
+    *'"session/new"'*) answer '{"sessionId":"s'$$-$id'"}' ;;
+    *'"session/load"'*) answer '{}' ;;
+    *'"session/prompt"'*)
+        session=$(printf '%s' "$line" | sed 's/.*"sessionId":"\([^"]*\)".*/\1/')
+        echo '{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{'\
+'"sessionId":"'$session'","toolCall":{"toolCallId":"t","kind":"execute","title":"Test",'\
+'"rawInput":{"command":"make test"}},"options":['\
+'{"optionId":"yes","name":"Allow","kind":"allow_once"},'\
+'{"optionId":"always","name":"Always allow","kind":"allow_always"},'\
+'{"optionId":"no","name":"Reject","kind":"reject_once"}]}}'
+        read -r said
+        said=$(printf '%s' "$said" | sed 's/.*"optionId":"\([a-z]*\)".*/\1/')
+        echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'$session'",'\
+'"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"got $said"'"}}}}'
+        answer '{"stopReason":"end_turn"}' ;;
+    esac
+done
+"#;
+
+fn asks() -> Agent {
+    Agent::new("asks").command(&["sh", "-c", ASKS])
+}
+
+/// A home with this agent and these rules.
+fn with_rules(agent: Agent, rules: &str) -> TestEnv {
+    let env = home_with(&Config::new([agent]));
+    let config = std::fs::read_to_string(env.path("config").join("config.toml")).unwrap();
+    env.write_config(&format!("{config}\n{rules}"));
+    env
+}
+
+/// The open questions, once there is one.
+fn pending(env: &TestEnv) -> Vec<Value> {
+    until("a question", || {
+        let list = env.connect().ok("_acpd/interaction/list", json!({}));
+        list["interactions"].as_array().filter(|open| !open.is_empty()).cloned()
+    })
+}
+
+/// What the journal says about answers that no person gave.
+fn decided(env: &TestEnv, session: &str) -> Vec<Value> {
+    let journal = env.journal(session).into_iter().map(|(_, line)| line);
+    journal
+        .filter(|line| line["method"] == "_acpd/permission_decided")
+        .map(|line| line["params"].clone())
+        .collect()
+}
+
+#[test]
+fn a_question_is_answered_from_another_terminal_and_the_turn_goes_on() {
+    let env = home([echo()]);
+    let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #one"]);
+    let open = pending(&env);
+    assert_eq!(
+        (&open[0]["name"], &open[0]["question"]["title"]),
+        (&json!("fix"), &json!("Write demo.txt"))
+    );
+    let listed = env.acpctl(&["pending"]).success();
+    assert!(listed.stdout().contains("Write demo.txt"), "{listed:?}");
+    let allowed = env.acpctl(&["allow", open[0]["id"].as_str().unwrap()]).success();
+    assert_eq!(allowed.stderr(), "allowed: Write demo.txt (echo, fix)\n");
+    let run = run.finish().success().explains(&["no longer asked"]);
+    assert!(run.stdout().contains("permission: yes"), "{run:?}");
+    env.acpctl(&["pending"]).success().explains(&["no agent waits for an answer"]);
+    env.acpctl(&["allow"]).code(3);
+}
+
+#[test]
+fn a_question_that_nobody_looks_at_is_denied_by_the_name_of_its_session() {
+    let env = home([echo()]);
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #one"]);
+    pending(&env);
+    run.kill();
+    env.acpctl(&["deny", "fix"]).success().explains(&["denied: Write demo.txt (echo, fix)"]);
+    until("the end of the turn", || {
+        (env.session("fix")["turn"]["last"] == "end_turn").then_some(())
+    });
+    assert!(env.said("fix").contains("permission: no\n"), "{}", env.said("fix"));
+}
+
+#[test]
+fn an_option_is_chosen_from_another_terminal() {
+    let env = home([echo()]);
+    let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #one"]);
+    pending(&env);
+    env.acpctl(&["answer", "fix", "--option", "maybe"]).code(2).explains(&["`never`"]);
+    env.acpctl(&["answer", "fix", "--option", "never"]).success();
+    let run = run.finish().success();
+    assert!(run.stdout().contains("permission: never"), "{run:?}");
+}
+
+#[test]
+fn what_cannot_be_known_again_is_not_allowed_for_always() {
+    let env = home([echo()]);
+    let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #one"]);
+    pending(&env);
+    env.acpctl(&["allow", "--always"]).code(2).explains(&["cannot be remembered"]);
+    env.acpctl(&["allow"]).success();
+    run.finish().success();
+}
+
+#[test]
+fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
+    let env = home([asks()]);
+    let run = env.spawn_acpctl(&["run", "-s", "one", "go"]);
+    pending(&env);
+    let allowed = env.acpctl(&["allow", "--always"]).success();
+    assert_eq!(allowed.stderr(), "allowed, from now on: run `make test` (asks, one)\n");
+    let run = run.finish().success();
+    assert!(run.stdout().contains("got always"), "{run:?}");
+
+    env.acpctl(&["daemon", "restart"]).success();
+    let run = env.acpctl(&["run", "-s", "two", "go"]).success();
+    assert!(run.stdout().contains("got yes"), "{run:?}");
+    assert!(run.stderr().contains("allowed by remembered decision 1: Test"), "{run:?}");
+    let listed = env.acpctl(&["policy", "ls"]).success();
+    assert!(listed.stdout().contains("run `make test`"), "{listed:?}");
+
+    // It is about this directory.
+    let mut other = env.acpctl_command(&["run", "-s", "three", "go"]);
+    other.current_dir(env.work("other"));
+    let other = acpd_test::harness::Running::start(other);
+    pending(&env);
+    env.acpctl(&["deny"]).success();
+    other.finish().success();
+
+    env.acpctl(&["policy", "forget", "1"]).success().explains(&["forgot decision 1"]);
+    env.acpctl(&["policy", "forget", "1"]).code(2).explains(&["acpctl policy ls"]);
+    let run = env.spawn_acpctl(&["run", "-s", "two", "go"]);
+    pending(&env);
+    env.acpctl(&["deny"]).success();
+    let run = run.finish().success();
+    assert!(run.stdout().contains("got no"), "{run:?}");
+}
+
+#[test]
+fn a_flag_answers_the_turn_and_no_other() {
+    let env = home([echo()]);
+    let yes = env.acpctl(&["run", "-s", "fix", "--yes", "[ask] say #one"]).success();
+    assert!(yes.stdout().contains("permission: yes"), "{yes:?}");
+    assert!(yes.stderr().contains("allowed by --yes: Write demo.txt"), "{yes:?}");
+    let no = env.acpctl(&["run", "-s", "fix", "--deny", "[ask] say #two"]).success();
+    assert!(no.stdout().contains("permission: no"), "{no:?}");
+    assert!(no.stderr().contains("denied by --deny: Write demo.txt"), "{no:?}");
+    let by: Vec<Value> = decided(&env, "fix").into_iter().map(|one| one["by"].clone()).collect();
+    assert_eq!(by, ["--yes", "--deny"]);
+    // The history tells it, too.
+    let log = env.acpctl(&["session", "log", "fix"]).success();
+    assert!(log.stderr().contains("allowed by --yes: Write demo.txt"), "{log:?}");
+    let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #three"]);
+    pending(&env);
+    env.acpctl(&["allow"]).success();
+    run.finish().success();
+}
+
+#[test]
+fn a_rule_that_rejects_beats_yes() {
+    let rules = "[[policy.rules]]\nname = \"no writes\"\ndecision = \"reject\"\nkind = \"edit\"\n";
+    let env = with_rules(echo(), rules);
+    let run = env.acpctl(&["run", "-s", "fix", "--yes", "[ask] say #one"]).success();
+    assert!(run.stdout().contains("permission: no"), "{run:?}");
+    assert!(run.stderr().contains("denied by rule `no writes`: Write demo.txt"), "{run:?}");
+    assert_eq!(decided(&env, "fix")[0]["verdict"], "reject");
+}
+
+#[test]
+fn a_rule_that_allows_answers_with_nobody_there_and_the_journal_names_it() {
+    let rules =
+        "[[policy.rules]]\nname = \"tests\"\ndecision = \"allow\"\ncommand = \"make test\"\n";
+    let env = with_rules(asks(), rules);
+    let told = env.acpctl(&["policy", "test", "--command", "make test"]).success();
+    assert!(told.stdout().ends_with("\nallow: by rule `tests`\n"), "{told:?}");
+    let told = env.acpctl(&["policy", "test", "--command", "make install"]).success();
+    assert!(told.stdout().starts_with("- `tests` (allow) does not match: "), "{told:?}");
+    assert!(told.stdout().ends_with("\nask: no rule matches\n"), "{told:?}");
+
+    let mut client = env.client("asks");
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    client.prompt(&session, "go");
+    drop(client);
+    until("the end of the turn", || {
+        (env.session("fix")["turn"]["last"] == "end_turn").then_some(())
+    });
+    assert!(env.said("fix").contains("got yes"), "{}", env.said("fix"));
+    let decided = decided(&env, "fix");
+    let [one] = &decided[..] else { panic!("one decision: {decided:?}") };
+    assert_eq!((&one["by"], &one["optionId"]), (&json!("rule `tests`"), &json!("yes")));
+}
+
+#[test]
+fn what_runs_under_an_agent_may_look_and_not_decide() {
+    let env = home([echo()]);
+    let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #one"]);
+    pending(&env);
+    let under = |args: &[&str]| {
+        let mut command = env.acpctl_command(args);
+        command.env("ACPD_HOST", "7-1");
+        acpd_test::harness::Running::start(command).finish()
+    };
+    under(&["pending"]).success();
+    under(&["allow"]).code(1).explains(&["a process that runs under an agent"]);
+    under(&["answer", "--option", "yes"]).code(1);
+    under(&["policy", "forget", "1"]).code(1);
+    assert_eq!(env.session("fix")["turn"]["state"], "needs_action");
+    env.acpctl(&["deny"]).success();
+    run.finish().success();
+}
