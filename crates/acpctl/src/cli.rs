@@ -62,12 +62,24 @@ pub(crate) enum Command {
     /// Show the daemon, its agents and its sessions.
     #[command(visible_alias = "status")]
     Ps(Json),
-    /// List, show, rename, close and delete sessions.
+    /// List, show, set up, rename, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
     /// List, start and stop agents.
     #[command(subcommand)]
     Agent(Agent),
+    /// List what agents ask and wait for.
+    Pending(Json),
+    /// Allow what an agent asks for.
+    Allow(Decide),
+    /// Refuse what an agent asks for.
+    Deny(Decide),
+    /// Answer a question by an option, a form, or a yes to a page.
+    #[command(after_help = ANSWER)]
+    Answer(Answer),
+    /// See and test who answers agents without asking you.
+    #[command(subcommand)]
+    Policy(Policy),
     /// Start and stop the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
@@ -89,8 +101,9 @@ pub(crate) struct Json {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The prompt is read from stdin if it is `-`, or if there is none and stdin is not a terminal.
-With other words before it, `-` adds what stdin holds: git diff | acpctl run 'review this' -
+Without a prompt, or if it is `-`, stdin is the prompt. With one, a file or a pipe on stdin is
+what it is about: git diff | acpctl run 'review this'. A `-` after the words makes stdin a part of
+the prompt itself. In scripts whose stdin is not meant: acpctl run 'do it' < /dev/null
 
 The answer goes to stdout, everything else to stderr.")]
 pub(crate) struct Run {
@@ -100,11 +113,14 @@ pub(crate) struct Run {
     /// Go on in the session of this name or whole id, or begin one of this name.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+    /// Go on in the last used session of this directory (and agent).
+    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    pub(crate) goes_on: bool,
     /// Work in this directory [default: the current one].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
-    /// Add a file to the prompt.
-    #[arg(short, long = "file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Add a file to the prompt, or lines of it: PATH, PATH:10 or PATH:10-20.
+    #[arg(short, long = "file", value_name = "PATH[:LINES]", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Add an image to the prompt.
     #[arg(short, long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -115,6 +131,12 @@ pub(crate) struct Run {
     /// Print each relayed message as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Allow everything that the agent asks for in this turn and no rule refuses.
+    #[arg(long, conflicts_with = "deny")]
+    pub(crate) yes: bool,
+    /// Refuse everything that the agent asks for in this turn.
+    #[arg(long)]
+    pub(crate) deny: bool,
     /// What to say; several words are joined.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
@@ -154,6 +176,9 @@ pub(crate) struct Acp {
     /// Give new sessions this name; if it is taken, go on in that session.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+    /// Go on in the last used session of the editor's directory instead of beginning the first one.
+    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    pub(crate) goes_on: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -187,6 +212,42 @@ pub(crate) enum Session {
         #[arg(long)]
         json: bool,
     },
+    /// Print a session as a transcript or as data.
+    #[command(after_help = EXPORT)]
+    Export {
+        #[command(flatten)]
+        which: Which,
+        /// What to print.
+        #[arg(long, value_enum, default_value_t = Format::Md)]
+        format: Format,
+    },
+    /// Show the modes of a session, or switch to one.
+    Mode {
+        #[command(flatten)]
+        which: Which,
+        /// The mode to switch to: its id or its name.
+        mode: Option<String>,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Show the options of a session, the values of one, or set it.
+    Set {
+        #[command(flatten)]
+        which: Which,
+        /// The option: its id or its name.
+        option: Option<String>,
+        /// The value to set.
+        value: Option<String>,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// List the slash commands that a session's agent has.
+    Commands {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Give a session another name.
     Rename {
         #[command(flatten)]
@@ -212,6 +273,33 @@ pub(crate) enum Session {
         #[arg(short, long)]
         agent: Option<String>,
     },
+}
+
+/// What `session export --format json` prints.
+const EXPORT: &str = "\
+JSON is one array. Each item has `type` and, but for the first, `seq`: its first line in the journal.
+
+  session       the session, as `session show --json` prints it
+  user          content: what the user said, in content blocks of ACP
+  agent         content: what the agent said
+  thought       content: what the agent thought
+  tool_call     toolCallId, title, kind, status, locations, content, rawInput, rawOutput, as in ACP
+  plan          entries: the last plan, as in ACP; at the end
+  turn_started  turn, at
+  turn_ended    turn, at, outcome
+  restored      level, at, reason
+  notice        severity, text
+  skipped       bytes, limit
+
+The last five are notices of acpd without their sessionId. More types may come.";
+
+/// A format of `session export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A transcript in Markdown.
+    Md,
+    /// Everything as one array.
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -247,6 +335,76 @@ pub(crate) enum Agent {
         #[command(flatten)]
         tail: Tail,
     },
+}
+
+/// Arguments of `allow` and `deny`.
+#[derive(Debug, Args)]
+pub(crate) struct Decide {
+    /// Id of the question, or the session that asks it [default: the only open question].
+    pub(crate) id: Option<String>,
+    /// Also from now on: remember it for this agent and directory.
+    #[arg(long)]
+    pub(crate) always: bool,
+}
+
+/// Arguments of `answer`.
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// Id of the question, or the session that asks it [default: the only open question].
+    pub(crate) id: Option<String>,
+    /// Choose this option.
+    #[arg(long, value_name = "OPTION", conflicts_with_all = ["fields", "decline"])]
+    pub(crate) option: Option<String>,
+    /// Fill in a field of the form.
+    #[arg(long = "field", value_name = "NAME=VALUE", conflicts_with = "decline")]
+    pub(crate) fields: Vec<String>,
+    /// Say no to the form or the page.
+    #[arg(long)]
+    pub(crate) decline: bool,
+}
+
+/// How `answer` asks.
+const ANSWER: &str = "\
+Without options, and on a terminal, it asks for each field of a form, for an option, or whether you
+agree to a page. With some `--field`, the fields that are not named have their defaults.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// List what was decided for always.
+    Ls(Json),
+    /// Take a decision back.
+    Forget {
+        /// Its id, as `policy ls` shows it.
+        id: i64,
+    },
+    /// Tell who would answer for a tool call in this directory, and why.
+    Test(PolicyTest),
+}
+
+/// A tool call that might be asked about.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyTest {
+    /// The agent [default: the configured one].
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Kind of the call [default: execute with `--command`, fetch with `--url`, else other].
+    #[arg(long)]
+    pub(crate) kind: Option<String>,
+    /// Title of the call.
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Command line that it runs.
+    #[arg(long)]
+    pub(crate) command: Option<String>,
+    /// A path that it touches.
+    #[arg(long = "path", value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+    /// Address that it fetches.
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -54,6 +54,25 @@ pub(crate) fn bytes(size: u64) -> String {
     unreachable!("the last unit returns")
 }
 
+/// A big number: `999`, `1.5k`, `200k`, `1.2M`.
+pub(crate) fn count(number: u64) -> String {
+    let (value, unit) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..999_500 => (number as f64 / 1e3, "k"),
+        _ => (number as f64 / 1e6, "M"),
+    };
+    let digits = usize::from(value < 9.95);
+    format!("{value:.digits$}{unit}")
+}
+
+/// A text as a code block of Markdown that it cannot end itself.
+pub(crate) fn fenced(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}{language}\n{text}{end}{fence}\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +99,12 @@ mod tests {
         let shown: Vec<String> =
             [0, 999, 1_000, 1_536, 20 << 20, 67_108_864, 3 << 40].map(bytes).into();
         assert_eq!(shown, ["0 B", "999 B", "1.0 KB", "1.5 KB", "20 MB", "64 MB", "3072 GB"]);
+    }
+
+    #[test]
+    fn counts_are_rounded_to_what_can_be_read() {
+        let shown: Vec<String> =
+            [0, 999, 1_000, 1_549, 9_960, 200_000, 999_600, 1_240_000].map(count).into();
+        assert_eq!(shown, ["0", "999", "1.0k", "1.5k", "10k", "200k", "1.0M", "1.2M"]);
     }
 }

@@ -8,6 +8,7 @@ mod live;
 mod paint;
 mod render;
 mod screen;
+mod settings;
 mod signal;
 mod table;
 mod terminal;

@@ -30,7 +30,6 @@ impl Paint {
     }
 
     /// Never colours.
-    #[cfg(test)]
     pub(crate) fn plain() -> Paint {
         Paint::new(false)
     }

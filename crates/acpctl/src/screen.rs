@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::render::{Flow, Options, Piece, Transcript};
+use crate::settings::Settings;
 use crate::ui::Ui;
 
 /// A conversation on the screen.
@@ -27,9 +28,25 @@ impl Screen {
         Screen { transcript: Transcript::new(options), whole: true, flow: None }
     }
 
+    /// Takes the settings that the session begins with.
+    pub(crate) fn know(&mut self, settings: Settings) {
+        self.transcript.know(settings);
+    }
+
     /// Shows a notification.
     pub(crate) fn show(&mut self, ui: &mut Ui, method: &str, params: &str) -> io::Result<()> {
-        for piece in self.transcript.notification(method, params) {
+        let pieces = self.transcript.notification(method, params);
+        self.put(ui, pieces)
+    }
+
+    /// Shows what is to be said at the end of a turn that was run here.
+    pub(crate) fn end_turn(&mut self, ui: &mut Ui) -> io::Result<()> {
+        let pieces = self.transcript.turn_ended();
+        self.put(ui, pieces)
+    }
+
+    fn put(&mut self, ui: &mut Ui, pieces: Vec<Piece>) -> io::Result<()> {
+        for piece in pieces {
             match piece {
                 Piece::Lines(lines) if self.whole => {
                     ui.end_line()?;

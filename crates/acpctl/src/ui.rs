@@ -1,7 +1,7 @@
 //! The two streams: data goes to stdout, talk goes to stderr.
 
 use std::env;
-use std::io::{self, BufWriter, IsTerminal as _, Stderr, Stdout, Write as _};
+use std::io::{self, BufRead as _, BufWriter, IsTerminal as _, Stderr, Stdout, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -162,6 +162,16 @@ impl Ui {
         }
         let _ = self.err.write_all(text.as_bytes());
         self.err_open = !text.ends_with('\n');
+    }
+
+    /// Asks a person for a line, on a terminal; `None` if there will be none.
+    pub(crate) fn ask(&mut self, prompt: &str) -> io::Result<Option<String>> {
+        self.mutter(prompt);
+        let mut line = Vec::new();
+        io::stdin().lock().read_until(b'\n', &mut line)?;
+        // What ended their line began a new one on the screen.
+        self.err_open = !line.ends_with(b"\n");
+        Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).trim().to_owned()))
     }
 
     /// Starts a new line on stderr. Where both streams share a terminal, also after data: the data

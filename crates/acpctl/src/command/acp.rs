@@ -1,24 +1,25 @@
 //! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
 //!
 //! Bytes pass as they are. Only the editor's `initialize` is told which agent it means, and, with a
-//! session name, each `session/new` which session. A restart of the daemon is no more than a pause to
+//! session name, each `session/new` which session. With `--continue` the first `session/new` becomes a
+//! `session/resume` of the last used session, and its answer that of a `session/new`. A restart of the daemon is no more than a pause to
 //! the editor. The process ends when the editor closes stdin and has its answers, or at once when it
 //! closes stdout, and any signal may kill it. Unless it is killed, it tells acpd that nobody comes back.
 
 use std::io::{self, Read, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use acp_wire::{Body, Framer, Message, parse, set_member};
-use acpd_api::{ExitCode, NAMESPACE, NewSessionMeta};
+use acp_wire::acp::SessionParams;
+use acp_wire::{Body, Framer, Id, Message, Outcome, parse, set_member};
+use acpd_api::{Empty, ExitCode, NAMESPACE, NewSessionMeta, Status, method};
 use acpd_client::{Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
 use serde_json::json;
 
-use super::Door;
+use super::{Door, last};
 use crate::cli;
 use crate::error::{CommandError, Result, gone};
 use crate::signal;
@@ -42,6 +43,8 @@ enum End {
     Lost(LinkError),
     /// Stdin or stdout broke in another way.
     Broken(io::Error),
+    /// It cannot be told which session is meant.
+    Unsure(CommandError),
 }
 
 /// Relays until one side goes away.
@@ -50,7 +53,9 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     let (reader, writer) = door.lasting_link()?;
     let terminated = writer.clone();
     signal::before_end(move || leave(&terminated))?;
-    let rewriter = Rewriter::new(args);
+    let resumed = Arc::new(Resumed::default());
+    let rewriter =
+        Rewriter::new(args, Arc::clone(&resumed), move |cwd, agent| last_used(door, cwd, agent));
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
     let wanted = Arc::new(Wanted::new());
@@ -61,7 +66,7 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
         .spawn(move || drop(up.send(to_daemon(io::stdin(), &up_writer, rewriter, &asked))))?;
     thread::Builder::new()
         .name("down".to_owned())
-        .spawn(move || drop(ended.send(to_editor(reader, &wanted))))?;
+        .spawn(move || drop(ended.send(to_editor(reader, &wanted, &resumed))))?;
     let why = end.recv();
     if let Ok(End::Asking) = why {
         // However it ends: the editor has left already.
@@ -73,6 +78,7 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
         Ok(End::Editor | End::Asking) => Ok(ExitCode::Ok),
         Ok(End::Lost(error)) => Err(error.into()),
         Ok(End::Daemon) | Err(_) => Err(gone()),
+        Ok(End::Unsure(error)) => Err(error),
         Ok(End::Broken(error)) => {
             Err(CommandError::new(ExitCode::Error, format!("the editor's pipe broke: {error}")))
         }
@@ -115,7 +121,7 @@ impl Wanted {
 fn to_daemon(
     mut stdin: impl Read,
     daemon: &LinkWriter,
-    mut rewriter: Rewriter,
+    mut rewriter: Rewriter<impl LastUsed>,
     wanted: &Wanted,
 ) -> End {
     let mut framer = Framer::new(usize::MAX);
@@ -131,7 +137,11 @@ fn to_daemon(
         while let Some(frame) = if at_end { framer.finish() } else { framer.next_frame() } {
             let Body::Line(line) = frame.body else { continue };
             wanted.sent(&line);
-            if !daemon.send(rewriter.rewrite(line)) {
+            let line = match rewriter.rewrite(line) {
+                Ok(line) => line,
+                Err(error) => return End::Unsure(error),
+            };
+            if !daemon.send(line) {
                 return End::Daemon;
             }
         }
@@ -143,7 +153,7 @@ fn to_daemon(
 }
 
 /// Passes on lines, as many at once as there are.
-fn to_editor(mut daemon: LinkReader, wanted: &Wanted) -> End {
+fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End {
     let mut stdout = io::stdout();
     let mut lines = Vec::new();
     let mut had_last = false;
@@ -151,6 +161,7 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted) -> End {
         match daemon.recv() {
             Ok(Incoming::Line(line)) => {
                 had_last |= wanted.given(&line);
+                let line = resumed.answer(line);
                 lines.extend_from_slice(&line);
                 lines.push(b'\n');
             }
@@ -177,42 +188,103 @@ fn write(stdout: &mut io::Stdout, lines: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// What acpctl adds to the editor's requests.
-struct Rewriter {
-    /// JSON text for the first `initialize`.
-    agent: Option<String>,
-    /// JSON text for every `session/new`.
-    session: Option<String>,
+/// The id of the last used session of a directory, of this agent or the default one.
+fn last_used(door: Door, cwd: &str, agent: Option<&str>) -> Result<Option<String>> {
+    let mut connection = door.connect()?;
+    let agent = match agent {
+        Some(agent) => agent.to_owned(),
+        None => connection.call::<_, Status>(method::STATUS, &Empty {})?.daemon.default_agent,
+    };
+    let list = connection.call(method::SESSION_LIST, &last::of(cwd, Some(&agent)))?;
+    Ok(last::used(list).map(|session| session.session_id))
 }
 
-impl Rewriter {
-    fn new(args: &cli::Acp) -> Rewriter {
+/// Finds the last used session of a directory and an agent.
+trait LastUsed: FnMut(&str, Option<&str>) -> Result<Option<String>> {}
+impl<F: FnMut(&str, Option<&str>) -> Result<Option<String>>> LastUsed for F {}
+
+/// The request that became a `session/resume`, and its session.
+#[derive(Debug, Default)]
+struct Resumed(Mutex<Option<(Id, String)>>);
+
+impl Resumed {
+    /// The answer as that of a `session/new`, which tells the session's id.
+    fn answer(&self, line: Bytes) -> Bytes {
+        let mut resumed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((asked, session)) = &*resumed else { return line };
+        let line = match parse(&line) {
+            Ok(Message::Response { id, outcome }) if id == *asked => match outcome {
+                Outcome::Result(_) => {
+                    let session = json!(session).to_string();
+                    set_member(&line, &["result", "sessionId"], session.as_bytes())
+                }
+                Outcome::Error(_) => line,
+            },
+            _ => return line,
+        };
+        *resumed = None;
+        line
+    }
+}
+
+/// What acpctl changes in the editor's requests.
+struct Rewriter<F> {
+    /// The agent's name, for the first `initialize`.
+    agent: Option<String>,
+    agent_is_told: bool,
+    /// JSON text for every `session/new`.
+    session: Option<String>,
+    /// The next `session/new` goes on in the last used session.
+    goes_on: bool,
+    resumed: Arc<Resumed>,
+    last_used: F,
+}
+
+impl<F: LastUsed> Rewriter<F> {
+    fn new(args: &cli::Acp, resumed: Arc<Resumed>, last_used: F) -> Rewriter<F> {
         let session = args.session.clone().map(|name| {
             let meta = NewSessionMeta { name: Some(name), reuse: true };
             json!(meta).to_string()
         });
-        Rewriter { agent: args.agent.as_ref().map(|agent| json!(agent).to_string()), session }
+        let agent = args.agent.clone();
+        let agent_is_told = agent.is_none();
+        Rewriter { agent, agent_is_told, session, goes_on: args.goes_on, resumed, last_used }
     }
 
-    fn rewrite(&mut self, line: Bytes) -> Bytes {
-        if self.agent.is_none() && self.session.is_none() {
-            return line;
+    fn rewrite(&mut self, line: Bytes) -> Result<Bytes> {
+        if self.agent_is_told && self.session.is_none() && !self.goes_on {
+            return Ok(line);
         }
-        let Ok(Message::Request { method, .. }) = parse(&line) else { return line };
-        match &*method {
-            "initialize" => match self.agent.take() {
-                Some(agent) => {
-                    let path = ["params", "_meta", NAMESPACE, "agent"];
-                    set_member(&line, &path, agent.as_bytes())
+        let Ok(Message::Request { id, method, params }) = parse(&line) else { return Ok(line) };
+        Ok(match (&*method, &self.agent, &self.session) {
+            ("initialize", Some(agent), _) if !self.agent_is_told => {
+                self.agent_is_told = true;
+                let path = ["params", "_meta", NAMESPACE, "agent"];
+                set_member(&line, &path, json!(agent).to_string().as_bytes())
+            }
+            ("session/new", _, Some(meta)) => {
+                set_member(&line, &["params", "_meta", NAMESPACE], meta.as_bytes())
+            }
+            ("session/new", _, None) if self.goes_on => {
+                self.goes_on = false;
+                let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
+                let Some(cwd) = cwd else { return Ok(line) };
+                match (self.last_used)(&cwd, self.agent.as_deref())? {
+                    Some(session) => self.resume(&line, id, session),
+                    None => line,
                 }
-                None => line,
-            },
-            "session/new" => match &self.session {
-                Some(meta) => set_member(&line, &["params", "_meta", NAMESPACE], meta.as_bytes()),
-                None => line,
-            },
+            }
             _ => line,
-        }
+        })
+    }
+
+    fn resume(&self, line: &Bytes, id: Id, session: String) -> Bytes {
+        let line = set_member(line, &["method"], br#""session/resume""#);
+        let text = json!(session).to_string();
+        let line = set_member(&line, &["params", "sessionId"], text.as_bytes());
+        let mut resumed = self.resumed.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *resumed = Some((id, session));
+        line
     }
 }
 
@@ -220,16 +292,23 @@ impl Rewriter {
 mod tests {
     use super::*;
 
+    fn rewriter(args: &cli::Acp) -> Rewriter<impl LastUsed> {
+        Rewriter::new(args, Arc::default(), |cwd: &str, agent: Option<&str>| {
+            assert_eq!(agent, Some("demo"));
+            Ok((cwd == "/w").then(|| "s-1".to_owned()))
+        })
+    }
+
     fn rewritten(
         agent: Option<&str>,
         session: Option<&str>,
         lines: &[&'static str],
     ) -> Vec<String> {
-        let args =
-            cli::Acp { agent: agent.map(str::to_owned), session: session.map(str::to_owned) };
-        let mut rewriter = Rewriter::new(&args);
+        let (agent, session) = (agent.map(str::to_owned), session.map(str::to_owned));
+        let args = cli::Acp { agent, session, goes_on: false };
+        let mut rewriter = rewriter(&args);
         let text = |line: &&'static str| {
-            let line = rewriter.rewrite(Bytes::from_static(line.as_bytes()));
+            let line = rewriter.rewrite(Bytes::from_static(line.as_bytes())).unwrap();
             String::from_utf8(line.to_vec()).unwrap()
         };
         lines.iter().map(text).collect()
@@ -254,5 +333,41 @@ mod tests {
     fn the_name_goes_into_every_new_session() {
         let with = r#"{"id":1,"method":"session/new","params":{"cwd":"/w","_meta":{"x":1,"_acpd":{"name":"fix","reuse":true}}}}"#;
         assert_eq!(rewritten(None, Some("fix"), &[INITIALIZE, NEW, NEW]), [INITIALIZE, with, with]);
+    }
+
+    #[test]
+    fn the_first_new_session_goes_on_in_the_last_used_one() {
+        let args = cli::Acp { agent: Some("demo".to_owned()), session: None, goes_on: true };
+        let mut rewriter = rewriter(&args);
+        let mut rewritten = |line: &'static str| {
+            let line = rewriter.rewrite(Bytes::from_static(line.as_bytes())).unwrap();
+            String::from_utf8(line.to_vec()).unwrap()
+        };
+        rewritten(INITIALIZE);
+        let resume = r#"{"id":1,"method":"session/resume","params":{"cwd":"/w","_meta":{"x":1},"sessionId":"s-1"}}"#;
+        assert_eq!(rewritten(NEW), resume);
+        assert_eq!(rewritten(NEW), NEW);
+
+        let answers = [
+            (r#"{"id":2,"result":{}}"#, r#"{"id":2,"result":{}}"#),
+            (r#"{"method":"x"}"#, r#"{"method":"x"}"#),
+            (
+                r#"{"id":1,"result":{"modes":1}}"#,
+                r#"{"id":1,"result":{"modes":1,"sessionId":"s-1"}}"#,
+            ),
+            (r#"{"id":1,"result":{}}"#, r#"{"id":1,"result":{}}"#),
+        ];
+        for (line, expected) in answers {
+            let line = rewriter.resumed.answer(Bytes::from_static(line.as_bytes()));
+            assert_eq!(line, expected);
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_session_one_begins() {
+        let args = cli::Acp { agent: Some("demo".to_owned()), session: None, goes_on: true };
+        let new = r#"{"id":1,"method":"session/new","params":{"cwd":"/elsewhere"}}"#;
+        let line = rewriter(&args).rewrite(Bytes::from_static(new.as_bytes())).unwrap();
+        assert_eq!(line, new);
     }
 }

@@ -5,10 +5,9 @@ use acpd_api::{
     AttachParams, AttachResult, ClientMeta, Role, SessionInfo, SessionRef, StateChanged, TurnState,
     method,
 };
-use acpd_client::initialize_params;
 use serde_json::value::RawValue;
 
-use super::{Door, which};
+use super::{Door, initialize_params, which};
 use crate::cli;
 use crate::error::{Result, gone};
 use crate::live::{Event, Live};
@@ -29,7 +28,7 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
         role: Some(Role::Observer),
         ..ClientMeta::default()
     };
-    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta, "acpctl"))?;
+    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
     let after = if args.tail { None } else { Some(0) };
     let session = SessionRef { session: found.session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after, role: Role::Observer };
@@ -48,7 +47,7 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
 /// An observer is not asked, but should know why nothing comes.
 fn needs_answer(handle: &str, ui: &mut Ui) {
     let line = format!(
-        "the agent waits for permission; answer it in another client of {handle}, or go on with \
+        "the agent waits for permission or an answer: see `acpctl pending`; or go on with \
          `acpctl run -s {handle} PROMPT`, which asks first"
     );
     ui.say(&ui.err_paint().apply(YELLOW, &one_line(&line)));

@@ -5,21 +5,28 @@ mod agent;
 mod attach;
 mod completions;
 mod daemon;
+mod export;
+mod last;
 mod log_file;
+mod pending;
+mod policy;
 mod ps;
 mod run;
 mod session;
+mod settings;
 
 use std::env;
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
-use acpd_api::{ExitCode, SessionRef};
+use acpd_api::{ClientMeta, ExitCode, SessionRef};
 use acpd_client::{Connection, LinkReader, LinkWriter, Options, PATIENCE, Paths, connect, link};
+use serde_json::{Value, json};
 
 use crate::cli::{Cli, Command, Which};
 use crate::error::{CommandError, Result};
 use crate::ui::Ui;
+use pending::Decision;
 
 /// Runs the command.
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
@@ -31,6 +38,11 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Ps(json) => ps::ps(json, door, ui)?,
         Command::Session(command) => session::session(command, door, ui)?,
         Command::Agent(command) => agent::agent(command, door, ui)?,
+        Command::Pending(json) => pending::pending(json, door, ui)?,
+        Command::Allow(args) => pending::decide(&args, Decision::Allow, door, ui)?,
+        Command::Deny(args) => pending::decide(&args, Decision::Deny, door, ui)?,
+        Command::Answer(args) => pending::answer(&args, door, ui)?,
+        Command::Policy(command) => policy::policy(command, door, ui)?,
         Command::Daemon(command) => daemon::daemon(command, door, ui)?,
         Command::Completions { shell } => completions::completions(shell, ui)?,
     }
@@ -65,6 +77,14 @@ impl Door {
         let paths = Paths::discover()?;
         Ok(link(Options { spawn: self.spawn, paths }, patience)?)
     }
+}
+
+/// The parameters of acpctl's `initialize`: it serves no agent, and shows what not every client does.
+fn initialize_params(meta: &ClientMeta) -> Value {
+    let mut params = acpd_client::initialize_params(meta, "acpctl");
+    params["clientCapabilities"]["session"] =
+        json!({"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}});
+    params
 }
 
 /// A session as the user names it, with the directory that makes names unique, if there is one: it

@@ -9,7 +9,7 @@ use acpd_client::Connection;
 use anstyle::Style;
 
 use super::agent::key_values;
-use super::{Door, directory, session_ref, text, which};
+use super::{Door, directory, export, session_ref, settings, text, which};
 use crate::cli::{Session, Which};
 use crate::error::{CommandError, Result};
 use crate::human;
@@ -51,6 +51,15 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             Ok(ui.print(&card(&info, human::now(), ui.out_paint()))?)
         }
         Session::Log { which: session, thoughts, json } => log(&session, thoughts, json, door, ui),
+        Session::Export { which, format } => export::export(&which, format, door, ui),
+        Session::Mode { which, mode, json } => {
+            settings::mode(&which, mode.as_deref(), json, door, ui)
+        }
+        Session::Set { which, option, value, json } => {
+            let setting = option.as_deref().map(|option| (option, value.as_deref()));
+            settings::set(&which, setting, json, door, ui)
+        }
+        Session::Commands { which, json } => settings::commands(&which, json, door, ui),
         Session::Rename { which: session, name, clear: _ } => {
             let params = RenameParams { session: which(&session), name };
             let info: SessionInfo = door.connect()?.call(method::SESSION_RENAME, &params)?;
@@ -185,7 +194,7 @@ fn about(session: &SessionInfo) -> Option<&str> {
 }
 
 /// What people call it.
-fn handle(session: &SessionInfo) -> &str {
+pub(super) fn handle(session: &SessionInfo) -> &str {
     session.name.as_deref().unwrap_or(&session.session_id)
 }
 

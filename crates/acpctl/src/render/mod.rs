@@ -3,20 +3,25 @@
 mod diff;
 mod notice;
 mod plan;
+mod state;
 #[cfg(test)]
 mod tests;
 mod tool;
 mod update;
 
+use acpd_api::method;
 use serde::Deserialize;
 
 use crate::paint::{BOLD, DIM, Paint, one_line, visible};
+use crate::settings::{ConfigOption, Settings};
 use plan::plan;
+use state::State;
 use tool::Tools;
-use update::{Blob, Content, PlanEntry, Update};
+use update::{Blob, Update};
 
-pub(crate) use tool::{request, title};
-pub(crate) use update::ToolCall;
+pub(crate) use notice::sentence;
+pub(crate) use tool::{output, place, request, title};
+pub(crate) use update::{Content, FileDiff, PlanEntry, ToolCall, ToolContent};
 
 /// Something to show.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,6 +60,7 @@ pub(crate) struct Transcript {
     options: Options,
     tools: Tools,
     plan: Vec<PlanEntry>,
+    state: State,
     /// The running text that was shown last, and whether its line is unfinished.
     flow: Option<(Flow, bool)>,
     /// Something was shown.
@@ -64,7 +70,25 @@ pub(crate) struct Transcript {
 impl Transcript {
     /// A renderer that has seen nothing yet.
     pub(crate) fn new(options: Options) -> Transcript {
-        Transcript { options, tools: Tools::default(), plan: Vec::new(), flow: None, begun: false }
+        Transcript {
+            options,
+            tools: Tools::default(),
+            plan: Vec::new(),
+            state: State::default(),
+            flow: None,
+            begun: false,
+        }
+    }
+
+    /// Takes the settings that the session begins with, so that only changes of them are shown.
+    pub(crate) fn know(&mut self, settings: Settings) {
+        self.state.know(settings);
+    }
+
+    /// What is to be said at the end of a turn.
+    pub(crate) fn turn_ended(&mut self) -> Vec<Piece> {
+        let lines = self.state.usage(self.options.paint);
+        self.lines(lines)
     }
 
     /// Takes a notification; unknown ones show nothing.
@@ -80,7 +104,11 @@ impl Transcript {
             };
         }
         let Options { paint, whole, .. } = self.options;
-        self.lines(notice::notice(name, params, whole, paint).unwrap_or_default())
+        let mut lines = notice::notice(name, params, whole, paint).unwrap_or_default();
+        if whole && name == method::TURN_ENDED {
+            lines += &self.state.usage(paint);
+        }
+        self.lines(lines)
     }
 
     fn update(&mut self, update: Update) -> Vec<Piece> {
@@ -99,6 +127,20 @@ impl Transcript {
                 let lines = plan(&self.plan, &new.entries, paint);
                 self.plan = new.entries;
                 self.lines(lines)
+            }
+            Update::Mode { current_mode_id } => {
+                let lines = self.state.mode(current_mode_id, paint);
+                self.lines(lines)
+            }
+            Update::Options { config_options } => {
+                let lines = self.state.options(ConfigOption::list(config_options), paint);
+                self.lines(lines)
+            }
+            Update::Notice(notice) => self.lines(state::notice(&notice, paint)),
+            Update::Compaction(compaction) => self.lines(state::compaction(&compaction, paint)),
+            Update::Usage(usage) => {
+                self.state.used(usage);
+                Vec::new()
             }
             Update::AgentThoughtChunk(_) | Update::UserMessageChunk(_) | Update::Quiet => {
                 Vec::new()
@@ -168,7 +210,7 @@ impl Transcript {
 }
 
 /// Content that is not text, in one line.
-fn describe(content: &Content) -> Option<String> {
+pub(crate) fn describe(content: &Content) -> Option<String> {
     let blob = |what: &str, blob: &Blob| {
         let size = crate::human::bytes(blob.data.len() as u64 / 4 * 3);
         let kind = blob.mime_type.as_deref().map(one_line).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! The daemon's notices as sentences.
 
 use acpd_api::{
-    Outcome, PromptQueued, RestoreLevel, Restored, SessionNotice, Skipped, TurnEnded, method,
+    Outcome, PermissionDecided, PromptQueued, RestoreLevel, Restored, SessionNotice, Skipped,
+    TurnEnded, method,
 };
 use serde::Deserialize;
 
@@ -11,7 +12,17 @@ use crate::paint::{DIM, Paint, RED, YELLOW, one_line};
 /// The line for a notice; `None` for those that say nothing to a person. Without `whole`, what the
 /// answer to the prompt tells as well is left out.
 pub(super) fn notice(name: &str, params: &str, whole: bool, paint: Paint) -> Option<String> {
-    let (style, sentence) = match name {
+    let (style, sentence) = styled(name, params, whole)?;
+    Some(paint.apply(style, &sentence) + "\n")
+}
+
+/// What a notice says, for a transcript.
+pub(crate) fn sentence(name: &str, params: &str) -> Option<String> {
+    styled(name, params, true).map(|(_, sentence)| sentence)
+}
+
+fn styled(name: &str, params: &str, whole: bool) -> Option<(anstyle::Style, String)> {
+    Some(match name {
         method::TURN_ENDED if whole => ended(&read::<TurnEnded>(params)?.outcome)?,
         method::RESTORED => {
             let notice: Restored = read(params)?;
@@ -29,6 +40,7 @@ pub(super) fn notice(name: &str, params: &str, whole: bool, paint: Paint) -> Opt
             let (bytes, limit) = (human::bytes(bytes), human::bytes(limit));
             (YELLOW, format!("a line of {bytes} is left out: the limit is {limit}"))
         }
+        method::PERMISSION_DECIDED => (DIM, decided(&read(params)?)),
         method::PROMPT_QUEUED => {
             let PromptQueued { ahead, .. } = read(params)?;
             let prompts =
@@ -36,8 +48,7 @@ pub(super) fn notice(name: &str, params: &str, whole: bool, paint: Paint) -> Opt
             (DIM, format!("waiting: {prompts} of this session first"))
         }
         _ => return None,
-    };
-    Some(paint.apply(style, &sentence) + "\n")
+    })
 }
 
 fn ended(outcome: &Outcome) -> Option<(anstyle::Style, String)> {
@@ -59,6 +70,12 @@ fn ended(outcome: &Outcome) -> Option<(anstyle::Style, String)> {
             ),
         ),
     })
+}
+
+fn decided(decided: &PermissionDecided) -> String {
+    let verb = if decided.verdict == "allow" { "allowed" } else { "denied" };
+    let title = decided.title.as_deref().unwrap_or("a tool call");
+    format!("{verb} by {}: {}", one_line(&decided.by), one_line(title))
 }
 
 fn restored(restored: &Restored) -> Option<(anstyle::Style, String)> {

@@ -1,32 +1,28 @@
-//! Plans: the whole one first, then what changed.
+//! Plans: always whole, with a mark at what has changed.
+
+use std::fmt::Write as _;
 
 use super::update::PlanEntry;
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, one_line};
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, YELLOW, one_line};
 
 /// The plan as it should be shown after `before`; empty when nothing changed.
 pub(super) fn plan(before: &[PlanEntry], entries: &[PlanEntry], paint: Paint) -> String {
-    let same_steps = !before.is_empty()
-        && before.len() == entries.len()
-        && before.iter().zip(entries).all(|(old, new)| old.content == new.content);
-    let changed: Vec<&PlanEntry> = if same_steps {
-        before.iter().zip(entries).filter(|(old, new)| old != new).map(|(_, new)| new).collect()
-    } else {
-        entries.iter().collect()
-    };
-    if changed.is_empty() {
+    if before == entries {
         return String::new();
     }
     let done = entries.iter().filter(|entry| entry.status == "completed").count();
     let mut text = format!("{} {done}/{}\n", paint.apply(BOLD, "plan"), entries.len());
-    for entry in changed {
-        text.push_str(&step(entry, paint));
+    for entry in entries {
+        let is_changed = !before.is_empty() && !before.contains(entry);
+        let mark = if is_changed { paint.apply(YELLOW, "*") } else { " ".to_owned() };
+        let _ = writeln!(text, "{mark} {}", step(entry, paint));
     }
     text
 }
 
 fn step(entry: &PlanEntry, paint: Paint) -> String {
     let content = one_line(&entry.content);
-    let (mark, content) = match entry.status.as_str() {
+    let (sign, content) = match entry.status.as_str() {
         "completed" => (paint.apply(GREEN, "✓"), paint.apply(DIM, &content)),
         "in_progress" => (paint.apply(CYAN, "▸"), paint.apply(BOLD, &content)),
         _ => ("○".to_owned(), content),
@@ -36,5 +32,5 @@ fn step(entry: &PlanEntry, paint: Paint) -> String {
         "" | "medium" => String::new(),
         other => paint.apply(DIM, &format!(" ({})", one_line(other))),
     };
-    format!("  {mark} {content}{priority}\n")
+    format!("{sign} {content}{priority}")
 }

@@ -102,22 +102,63 @@ fn a_conversation_reads_top_to_bottom() {
 }
 
 #[test]
-fn a_failed_command_shows_the_first_lines_of_what_it_said() {
+fn a_call_that_failed_shows_the_first_lines_of_what_it_said() {
     let updates = [
-        json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "cargo test",
-            "kind": "execute"}),
+        json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Fetch it",
+            "kind": "fetch"}),
         json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "failed",
             "content": [{"type": "content", "content": {"type": "text",
                 "text": "1\n2\n\n3\n4\n5\n6\u{1b}[2J\n"}}]}),
     ];
     insta::assert_snapshot!(plain(&updates), @"
-    $ cargo test
-    ✗ cargo test
+    ↓ Fetch it
+    ✗ Fetch it
         1
         2
         3
         4
         5
+    ");
+}
+
+#[test]
+fn a_command_shows_the_end_of_what_it_printed() {
+    let printed: Vec<String> = (1..=14).map(|line| format!("  line {line}\n")).collect();
+    let printed = printed.concat();
+    let printed = format!("```console\n{printed}\u{1b}[31mred\u{1b}[0m\u{7}\n```");
+    let ended = |status: &str| {
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": status,
+            "content": [{"type": "terminal", "terminalId": "x"},
+                {"type": "content", "content": {"type": "text", "text": printed}}]})
+    };
+    let updates = [
+        json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "cargo test",
+            "kind": "execute"}),
+        ended("in_progress"),
+        ended("completed"),
+        ended("completed"),
+    ];
+    insta::assert_snapshot!(plain(&updates), @"
+    $ cargo test
+    ✓ cargo test
+        … 5 lines before
+          line 6
+          line 7
+          line 8
+          line 9
+          line 10
+          line 11
+          line 12
+          line 13
+          line 14
+        red
+    ");
+    let short = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "make",
+        "kind": "execute", "status": "failed",
+        "content": [{"type": "content", "content": {"type": "text", "text": "no rule"}}]});
+    insta::assert_snapshot!(colour(&[short]), @"
+    ␛[31m✗␛[0m ␛[1mmake␛[0m
+    ␛[2m    no rule␛[0m
     ");
 }
 
@@ -152,7 +193,7 @@ fn a_long_diff_is_cut() {
 }
 
 #[test]
-fn a_plan_is_shown_whole_and_then_as_changes() {
+fn a_plan_is_shown_whole_with_a_mark_at_what_has_changed() {
     let plan = |first: &str, second: &str| {
         json!({"sessionUpdate": "plan", "entries": [
             {"content": "Read the code", "priority": "high", "status": first},
@@ -171,21 +212,142 @@ fn a_plan_is_shown_whole_and_then_as_changes() {
       ○ Write the fix
       ○ Rest (low)
     plan 1/3
-      ✓ Read the code (high)
-      ▸ Write the fix
+    * ✓ Read the code (high)
+    * ▸ Write the fix
+      ○ Rest (low)
     ");
-    insta::assert_snapshot!(colour(&updates[..1]), @"
+    insta::assert_snapshot!(colour(&updates[1..]), @"
     ␛[1mplan␛[0m 0/3
       ␛[36m▸␛[0m ␛[1mRead the code␛[0m␛[2m (high)␛[0m
       ○ Write the fix
+      ○ Rest␛[2m (low)␛[0m
+    ␛[1mplan␛[0m 1/3
+    ␛[33m*␛[0m ␛[32m✓␛[0m ␛[2mRead the code␛[0m␛[2m (high)␛[0m
+    ␛[33m*␛[0m ␛[36m▸␛[0m ␛[1mWrite the fix␛[0m
       ○ Rest␛[2m (low)␛[0m
     ");
 }
 
 #[test]
-fn modes_commands_usage_and_unknown_updates_are_quiet() {
+fn a_mode_and_options_are_told_when_they_change() {
+    let options = |model: &str, verbose: bool| {
+        json!({"sessionUpdate": "config_option_update", "configOptions": [
+            {"id": "model", "name": "Model", "type": "select", "currentValue": model, "options": [
+                {"group": "g", "name": "G", "options": [{"value": "m1", "name": "Model One"}]},
+                {"group": "h", "name": "H", "options": [{"value": "m2", "name": "Model Two"}]}]},
+            {"id": "verbose", "type": "boolean", "currentValue": verbose},
+            {"id": "broken"},
+        ]})
+    };
+    let mode = |id: &str| json!({"sessionUpdate": "current_mode_update", "currentModeId": id});
     let updates = [
-        json!({"sessionUpdate": "current_mode_update", "currentModeId": "ask"}),
+        mode("ask"),
+        mode("ask"),
+        options("m1", false),
+        options("m1", false),
+        options("m2", false),
+        options("m9", true),
+    ];
+    insta::assert_snapshot!(plain(&updates), @"
+    mode: ask
+    Model: Model One
+    verbose: off
+    Model: Model Two
+    Model: m9
+    verbose: on
+    ");
+
+    // Whoever begins a session knows what it begins with.
+    let begun = json!({"modes": {"currentModeId": "ask", "availableModes": [
+            {"id": "ask", "name": "Ask first"}, {"id": "yolo", "name": "Do it"}]},
+        "configOptions": options("m1", false)["configOptions"]});
+    let mut transcript =
+        Transcript::new(Options { paint: Paint::plain(), thoughts: false, whole: false });
+    let begun: Box<serde_json::value::RawValue> = serde_json::from_value(begun).unwrap();
+    transcript.know(Settings::from_raw(&begun));
+    let mut lines = |update: Value| {
+        transcript.notification("session/update", &json!({"update": update}).to_string())
+    };
+    assert_eq!(lines(mode("ask")), []);
+    assert_eq!(lines(options("m1", false)), []);
+    assert_eq!(lines(mode("yolo")), [Piece::Lines("mode: Do it\n".to_owned())]);
+    assert_eq!(lines(options("m1", true)), [Piece::Lines("verbose: on\n".to_owned())]);
+}
+
+#[test]
+fn what_was_used_is_told_once_at_the_end_of_a_turn() {
+    let used = |used: u64, cost: Value| json!({"sessionUpdate": "usage_update", "used": used, "size": 200_000, "cost": cost});
+    let ended = || {
+        json!({"method": method::TURN_ENDED, "params": {"sessionId": "s", "turn": 1, "at": 5,
+            "outcome": {"kind": "stopped", "stopReason": "end_turn"}}})
+    };
+    let updates = [
+        used(1_500, Value::Null),
+        say("agent_message_chunk", "Done."),
+        used(15_040, Value::Null),
+        ended(),
+        ended(),
+        used(15_900, json!({"amount": 0.1234, "currency": "USD"})),
+        ended(),
+        used(900, json!({"amount": 0.0042, "currency": "USD"})),
+        ended(),
+    ];
+    insta::assert_snapshot!(plain(&updates), @"
+    Done.
+    15k of 200k tokens used
+    16k of 200k tokens used, 0.12 USD
+    900 of 200k tokens used, 0.0042 USD
+    ");
+
+    // Who runs the turn says when it is over; a turn that ends may be somebody else's.
+    let options = Options { paint: Paint::plain(), thoughts: false, whole: false };
+    assert_eq!(shown(options, &updates), "Done.");
+    let mut transcript = Transcript::new(options);
+    let update = json!({"update": used(7, Value::Null)}).to_string();
+    assert_eq!(transcript.notification("session/update", &update), []);
+    let line = "7 of 200k tokens used\n".to_owned();
+    assert_eq!(transcript.turn_ended(), [Piece::Lines(line)]);
+    assert_eq!(transcript.turn_ended(), []);
+}
+
+#[test]
+fn notices_of_the_agent_and_compactions_are_lines() {
+    let notice = |severity: &str, title: &str, more: Option<&str>| {
+        json!({"sessionUpdate": "notice", "severity": severity, "title": title,
+            "description": more})
+    };
+    let compaction = |status: &str| {
+        json!({"sessionUpdate": "compaction_update", "compactionId": "c", "status": status,
+            "error": "too long"})
+    };
+    let updates = [
+        notice("info", "a new version", None),
+        notice("warning", "quota", Some("10 %\nare left")),
+        notice("error", "quota", Some("")),
+        notice("info", "", None),
+        compaction("in_progress"),
+        compaction("completed"),
+        compaction("failed"),
+        compaction("cancelled"),
+    ];
+    insta::assert_snapshot!(plain(&updates), @"
+    a new version
+    quota: 10 % are left
+    quota
+    compacting the conversation
+    the conversation was compacted
+    the conversation could not be compacted: too long
+    ");
+    insta::assert_snapshot!(colour(&updates[1..3]), @"
+    ␛[33mquota: 10 % are left␛[0m
+    ␛[31mquota␛[0m
+    ");
+}
+
+#[test]
+fn commands_titles_and_unknown_updates_are_quiet() {
+    let updates = [
+        json!({"sessionUpdate": "session_info_update", "title": "x"}),
         json!({"sessionUpdate": "available_commands_update", "availableCommands": []}),
         json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
         json!({"sessionUpdate": "from_the_future", "content": 7}),

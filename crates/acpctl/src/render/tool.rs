@@ -1,13 +1,19 @@
-//! Tool calls: one line when they begin, one when they end, their diffs below.
+//! Tool calls: one line when they begin, one when they end, below it their diffs and, for commands,
+//! the end of what they printed.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use anstream::adapter::strip_str;
 
 use super::diff::diff;
 use super::update::{FileDiff, Location, ToolCall, ToolContent};
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, one_line};
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, one_line, visible};
 
-/// Lines of output shown for a call that failed.
+/// Lines shown of what a command printed.
+const OUTPUT_LINES: usize = 10;
+/// Lines shown of why another call failed.
 const FAILURE_LINES: usize = 5;
 /// Places shown on one line.
 const MAX_PLACES: usize = 3;
@@ -39,6 +45,7 @@ impl Tools {
             Some("failed") => Some(("✗", RED)),
             _ => None,
         };
+        let ends_now = end.is_some() && !shown.ended;
         match end {
             Some(_) if shown.ended => {}
             Some((mark, style)) => {
@@ -59,8 +66,8 @@ impl Tools {
             }
         }
         if end.is_some() {
-            if shown.call.status.as_deref() == Some("failed") && !text.is_empty() {
-                text.push_str(&failure(&shown.call, paint));
+            if ends_now {
+                text.push_str(&output(&shown.call, paint));
             }
             // Its content may be big, and nothing of it is shown again.
             shown.call.content = None;
@@ -95,10 +102,7 @@ fn head(call: &ToolCall, mark: &str, paint: Paint) -> String {
 fn places(locations: &[Location], title: &str) -> String {
     let mut names: Vec<String> = Vec::new();
     for location in locations {
-        let name = match location.line {
-            Some(line) => format!("{}:{line}", one_line(&location.path)),
-            None => one_line(&location.path),
-        };
+        let name = place(location);
         if !title.contains(&name) && !names.contains(&name) {
             names.push(name);
         }
@@ -109,6 +113,14 @@ fn places(locations: &[Location], title: &str) -> String {
         names.push(format!("and {rest} more"));
     }
     names.join(", ")
+}
+
+/// A place as `path:line`.
+pub(crate) fn place(location: &Location) -> String {
+    match location.line {
+        Some(line) => format!("{}:{line}", one_line(&location.path)),
+        None => one_line(&location.path),
+    }
 }
 
 fn icon(kind: Option<&str>) -> &'static str {
@@ -133,16 +145,29 @@ fn diffs(content: &[ToolContent]) -> impl Iterator<Item = &FileDiff> {
     })
 }
 
-fn failure(call: &ToolCall, paint: Paint) -> String {
+/// The end of what a command printed; of another call the beginning of why it failed.
+pub(crate) fn output(call: &ToolCall, paint: Paint) -> String {
     let texts = call.content.iter().flatten().filter_map(|item| match item {
         ToolContent::Content { content } => content.text.as_deref(),
         _ => None,
     });
-    let lines = texts.flat_map(str::lines).filter(|line| !line.trim().is_empty());
-    lines
-        .take(FAILURE_LINES)
-        .map(|line| paint.apply(DIM, &format!("    {}", one_line(line))) + "\n")
-        .collect()
+    // Many agents put what was printed into a code block.
+    let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with("```");
+    let lines: Vec<&str> = texts.flat_map(str::lines).filter(is_text).collect();
+    let shown = match (call.kind.as_deref(), call.status.as_deref()) {
+        (Some("execute"), _) => &lines[lines.len().saturating_sub(OUTPUT_LINES)..],
+        (_, Some("failed")) => &lines[..lines.len().min(FAILURE_LINES)],
+        _ => return String::new(),
+    };
+    let mut text = String::new();
+    if call.kind.as_deref() == Some("execute") && shown.len() < lines.len() {
+        let _ = writeln!(text, "    … {} lines before", lines.len() - shown.len());
+    }
+    for line in shown {
+        let line = strip_str(line.trim_end()).to_string();
+        let _ = writeln!(text, "    {}", visible(&line));
+    }
+    text.lines().map(|line| paint.apply(DIM, line) + "\n").collect()
 }
 
 fn merge(call: &mut ToolCall, update: ToolCall) {

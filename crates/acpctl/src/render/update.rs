@@ -3,6 +3,7 @@
 //! Reading is lenient: what is missing or unknown is simply not shown.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 /// One update.
 #[derive(Debug, Deserialize)]
@@ -21,7 +22,27 @@ pub(crate) enum Update {
     ToolCallChanged(ToolCall),
     /// The whole plan.
     Plan(Plan),
-    /// Everything that is quiet: modes, commands, usage, titles and what is not known yet.
+    /// Another mode.
+    #[serde(rename = "current_mode_update", rename_all = "camelCase")]
+    Mode {
+        /// Its id.
+        current_mode_id: String,
+    },
+    /// All options, some of them changed.
+    #[serde(rename = "config_option_update", rename_all = "camelCase")]
+    Options {
+        /// The complete list.
+        config_options: Value,
+    },
+    /// How much the session has used.
+    #[serde(rename = "usage_update")]
+    Usage(Usage),
+    /// Something that the agent wants a person to know.
+    Notice(Notice),
+    /// The agent makes the conversation shorter.
+    #[serde(rename = "compaction_update")]
+    Compaction(Compaction),
+    /// Everything that is quiet: commands, titles and what is not known yet.
     #[serde(other)]
     Quiet,
 }
@@ -163,4 +184,47 @@ pub(crate) struct PlanEntry {
     pub(crate) priority: String,
     /// `pending`, `in_progress` or `completed`.
     pub(crate) status: String,
+}
+
+/// How much a session has used.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Usage {
+    /// Tokens of the context.
+    pub(crate) used: u64,
+    /// Tokens that fit into it; 0 if that is not known.
+    #[serde(default)]
+    pub(crate) size: u64,
+    /// Money.
+    pub(crate) cost: Option<Cost>,
+}
+
+/// Money.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Cost {
+    /// How much, in whole units.
+    pub(crate) amount: f64,
+    /// Of what: `USD`.
+    #[serde(default)]
+    pub(crate) currency: String,
+}
+
+/// Something that the agent wants a person to know.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Notice {
+    /// `info`, `warning`, `error` or another.
+    pub(crate) severity: String,
+    /// In short.
+    pub(crate) title: String,
+    /// In full.
+    pub(crate) description: Option<String>,
+}
+
+/// A change of a compaction.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Compaction {
+    /// `in_progress`, `completed`, `failed`, `cancelled` or another.
+    pub(crate) status: Option<String>,
+    /// Why it failed.
+    pub(crate) error: Option<Value>,
 }

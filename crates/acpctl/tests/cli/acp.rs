@@ -3,7 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Stdio};
 
-use crate::support::{Client, Home};
+use crate::support::{Client, Home, session};
+use acpd_api::method;
 use serde_json::{Value, json};
 
 fn bridge(home: &Home, args: &[&str]) -> Child {
@@ -70,6 +71,34 @@ fn the_agent_and_the_session_name_are_added_for_the_editor() {
     client.result(&seen, json!({}));
     drop(child.stdin.take());
     assert_eq!(home.wait(child).code, Some(0));
+}
+
+#[test]
+fn an_editor_goes_on_in_the_last_used_session() {
+    let home = Home::new();
+    let listener = home.listen();
+    let mut child = bridge(&home, &["demo", "--continue"]);
+    let mut client = Client::accept(&listener);
+    greet_plainly(&mut child, &mut client);
+    let new =
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
+    type_line(&mut child, new);
+    let mut asks = Client::accept(&listener);
+    let list = asks.answer(method::SESSION_LIST, json!({"sessions": [session("s-1")]}));
+    assert_eq!(list["params"], json!({"agent": "demo", "cwd": "/w"}));
+    asks.closed();
+    let params = json!({"sessionId": "s-1", "cwd": "/w", "mcpServers": []});
+    assert_eq!(client.answer("session/resume", json!({"modes": null}))["params"], params);
+    type_line(&mut child, new);
+    client.answer("session/new", json!({"sessionId": "s-2"}));
+    drop(child.stdin.take());
+    let done = home.wait(child);
+    let sessions: Vec<Value> = done
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"]["sessionId"].clone())
+        .collect();
+    assert_eq!((sessions, done.code), (vec![Value::Null, json!("s-1"), json!("s-2")], Some(0)));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 mod acp;
 mod commands;
+mod export;
+mod pending;
 mod restart;
 mod run;
+mod settings;
 mod support;
 mod terminal;

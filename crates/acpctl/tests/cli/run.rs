@@ -42,12 +42,17 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
             "title": "Read x", "status": "completed"}));
         client.notice(method::RESTORED, json!({"level": "loaded", "at": 1}));
         client.says("look.");
+        client.update(json!({"sessionUpdate": "usage_update", "used": 1_200, "size": 200_000}));
         client.result(&prompt, json!({"stopReason": "end_turn"}));
         client.closed();
     });
     let done = home.run(&["run", "-a", "demo", "hello", "there"]);
     assert_eq!(done.out, "Let me look.\n");
-    assert_eq!(done.err, "✓ Read x\nsession restored: the agent has the conversation again\n");
+    assert_eq!(
+        done.err,
+        "✓ Read x\nsession restored: the agent has the conversation again\n\
+         1.2k of 200k tokens used\n"
+    );
     assert_eq!(done.code, Some(0));
     daemon.join().unwrap();
 }
@@ -128,6 +133,39 @@ fn a_whole_id_goes_on_with_its_session() {
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
     assert_eq!(home.run(&["run", "-s", "s-1", "more"]).code, Some(0));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn the_last_used_session_of_the_directory_goes_on() {
+    let home = Home::new();
+    let cwd = home.work();
+    let listener = home.listen();
+    let daemon = std::thread::spawn(move || {
+        let mut client = Client::accept(&listener);
+        let mut opened = session("s-3");
+        opened["prompts"] = json!(0);
+        let sessions = json!({"sessions": [opened, session("s-2"), session("s-1")]});
+        let list = client.answer(method::SESSION_LIST, sessions);
+        assert_eq!(list["params"], json!({"cwd": cwd}));
+        let initialize = client.answer("initialize", capable());
+        assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
+        client.answer(method::SESSION_ATTACH, json!({"session": session("s-2")}));
+        let prompt = client.expect("session/prompt");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+        client.closed();
+        let mut client = Client::accept(&listener);
+        let list = client.answer(method::SESSION_LIST, json!({"sessions": []}));
+        assert_eq!(list["params"], json!({"cwd": cwd, "agent": "x"}));
+        client.closed();
+    });
+    let done = home.run(&["run", "-c", "more"]);
+    assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
+    let done = home.run(&["run", "--continue", "-a", "x", "more"]);
+    assert_eq!(done.code, Some(3));
+    let error = "error: no session of `x` in `[HOME]/work` to go on with\n";
+    assert!(done.err.starts_with(error), "{}", done.err);
+    assert_eq!(home.run(&["run", "-c", "-s", "fix", "more"]).code, Some(2));
     daemon.join().unwrap();
 }
 
@@ -306,6 +344,63 @@ fn files_images_and_stdin_become_blocks_of_the_prompt() {
     assert_eq!(blocks[1]["resource"]["text"], "# notes");
     assert_eq!(blocks[1]["resource"]["mimeType"], "text/markdown");
     assert_eq!(blocks[2]["mimeType"], "image/png");
+}
+
+#[test]
+fn what_is_piped_beside_a_prompt_is_what_it_is_about() {
+    let home = Home::new();
+    std::fs::write(home.work().join("notes.md"), "one\ntwo\nthree\n").unwrap();
+    for can_embed in [true, false] {
+        let listener = home.listen();
+        let mut child = home
+            .acpctl(["run", "--file", "notes.md:2-3", "explain"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"a diff\n").unwrap();
+        let mut client = Client::accept(&listener);
+        let capabilities = json!({"promptCapabilities": {"embeddedContext": can_embed}});
+        let capable = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
+        client.answer("initialize", capable);
+        client.answer("session/new", json!({"sessionId": "s-1"}));
+        let prompt = client.expect("session/prompt");
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+        assert_eq!(home.wait(child).code, Some(0));
+        let blocks = prompt["params"]["prompt"].as_array().unwrap();
+        let kinds: Vec<&str> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
+        assert_eq!(blocks[0]["text"], "explain");
+        if can_embed {
+            assert_eq!(kinds, ["text", "resource", "resource"]);
+            assert_eq!(blocks[1]["resource"]["text"], "two\nthree\n");
+            assert_eq!(blocks[2]["resource"]["text"], "a diff\n");
+        } else {
+            assert_eq!(kinds, ["text", "resource_link", "text", "text"]);
+            assert!(blocks[1]["uri"].as_str().unwrap().ends_with("/notes.md#L2:3"));
+            assert!(blocks[2]["text"].as_str().unwrap().ends_with("```\ntwo\nthree\n```\n"));
+            assert_eq!(blocks[3]["text"], "untitled:stdin\n\n```\na diff\n```\n");
+        }
+        std::fs::remove_file(home.path("run/acpd.sock")).unwrap();
+    }
+}
+
+#[test]
+fn stdin_alone_is_the_prompt_and_must_be_text() {
+    let home = Home::new();
+    let run = |bytes: &[u8]| {
+        let mut child = home.acpctl(["run"]).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(bytes).unwrap();
+        home.wait(child)
+    };
+    let done = run(b"\xff");
+    let error = "error: what stdin holds is not text in UTF-8\n";
+    assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
+    let daemon = home.daemon(|mut client| {
+        let prompt = begin(&mut client);
+        assert_eq!(prompt["params"]["prompt"], json!([{"type": "text", "text": "hello"}]));
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    assert_eq!(run(b"hello\n").code, Some(0));
+    daemon.join().unwrap();
 }
 
 #[test]

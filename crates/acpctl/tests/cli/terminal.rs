@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::support::{Client, Home, capable};
 
 /// The person's side of a terminal.
-struct Person {
+pub(crate) struct Person {
     side: File,
     seen: String,
     /// Keeps the terminal open after the command.
@@ -21,7 +21,7 @@ struct Person {
 
 impl Person {
     /// Starts `acpctl` with stdin and stderr on a new terminal of this kind.
-    fn start(home: &Home, term: &str, args: &[&str]) -> (Person, Child) {
+    pub(crate) fn start(home: &Home, term: &str, args: &[&str]) -> (Person, Child) {
         let pty = openpty(None, None).unwrap();
         let end = || Stdio::from(pty.slave.try_clone().unwrap());
         let child = home.acpctl(args).env("TERM", term).stdin(end()).stderr(end()).spawn();
@@ -29,12 +29,12 @@ impl Person {
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
     }
 
-    fn types(&mut self, keys: &str) {
+    pub(crate) fn types(&mut self, keys: &str) {
         self.side.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Reads until this is on the screen.
-    fn sees(&mut self, text: &str) {
+    pub(crate) fn sees(&mut self, text: &str) {
         while !self.seen.contains(text) {
             self.reads();
         }

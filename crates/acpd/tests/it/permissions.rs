@@ -1,12 +1,11 @@
 //! Who answers an agent's questions: people in another terminal, rules, remembered decisions, flags.
 
-use acpd_test::harness::{Agent, Config, TestEnv, until};
+use acpd_test::harness::{Agent, Config, Running, TestEnv, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home, home_with};
 
-/// A shell that asks before it runs `make test`, and says what was answered. Unlike the scripted
-/// agent it tells the command, so that a decision on it can be remembered.
+/// A shell that asks one question in each turn, and says what was answered.
 const ASKS: &str = r#"
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while read -r line; do
@@ -17,14 +16,9 @@ while read -r line; do
     *'"session/load"'*) answer '{}' ;;
     *'"session/prompt"'*)
         session=$(printf '%s' "$line" | sed 's/.*"sessionId":"\([^"]*\)".*/\1/')
-        echo '{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{'\
-'"sessionId":"'$session'","toolCall":{"toolCallId":"t","kind":"execute","title":"Test",'\
-'"rawInput":{"command":"make test"}},"options":['\
-'{"optionId":"yes","name":"Allow","kind":"allow_once"},'\
-'{"optionId":"always","name":"Always allow","kind":"allow_always"},'\
-'{"optionId":"no","name":"Reject","kind":"reject_once"}]}}'
+        echo '{"jsonrpc":"2.0","id":"ask",QUESTION}' | sed "s/SESSION/$session/"
         read -r said
-        said=$(printf '%s' "$said" | sed 's/.*"optionId":"\([a-z]*\)".*/\1/')
+        said=$(printf '%s' "$said" | sed 's/.*"\(optionId\|branch\)":"\([a-z]*\)".*/\2/')
         echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'$session'",'\
 '"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"got $said"'"}}}}'
         answer '{"stopReason":"end_turn"}' ;;
@@ -32,8 +26,20 @@ while read -r line; do
 done
 "#;
 
-fn asks() -> Agent {
-    Agent::new("asks").command(&["sh", "-c", ASKS])
+/// Unlike the scripted agent it tells the command, so that a decision on it can be remembered.
+const PERMISSION: &str = r#""method":"session/request_permission","params":{"sessionId":"SESSION",
+    "toolCall":{"toolCallId":"t","kind":"execute","title":"Test","rawInput":{"command":"make test"}},
+    "options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},
+        {"optionId":"always","name":"Always allow","kind":"allow_always"},
+        {"optionId":"no","name":"Reject","kind":"reject_once"}]}"#;
+
+const FORM: &str = r#""method":"elicitation/create","params":{"sessionId":"SESSION","mode":"form",
+    "message":"Which branch?","requestedSchema":{"type":"object","required":["branch"],
+        "properties":{"branch":{"type":"string","enum":["main","next"]}}}}"#;
+
+fn asks(question: &str) -> Agent {
+    let question = question.replace('\n', "");
+    Agent::new("asks").command(&["sh", "-c", &ASKS.replace("QUESTION", &question)])
 }
 
 /// A home with this agent and these rules.
@@ -116,7 +122,7 @@ fn what_cannot_be_known_again_is_not_allowed_for_always() {
 
 #[test]
 fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
-    let env = home([asks()]);
+    let env = home([asks(PERMISSION)]);
     let run = env.spawn_acpctl(&["run", "-s", "one", "go"]);
     pending(&env);
     let allowed = env.acpctl(&["allow", "--always"]).success();
@@ -134,7 +140,7 @@ fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
     // It is about this directory.
     let mut other = env.acpctl_command(&["run", "-s", "three", "go"]);
     other.current_dir(env.work("other"));
-    let other = acpd_test::harness::Running::start(other);
+    let other = Running::start(other);
     pending(&env);
     env.acpctl(&["deny"]).success();
     other.finish().success();
@@ -161,11 +167,23 @@ fn a_flag_answers_the_turn_and_no_other() {
     assert_eq!(by, ["--yes", "--deny"]);
     // The history tells it, too.
     let log = env.acpctl(&["session", "log", "fix"]).success();
-    assert!(log.stderr().contains("allowed by --yes: Write demo.txt"), "{log:?}");
+    assert!(log.stdout().contains("allowed by --yes: Write demo.txt"), "{log:?}");
     let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #three"]);
     pending(&env);
     env.acpctl(&["allow"]).success();
     run.finish().success();
+}
+
+#[test]
+fn run_tells_how_a_form_is_answered_and_the_answer_comes_from_elsewhere() {
+    let env = home([asks(FORM)]);
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "go"]);
+    run.wait_stderr("the agent asks: Which branch? (asks, fix)");
+    run.wait_stderr("answer it with: acpctl answer ");
+    env.acpctl(&["answer", "fix", "--field", "branch=third"]).code(2).explains(&["main, next"]);
+    env.acpctl(&["answer", "fix", "--field", "branch=next"]).success();
+    let run = run.finish().success();
+    assert!(run.stdout().contains("got next"), "{run:?}");
 }
 
 #[test]
@@ -182,7 +200,7 @@ fn a_rule_that_rejects_beats_yes() {
 fn a_rule_that_allows_answers_with_nobody_there_and_the_journal_names_it() {
     let rules =
         "[[policy.rules]]\nname = \"tests\"\ndecision = \"allow\"\ncommand = \"make test\"\n";
-    let env = with_rules(asks(), rules);
+    let env = with_rules(asks(PERMISSION), rules);
     let told = env.acpctl(&["policy", "test", "--command", "make test"]).success();
     assert!(told.stdout().ends_with("\nallow: by rule `tests`\n"), "{told:?}");
     let told = env.acpctl(&["policy", "test", "--command", "make install"]).success();
@@ -210,7 +228,7 @@ fn what_runs_under_an_agent_may_look_and_not_decide() {
     let under = |args: &[&str]| {
         let mut command = env.acpctl_command(args);
         command.env("ACPD_HOST", "7-1");
-        acpd_test::harness::Running::start(command).finish()
+        Running::start(command).finish()
     };
     under(&["pending"]).success();
     under(&["allow"]).code(1).explains(&["a process that runs under an agent"]);

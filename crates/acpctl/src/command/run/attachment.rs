@@ -1,69 +1,88 @@
-//! Files that go with a prompt.
+//! Files that go with a prompt, and what is piped into it.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::Read as _;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::lines::Lines;
 use crate::command::{absolute, text};
 use crate::error::{CommandError, Result};
+use crate::human::fenced;
 
-/// Bigger texts are linked: the agent can read the part that it needs.
-const MAX_EMBEDDED: u64 = 1024 * 1024;
-/// No provider takes bigger images.
-const MAX_IMAGE: u64 = 20 * 1024 * 1024;
+/// No agent takes more at once; it can read the part that it needs by itself.
+const LIMIT: u64 = 10 * 1024 * 1024;
 
-/// A file that goes with the prompt.
+/// Something that goes with the prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attachment {
-    /// A file, with its text if it has one of a reasonable size.
-    File {
-        /// Where it is.
-        place: Place,
-        /// Its text.
-        text: Option<String>,
+    /// A text.
+    Text {
+        /// What it is: the file and its lines, or something that was piped.
+        uri: String,
+        /// Its type.
+        mime: String,
+        /// The text.
+        text: String,
+        /// The file that it is from, if it is from one.
+        file: Option<Source>,
     },
     /// An image.
     Image {
         /// Where it is.
-        place: Place,
+        uri: String,
+        /// Its type.
+        mime: String,
         /// Base64.
         data: String,
     },
 }
 
-/// Where a file is.
+/// The file of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    uri: String,
+pub(super) struct Source {
     name: String,
-    mime: String,
+    /// In bytes, all of it.
     size: u64,
 }
 
 impl Attachment {
-    /// Reads a file.
-    pub(super) fn file(path: &Path) -> Result<Attachment> {
-        let size = size(path)?;
-        let bytes = if size <= MAX_EMBEDDED { read(path)? } else { Vec::new() };
-        let text = match String::from_utf8(bytes) {
-            Ok(text) if size <= MAX_EMBEDDED && !text.contains('\0') => Some(text),
-            _ => None,
-        };
-        let guess = mime_guess::from_path(path);
-        let mime = match &text {
-            // By its name alone TypeScript is a video.
-            Some(_) => guess
-                .iter()
-                .find(|mime| mime.type_() == "text" || mime.type_() == "application")
-                .map_or_else(|| "text/plain".to_owned(), |mime| mime.to_string()),
-            None => guess.first_or_octet_stream().to_string(),
-        };
-        Ok(Attachment::File { place: Place::new(path, mime, size)?, text })
+    /// Reads a file, or the lines of it that are asked for: `PATH`, `PATH:10` or `PATH:10-20`.
+    pub(super) fn file(argument: &Path) -> Result<Attachment> {
+        let (path, lines) = split(argument)?;
+        let bytes = read(&path)?;
+        let size = bytes.len() as u64;
+        let what = format!("`{}`", path.display());
+        let text = utf8(bytes, &what).map_err(|error| {
+            error.hint("add images with `--image`; of another file tell the path in the prompt")
+        })?;
+        // By its name alone TypeScript is a video.
+        let guess = mime_guess::from_path(&path);
+        let is_text =
+            |mime: &mime_guess::Mime| matches!(mime.type_().as_str(), "text" | "application");
+        let mime = guess.iter().find(is_text).map_or_else(plain, |mime| mime.to_string());
+        let full = crate::command::text(&absolute(&path)?)?;
+        let name = full.rsplit('/').next().unwrap_or(&full).to_owned();
+        let file = Some(Source { name, size });
+        let uri = file_uri(&full);
+        let Some(lines) = lines else { return Ok(Attachment::Text { uri, mime, text, file }) };
+        let (text, last) = lines.of(&text).ok_or_else(|| {
+            let count = text.lines().count();
+            CommandError::usage(format!("{what} has no line {}: it has {count}", lines.first()))
+        })?;
+        let uri = format!("{uri}#L{}:{last}", lines.first());
+        Ok(Attachment::Text { uri, mime, text, file })
+    }
+
+    /// What was piped; nothing if it is empty.
+    pub(super) fn piped(text: String) -> Option<Attachment> {
+        let is_empty = text.trim().is_empty();
+        let uri = "untitled:stdin".to_owned();
+        (!is_empty).then(|| Attachment::Text { uri, mime: plain(), text, file: None })
     }
 
     /// Reads an image.
@@ -73,39 +92,69 @@ impl Attachment {
             return Err(CommandError::usage(format!("`{}` is not an image", path.display()))
                 .hint("add it with `--file`, or give it the ending of its format, like `.png`"));
         };
-        let size = size(path)?;
-        if size > MAX_IMAGE {
-            let text = format!("image `{}` is bigger than 20 MB", path.display());
-            return Err(CommandError::usage(text).hint("make it smaller"));
-        }
         let data = STANDARD.encode(read(path)?);
-        Ok(Attachment::Image { place: Place::new(path, mime.to_string(), size)?, data })
+        let uri = file_uri(&text(&absolute(path)?)?);
+        Ok(Attachment::Image { uri, mime: mime.to_string(), data })
     }
 
-    /// The content block (protocol brief, section 3.3): a text is embedded where the agent takes
-    /// that, and everything that is not is linked.
-    pub(super) fn block(&self, can_embed: bool) -> Value {
+    /// The content blocks (protocol brief, section 3.3): a text is embedded where the agent takes
+    /// that; elsewhere its file is linked and the text is said.
+    pub(super) fn blocks(&self, can_embed: bool) -> Vec<Value> {
         match self {
-            Attachment::File { place, text: Some(text) } if can_embed => json!({
-                "type": "resource",
-                "resource": {"uri": place.uri, "mimeType": place.mime, "text": text},
-            }),
-            Attachment::File { place, .. } => json!({
-                "type": "resource_link", "uri": place.uri, "name": place.name,
-                "mimeType": place.mime, "size": place.size,
-            }),
-            Attachment::Image { place, data } => json!({
-                "type": "image", "data": data, "mimeType": place.mime, "uri": place.uri,
-            }),
+            Attachment::Text { uri, mime, text, .. } if can_embed => vec![json!({
+                "type": "resource", "resource": {"uri": uri, "mimeType": mime, "text": text},
+            })],
+            Attachment::Text { uri, mime, text, file } => {
+                let link = |file: &Source| {
+                    json!({"type": "resource_link", "uri": uri, "name": file.name,
+                        "mimeType": mime, "size": file.size})
+                };
+                let said = format!("{uri}\n\n{}", fenced("", text));
+                let said = json!({"type": "text", "text": said});
+                file.iter().map(link).chain([said]).collect()
+            }
+            Attachment::Image { uri, mime, data } => {
+                vec![json!({"type": "image", "data": data, "mimeType": mime, "uri": uri})]
+            }
         }
     }
 }
 
-impl Place {
-    fn new(path: &Path, mime: String, size: u64) -> Result<Place> {
-        let full = text(&absolute(path)?)?;
-        let name = full.rsplit('/').next().unwrap_or(&full).to_owned();
-        Ok(Place { uri: file_uri(&full), name, mime, size })
+/// Reads all of stdin.
+pub(super) fn stdin() -> Result<String> {
+    let failed =
+        |error| CommandError::new(acpd_api::ExitCode::Error, format!("cannot read stdin: {error}"));
+    let bytes = read_all(io::stdin().lock()).map_err(failed)?;
+    utf8(bytes.ok_or_else(|| too_big("what stdin holds"))?, "what stdin holds")
+}
+
+/// The path and the lines of an argument. A file whose name looks as if it had lines is meant whole.
+fn split(argument: &Path) -> Result<(PathBuf, Option<Lines>)> {
+    let whole = || Ok((argument.to_owned(), None));
+    if argument.exists() {
+        return whole();
+    }
+    let Some((path, lines)) = argument.to_str().and_then(|text| text.rsplit_once(':')) else {
+        return whole();
+    };
+    if path.is_empty() || !Lines::is_meant(lines) {
+        return whole();
+    }
+    match Lines::parse(lines) {
+        Some(lines) => Ok((PathBuf::from(path), Some(lines))),
+        None => Err(CommandError::usage(format!("`{lines}` are no lines of `{path}`"))
+            .hint("lines count from 1: `PATH:10` or `PATH:10-20`")),
+    }
+}
+
+fn plain() -> String {
+    "text/plain".to_owned()
+}
+
+fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text),
+        _ => Err(CommandError::usage(format!("{what} is not text in UTF-8"))),
     }
 }
 
@@ -121,81 +170,125 @@ fn file_uri(path: &str) -> String {
     uri
 }
 
-fn size(path: &Path) -> Result<u64> {
-    let found = fs::metadata(path).map_err(|error| CommandError::file("read", path, &error))?;
-    if found.is_file() {
-        return Ok(found.len());
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let failed = |error| CommandError::file("read", path, &error);
+    // Looked at before it is opened: opening a pipe may wait for ever.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(CommandError::usage(format!("`{}` is not a file", path.display()))
+            .hint("add single files, or tell the agent the directory in the prompt"));
     }
-    Err(CommandError::usage(format!("`{}` is not a file", path.display()))
-        .hint("add single files, or tell the agent the directory in the prompt"))
+    let bytes = File::open(path).and_then(read_all).map_err(failed)?;
+    bytes.ok_or_else(|| too_big(&format!("`{}`", path.display())))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+/// All bytes; `None` if there are too many.
+fn read_all(source: impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    File::open(path)
-        // A file that grows meanwhile must not fill the memory.
-        .and_then(|file| file.take(MAX_IMAGE).read_to_end(&mut bytes))
-        .map_err(|error| CommandError::file("read", path, &error))?;
-    Ok(bytes)
+    source.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= LIMIT))
+}
+
+fn too_big(what: &str) -> CommandError {
+    CommandError::usage(format!("{what} is bigger than 10 MiB"))
+        .hint("tell the agent the path in the prompt: it reads what it needs")
 }
 
 #[cfg(test)]
 mod tests {
+    use acpd_api::ExitCode;
+
     use super::*;
 
-    fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+    fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         fs::write(&path, content).unwrap();
         (dir, path)
     }
 
-    #[test]
-    fn a_text_is_embedded_where_the_agent_takes_it_and_linked_elsewhere() {
-        let (_dir, path) = file("häß lich.ts", b"let x = 1;\n");
-        let attachment = Attachment::file(&path).unwrap();
-        let embedded = attachment.block(true);
-        assert_eq!(embedded["resource"]["text"], "let x = 1;\n");
-        assert_eq!(embedded["resource"]["mimeType"], "text/plain");
-        let uri = embedded["resource"]["uri"].as_str().unwrap();
-        assert!(uri.starts_with("file:///") && uri.ends_with("/h%C3%A4%C3%9F%20lich.ts"), "{uri}");
-
-        let linked = attachment.block(false);
-        assert_eq!(linked["type"], "resource_link");
-        assert_eq!(
-            (linked["name"].as_str(), linked["size"].as_u64()),
-            (Some("häß lich.ts"), Some(11))
-        );
+    fn lines(path: &Path, lines: &str) -> PathBuf {
+        PathBuf::from(format!("{}:{lines}", path.display()))
     }
 
     #[test]
-    fn binary_files_are_linked_even_where_texts_are_embedded() {
+    fn a_text_is_embedded_where_the_agent_takes_it_and_linked_and_said_elsewhere() {
+        let (_dir, path) = file("häß lich.ts", b"let x = 1;\n");
+        let attachment = Attachment::file(&path).unwrap();
+        let embedded = attachment.blocks(true);
+        assert_eq!(embedded.len(), 1);
+        assert_eq!(embedded[0]["resource"]["text"], "let x = 1;\n");
+        assert_eq!(embedded[0]["resource"]["mimeType"], "text/plain");
+        let uri = embedded[0]["resource"]["uri"].as_str().unwrap();
+        assert!(uri.starts_with("file:///") && uri.ends_with("/h%C3%A4%C3%9F%20lich.ts"), "{uri}");
+
+        let blocks = attachment.blocks(false);
+        assert_eq!(blocks.len(), 2);
+        assert_eq!(blocks[0]["type"], "resource_link");
+        assert_eq!((&blocks[0]["name"], &blocks[0]["size"]), (&json!("häß lich.ts"), &json!(11)));
+        assert_eq!(blocks[1]["text"], format!("{uri}\n\n```\nlet x = 1;\n```\n"));
+    }
+
+    #[test]
+    fn lines_are_those_lines_and_a_name_that_looks_like_lines_is_a_name() {
+        let (_dir, path) = file("a.txt", b"one\ntwo\nthree");
+        let of = |argument: &Path| {
+            let block = Attachment::file(argument).unwrap().blocks(true).remove(0);
+            let uri = block["resource"]["uri"].as_str().unwrap();
+            let place = uri.rsplit('/').next().unwrap().to_owned();
+            (place, block["resource"]["text"].as_str().unwrap().to_owned())
+        };
+        let is = |place: &str, text: &str| (place.to_owned(), text.to_owned());
+        assert_eq!(of(&lines(&path, "2")), is("a.txt#L2:2", "two\n"));
+        assert_eq!(of(&lines(&path, "2-3")), is("a.txt#L2:3", "two\nthree"));
+        assert_eq!(of(&lines(&path, "2-99")), is("a.txt#L2:3", "two\nthree"));
+        fs::write(lines(&path, "2"), "whole").unwrap();
+        assert_eq!(of(&lines(&path, "2")), is("a.txt%3A2", "whole"));
+    }
+
+    #[test]
+    fn what_cannot_be_added_is_named_with_the_reason() {
+        let (dir, path) = file("a.txt", b"one\n");
+        let fails = |argument: &Path| {
+            let error = Attachment::file(argument).unwrap_err();
+            let text = error.render(crate::paint::Paint::plain());
+            let text = text.replace(dir.path().to_str().unwrap(), "[DIR]");
+            (text.lines().next().unwrap().to_owned(), error.code())
+        };
+        let usage = |text: &str| (format!("error: {text}"), ExitCode::Usage);
+        assert_eq!(fails(&lines(&path, "2")), usage("`[DIR]/a.txt` has no line 2: it has 1"));
+        assert_eq!(fails(&lines(&path, "0")), usage("`0` are no lines of `[DIR]/a.txt`"));
+        assert_eq!(fails(&lines(&path, "3-2")), usage("`3-2` are no lines of `[DIR]/a.txt`"));
+        assert_eq!(fails(dir.path()), usage("`[DIR]` is not a file"));
         for content in [&b"\xff\xfe"[..], b"a\0b"] {
-            let (_dir, path) = file("data.bin", content);
-            let block = Attachment::file(&path).unwrap().block(true);
-            assert_eq!(block["type"], "resource_link");
-            assert_eq!(block["mimeType"], "application/octet-stream");
+            fs::write(&path, content).unwrap();
+            assert_eq!(fails(&path), usage("`[DIR]/a.txt` is not text in UTF-8"));
         }
+        File::create(&path).unwrap().set_len(LIMIT + 1).unwrap();
+        assert_eq!(fails(&path), usage("`[DIR]/a.txt` is bigger than 10 MiB"));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(fails(&path).1, ExitCode::NotFound);
+        assert_eq!(fails(&lines(&path, "2")).1, ExitCode::NotFound);
     }
 
     #[test]
     fn images_are_sent_whole_and_must_look_like_images() {
         let (_dir, path) = file("dot.PNG", b"\x89PNG");
-        let block = Attachment::image(&path).unwrap().block(false);
+        let blocks = Attachment::image(&path).unwrap().blocks(false);
         assert_eq!(
-            (block["mimeType"].as_str(), block["data"].as_str()),
+            (blocks[0]["mimeType"].as_str(), blocks[0]["data"].as_str()),
             (Some("image/png"), Some("iVBORw=="))
         );
 
         let (_dir, path) = file("dot.txt", b"x");
-        assert_eq!(Attachment::image(&path).unwrap_err().code(), acpd_api::ExitCode::Usage);
+        assert_eq!(Attachment::image(&path).unwrap_err().code(), ExitCode::Usage);
     }
 
     #[test]
-    fn missing_files_and_directories_are_named() {
-        let (dir, path) = file("x", b"");
-        let missing = Attachment::file(&path.with_file_name("nothing")).unwrap_err();
-        assert_eq!(missing.code(), acpd_api::ExitCode::NotFound);
-        assert_eq!(Attachment::file(dir.path()).unwrap_err().code(), acpd_api::ExitCode::Usage);
+    fn what_is_piped_has_no_file_to_link() {
+        assert_eq!(Attachment::piped(" \n".to_owned()), None);
+        let attachment = Attachment::piped("a ```` b\n".to_owned()).unwrap();
+        assert_eq!(attachment.blocks(true)[0]["resource"]["text"], "a ```` b\n");
+        let said = "untitled:stdin\n\n`````\na ```` b\n`````\n";
+        assert_eq!(attachment.blocks(false), [json!({"type": "text", "text": said})]);
     }
 }

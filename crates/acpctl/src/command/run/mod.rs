@@ -1,37 +1,51 @@
 //! `acpctl run`: prompt an agent and stream its answer.
 
 mod attachment;
+mod elsewhere;
+mod lines;
 mod permission;
 mod place;
 mod turn;
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::fs::File;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, Reason,
-    RestoreLevel, Role, SessionInfo, SessionRef, method,
+    AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
+    Reason, RestoreLevel, Role, SessionInfo, SessionRef, method,
 };
-use acpd_client::{error_data, initialize_params};
+use acpd_client::error_data;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Door, current_dir, directory, text};
+use super::session::handle;
+use super::{Door, current_dir, directory, initialize_params, last, text};
 use crate::cli;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
 use crate::paint::{DIM, one_line};
+use crate::settings::Settings;
 use crate::ui::Ui;
 use attachment::Attachment;
 use turn::Turn;
 
+/// How long stdin is read before the user is told.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Runs one turn.
 pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     // Everything that can be wrong with the arguments is found before the daemon is bothered.
-    let attachments = attachments(args)?;
+    let mut attachments = attachments(args)?;
     let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?;
-    let prompt = prompt(&args.prompt)?;
+    let (prompt, piped) = prompt(&args.prompt, ui)?;
+    attachments.extend(piped);
     if prompt.trim().is_empty() && attachments.is_empty() {
         return Err(CommandError::usage("there is nothing to say").hint(
             "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
@@ -42,9 +56,22 @@ pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> 
     let mut turn = Turn::new(live, ui, args.thoughts, args.json);
     let target = Target::find(&mut turn, args, &cwd)?;
     let blocks = target.blocks(&prompt, &attachments)?;
-    let params = json!({"sessionId": target.session_id, "prompt": blocks});
+    let mut params = json!({"sessionId": target.session_id, "prompt": blocks});
+    if let Some(answer) = beforehand(args) {
+        let meta = PromptMeta { permissions: Some(answer.to_owned()) };
+        params["_meta"] = json!({NAMESPACE: meta});
+    }
     let outcome = turn.prompt(&target.session_id, &params)?;
     outcome.map_err(|error| CommandError::rpc(&error)).map(|result| end(&mut turn, &result))
+}
+
+/// The answer to every permission question of the turn.
+fn beforehand(args: &cli::Run) -> Option<&'static str> {
+    match (args.yes, args.deny) {
+        (true, _) => Some("allow"),
+        (_, true) => Some("reject"),
+        _ => None,
+    }
 }
 
 /// The session to prompt and what its agent can take.
@@ -61,12 +88,13 @@ impl Target {
         let cwd = text(cwd)?;
         let found = match &args.session {
             Some(name) => existing(turn, name, args.agent.as_deref(), &cwd)?,
+            None if args.goes_on => Some(last_used(turn, args.agent.as_deref(), &cwd)?),
             None => None,
         };
         let agent = found.as_ref().map(|session| session.agent.clone()).or(args.agent.clone());
         let meta =
             ClientMeta { agent: agent.clone(), notices: true, seq: true, ..ClientMeta::default() };
-        let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta, "acpctl"))?;
+        let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
         let known = InitializeResult::from_raw(&raw)
             .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
         let session_id = match found {
@@ -98,7 +126,7 @@ impl Target {
                 return Err(CommandError::usage(format!("{} takes no images", self.agent))
                     .hint("choose another agent with `--agent`, or leave out `--image`"));
             }
-            blocks.push(attachment.block(self.can_embed));
+            blocks.extend(attachment.blocks(self.can_embed));
         }
         Ok(blocks)
     }
@@ -122,6 +150,17 @@ fn existing(
     }
     let wanted = SessionRef { cwd: None, exact_name: false, ..wanted };
     Ok(show(turn, &wanted)?.filter(|session| session.session_id == name))
+}
+
+/// The last used session of this directory.
+fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<SessionInfo> {
+    let list = turn.call(method::SESSION_LIST, &last::of(cwd, agent))?;
+    let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;
+    if turn.ui.can_ask() {
+        let line = format!("going on in {} ({})", handle(&session), session.agent);
+        turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
+    }
+    Ok(session)
 }
 
 fn show(turn: &mut Turn<'_>, wanted: &SessionRef) -> Result<Option<SessionInfo>> {
@@ -149,6 +188,7 @@ fn begin(
         Ok(result) => {
             let new = NewSessionResult::from_raw(&result)
                 .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
+            turn.begin(Settings::from_raw(&result));
             Ok(new.session_id.into_owned())
         }
         // Somebody else began it since we looked.
@@ -166,7 +206,7 @@ fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Res
     let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after: None, role: Role::Controller };
     let result: AttachResult = turn.call(method::SESSION_ATTACH, &params)?;
-    turn.join(&result.session);
+    turn.join(&result.session)?;
     Ok(result.session.session_id)
 }
 
@@ -197,23 +237,46 @@ fn attachments(args: &cli::Run) -> Result<Vec<Attachment>> {
     files.chain(images).collect()
 }
 
-/// The words of the prompt, and what stdin holds where it is asked for.
-fn prompt(words: &[String]) -> Result<String> {
-    let (words, reads_stdin) = match words.split_last() {
-        Some((last, words)) if last == "-" => (words, true),
-        Some(_) => (words, false),
-        None => (words, !io::stdin().is_terminal()),
-    };
-    let mut prompt = words.join(" ");
-    if reads_stdin {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map_err(|error| {
-            CommandError::new(ExitCode::Error, format!("cannot read stdin: {error}"))
-        })?;
-        if !prompt.is_empty() {
-            prompt.push_str("\n\n");
+/// What is said, and what was piped beside it.
+///
+/// With words, stdin is what they are about; without, or where a `-` asks for it, it is said.
+fn prompt(words: &[String], ui: &mut Ui) -> Result<(String, Option<Attachment>)> {
+    match words.split_last() {
+        Some((last, words)) if last == "-" => {
+            let said = stdin(ui)?;
+            let words = words.join(" ");
+            let gap = if words.is_empty() { "" } else { "\n\n" };
+            Ok((words + gap + said.trim_end(), None))
         }
-        prompt.push_str(String::from_utf8_lossy(&bytes).trim_end());
+        None if io::stdin().is_terminal() => Ok((String::new(), None)),
+        None => Ok((stdin(ui)?.trim_end().to_owned(), None)),
+        Some(_) if is_piped() => Ok((words.join(" "), Attachment::piped(stdin(ui)?))),
+        Some(_) => Ok((words.join(" "), None)),
     }
-    Ok(prompt)
+}
+
+/// Whether stdin is a pipe or a file. What else a script may hand down is not meant for a prompt.
+fn is_piped() -> bool {
+    let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    let kind = stdin.and_then(|stdin| stdin.metadata()).map(|data| data.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
+}
+
+/// Reads stdin. If that takes long, nobody may know what is waited for.
+fn stdin(ui: &mut Ui) -> Result<String> {
+    let (sender, read) = mpsc::channel();
+    thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || drop(sender.send(attachment::stdin())))?;
+    let read = match read.recv_timeout(PATIENCE) {
+        Err(RecvTimeoutError::Timeout) => {
+            if ui.talks_to_terminal() {
+                let line = "reading stdin to its end; with nothing to read, add `< /dev/null`";
+                ui.say(&ui.err_paint().apply(DIM, line));
+            }
+            read.recv().map_err(RecvTimeoutError::from)
+        }
+        read => read,
+    };
+    read.unwrap_or_else(|_| Err(CommandError::new(ExitCode::Error, "cannot read stdin")))
 }

@@ -132,7 +132,8 @@ fn waiting(question: &Question, paint: Paint) -> String {
     let names: Vec<String> =
         question.choices.iter().map(|choice| one_line(&choice.option.name)).collect();
     let line = format!("waiting for permission: {} ({})", title(&question.call), names.join(" / "));
-    let hint = "answer it in another client of this session; Ctrl-C cancels the turn";
+    let hint = "answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; \
+         Ctrl-C cancels the turn";
     format!("{}\n{}\n", paint.apply(YELLOW, &line), paint.apply(DIM, hint))
 }
 
@@ -184,7 +185,7 @@ mod tests {
         ");
         insta::assert_snapshot!(waiting(&question, Paint::plain()), @"
         waiting for permission: rm -rf build (allow once / allow always / reject once / reject always)
-        answer it in another client of this session; Ctrl-C cancels the turn
+        answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; Ctrl-C cancels the turn
         ");
     }
 

@@ -11,11 +11,13 @@ use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
+use super::elsewhere::Elsewhere;
 use super::permission::Questions;
 use super::place::Place;
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live, result_of};
 use crate::screen::Screen;
+use crate::settings::Settings;
 use crate::ui::Ui;
 
 /// A turn and the screen that shows it.
@@ -29,6 +31,7 @@ pub(super) struct Turn<'a> {
     screen: Screen,
     json: bool,
     questions: Questions,
+    elsewhere: Elsewhere,
     place: Place,
     /// The session whose prompt runs.
     running: Option<String>,
@@ -39,14 +42,24 @@ impl<'a> Turn<'a> {
     pub(super) fn new(live: Live, ui: &'a mut Ui, thoughts: bool, json: bool) -> Turn<'a> {
         let screen = Screen::answer(ui, thoughts);
         let questions = Questions::default();
+        let elsewhere = Elsewhere::default();
         let place = Place::Own;
-        Turn { ui, restored: None, live, screen, json, questions, place, running: None }
+        Turn { ui, restored: None, live, screen, json, questions, elsewhere, place, running: None }
+    }
+
+    /// Takes the settings of a session that begins.
+    pub(super) fn begin(&mut self, settings: Settings) {
+        self.screen.know(settings);
     }
 
     /// Joins a session; the turns that it has before ours are not shown.
-    pub(super) fn join(&mut self, session: &SessionInfo) {
+    pub(super) fn join(&mut self, session: &SessionInfo) -> Result {
         let running = u32::from(session.turn.state != TurnState::Idle);
         self.place = Place::behind(session.queued + running);
+        if session.turn.state == TurnState::NeedsAction {
+            self.elsewhere.look(&mut self.live)?;
+        }
+        Ok(())
     }
 
     /// Sends a request and waits for its result.
@@ -84,6 +97,9 @@ impl<'a> Turn<'a> {
         // A question that is still open is not ours to answer: it stays for other clients.
         self.questions = Questions::default();
         self.ui.finish()?;
+        if !self.json {
+            self.screen.end_turn(self.ui)?;
+        }
         outcome
     }
 
@@ -138,6 +154,9 @@ impl<'a> Turn<'a> {
                     self.watch(&method, params.get());
                     self.screen.show(self.ui, &method, params.get())?;
                 }
+                if method == method::SESSION_STATE && needs_action(params.get()) {
+                    self.elsewhere.look(&mut self.live)?;
+                }
                 // In JSON mode the lines tell it, but the exit code depends on it all the same.
                 if method == method::RESTORED {
                     self.restored = read::<Restored>(params.get()).map(|restored| restored.level);
@@ -163,6 +182,13 @@ impl<'a> Turn<'a> {
                     Outcome::Error(error) => Err(ErrorObject::from_raw(error)),
                 }));
             }
+            Message::Response { id: answered, outcome: Outcome::Result(open) }
+                if self.elsewhere.waits_for(&answered) =>
+            {
+                if let Some(session) = &self.running {
+                    self.elsewhere.tell(open, session, self.ui);
+                }
+            }
             Message::Response { .. } => {}
         }
         Ok(None)
@@ -181,7 +207,9 @@ impl<'a> Turn<'a> {
                 self.ui.end_line()?;
             }
             method::TURN_ENDED => self.place.turn_ended(),
-            "session/update" => return Ok(self.place.is_ours(params)),
+            "session/update" | method::PERMISSION_DECIDED => {
+                return Ok(self.place.is_ours(params));
+            }
             _ => {}
         }
         Ok(true)
@@ -251,6 +279,10 @@ impl<'a> Turn<'a> {
             self.ui.spin(Some(&label));
         }
     }
+}
+
+fn needs_action(params: &str) -> bool {
+    read::<StateChanged>(params).is_some_and(|changed| changed.turn == TurnState::NeedsAction)
 }
 
 fn read<'a, T: Deserialize<'a>>(params: &'a str) -> Option<T> {

@@ -1,0 +1,91 @@
+//! `acpctl session export`: a session for people, or for programs.
+//!
+//! The journal is read page by page and printed as it comes: what is kept is a page and what is not
+//! over yet.
+
+mod collect;
+mod markdown;
+
+use std::io;
+
+use acpd_api::{LogParams, LogResult, SessionInfo, SessionRef, method};
+use serde_json::{Value, json};
+
+use super::{Door, which};
+use crate::cli::{Format, Which};
+use crate::error::Result;
+use crate::ui::Ui;
+use collect::{Collector, Item};
+use markdown::Markdown;
+
+/// Prints the session.
+pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -> Result {
+    let mut connection = door.connect()?;
+    let info: SessionInfo = connection.call(method::SESSION_SHOW, &which(session))?;
+    let exactly = SessionRef {
+        session: info.session_id.clone(),
+        agent: Some(info.agent.clone()),
+        ..SessionRef::default()
+    };
+    let mut printer = Printer::begin(format, &info, ui)?;
+    let mut collector = Collector::default();
+    let mut params = LogParams { session: exactly, after: 0, limit: None };
+    loop {
+        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+        for entry in page.entries {
+            for item in collector.line(entry.seq, entry.line.get()) {
+                printer.print(item, ui)?;
+            }
+        }
+        match page.next {
+            Some(next) => params.after = next,
+            None => break,
+        }
+    }
+    for item in collector.end() {
+        printer.print(item, ui)?;
+    }
+    printer.end(ui)
+}
+
+enum Printer {
+    Json,
+    Markdown(Markdown),
+}
+
+impl Printer {
+    fn begin(format: Format, info: &SessionInfo, ui: &mut Ui) -> Result<Printer> {
+        match format {
+            Format::Md => {
+                let markdown = Markdown::new(&info.agent);
+                ui.print(&markdown::head(info))?;
+                Ok(Printer::Markdown(markdown))
+            }
+            Format::Json => {
+                let mut first = json!(info);
+                first["type"] = json!("session");
+                ui.print(&format!("[\n{}", text(&first)?))?;
+                Ok(Printer::Json)
+            }
+        }
+    }
+
+    fn print(&mut self, item: Item, ui: &mut Ui) -> Result {
+        match self {
+            Printer::Json => ui.print(&format!(",\n{}", text(&item.into_json())?))?,
+            Printer::Markdown(markdown) => ui.relay(&markdown.item(item))?,
+        }
+        Ok(())
+    }
+
+    fn end(self, ui: &mut Ui) -> Result {
+        match self {
+            Printer::Json => Ok(ui.print("\n]\n")?),
+            Printer::Markdown(_) => Ok(()),
+        }
+    }
+}
+
+fn text(value: &Value) -> Result<String> {
+    Ok(serde_json::to_string(value).map_err(io::Error::from)?)
+}

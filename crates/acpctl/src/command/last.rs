@@ -1,0 +1,25 @@
+//! The last used session of a directory, for `--continue`.
+
+use acpd_api::{ExitCode, SessionInfo, SessionList, SessionListParams};
+
+use crate::error::CommandError;
+use crate::paint::one_line;
+
+/// What to ask `_acpd/session/list` for.
+pub(super) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
+    SessionListParams { agent: agent.map(str::to_owned), cwd: Some(cwd.to_owned()) }
+}
+
+/// The last used one of the list: the daemon puts it first. One that an editor has opened and nobody
+/// has said anything in is not used.
+pub(super) fn used(list: SessionList) -> Option<SessionInfo> {
+    list.sessions.into_iter().find(|session| session.prompts > 0)
+}
+
+/// There is none.
+pub(super) fn none(cwd: &str, agent: Option<&str>) -> CommandError {
+    let agent = agent.map(|agent| format!(" of `{}`", one_line(agent))).unwrap_or_default();
+    let text = format!("no session{agent} in `{}` to go on with", one_line(cwd));
+    CommandError::new(ExitCode::NotFound, text)
+        .hint("begin one: leave out `--continue`, or name it with `--session`")
+}

@@ -1,0 +1,290 @@
+//! `acpctl pending`, `allow`, `deny` and `answer`: what agents ask, answered from any terminal.
+
+mod form;
+
+use acpd_api::{
+    AnswerParams, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
+    Question, method,
+};
+
+use super::Door;
+use crate::cli::{self, Json};
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::paint::{BOLD, CYAN, Paint, YELLOW, one_line};
+use crate::table::{Cell, Table};
+use crate::ui::Ui;
+
+/// Lists the open questions.
+pub(super) fn pending(json: Json, door: Door, ui: &mut Ui) -> Result {
+    let list = open(door)?;
+    if json.json {
+        return Ok(ui.json(&list)?);
+    }
+    if list.interactions.is_empty() {
+        ui.say("no agent waits for an answer");
+        return Ok(());
+    }
+    Ok(ui.print(&table(&list.interactions, human::now(), ui.out_paint(), ui.out_width()))?)
+}
+
+/// A plain answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Yes.
+    Allow,
+    /// No.
+    Deny,
+}
+
+/// Says yes or no to a question.
+pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
+    let found = find(open(door)?, args.id.as_deref())?;
+    let always = args.always;
+    let (answer, verb) = match (decision, &found.question) {
+        // A page has no more to it than a yes.
+        (Decision::Allow, Question::Url { .. }) if !always => {
+            (GivenAnswer::Accept { content: None }, "allowed")
+        }
+        (Decision::Allow, _) => (GivenAnswer::Allow { always }, "allowed"),
+        (Decision::Deny, _) => (GivenAnswer::Deny { always }, "denied"),
+    };
+    give(&found, answer, door)?;
+    let always = if always { ", from now on" } else { "" };
+    ui.say(&format!("{verb}{always}: {}", described(&found)));
+    Ok(())
+}
+
+/// Answers a question by what its kind asks for.
+pub(super) fn answer(args: &cli::Answer, door: Door, ui: &mut Ui) -> Result {
+    let found = find(open(door)?, args.id.as_deref())?;
+    let answer = chosen(&found, args, ui)?;
+    let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
+    give(&found, answer, door)?;
+    ui.say(&format!("{verb}: {}", described(&found)));
+    Ok(())
+}
+
+/// The answer of the command line, or of the person at the terminal.
+fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<GivenAnswer> {
+    if args.decline {
+        return Ok(GivenAnswer::Decline);
+    }
+    if let Some(option) = &args.option {
+        return Ok(GivenAnswer::Option { option: option.clone() });
+    }
+    match &found.question {
+        Question::Form { message, schema } => {
+            let form = form::read(schema)?;
+            let content = if !args.fields.is_empty() {
+                form::filled(&form, &args.fields, &found.id)?
+            } else if ui.can_ask() {
+                ui.say(&ui.err_paint().apply(BOLD, &one_line(message)));
+                form::ask(&form, ui)?
+            } else {
+                return Err(CommandError::usage("a form is to be filled in")
+                    .hint(form::usage(&form, &found.id)));
+            };
+            Ok(GivenAnswer::Accept { content: Some(content) })
+        }
+        _ if !args.fields.is_empty() => {
+            Err(CommandError::usage("the question is no form: it has no fields")
+                .hint("`acpctl pending` shows what is asked"))
+        }
+        Question::Permission { options, .. } => option(found, options, ui),
+        Question::Url { .. } => page(found, ui),
+    }
+}
+
+/// Lets a person choose an option.
+fn option(found: &InteractionInfo, options: &[OptionInfo], ui: &mut Ui) -> Result<GivenAnswer> {
+    let id = &found.id;
+    if !ui.can_ask() {
+        let ids: Vec<String> =
+            options.iter().map(|option| format!("`{}`", option.option_id)).collect();
+        let hint = format!("`acpctl answer {id} --option O` with one of {}", ids.join(", "));
+        return Err(CommandError::usage("an option is to be chosen").hint(hint));
+    }
+    ui.say(&described(found));
+    for (number, option) in (1..).zip(options) {
+        ui.say(&format!("  {number}  {}", one_line(&option.name)));
+    }
+    loop {
+        let Some(line) = ui.ask("> ")? else { return Err(nothing()) };
+        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        if let Some(option) = number.and_then(|number| options.get(number)) {
+            return Ok(GivenAnswer::Option { option: option.option_id.clone() });
+        }
+        wrong(ui, &format!("one of the numbers 1 to {} is wanted", options.len()));
+    }
+}
+
+/// Asks whether a person agrees to a page.
+fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
+    let id = &found.id;
+    if !ui.can_ask() {
+        let text = format!("a person is to look at a page: {}", described(found));
+        let hint = format!("`acpctl allow {id}` when it is done, or `acpctl deny {id}`");
+        return Err(CommandError::usage(text).hint(hint));
+    }
+    ui.say(&described(found));
+    loop {
+        match ui.ask("agree to open it? y/n > ")?.as_deref() {
+            None => return Err(nothing()),
+            Some("y" | "Y" | "yes") => return Ok(GivenAnswer::Accept { content: None }),
+            Some("n" | "N" | "no") => return Ok(GivenAnswer::Decline),
+            Some(_) => wrong(ui, "`y` or `n` is wanted"),
+        }
+    }
+}
+
+/// What a person typed cannot be used.
+fn wrong(ui: &mut Ui, why: &str) {
+    ui.say(&ui.err_paint().apply(YELLOW, &one_line(why)));
+}
+
+/// The person left.
+fn nothing() -> CommandError {
+    CommandError::new(ExitCode::Cancelled, "nothing was answered; the question stays open")
+}
+
+fn open(door: Door) -> Result<InteractionList> {
+    Ok(door.connect()?.call(method::INTERACTION_LIST, &Empty {})?)
+}
+
+/// Over a connection of its own: a person may have taken long.
+fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result {
+    let params = AnswerParams { id: found.id.clone(), answer };
+    let Empty {} = door.connect()?.call(method::INTERACTION_ANSWER, &params)?;
+    Ok(())
+}
+
+/// The question with this id, or the only one of this session, or the only one.
+fn find(list: InteractionList, wanted: Option<&str>) -> Result<InteractionInfo> {
+    let mut found = list.interactions;
+    if let Some(wanted) = wanted {
+        let by_id = |open: &InteractionInfo| open.id == wanted;
+        let by_session = |open: &InteractionInfo| {
+            [&open.name, &open.session_id].into_iter().any(|name| name.as_deref() == Some(wanted))
+        };
+        let is_id = found.iter().any(by_id);
+        found.retain(|open| if is_id { by_id(open) } else { by_session(open) });
+    }
+    match (found.len(), wanted) {
+        (1, _) => Ok(found.remove(0)),
+        (0, None) => Err(CommandError::new(ExitCode::NotFound, "no agent waits for an answer")),
+        (0, Some(wanted)) => {
+            let text = format!("no open question has the id or the session `{wanted}`");
+            Err(CommandError::new(ExitCode::NotFound, text)
+                .hint("`acpctl pending` lists the open questions; it may be answered already"))
+        }
+        (count, _) => {
+            let lines = found.iter().map(|open| format!("\n  {}  {}", open.id, described(open)));
+            let hint = format!("name one by its id:{}", lines.collect::<String>());
+            Err(CommandError::usage(format!("{count} questions are open")).hint(hint))
+        }
+    }
+}
+
+fn table(open: &[InteractionInfo], now: u64, paint: Paint, width: Option<usize>) -> String {
+    let mut table = Table::new(["ID", "AGE", "AGENT", "SESSION", "QUESTION"]);
+    for open in open {
+        table.row([
+            Cell::new(&open.id, BOLD),
+            human::duration(now.saturating_sub(open.at)).into(),
+            (&open.agent).into(),
+            Cell::new(session(open).unwrap_or_default(), CYAN),
+            asked(&open.question).into(),
+        ]);
+    }
+    table.render(paint, width)
+}
+
+/// What is asked, and by whom.
+pub(in crate::command) fn described(open: &InteractionInfo) -> String {
+    let session = session(open).map(|session| format!(", {}", one_line(session)));
+    format!("{} ({}{})", asked(&open.question), one_line(&open.agent), session.unwrap_or_default())
+}
+
+fn session(open: &InteractionInfo) -> Option<&str> {
+    open.name.as_deref().or(open.session_id.as_deref())
+}
+
+/// What is asked, in one line. The subject is what acpd read in the call, the title what the agent
+/// calls it.
+fn asked(question: &Question) -> String {
+    one_line(&match question {
+        Question::Permission { title, subject, .. } => {
+            subject.as_ref().or(title.as_ref()).map_or("a tool call", String::as_str).to_owned()
+        }
+        Question::Form { message, .. } => message.clone(),
+        Question::Url { message, url } => format!("open {url}: {message}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn list() -> InteractionList {
+        let question =
+            |id: &str, session: &str, name: Option<&str>, question: serde_json::Value| {
+                json!({"id": id, "agent": "demo", "sessionId": session, "name": name, "cwd": "/w",
+                "at": 40_000, "question": question})
+            };
+        let call = |subject: Option<&str>| {
+            json!({"kind": "permission", "title": "Push\u{1b}it", "toolKind": "execute",
+                "subject": subject, "options": []})
+        };
+        let form = json!({"kind": "form", "message": "Which\nbranch?", "schema": {}});
+        let page = json!({"kind": "url", "message": "Log in", "url": "https://a.example/x"});
+        serde_json::from_value(json!({"interactions": [
+            question("1-4", "s-1", Some("fix"), call(Some("run `git push`"))),
+            question("1-5", "s-2", None, call(None)),
+            question("1-6", "s-1", Some("fix"), form),
+            question("1-7", "s-3", Some("docs"), page),
+        ]}))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_table_tells_what_exactly_is_asked() {
+        insta::assert_snapshot!(table(&list().interactions, 100_000, Paint::plain(), None), @"
+        ID   AGE  AGENT  SESSION  QUESTION
+        1-4  1m   demo   fix      run `git push`
+        1-5  1m   demo   s-2      Push␛it
+        1-6  1m   demo   fix      Which branch?
+        1-7  1m   demo   docs     open https://a.example/x: Log in
+        ");
+    }
+
+    #[test]
+    fn a_question_is_found_by_its_id_or_as_the_only_one_of_its_session() {
+        let id = |wanted| find(list(), Some(wanted)).map(|found| found.id);
+        assert_eq!(id("1-6").unwrap(), "1-6");
+        assert_eq!(id("docs").unwrap(), "1-7");
+        assert_eq!(id("s-2").unwrap(), "1-5");
+        assert_eq!(id("1-8").unwrap_err().code(), ExitCode::NotFound);
+        assert_eq!(id("fix").unwrap_err().code(), ExitCode::Usage);
+    }
+
+    #[test]
+    fn the_only_question_need_not_be_named_and_several_are_listed() {
+        let mut one = list();
+        one.interactions.truncate(1);
+        assert_eq!(described(&find(one, None).unwrap()), "run `git push` (demo, fix)");
+        insta::assert_snapshot!(find(list(), None).unwrap_err().render(Paint::plain()), @"
+        error: 4 questions are open
+
+        hint: name one by its id:
+          1-4  run `git push` (demo, fix)
+          1-5  Push␛it (demo, s-2)
+          1-6  Which branch? (demo, fix)
+          1-7  open https://a.example/x: Log in (demo, docs)
+        ");
+        let none = find(InteractionList::default(), None).unwrap_err();
+        assert_eq!(none.code(), ExitCode::NotFound);
+    }
+}

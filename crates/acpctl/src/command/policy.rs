@@ -1,0 +1,232 @@
+//! `acpctl policy …`: who answers agents without asking a person.
+
+use acpd_api::{Empty, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, method};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Door, current_dir, text};
+use crate::cli::{Json, Policy, PolicyTest};
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW, one_line};
+use crate::table::{Cell, Table};
+use crate::ui::Ui;
+
+/// Runs a `policy` command.
+pub(super) fn policy(command: Policy, door: Door, ui: &mut Ui) -> Result {
+    match command {
+        Policy::Ls(json) => list(json, door, ui),
+        Policy::Forget { id } => forget(id, door, ui),
+        Policy::Test(args) => test(args, door, ui),
+    }
+}
+
+fn list(json: Json, door: Door, ui: &mut Ui) -> Result {
+    let list: PolicyList = door.connect()?.call(method::POLICY_LIST, &Empty {})?;
+    if json.json {
+        return Ok(ui.json(&list)?);
+    }
+    if list.remembered.is_empty() {
+        ui.say("no decision is remembered; rules are under `[policy]` in the configuration");
+        return Ok(());
+    }
+    Ok(ui.print(&table(&list.remembered, human::now(), ui.out_paint(), ui.out_width()))?)
+}
+
+fn table(known: &[RememberedInfo], now: u64, paint: Paint, width: Option<usize>) -> String {
+    let mut table = Table::new(["ID", "DECISION", "AGENT", "DIRECTORY", "SINCE", "WHAT"]);
+    for known in known {
+        table.row([
+            Cell::new(known.id.to_string(), BOLD),
+            Cell::new(&known.verdict, style(&known.verdict)),
+            (&known.agent).into(),
+            (&known.workspace).into(),
+            human::ago(known.at, now).into(),
+            one_line(&known.subject).into(),
+        ]);
+    }
+    table.render(paint, width)
+}
+
+fn forget(id: i64, door: Door, ui: &mut Ui) -> Result {
+    let mut connection = door.connect()?;
+    let list: PolicyList = connection.call(method::POLICY_LIST, &Empty {})?;
+    let Empty {} = connection.call(method::POLICY_FORGET, &ForgetParams { id })?;
+    let known = list.remembered.into_iter().find(|known| known.id == id);
+    let what = known.map(|known| {
+        let RememberedInfo { verdict, subject, agent, workspace, .. } = known;
+        format!(": {verdict} {} ({agent}, {})", one_line(&subject), one_line(&workspace))
+    });
+    ui.say(&format!("forgot decision {id}{}", what.unwrap_or_default()));
+    Ok(())
+}
+
+fn test(args: PolicyTest, door: Door, ui: &mut Ui) -> Result {
+    let json = args.json;
+    let cwd = text(&current_dir()?)?;
+    let params = PolicyTestParams { agent: args.agent.clone(), cwd, tool_call: tool_call(args) };
+    let explained: Value = door.connect()?.call(method::POLICY_TEST, &params)?;
+    if json {
+        return Ok(ui.json(&explained)?);
+    }
+    let explained: Explanation = serde_json::from_value(explained).map_err(|error| {
+        CommandError::new(acpd_api::ExitCode::Error, format!("cannot read the answer: {error}"))
+            .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`")
+    })?;
+    Ok(ui.print(&told(&explained, ui.out_paint()))?)
+}
+
+/// The call as an agent would describe it.
+fn tool_call(args: PolicyTest) -> Value {
+    let usual = match (&args.command, &args.url) {
+        (Some(_), _) => "execute",
+        (None, Some(_)) => "fetch",
+        (None, None) => "other",
+    };
+    let mut input = Map::new();
+    input.extend(args.command.map(|command| ("command".to_owned(), command.into())));
+    input.extend(args.url.map(|url| ("url".to_owned(), url.into())));
+    let mut call = json!({"toolCallId": "test", "kind": args.kind.as_deref().unwrap_or(usual)});
+    if let Some(title) = args.title {
+        call["title"] = title.into();
+    }
+    if !input.is_empty() {
+        call["rawInput"] = input.into();
+    }
+    if !args.paths.is_empty() {
+        call["locations"] = args.paths.iter().map(|path| json!({"path": path})).collect();
+    }
+    call
+}
+
+/// What `_acpd/policy/test` answers.
+#[derive(Debug, Deserialize)]
+struct Explanation {
+    rules: Vec<Rule>,
+    decision: Decision,
+}
+
+#[derive(Debug, Deserialize)]
+struct Rule {
+    #[serde(rename = "rule")]
+    name: String,
+    ruling: String,
+    matched: bool,
+    why: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Decision {
+    Ask { why: String },
+    Answer { verdict: String, by: By },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum By {
+    Rule {
+        name: String,
+    },
+    Remembered {
+        id: i64,
+    },
+    Default,
+    #[serde(other)]
+    Other,
+}
+
+fn told(explained: &Explanation, paint: Paint) -> String {
+    let mut lines = String::new();
+    for Rule { name, ruling, matched, why } in &explained.rules {
+        let (sign, verb) = if *matched { ("✓", "matches") } else { ("-", "does not match") };
+        let why = match why.as_slice() {
+            [] => "it has no conditions".to_owned(),
+            why => one_line(&why.join("; ")),
+        };
+        let line = format!("{sign} `{}` ({ruling}) {verb}: {why}", one_line(name));
+        lines.push_str(&if *matched { line } else { paint.apply(DIM, &line) });
+        lines.push('\n');
+    }
+    let (verdict, why) = match &explained.decision {
+        Decision::Ask { why } => ("ask", one_line(why)),
+        Decision::Answer { verdict, by } => {
+            let by = match by {
+                By::Rule { name } => format!("by rule `{}`", one_line(name)),
+                By::Remembered { id } => format!("by remembered decision {id}"),
+                By::Default => "by the policy's default".to_owned(),
+                By::Other => "by acpd".to_owned(),
+            };
+            (verdict.as_str(), by)
+        }
+    };
+    lines + &format!("{}: {why}\n", paint.apply(style(verdict), verdict))
+}
+
+fn style(verdict: &str) -> anstyle::Style {
+    match verdict {
+        "allow" => GREEN,
+        "reject" => RED,
+        _ => YELLOW,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_tells_why_it_matches_or_not() {
+        let explained = json!({
+            "rules": [
+                {"rule": "no push", "ruling": "reject", "matched": false,
+                    "why": ["the command is not `git push*`"]},
+                {"rule": "rule 2", "ruling": "allow", "matched": true, "why": []}],
+            "subject": null, "remembered": null,
+            "decision": {"type": "answer", "option_id": "allow", "verdict": "allow",
+                "by": {"type": "rule", "name": "rule 2"}}});
+        let explained = serde_json::from_value(explained).unwrap();
+        insta::assert_snapshot!(told(&explained, Paint::plain()), @"
+        - `no push` (reject) does not match: the command is not `git push*`
+        ✓ `rule 2` (allow) matches: it has no conditions
+        allow: by rule `rule 2`
+        ");
+        let asks = json!({"rules": [], "decision": {"type": "ask", "why": "no rule matches"}});
+        let asks = serde_json::from_value(asks).unwrap();
+        assert_eq!(told(&asks, Paint::plain()), "ask: no rule matches\n");
+    }
+
+    #[test]
+    fn remembered_decisions_are_a_table() {
+        let known = RememberedInfo {
+            id: 3,
+            agent: "demo".to_owned(),
+            workspace: "/work/app".to_owned(),
+            subject: "run `git push`".to_owned(),
+            verdict: "reject".to_owned(),
+            at: 40_000,
+        };
+        insta::assert_snapshot!(table(&[known], 100_000, Paint::plain(), None), @"
+        ID  DECISION  AGENT  DIRECTORY  SINCE   WHAT
+        3   reject    demo   /work/app  1m ago  run `git push`
+        ");
+    }
+
+    #[test]
+    fn a_call_is_described_as_agents_do() {
+        let args = PolicyTest {
+            agent: None,
+            kind: None,
+            title: Some("Push".to_owned()),
+            command: Some("git push".to_owned()),
+            paths: vec!["/w/x".to_owned()],
+            url: None,
+            json: false,
+        };
+        assert_eq!(
+            tool_call(args),
+            json!({"toolCallId": "test", "kind": "execute", "title": "Push",
+                "rawInput": {"command": "git push"}, "locations": [{"path": "/w/x"}]})
+        );
+    }
+}

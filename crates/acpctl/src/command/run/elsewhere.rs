@@ -1,0 +1,49 @@
+//! Questions that this command cannot put to its person: forms and pages. It tells how to answer them.
+
+use std::collections::HashSet;
+
+use acp_wire::Id;
+use acpd_api::{Empty, InteractionList, Question, method};
+use serde_json::value::RawValue;
+
+use crate::command::pending::described;
+use crate::error::Result;
+use crate::live::Live;
+use crate::paint::YELLOW;
+use crate::ui::Ui;
+
+/// What was told of the questions that are answered elsewhere.
+#[derive(Debug, Default)]
+pub(super) struct Elsewhere {
+    /// The request for the open questions.
+    asked: Option<Id>,
+    told: HashSet<String>,
+}
+
+impl Elsewhere {
+    /// Something waits for an answer: asks what.
+    pub(super) fn look(&mut self, live: &mut Live) -> Result {
+        self.asked = Some(live.request(method::INTERACTION_LIST, &Empty {})?);
+        Ok(())
+    }
+
+    /// Whether this is the id of the answer to [`Elsewhere::look`].
+    pub(super) fn waits_for(&self, id: &Id) -> bool {
+        self.asked.as_ref() == Some(id)
+    }
+
+    /// Tells the questions of this session that were not told yet.
+    pub(super) fn tell(&mut self, open: &RawValue, session: &str, ui: &mut Ui) {
+        let open: InteractionList = serde_json::from_str(open.get()).unwrap_or_default();
+        for question in open.interactions {
+            let is_ours = question.session_id.as_deref() == Some(session);
+            let is_asked_here = matches!(question.question, Question::Permission { .. });
+            if !is_ours || is_asked_here || !self.told.insert(question.id.clone()) {
+                continue;
+            }
+            let line = format!("the agent asks: {}", described(&question));
+            ui.say(&ui.err_paint().apply(YELLOW, &line));
+            ui.say(&format!("answer it with: acpctl answer {}", question.id));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! `acpctl session mode`, `set` and `commands`: what can be set in a session, and what its agent offers.
+
+use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
+use acp_wire::{Message, parse};
+use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, method};
+use anstyle::Style;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::session::handle;
+use super::{Door, initialize_params, which};
+use crate::cli::{Json, Which};
+use crate::error::{CommandError, Result};
+use crate::live::Live;
+use crate::paint::{BOLD, CYAN, one_line};
+use crate::settings::{ConfigOption, Mode, Settings};
+use crate::table::{Cell, Table};
+use crate::ui::Ui;
+
+/// A session that was opened to look at its settings.
+struct Open {
+    live: Live,
+    info: SessionInfo,
+    settings: Settings,
+    /// `modes` and `configOptions` as the agent wrote them.
+    raw: Value,
+}
+
+impl Open {
+    fn new(session: &Which, door: Door, ui: &mut Ui) -> Result<Open> {
+        let mut live = Live::new(door.lasting_link()?)?;
+        let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
+        let meta = ClientMeta { agent: Some(info.agent.clone()), ..ClientMeta::default() };
+        ui.spin(Some("asking"));
+        let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+        let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "mcpServers": []});
+        let result: Box<RawValue> = live.call(ui, "session/resume", &params)?;
+        let raw = serde_json::from_str(result.get()).unwrap_or_default();
+        Ok(Open { live, info, settings: Settings::from_raw(&result), raw })
+    }
+}
+
+/// Shows the modes, or switches to one.
+pub(super) fn mode(
+    session: &Which,
+    wanted: Option<&str>,
+    json: Json,
+    door: Door,
+    ui: &mut Ui,
+) -> Result {
+    let mut open = Open::new(session, door, ui)?;
+    let Some(modes) = &open.settings.modes else {
+        return Err(no_modes(&open));
+    };
+    let mut current = modes.current_mode_id.clone();
+    if let Some(wanted) = wanted {
+        let mode = modes.available_modes.iter().find(|mode| mode.id == wanted).or_else(|| {
+            let is_named = |mode: &&Mode| is_name(mode.name.as_deref(), wanted);
+            modes.available_modes.iter().find(is_named)
+        });
+        let Some(mode) = mode else {
+            let known = modes.available_modes.iter().map(|mode| mode.id.as_str());
+            return Err(unknown("mode", wanted, known));
+        };
+        current.clone_from(&mode.id);
+        let params = SetModeParams { session_id: &open.info.session_id, mode_id: &current };
+        let _: Value = open.live.call(ui, "session/set_mode", &params)?;
+    }
+    if json.json {
+        let mut modes = open.raw["modes"].take();
+        modes["currentModeId"] = json!(current);
+        return Ok(ui.json(&modes)?);
+    }
+    if wanted.is_some() {
+        ui.say(&format!("{} is in mode `{}` now", handle(&open.info), one_line(&current)));
+        return Ok(());
+    }
+    let mut table = Table::new(["  MODE", "NAME", "DESCRIPTION"]);
+    for mode in &modes.available_modes {
+        table.row([
+            marked(&mode.id, mode.id == current),
+            mode.name.as_deref().unwrap_or_default().into(),
+            mode.description.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    Ok(ui.print(&table.render(ui.out_paint(), ui.out_width()))?)
+}
+
+/// Shows the options, the values of one, or sets it.
+pub(super) fn set(
+    session: &Which,
+    setting: Option<(&str, Option<&str>)>,
+    json: Json,
+    door: Door,
+    ui: &mut Ui,
+) -> Result {
+    let mut open = Open::new(session, door, ui)?;
+    let options = &open.settings.options;
+    if options.is_empty() && setting.is_some() {
+        let text = format!("session {} has no options", handle(&open.info));
+        return Err(CommandError::usage(text));
+    }
+    let Some((wanted, value)) = setting else {
+        if json.json {
+            let options = open.raw["configOptions"].take();
+            return Ok(ui.json(&options)?);
+        }
+        if options.is_empty() {
+            ui.say(&format!("session {} has no options", handle(&open.info)));
+            return Ok(());
+        }
+        let mut table = Table::new(["OPTION", "VALUE", "NAME", "DESCRIPTION"]);
+        for option in options {
+            table.row([
+                Cell::new(&option.id, BOLD),
+                Cell::new(option.value(), CYAN),
+                option.name.as_deref().unwrap_or_default().into(),
+                option.description.as_deref().unwrap_or_default().into(),
+            ]);
+        }
+        return Ok(ui.print(&table.render(ui.out_paint(), ui.out_width()))?);
+    };
+    let option = options.iter().find(|option| option.id == wanted).or_else(|| {
+        options.iter().find(|option: &&ConfigOption| is_name(option.name.as_deref(), wanted))
+    });
+    let Some(option) = option else {
+        return Err(unknown("option", wanted, options.iter().map(|option| option.id.as_str())));
+    };
+    let Some(value) = value else {
+        return values(option, json, &open.raw, ui);
+    };
+    let value =
+        serde_json::value::to_raw_value(&chosen(option, value)?).map_err(std::io::Error::from)?;
+    let params = SetConfigOptionParams::new(&open.info.session_id, &option.id, &value);
+    let mut result: Value = open.live.call(ui, "session/set_config_option", &params)?;
+    let now = result["configOptions"].take();
+    if json.json {
+        return Ok(ui.json(&now)?);
+    }
+    // What the agent says counts: it may have set something else, too.
+    for option in ConfigOption::list(now).iter().filter(|now| !options.contains(now)) {
+        ui.say(&option.sentence());
+    }
+    Ok(())
+}
+
+/// The values of one option.
+fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result {
+    if json.json {
+        let all = raw["configOptions"].as_array().into_iter().flatten();
+        let raw = all.into_iter().find(|raw| raw["id"] == json!(option.id));
+        return Ok(ui.json(&raw)?);
+    }
+    let current = option.value();
+    let mut table = Table::new(["  VALUE", "NAME"]);
+    if option.current_value.is_boolean() {
+        for (value, name) in [("true", "on"), ("false", "off")] {
+            table.row([marked(value, value == current), name.into()]);
+        }
+    }
+    for choice in option.choices() {
+        let name = choice.name.as_deref().unwrap_or_default().into();
+        table.row([marked(&choice.value, choice.value == current), name]);
+    }
+    Ok(ui.print(&table.render(ui.out_paint(), ui.out_width()))?)
+}
+
+/// The value that these words mean.
+fn chosen(option: &ConfigOption, wanted: &str) -> Result<Value> {
+    if option.current_value.is_boolean() {
+        return match wanted {
+            "true" | "on" | "yes" => Ok(json!(true)),
+            "false" | "off" | "no" => Ok(json!(false)),
+            _ => Err(unknown("value", wanted, ["true", "false"].into_iter())),
+        };
+    }
+    let choice = option.choices().find(|choice| choice.value == wanted);
+    let choice =
+        choice.or_else(|| option.choices().find(|choice| is_name(choice.name.as_deref(), wanted)));
+    match choice {
+        Some(choice) => Ok(json!(choice.value)),
+        None => Err(unknown("value", wanted, option.choices().map(|choice| choice.value.as_str()))),
+    }
+}
+
+/// Lists the commands that the agent has told last; they are in the journal, so no agent is needed.
+pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> Result {
+    #[derive(Deserialize)]
+    struct Params {
+        update: Update,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Update {
+        available_commands: Vec<Value>,
+    }
+    let mut connection = door.connect()?;
+    let mut params = LogParams { session: which(session), after: 0, limit: None };
+    let mut commands = Vec::new();
+    loop {
+        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+        let told = |line: &&str| line.contains("available_commands_update");
+        for line in page.entries.iter().map(|entry| entry.line.get()).filter(told) {
+            if let Ok(Message::Notification { params: Some(params), .. }) = parse(line.as_bytes())
+                && let Ok(params) = serde_json::from_str::<Params>(params.get())
+            {
+                commands = params.update.available_commands;
+            }
+        }
+        match page.next {
+            Some(next) => params.after = next,
+            None => break,
+        }
+    }
+    if json.json {
+        return Ok(ui.json(&commands)?);
+    }
+    if commands.is_empty() {
+        ui.say("the agent has told no commands yet");
+        return Ok(());
+    }
+    let mut table = Table::new(["COMMAND", "INPUT", "DESCRIPTION"]);
+    for command in &commands {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        table.row([
+            Cell::new(format!("/{}", text(&command["name"])), BOLD),
+            text(&command["input"]["hint"]).into(),
+            text(&command["description"]).into(),
+        ]);
+    }
+    Ok(ui.print(&table.render(ui.out_paint(), ui.out_width()))?)
+}
+
+fn marked(text: &str, is_current: bool) -> Cell {
+    let style = if is_current { CYAN } else { Style::new() };
+    Cell::new(format!("{} {text}", if is_current { '*' } else { ' ' }), style)
+}
+
+fn is_name(name: Option<&str>, wanted: &str) -> bool {
+    name.is_some_and(|name| name.to_lowercase() == wanted.to_lowercase())
+}
+
+fn no_modes(open: &Open) -> CommandError {
+    let handle = handle(&open.info);
+    let failed = CommandError::usage(format!("session {handle} has no modes"));
+    let is_mode = |option: &&ConfigOption| option.category.as_deref() == Some("mode");
+    match open.settings.options.iter().find(is_mode) {
+        Some(option) => failed
+            .hint(format!("its mode is an option: `acpctl session set {handle} {}`", option.id)),
+        None => failed,
+    }
+}
+
+fn unknown<'a>(what: &str, wanted: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
+    let known: Vec<String> = known.map(|id| format!("`{}`", one_line(id))).collect();
+    let failed = CommandError::usage(format!("no {what} `{}`", one_line(wanted)));
+    if known.is_empty() {
+        failed
+    } else {
+        failed.hint(format!("choose one of {}", known.join(", ")))
+    }
+}

@@ -1,0 +1,326 @@
+//! `acpctl pending`, `allow`, `deny`, `answer` and `policy`, and the flags of `run` that decide.
+
+use std::thread::{self, JoinHandle};
+
+use acpd_api::method;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Home, capable};
+use crate::terminal::Person;
+
+fn asked(id: &str, name: &str, question: Value) -> Value {
+    json!({"id": id, "agent": "demo", "sessionId": format!("s-{name}"), "name": name,
+        "cwd": "/work", "at": 1, "question": question})
+}
+
+fn push() -> Value {
+    asked(
+        "1-4",
+        "fix",
+        json!({"kind": "permission", "title": "Push", "toolKind": "execute",
+            "subject": "run `git push`", "options": [
+                {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+                {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}),
+    )
+}
+
+fn form() -> Value {
+    asked(
+        "1-5",
+        "docs",
+        json!({"kind": "form", "message": "How to go on?", "schema": {
+            "type": "object", "required": ["branch"], "properties": {
+                "branch": {"type": "string", "title": "Branch", "description": "To begin from.",
+                    "oneOf": [{"const": "main", "title": "The main one"},
+                        {"const": "next", "title": "The next one"}]},
+                "count": {"type": "integer", "minimum": 1, "default": 2},
+                "note": {"type": "string"}}}}),
+    )
+}
+
+fn page() -> Value {
+    asked("1-6", "web", json!({"kind": "url", "message": "Log in", "url": "https://a.example/x"}))
+}
+
+/// A daemon with these open questions that takes one answer, on a connection of its own.
+fn daemon(home: &Home, open: Vec<Value>) -> JoinHandle<Value> {
+    let listener = home.listen();
+    thread::spawn(move || {
+        Client::accept(&listener).answer(method::INTERACTION_LIST, json!({"interactions": open}));
+        let answer = Client::accept(&listener).answer(method::INTERACTION_ANSWER, json!({}));
+        answer["params"].clone()
+    })
+}
+
+/// A daemon with these open questions that is not answered.
+fn silent(home: &Home, open: Vec<Value>) -> JoinHandle<()> {
+    home.daemon(move |mut client| {
+        client.answer(method::INTERACTION_LIST, json!({"interactions": open}));
+        client.closed();
+    })
+}
+
+#[test]
+fn pending_lists_what_is_asked() {
+    let home = Home::new();
+    let served = silent(&home, vec![push(), form()]);
+    let done = home.run(&["pending"]);
+    let lines: Vec<&str> = done.out.lines().collect();
+    assert!(lines[0].starts_with("ID   AGE"), "{}", done.out);
+    assert!(lines[1].starts_with("1-4 ") && lines[1].ends_with("demo   fix      run `git push`"));
+    assert!(lines[2].starts_with("1-5 ") && lines[2].ends_with("docs     How to go on?"));
+    assert_eq!(done.code, Some(0));
+    served.join().unwrap();
+}
+
+#[test]
+fn without_questions_pending_says_so_and_is_content() {
+    let home = Home::new();
+    let served = silent(&home, vec![]);
+    let done = home.run(&["pending"]);
+    assert_eq!((done.out.as_str(), done.code), ("", Some(0)));
+    assert_eq!(done.err, "no agent waits for an answer\n");
+    served.join().unwrap();
+}
+
+#[test]
+fn the_only_question_is_allowed_and_told() {
+    let home = Home::new();
+    let served = daemon(&home, vec![push()]);
+    let done = home.run(&["allow"]);
+    assert_eq!(done.err, "allowed: run `git push` (demo, fix)\n");
+    assert_eq!((done.out.as_str(), done.code), ("", Some(0)));
+    let answer = json!({"id": "1-4", "answer": {"kind": "allow", "always": false}});
+    assert_eq!(served.join().unwrap(), answer);
+}
+
+#[test]
+fn a_session_names_its_question_and_always_is_passed_on() {
+    let home = Home::new();
+    let served = daemon(&home, vec![push(), form()]);
+    let done = home.run(&["deny", "fix", "--always"]);
+    assert_eq!(done.err, "denied, from now on: run `git push` (demo, fix)\n");
+    let answer = json!({"id": "1-4", "answer": {"kind": "deny", "always": true}});
+    assert_eq!(served.join().unwrap(), answer);
+}
+
+#[test]
+fn several_questions_are_listed_instead_of_guessed_about() {
+    let home = Home::new();
+    let served = silent(&home, vec![push(), form()]);
+    let done = home.run(&["allow"]);
+    assert_eq!(done.code, Some(2));
+    assert_eq!(
+        done.err,
+        "error: 2 questions are open\n\nhint: name one by its id:\n  \
+         1-4  run `git push` (demo, fix)\n  1-5  How to go on? (demo, docs)\n"
+    );
+    served.join().unwrap();
+}
+
+#[test]
+fn the_daemons_refusal_is_told() {
+    let home = Home::new();
+    let listener = home.listen();
+    let served = thread::spawn(move || {
+        Client::accept(&listener)
+            .answer(method::INTERACTION_LIST, json!({"interactions": [push()]}));
+        Client::accept(&listener).fail(
+            method::INTERACTION_ANSWER,
+            "a process that runs under an agent does not answer questions of agents",
+            json!({"reason": "under_agent", "hint": "answer from a terminal of your own"}),
+        );
+    });
+    let done = home.run(&["allow", "1-4"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.starts_with("error: a process that runs under an agent"), "{}", done.err);
+    served.join().unwrap();
+}
+
+#[test]
+fn an_option_is_chosen_by_its_id() {
+    let home = Home::new();
+    let served = daemon(&home, vec![push()]);
+    let done = home.run(&["answer", "1-4", "--option", "no"]);
+    assert_eq!((done.err.as_str(), done.code), ("answered: run `git push` (demo, fix)\n", Some(0)));
+    let answer = json!({"id": "1-4", "answer": {"kind": "option", "option": "no"}});
+    assert_eq!(served.join().unwrap(), answer);
+}
+
+#[test]
+fn fields_fill_in_a_form() {
+    let home = Home::new();
+    let served = daemon(&home, vec![form()]);
+    let done = home.run(&["answer", "--field", "branch=2", "--field", "note=a=b"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let content = json!({"branch": "next", "count": 2, "note": "a=b"});
+    let answer = json!({"id": "1-5", "answer": {"kind": "accept", "content": content}});
+    assert_eq!(served.join().unwrap(), answer);
+}
+
+#[test]
+fn a_form_without_a_terminal_names_its_fields() {
+    let home = Home::new();
+    let served = silent(&home, vec![form()]);
+    let done = home.run(&["answer", "1-5"]);
+    assert_eq!(done.code, Some(2));
+    assert_eq!(
+        done.err,
+        "error: a form is to be filled in\n\nhint: `acpctl answer 1-5 --field NAME=VALUE` for \
+         each of the fields, or `--decline`:\n  branch  one of main, next; required\n  \
+         count  a whole number; else 2\n  note  text\n"
+    );
+    served.join().unwrap();
+}
+
+#[test]
+fn a_form_is_declined() {
+    let home = Home::new();
+    let served = daemon(&home, vec![form()]);
+    let done = home.run(&["answer", "--decline"]);
+    assert_eq!(done.err, "declined: How to go on? (demo, docs)\n");
+    assert_eq!(served.join().unwrap(), json!({"id": "1-5", "answer": {"kind": "decline"}}));
+}
+
+#[test]
+fn on_a_terminal_a_form_is_asked_field_by_field_and_wrong_input_again() {
+    let home = Home::new();
+    let served = daemon(&home, vec![form()]);
+    let (mut person, child) = Person::start(&home, "dumb", &["answer"]);
+    person.sees("How to go on?");
+    person.sees("Branch\r\n  To begin from.\r\n  1  The main one\r\n  2  The next one\r\n");
+    person.sees("one of > ");
+    person.types("3\n");
+    person.sees("`3` is not one of the choices");
+    person.types("next\n");
+    person.sees("a whole number [2] > ");
+    person.types("\n");
+    person.sees("note (optional)");
+    person.sees("text > ");
+    person.types("\n");
+    assert_eq!(home.wait(child).code, Some(0));
+    let content = json!({"branch": "next", "count": 2});
+    let answer = json!({"id": "1-5", "answer": {"kind": "accept", "content": content}});
+    assert_eq!(served.join().unwrap(), answer);
+}
+
+#[test]
+fn who_leaves_a_form_answers_nothing() {
+    let home = Home::new();
+    let served = silent(&home, vec![form()]);
+    let (mut person, child) = Person::start(&home, "dumb", &["answer"]);
+    person.sees("one of > ");
+    // The end of input.
+    person.types("\u{4}");
+    assert_eq!(home.wait(child).code, Some(130));
+    person.sees("nothing was answered; the question stays open");
+    served.join().unwrap();
+}
+
+#[test]
+fn a_page_is_shown_and_agreed_to_with_a_word() {
+    let home = Home::new();
+    let served = daemon(&home, vec![page()]);
+    let (mut person, child) = Person::start(&home, "dumb", &["answer", "web"]);
+    person.sees("open https://a.example/x: Log in (demo, web)");
+    person.sees("y/n > ");
+    person.types("y\n");
+    assert_eq!(home.wait(child).code, Some(0));
+    let accepted = json!({"id": "1-6", "answer": {"kind": "accept", "content": null}});
+    assert_eq!(served.join().unwrap(), accepted);
+
+    let home = Home::new();
+    let served = daemon(&home, vec![page()]);
+    let done = home.run(&["allow"]);
+    assert_eq!(done.err, "allowed: open https://a.example/x: Log in (demo, web)\n");
+    assert_eq!(served.join().unwrap(), accepted);
+}
+
+#[test]
+fn a_remembered_decision_is_listed_and_forgotten() {
+    let known = json!({"remembered": [{"id": 3, "agent": "demo", "workspace": "/work",
+        "subject": "run `git push`", "verdict": "allow", "at": 1}]});
+    let home = Home::new();
+    let listener = home.listen();
+    let served = thread::spawn(move || {
+        Client::accept(&listener).answer(method::POLICY_LIST, known.clone());
+        let mut client = Client::accept(&listener);
+        client.answer(method::POLICY_LIST, known);
+        client.answer(method::POLICY_FORGET, json!({}))["params"].clone()
+    });
+    let done = home.run(&["policy", "ls"]);
+    assert!(done.out.contains("allow") && done.out.contains("run `git push`"), "{}", done.out);
+    let done = home.run(&["policy", "forget", "3"]);
+    assert_eq!(done.err, "forgot decision 3: allow run `git push` (demo, /work)\n");
+    assert_eq!(served.join().unwrap(), json!({"id": 3}));
+}
+
+#[test]
+fn policy_test_describes_the_call_in_this_directory() {
+    let home = Home::new();
+    let cwd = home.work();
+    let served = home.daemon(|mut client| {
+        let decision = json!({"type": "ask", "why": "no rule matches"});
+        let rules = json!([{"rule": "push", "ruling": "reject", "matched": false, "why": ["no"]}]);
+        client.answer(
+            method::POLICY_TEST,
+            json!({"rules": rules, "subject": null, "remembered": null, "decision": decision}),
+        )
+    });
+    let done = home.run(&["policy", "test", "-a", "demo", "--command", "git pull"]);
+    assert_eq!(done.out, "- `push` (reject) does not match: no\nask: no rule matches\n");
+    assert_eq!(
+        served.join().unwrap()["params"],
+        json!({"agent": "demo", "cwd": cwd, "toolCall": {"toolCallId": "test", "kind": "execute",
+            "rawInput": {"command": "git pull"}}})
+    );
+}
+
+#[test]
+fn the_answer_given_beforehand_goes_with_the_prompt_and_its_use_is_told() {
+    for (flag, permissions) in [("--yes", "allow"), ("--deny", "reject")] {
+        let home = Home::new();
+        let served = home.daemon(move |mut client| {
+            client.answer("initialize", capable());
+            client.answer("session/new", json!({"sessionId": "s-1"}));
+            let prompt = client.expect("session/prompt");
+            client.notice(
+                method::PERMISSION_DECIDED,
+                json!({"toolCallId": "t", "title": "Write demo.txt", "optionId": "o",
+                    "verdict": permissions, "by": flag}),
+            );
+            client.result(&prompt, json!({"stopReason": "end_turn"}));
+            prompt["params"]["_meta"].clone()
+        });
+        let done = home.run(&["run", flag, "hello"]);
+        let verb = if permissions == "allow" { "allowed" } else { "denied" };
+        assert_eq!(done.err, format!("{verb} by {flag}: Write demo.txt\n"));
+        assert_eq!(served.join().unwrap(), json!({"_acpd": {"permissions": permissions}}));
+    }
+    let done = Home::new().run(&["run", "--yes", "--deny", "hello"]);
+    assert_eq!(done.code, Some(2));
+}
+
+#[test]
+fn run_tells_once_how_a_form_is_answered() {
+    let home = Home::new();
+    let served = home.daemon(|mut client| {
+        client.answer("initialize", capable());
+        client.answer("session/new", json!({"sessionId": "s-docs"}));
+        let prompt = client.expect("session/prompt");
+        let asks = json!({"sessionId": "s-docs", "state": "live", "turn": "needs_action",
+            "queued": 0});
+        for _ in 0..2 {
+            client.send(json!({"jsonrpc": "2.0", "method": method::SESSION_STATE, "params": asks}));
+            let open = json!({"interactions": [push(), form()]});
+            client.answer(method::INTERACTION_LIST, open);
+        }
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    let done = home.run(&["run", "hello"]);
+    assert_eq!(
+        done.err,
+        "the agent asks: How to go on? (demo, docs)\nanswer it with: acpctl answer 1-5\n"
+    );
+    served.join().unwrap();
+}
