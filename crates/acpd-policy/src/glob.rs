@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use globset::{GlobBuilder, GlobMatcher};
+use glob::{MatchOptions, Pattern};
 
 use crate::config::Ruling;
 use crate::place::below;
@@ -27,7 +27,8 @@ pub(crate) enum Use {
 pub(crate) struct Glob {
     text: String,
     base: Base,
-    matcher: GlobMatcher,
+    pattern: Pattern,
+    options: MatchOptions,
 }
 
 /// What a path glob is relative to.
@@ -57,6 +58,11 @@ impl Glob {
         if text.is_empty() {
             return bad("is empty", Some("leave the condition out, or write `*`"));
         }
+        let braces = text.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+        if let Some((inside, _)) = braces.filter(|(inside, _)| inside.contains(',')) {
+            let hint = "write a list of globs; `[{]` is the character itself";
+            return bad(&format!("holds `{{{inside}}}`"), Some(hint));
+        }
         let is_place = matches!(usage, Use::Folder | Use::Path);
         let mut base = Base::Root;
         let below = text.strip_prefix("./").filter(|_| usage == Use::Path);
@@ -74,7 +80,7 @@ impl Glob {
                 };
                 let home = home.replace(std::path::MAIN_SEPARATOR, "/");
                 let home = home.trim_end_matches('/');
-                source = format!("{}{}", globset::escape(home), &source[1..]);
+                source = format!("{}{}", Pattern::escape(home), &source[1..]);
             } else if !source.starts_with('/') && !std::path::Path::new(&source).is_absolute() {
                 let is_anywhere = source.starts_with("**");
                 base = match usage {
@@ -89,23 +95,29 @@ impl Glob {
             }
         }
         let is_cautious = ruling != Ruling::Allow && !matches!(usage, Use::Name | Use::Folder);
-        let compiled = GlobBuilder::new(&source)
-            .literal_separator(is_place || usage == Use::Url)
-            .backslash_escape(true)
-            .case_insensitive(is_cautious)
-            .build();
-        match compiled {
-            Ok(glob) => Ok(Self { text: text.to_owned(), base, matcher: glob.compile_matcher() }),
+        let options = MatchOptions {
+            case_sensitive: !is_cautious,
+            require_literal_separator: is_place || usage == Use::Url,
+            require_literal_leading_dot: false,
+        };
+        if !options.require_literal_separator {
+            // Where `/` is a character like any other, two are no more than one.
+            while source.contains("**") {
+                source = source.replace("**", "*");
+            }
+        }
+        match Pattern::new(&source) {
+            Ok(pattern) => Ok(Self { text: text.to_owned(), base, pattern, options }),
             Err(error) => {
-                let hint = "a `\\` before `*`, `?`, `[` or `{` makes it an ordinary character";
-                bad(&format!("is not a glob: {}", error.kind()), Some(hint))
+                let hint = "`[*]`, `[?]` and `[[]` are the ordinary characters";
+                bad(&format!("is not a glob: {}", error.msg), Some(hint))
             }
         }
     }
 
     /// Whether the text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        self.matcher.is_match(text)
+        self.pattern.matches_with(text, self.options)
     }
 
     /// Whether the path matches; `path` and `workspace` in their plain form.
@@ -123,7 +135,7 @@ impl Glob {
 
     /// Whether it is nothing but this very text.
     pub(crate) fn is_exactly(&self, text: &str) -> bool {
-        self.text == text && !self.text.contains(['*', '?', '[', ']', '{', '}', '\\'])
+        self.text == text && !self.text.contains(['*', '?', '[', ']'])
     }
 }
 

@@ -21,8 +21,7 @@
 //! # How a rule matches
 //!
 //! All conditions that a rule names must hold; of several globs in a condition, one. `*` is any
-//! text, `?` one character, `[ab]` a class, `{a,b}` alternatives, `\` takes the meaning from the
-//! next character.
+//! text, `?` one character, `[ab]` a class, `[!ab]` its opposite; `[*]` is the character itself.
 //!
 //! | condition | compared with | `allow` needs | `reject` and `ask` need | `*` crosses `/` |
 //! | --- | --- | --- | --- | --- |
