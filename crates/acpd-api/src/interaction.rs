@@ -52,6 +52,9 @@ pub enum Question {
         message: String,
         /// JSON schema of the form: flat, as in `elicitation/create`.
         schema: Value,
+        /// Names of the fields, in the order of the agent's schema.
+        #[serde(default)]
+        order: Vec<String>,
     },
     /// To open a page.
     Url {

@@ -69,10 +69,11 @@ impl Hub {
                     ElicitationMode::Url { url, .. } => {
                         acpd_api::Question::Url { message, url: url.clone() }
                     }
-                    ElicitationMode::Form(_) => {
+                    ElicitationMode::Form(form) => {
+                        let order = form.fields.iter().map(|field| field.name.clone()).collect();
                         let schema = acp_wire::locate(&open.line, &["params", "requestedSchema"])?;
                         let schema = serde_json::from_slice(&open.line[schema]).ok()?;
-                        acpd_api::Question::Form { message, schema }
+                        acpd_api::Question::Form { message, schema, order }
                     }
                 }
             }
@@ -135,6 +136,9 @@ impl Hub {
     ) -> Result<(), Fault> {
         let PolicyTestParams { agent, cwd, tool_call } = read(params)?;
         let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());
+        if !self.config.agents.contains_key(&agent) {
+            return Err(self.unknown_agent(&agent));
+        }
         let option = |id: &str, kind: &str| json!({"optionId":id,"name":id,"kind":kind});
         let options = [option("allow", "allow_once"), option("reject", "reject_once")];
         let question = json!({"sessionId":"","toolCall":tool_call,"options":options});

@@ -251,6 +251,7 @@ fn a_form_that_no_client_can_show_is_filled_in_from_a_terminal() {
     let open = pending(&mut bench);
     assert_eq!(open[0]["question"]["kind"], "form");
     assert_eq!(open[0]["question"]["schema"]["required"], json!(["name"]));
+    assert_eq!(open[0]["question"]["order"], json!(["name", "sure"]));
     let refused = answer(&mut bench, &json!({"kind":"accept","content":{"name":7}}));
     assert_eq!(refused["error"]["code"], -32602);
     answer(&mut bench, &json!({"kind":"accept","content":{"name":"db"}}));

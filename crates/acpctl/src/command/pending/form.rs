@@ -10,10 +10,13 @@ use crate::error::{CommandError, Result};
 use crate::paint::{BOLD, DIM, one_line};
 use crate::ui::Ui;
 
-/// Reads the schema of a form.
-pub(super) fn read(schema: &Value) -> Result<Form> {
+/// Reads the schema of a form. The order of its fields is not in it any more.
+pub(super) fn read(schema: &Value, order: &[String]) -> Result<Form> {
     let raw = to_raw_value(schema).map_err(std::io::Error::from)?;
-    Form::from_raw(&raw).map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))
+    let form = Form::from_raw(&raw);
+    let mut form = form.map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
+    form.fields.sort_by_key(|field| order.iter().position(|name| *name == field.name));
+    Ok(form)
 }
 
 /// The content that `NAME=VALUE` says; fields that are not named have their defaults.
@@ -148,11 +151,15 @@ mod tests {
     use super::*;
 
     fn form() -> Form {
-        read(&json!({"type": "object", "required": ["branch", "count"], "properties": {
+        let order = ["branch", "count", "tags", "really"].map(str::to_owned);
+        read(
+            &json!({"type": "object", "required": ["branch", "count"], "properties": {
             "branch": {"type": "string", "enum": ["main", "next"], "default": "main"},
             "count": {"type": "integer", "minimum": 1},
             "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
-            "really": {"type": "boolean", "default": false}}}))
+            "really": {"type": "boolean", "default": false}}}),
+            &order,
+        )
         .unwrap()
     }
 
@@ -177,8 +184,8 @@ mod tests {
         hint: `acpctl answer 1-2 --field NAME=VALUE` for each of the fields, or `--decline`:
           branch  one of main, next; else main
           count  a whole number; required
-          really  yes or no; else no
           tags  some of, with commas between: a, b
+          really  yes or no; else no
         ");
         assert!(fill(&["branch=next"]).unwrap_err().starts_with("error: `count` is missing\n"));
         assert!(fill(&["colour=1"]).unwrap_err().contains("the form has no field `colour`"));

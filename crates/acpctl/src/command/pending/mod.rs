@@ -74,8 +74,8 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
         return Ok(GivenAnswer::Option { option: option.clone() });
     }
     match &found.question {
-        Question::Form { message, schema } => {
-            let form = form::read(schema)?;
+        Question::Form { message, schema, order } => {
+            let form = form::read(schema, order)?;
             let content = if !args.fields.is_empty() {
                 form::filled(&form, &args.fields, &found.id)?
             } else if ui.can_ask() {
