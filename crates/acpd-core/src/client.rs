@@ -123,7 +123,7 @@ impl Hub {
                 if self.errand_answered(client, &id, &line, &outcome, out) {
                     return;
                 }
-                self.interaction_answered(client, &id, outcome, out);
+                self.interaction_answered(client, &id, &outcome, &line, out);
             }
             Ok(Message::Notification { method, params }) => {
                 self.client_notified(client, &method, params, &line, out);

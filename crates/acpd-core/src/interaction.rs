@@ -282,7 +282,8 @@ impl Hub {
         &mut self,
         client: ClientId,
         id: &Id,
-        outcome: Outcome<'_>,
+        outcome: &Outcome<'_>,
+        line: &Bytes,
         out: &mut Batch,
     ) {
         // Late answers, answers to notifications and answers to nothing end here.
@@ -292,11 +293,14 @@ impl Hub {
             return;
         }
         // An error: this client cannot show it. The question waits for another one.
-        let Outcome::Result(result) = outcome else { return };
+        let Outcome::Result(result) = *outcome else { return };
         match open.question.answer(result) {
             Some(answer) => {
+                // A choice was read so strictly that it goes on as it is, with what else is in it.
+                let as_it_is = matches!(answer, Answer::Permission(_));
+                let own = as_it_is.then(|| set_id(line, &open.agent_request));
                 self.remember_choice(interaction, &answer, out);
-                self.answer_interaction(interaction, &answer, out);
+                self.answer_with(interaction, &answer, own, out);
             }
             None => self.ask_again(client, interaction, out),
         }
@@ -322,8 +326,19 @@ impl Hub {
         answer: &Answer,
         out: &mut Batch,
     ) {
+        self.answer_with(interaction, answer, None, out);
+    }
+
+    /// The same, in words of the client's own.
+    fn answer_with(
+        &mut self,
+        interaction: InteractionId,
+        answer: &Answer,
+        own: Option<Bytes>,
+        out: &mut Batch,
+    ) {
         let Some(open) = self.interactions.remove(&interaction) else { return };
-        let line = build::response(&open.agent_request, answer);
+        let line = own.unwrap_or_else(|| build::response(&open.agent_request, answer));
         if let Some(&slot) = self.hosts.get(&open.host) {
             self.host_write(slot, line, out);
         }

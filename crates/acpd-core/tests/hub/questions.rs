@@ -340,3 +340,25 @@ fn the_policy_explains_itself() {
     assert_eq!(answer["result"]["rules"][0]["matched"], false);
     assert_eq!(answer["result"]["decision"]["type"], "ask");
 }
+
+#[test]
+fn a_choice_goes_on_with_all_that_the_client_put_into_it() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    asks(&mut bench, 7, &run("make"));
+    let asked = bench.got(a).pop().expect("asked");
+    let outcome = json!({"outcome":"selected","optionId":"y","_meta":{"x":1}});
+    bench.say(
+        a,
+        &json!({"jsonrpc":"2.0","id":asked["id"],"result":{"outcome":outcome,"_meta":{"y":2}}}),
+    );
+    let heard = bench.heard();
+    assert_eq!(heard[0]["result"], json!({"outcome":outcome,"_meta":{"y":2}}));
+    // Said twice, it is no answer.
+    asks(&mut bench, 8, &run("make"));
+    let asked = bench.got(a).pop().expect("asked");
+    let twice = r#"{"outcome":{"outcome":"selected","optionId":"n","optionId":"y"}}"#;
+    bench.say_raw(a, &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{twice}}}"#, asked["id"]));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
