@@ -132,8 +132,8 @@ fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr
 }
 
 /// A short text that changes when the agent would be started in another way: with another command,
-/// or with other variables set. Values of variables do not count. It is the same in every version
-/// of acpd, and meant for keys of caches.
+/// with other variables set, or with other services offered to it. Values of variables do not
+/// count. It is the same in every version of acpd, and meant for keys of caches.
 pub fn fingerprint(profile: &Profile) -> String {
     let command = profile.command.iter().map(|word| ("command", word));
     let names = profile.env.keys().map(|name| ("env", name));
