@@ -187,6 +187,7 @@ pub(crate) struct Waiting {
 pub(crate) enum WaitFor {
     Initialize,
     New(crate::ledger::NewSession),
+    Adopt(crate::foreign::Adoption),
     /// A connection-scoped request to relay: method and the complete line.
     Relay {
         method: String,

@@ -139,7 +139,8 @@ impl Hub {
                     self.refuse(&to, &fault, &mut served);
                 }
                 // A log shows the journal, so it waits for what is on its way there.
-                let from_memory = !needs_store(&method) && method != SESSION_LOG;
+                let from_memory =
+                    !needs_store(&method) && method != SESSION_LOG && served.records.is_empty();
                 if self.store_failing.is_some() || from_memory {
                     // Changes nothing: it does not wait for the store, which may be about to fail.
                     out.urgent.append(&mut served.effects);
@@ -221,8 +222,7 @@ impl Hub {
             return self.new_session(to.clone(), &profile, params, out);
         }
         if method == "session/list" {
-            self.list_sessions(to, &profile, params, out);
-            return Ok(());
+            return self.list_sessions(to, &profile, params, out);
         }
         let session = str_at(line, &["params", "sessionId"]);
         let Some(session) = session else {
@@ -236,8 +236,9 @@ impl Hub {
             let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
             return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
         };
-        let key =
-            self.by_public_id(&profile, &session).ok_or_else(|| Fault::no_session(&session))?;
+        let Some(key) = self.by_public_id(&profile, &session) else {
+            return self.ask_about_foreign(to, &profile, (method, &session), params, line, out);
+        };
         if method != "session/load" && method != "session/resume" {
             self.may_control(to.client, key)?;
         }
@@ -405,6 +406,8 @@ impl Hub {
                 boolean_options: asked.capabilities.boolean_options,
                 notice_updates: asked.capabilities.notices,
                 compaction: asked.capabilities.compaction,
+                plan: asked.capabilities.plan,
+                subagents: asked.capabilities.subagents,
                 max_line: meta.max_line.unwrap_or(0),
             };
             client.capabilities = asked.capabilities;
@@ -458,7 +461,7 @@ impl Hub {
     }
 
     /// Serves a request now if the agent is usable, or when it is.
-    fn with_agent(
+    pub(crate) fn with_agent(
         &mut self,
         slot: AgentId,
         waiting: Waiting,
@@ -495,6 +498,7 @@ impl Hub {
                 let line = build::request(&Id::from(ask), "session/new", &params);
                 self.host_write(slot, line, out);
             }
+            WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
             WaitFor::Relay { method, line } => {
                 let why = Why::Relay { to, session: None, method, params: None };
                 let ask = self.ask(host, why, out);
@@ -581,7 +585,7 @@ impl Hub {
         let slots = self.agents.values().filter(|slot| slot.profile == agent);
         let waits = slots.flat_map(|slot| &slot.waiting).any(|waiting| match &waiting.what {
             WaitFor::New(new) => takes(new),
-            WaitFor::Initialize | WaitFor::Relay { .. } => false,
+            WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
         });
         waits
             || self.ledger.new_sessions().any(|(host, new)| {
@@ -635,6 +639,20 @@ impl Hub {
                 format!("session `{}` works in `{}`, not in `{cwd}`", row.public_id, row.cwd);
             return Err(Fault::invalid(text).session(&row.public_id.clone()));
         }
+        self.show_session(to, key, after, style, out);
+        self.warm_up(key, out);
+        Ok(())
+    }
+
+    /// Attaches a client and answers its `session/load` or `session/resume`.
+    pub(crate) fn show_session(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        after: u64,
+        style: ReadStyle,
+        out: &mut Batch,
+    ) {
         if style == ReadStyle::History {
             self.attach(to.client, key, Role::Controller, Some(after), style, out);
             self.send_values(to, key, String::new(), out);
@@ -644,8 +662,6 @@ impl Hub {
             self.send_values(to, key, String::new(), out);
             self.attach(to.client, key, Role::Controller, None, style, out);
         }
-        self.warm_up(key, out);
-        Ok(())
     }
 
     /// Somebody opened a session: have it ready for the next prompt.
@@ -675,32 +691,6 @@ impl Hub {
             boolean_options: client.capabilities.boolean_options,
         };
         self.send_behind(to.client, Some(key), effect, out);
-    }
-
-    fn list_sessions(
-        &mut self,
-        to: &Requester,
-        profile: &str,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) {
-        let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
-        let mut rows: Vec<_> = self.sessions.values().map(|session| &session.row).collect();
-        rows.retain(|row| row.agent == profile && cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd));
-        rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
-        let sessions: Vec<_> = rows
-            .iter()
-            .map(|row| {
-                let at = jiff::Timestamp::from_millisecond(row.updated.0 as i64);
-                json!({
-                    "sessionId": row.public_id,
-                    "cwd": row.cwd,
-                    "title": row.title.as_ref().or(row.name.as_ref()),
-                    "updatedAt": at.map(|at| at.to_string()).ok(),
-                })
-            })
-            .collect();
-        self.answer(to, &json!({ "sessions": sessions }), out);
     }
 
     /// How many other clients use a session: they control it, or are away and wait for a prompt.

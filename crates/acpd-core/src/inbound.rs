@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::agent::AgentId;
 use crate::fault::Fault;
+use crate::foreign::HISTORY_BYTES;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
@@ -124,8 +125,13 @@ impl Hub {
         out: &mut Batch,
     ) {
         let pending = self.ledger.new_pending(host);
+        let adopts = self.ledger.adoption(&session, &[host]).is_some();
+        let room = if adopts { HISTORY_BYTES } else { PARKED_BYTES };
         let agent = self.agent_mut(slot);
-        if pending && agent.parked_bytes + line.len() <= PARKED_BYTES {
+        if adopts && agent.parked_bytes + line.len() > room {
+            return self.adoption_too_long(host, &session, out);
+        }
+        if pending && agent.parked_bytes + line.len() <= room {
             agent.parked_bytes += line.len();
             let session = session.into_owned();
             agent.parked.entry(session.clone()).or_default().push(line.clone());
@@ -237,6 +243,14 @@ impl Hub {
         match why {
             Why::Initialize => self.on_initialized(slot, outcome, out),
             Why::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
+            Why::List { to, cwd, first } => {
+                let result = match outcome {
+                    Outcome::Result(result) => Some(result),
+                    Outcome::Error(_) => None,
+                };
+                self.listed(slot, (&to, cwd.as_deref(), first), result, out);
+            }
+            Why::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
             Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
             Why::Restore { session, .. } => {
                 self.restore_answered(session, outcome, out);
@@ -317,7 +331,7 @@ impl Hub {
     }
 
     /// With no `session/new` open any more, what is still parked belongs to nobody.
-    fn unpark(&mut self, slot: AgentId, host: HostId, out: &mut Batch) {
+    pub(crate) fn unpark(&mut self, slot: AgentId, host: HostId, out: &mut Batch) {
         if self.ledger.new_pending(host) {
             return;
         }
@@ -480,6 +494,13 @@ impl Hub {
                 self.unpark(slot, host, out);
             }
             Some(Why::Relay { to, .. }) => self.refuse(&to, &fault, out),
+            Some(Why::List { to, cwd, first }) => {
+                self.listed(slot, (&to, cwd.as_deref(), first), None, out);
+            }
+            Some(Why::Adopt(adoption)) => {
+                self.refuse_adoption(&adoption, &fault, out);
+                self.unpark(slot, host, out);
+            }
             Some(Why::Restore { session, .. }) => {
                 self.timers.clear(crate::timers::Timer::Restore(session));
                 self.restore_failed(session, Reason::LineTooLong, &fault.message, out);

@@ -404,6 +404,10 @@ pub struct View {
     pub notice_updates: bool,
     /// `compaction_*` updates.
     pub compaction: bool,
+    /// `plan_update` and `plan_removed` updates.
+    pub plan: bool,
+    /// `subagent_update` and `session_message*` updates.
+    pub subagents: bool,
     /// Longest line in bytes; 0 = no limit.
     pub max_line: u64,
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use acp_wire::Id;
 use bytes::Bytes;
 
+use crate::foreign::Adoption;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::Batch;
@@ -65,6 +66,15 @@ pub(crate) enum Why {
     },
     /// A client's request, relayed.
     Relay { to: Requester, session: Option<SessionKey>, method: String, params: Option<Bytes> },
+    /// The agent's own sessions, for a client's `session/list`.
+    List {
+        to: Requester,
+        cwd: Option<String>,
+        /// It is the first page, with acpd's own.
+        first: bool,
+    },
+    /// A session that only the agent knows, for clients that open it.
+    Adopt(Box<Adoption>),
     /// A step of a restore that was given up; its answer does not matter.
     GivenUp,
     /// `session/close` or `session/delete` whose answer does not matter.
@@ -75,7 +85,7 @@ impl Why {
     /// The client's request that it is for.
     fn requester(&self) -> Option<&Requester> {
         match self {
-            Why::Relay { to, .. } => Some(to),
+            Why::Relay { to, .. } | Why::List { to, .. } => Some(to),
             Why::NewSession(new) => Some(&new.to),
             _ => None,
         }
@@ -83,7 +93,7 @@ impl Why {
 
     fn requester_mut(&mut self) -> Option<&mut Requester> {
         match self {
-            Why::Relay { to, .. } => Some(to),
+            Why::Relay { to, .. } | Why::List { to, .. } => Some(to),
             Why::NewSession(new) => Some(&mut new.to),
             _ => None,
         }
@@ -161,6 +171,30 @@ impl Ledger {
         any
     }
 
+    /// Stops waiting for an answer; what it was for.
+    pub(crate) fn give_up(&mut self, ask: u64) -> Option<(HostId, Why)> {
+        let asked = self.asked.get_mut(&ask)?;
+        Some((asked.host, std::mem::replace(&mut asked.why, Why::GivenUp)))
+    }
+
+    /// The adoption of a session that one of these hosts is asked for.
+    pub(crate) fn adoption(&mut self, id: &str, hosts: &[HostId]) -> Option<&mut Adoption> {
+        let asked = self.asked.values_mut().filter(|asked| hosts.contains(&asked.host));
+        asked.into_iter().find_map(|asked| match &mut asked.why {
+            Why::Adopt(adoption) if adoption.id == id => Some(&mut **adoption),
+            _ => None,
+        })
+    }
+
+    /// Stops waiting for the adoption of a session.
+    pub(crate) fn give_up_adoption(&mut self, host: HostId, id: &str) -> Option<Why> {
+        let is_it = |asked: &&mut Asked| {
+            asked.host == host && matches!(&asked.why, Why::Adopt(of) if of.id == id)
+        };
+        let asked = self.asked.values_mut().find(is_it)?;
+        Some(std::mem::replace(&mut asked.why, Why::GivenUp))
+    }
+
     /// The id under which a client's request was relayed.
     pub(crate) fn relayed(&self, requester: &Requester) -> Option<(u64, HostId)> {
         let found = self.asked.iter().find(|(_, asked)| asked.why.requester() == Some(requester));
@@ -177,7 +211,10 @@ impl Ledger {
 
     pub(crate) fn new_pending(&self, host: HostId) -> bool {
         self.asked.values().any(|asked| {
-            let makes = matches!(asked.why, Why::NewSession(_) | Why::Restore { renews: true, .. });
+            let makes = matches!(
+                asked.why,
+                Why::NewSession(_) | Why::Adopt(_) | Why::Restore { renews: true, .. }
+            );
             asked.host == host && makes
         })
     }
@@ -297,6 +334,13 @@ impl Hub {
                     params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
                 }
             }
+            // A client that still wants it asks again.
+            Why::List { .. } => record::Asked::Nothing,
+            Why::Adopt(adoption) => record::Asked::Adopt {
+                session: adoption.id.clone(),
+                cwd: adoption.cwd.clone(),
+                params: String::from_utf8_lossy(&adoption.params).into_owned(),
+            },
             Why::GivenUp | Why::Farewell => record::Asked::Nothing,
         }
     }

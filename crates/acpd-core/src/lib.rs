@@ -28,6 +28,7 @@ mod decide;
 mod errand;
 mod fanout;
 mod fault;
+mod foreign;
 mod hub;
 pub mod ids;
 mod inbound;

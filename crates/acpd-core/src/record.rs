@@ -185,6 +185,15 @@ pub enum Asked {
         /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
         params: String,
     },
+    /// A session that only the agent knows, to be taken over.
+    Adopt {
+        /// The agent's id for it.
+        session: String,
+        /// Its directory.
+        cwd: String,
+        /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
+        params: String,
+    },
     /// The prompt of a session's running turn.
     Prompt {
         /// The session.

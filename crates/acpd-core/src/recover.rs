@@ -22,6 +22,7 @@ use acpd_api::Reason;
 use crate::agent::{Agent, AgentId, Asker, Host, Known, State as AgentState, StopWhy};
 use crate::decide::once;
 use crate::fault::Fault;
+use crate::foreign::Adoption;
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time};
 use crate::input::{Adopt, Batch, Effect};
@@ -194,6 +195,12 @@ impl Hub {
                 let to = self.requester(sender);
                 Why::NewSession(NewSession { to, name, cwd, params: params.into() })
             }
+            Asked::Adopt { session, cwd, params } => Why::Adopt(Box::new(Adoption {
+                id: session,
+                cwd,
+                params: params.into(),
+                openers: Vec::new(),
+            })),
             Asked::Prompt { session } if self.sessions.contains_key(&session) => {
                 Why::Prompt { session }
             }

@@ -116,6 +116,12 @@ impl Replay {
         })
     }
 
+    /// The replay is over: the hash of the last prompt in it.
+    pub(crate) fn last_seen(mut self) -> u64 {
+        self.end_user_message();
+        self.last_seen
+    }
+
     /// The replay is over: what of it was news, in order, and the hash of the last prompt that is
     /// known now.
     pub(crate) fn finish(mut self) -> (Vec<Bytes>, u64) {

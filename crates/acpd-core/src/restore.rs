@@ -87,7 +87,7 @@ impl Hub {
         let session = self.session(key);
         let row = &session.row;
         let agent = row.agent.clone();
-        let fresh = row.prompts == 0;
+        let fresh = row.prompts == 0 && !row.heard;
         let restore = Restore {
             step: Step::New,
             level: RestoreLevel::Renewed,

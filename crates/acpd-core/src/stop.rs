@@ -151,6 +151,10 @@ impl Hub {
             match why {
                 Why::Relay { to, .. } => self.refuse(&to, &fault, out),
                 Why::NewSession(new) => self.refuse(&new.to, &fault, out),
+                Why::Adopt(adoption) => self.refuse_adoption(&adoption, &fault, out),
+                Why::List { to, cwd, first } => {
+                    self.listed(id, (&to, cwd.as_deref(), first), None, out);
+                }
                 Why::Prompt { .. }
                 | Why::Restore { .. }
                 | Why::GivenUp

@@ -18,6 +18,8 @@ pub(crate) enum Timer {
     Cancel(SessionKey),
     /// A turn that has been silent.
     Stall(SessionKey),
+    /// An agent that was asked for its sessions, by the id of the request.
+    List(u64),
     /// Clients that were expected to come back.
     Returning,
 }

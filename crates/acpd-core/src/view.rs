@@ -3,9 +3,7 @@
 //! Architecture invariant: live lines and lines read from the journal go through the same function,
 //! so a client that falls back to its cursor sees what it would have seen live.
 
-use std::borrow::Cow;
-
-use acp_wire::{build, locate, set_member, splice, str_at};
+use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
 use acpd_api::{Skipped, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -37,31 +35,37 @@ fn with_seq(line: &Bytes, seq: Seq) -> Bytes {
 /// Removes what a client did not declare that it can take. ACP v1 unions are closed: a strict client
 /// fails on a kind that it does not know.
 fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
-    let shows_all = view.notice_updates && view.compaction && view.boolean_options;
-    let may_differ = matches!(
-        kind,
-        EventKind::Live
-            | EventKind::Update
-            | EventKind::Imported
-            | EventKind::State(acp_wire::StateKey::Options)
-    );
-    if shows_all || !may_differ {
-        return Some(line.clone());
-    }
-    if kind == EventKind::Live && !view.notice_updates {
-        return None;
-    }
-    if matches!(kind, EventKind::Update | EventKind::Imported) && !view.compaction {
-        let update =
-            str_at(line, &["params", "update", "sessionUpdate"]).unwrap_or(Cow::Borrowed(""));
-        if matches!(&*update, "compaction_update" | "compaction_summary_chunk") {
-            return None;
+    match kind {
+        EventKind::Live => view.notice_updates.then(|| line.clone()),
+        EventKind::State(StateKey::Options) if !view.boolean_options => {
+            Some(without_boolean_options(line, &["params", "update", "configOptions"]))
         }
+        EventKind::Update | EventKind::Imported
+            if !(view.compaction && view.plan && view.subagents) =>
+        {
+            let update = str_at(line, &["params", "update", "sessionUpdate"]);
+            match update.as_deref() {
+                Some("compaction_update" | "compaction_summary_chunk") if !view.compaction => None,
+                Some("subagent_update" | "session_message" | "session_message_chunk")
+                    if !view.subagents =>
+                {
+                    None
+                }
+                Some("plan_update") if !view.plan => as_plan(line),
+                Some("plan_removed") if !view.plan => None,
+                _ => Some(line.clone()),
+            }
+        }
+        _ => Some(line.clone()),
     }
-    if kind == EventKind::State(acp_wire::StateKey::Options) && !view.boolean_options {
-        return Some(without_boolean_options(line, &["params", "update", "configOptions"]));
-    }
-    Some(line.clone())
+}
+
+/// A `plan_update` of items as the `plan` that every client knows; of files and texts there is none.
+fn as_plan(line: &Bytes) -> Option<Bytes> {
+    let entries = line.slice(locate(line, &["params", "update", "plan", "entries"])?);
+    let line = remove_member(line, &["params", "update", "plan"]);
+    let line = set_member(&line, &["params", "update", "sessionUpdate"], b"\"plan\"");
+    Some(set_member(&line, &["params", "update", "entries"], &entries))
 }
 
 /// The same JSON without the boolean options in the list at `path`.

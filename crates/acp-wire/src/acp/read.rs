@@ -217,6 +217,10 @@ pub struct ClientCapabilities {
     pub notices: bool,
     /// The updates `compaction_update` and `compaction_summary_chunk`.
     pub compaction: bool,
+    /// The updates `plan_update` and `plan_removed`.
+    pub plan: bool,
+    /// The updates `subagent_update`, `session_message` and `session_message_chunk`.
+    pub subagents: bool,
     /// Elicitation in a form.
     pub elicitation_form: bool,
     /// Elicitation by a link.
@@ -243,6 +247,8 @@ impl<'a> ClientInitialize<'a> {
                 boolean_options: can(&["session", "configOptions", "boolean"]),
                 notices: can(&["session", "notices"]),
                 compaction: can(&["session", "compaction"]),
+                plan: can(&["plan"]),
+                subagents: can(&["subagents"]),
                 elicitation_form: can(&["elicitation", "form"]),
                 elicitation_url: can(&["elicitation", "url"]),
                 auth_terminal: can(&["auth", "terminal"]),

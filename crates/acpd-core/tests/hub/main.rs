@@ -4,6 +4,7 @@ mod agents;
 mod bench;
 mod conformance;
 mod errands;
+mod foreign;
 mod limits;
 mod protocol;
 mod questions;

@@ -244,3 +244,33 @@ fn two_sessions_with_one_id_are_told_apart() {
     bench.chunk("0", "x");
     assert_eq!(bench.got(a)[0]["params"]["sessionId"], id.as_str());
 }
+
+#[test]
+fn a_client_sees_only_updates_that_it_declared() {
+    let mut bench = Bench::new();
+    let plain = bench.plain();
+    bench.session(plain, "s");
+    let items = json!([{"content":"look","priority":"high","status":"pending"}]);
+    for update in [
+        json!({"sessionUpdate":"notice","severity":"info","title":"T"}),
+        json!({"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}),
+        json!({"sessionUpdate":"compaction_summary_chunk","compactionId":"c","content":{}}),
+        json!({"sessionUpdate":"plan_update","plan":{"type":"markdown","planId":"p","content":"#"}}),
+        json!({"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":items}}),
+        json!({"sessionUpdate":"plan_removed","planId":"p"}),
+        json!({"sessionUpdate":"subagent_update","sessionId":"child"}),
+        json!({"sessionUpdate":"session_message","messageId":"m"}),
+        json!({"sessionUpdate":"session_message_chunk","messageId":"m","content":{}}),
+    ] {
+        bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    }
+    let live = bench.got(plain);
+    assert_eq!(words(&live), ["plan"]);
+    assert_eq!(live[0]["params"]["update"], json!({"sessionUpdate":"plan","entries":items}));
+
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
+    bench.say(plain, &json!({"id":1,"method":"session/load","params":params}));
+    let replayed = bench.got(plain);
+    assert_eq!(replayed[0], live[0], "the journal is shown as it was live");
+    assert_eq!(words(&replayed), ["plan", "result 1"]);
+}

@@ -134,8 +134,7 @@ fn hello(bench: &mut Bench, client: ClientId) {
     bench.feed(Input::ClientOpened { client, under_agent: false });
     let session = json!({"configOptions":{"boolean":{}},"notices":{},"compaction":{}});
     let elicitation = json!({"form":{},"url":{}});
-    let capabilities =
-        json!({"session":session,"auth":{"terminal":true},"elicitation":elicitation});
+    let capabilities = json!({"session":session,"plan":{},"subagents":{},"auth":{"terminal":true},"elicitation":elicitation});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
     bench.say(client, &json!({"id":0,"method":"initialize","params":params}));
     bench.got(client);

@@ -164,6 +164,11 @@ fn asked() -> impl Strategy<Value = Asked> {
     prop_oneof![
         Just(Asked::Initialize),
         created,
+        (agent_id(), text(), text()).prop_map(|(session, cwd, params)| Asked::Adopt {
+            session,
+            cwd,
+            params
+        }),
         session().prop_map(|session| Asked::Prompt { session }),
         session().prop_map(|session| Asked::Restore { session }),
         relayed,

@@ -106,6 +106,8 @@ impl Client {
             boolean_options: true,
             notice_updates: true,
             compaction: true,
+            plan: true,
+            subagents: true,
             max_line: 0,
         };
         Client {
@@ -197,6 +199,7 @@ impl Client {
             self.view.seq = true;
         }
         let params = json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
+            "plan":{},"subagents":{},
             "session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}});
         match self.ride {
             Some(_) => {

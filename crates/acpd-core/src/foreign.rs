@@ -1,0 +1,378 @@
+//! Sessions that an agent knows and acpd does not: made by the agent's own program, say. They are
+//! listed beside acpd's own, and become its own when a client opens one.
+//!
+//! ```text
+//!  session/list ─▶ agent runs and can list ─▶ asked ── answered ─▶ own sessions, then its others
+//!                    │ no                        └── error, slow, gone ─┐
+//!                    └──────────────────────────────────────────────────┴─▶ own sessions
+//!
+//!  session/load of an id that is not ours ─▶ the agent loads it; what it replays is parked
+//!     ├── answered ─▶ a session of acpd's, the replay its history ─▶ opened for all who asked
+//!     └── error ────▶ the client's error, and nothing is kept
+//! ```
+//!
+//! Architecture invariant: a session is acpd's from the commit in which its whole history is in the
+//! journal. A history that cannot be taken whole is not taken at all.
+
+use acp_wire::acp::{SessionList, SessionParams};
+use acp_wire::{ErrorObject, Id, Outcome, build, locate, remove_member, str_at};
+use acpd_api::{LoadMeta, NAMESPACE, Reason};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::agent::{AgentId, WaitFor, Waiting};
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{HostId, SessionKey};
+use crate::input::{Batch, ReadStyle};
+use crate::ledger::{NOBODY, NewSession, Requester, Why};
+use crate::params::{own_meta, workspace};
+use crate::profile::Sharing;
+use crate::replay::Replay;
+use crate::timers::Timer;
+
+/// An agent that has not listed its sessions in this time (ms) is not waited for.
+const LIST_TIME: u64 = 3_000;
+/// Bytes of a history that are taken over at most.
+pub(crate) const HISTORY_BYTES: usize = 64 << 20;
+/// What the cursors of an agent begin with in ours.
+const CURSOR: &str = "agent:";
+
+/// A session that is being taken over.
+#[derive(Debug, Clone)]
+pub(crate) struct Adoption {
+    /// The agent's id for it.
+    pub(crate) id: String,
+    pub(crate) cwd: String,
+    /// What the agent gets, without acpd's own `_meta` member (JSON object).
+    pub(crate) params: Bytes,
+    /// Who opens it then.
+    pub(crate) openers: Vec<Opener>,
+}
+
+/// A client's `session/load` or `session/resume`.
+#[derive(Debug, Clone)]
+pub(crate) struct Opener {
+    pub(crate) to: Requester,
+    pub(crate) style: ReadStyle,
+    pub(crate) after: u64,
+}
+
+impl Hub {
+    /// `session/list` of a client: what acpd knows, and what else the agent has if it runs.
+    pub(crate) fn list_sessions(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let text = |name: &str| {
+            let value = params.and_then(|params| str_at(params.get().as_bytes(), &[name]));
+            value.map(std::borrow::Cow::into_owned)
+        };
+        let cwd = text("cwd");
+        let cursor = match text("cursor") {
+            None => None,
+            Some(cursor) => Some(
+                cursor
+                    .strip_prefix(CURSOR)
+                    .map(str::to_owned)
+                    .ok_or_else(|| Fault::invalid(format!("`{cursor}` is no cursor of a list")))?,
+            ),
+        };
+        let slot = self.shared_slot(profile);
+        let host = self.agents[&slot].usable_host().filter(|_| {
+            let can = self.store_failing.is_none() && !self.is_clogged(slot);
+            can && self.known(profile).capabilities.list
+        });
+        let Some(host) = host else {
+            self.answer_list(to, profile, (cwd.as_deref(), cursor.is_none()), None, out);
+            return Ok(());
+        };
+        let mut asked = json!({});
+        if let Some(cwd) = &cwd {
+            asked["cwd"] = cwd.as_str().into();
+        }
+        if let Some(cursor) = &cursor {
+            asked["cursor"] = cursor.as_str().into();
+        }
+        let why = Why::List { to: to.clone(), cwd, first: cursor.is_none() };
+        let ask = self.ask(host, why, out);
+        self.host_write(slot, build::request(&Id::from(ask), "session/list", &asked), out);
+        self.timers.set(Timer::List(ask), self.now.after(LIST_TIME));
+        Ok(())
+    }
+
+    /// The agent has listed its sessions, or has not.
+    pub(crate) fn listed(
+        &mut self,
+        slot: AgentId,
+        (to, cwd, first): (&Requester, Option<&str>, bool),
+        result: Option<&RawValue>,
+        out: &mut Batch,
+    ) {
+        let profile = self.agents[&slot].profile.clone();
+        self.answer_list(to, &profile, (cwd, first), result, out);
+    }
+
+    /// The agent takes too long to list its sessions.
+    pub(crate) fn on_list_timer(&mut self, ask: u64, out: &mut Batch) {
+        let Some((host, Why::List { to, cwd, first })) = self.ledger.give_up(ask) else { return };
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        self.listed(slot, (&to, cwd.as_deref(), first), None, out);
+    }
+
+    fn answer_list(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        (cwd, first): (Option<&str>, bool),
+        page: Option<&RawValue>,
+        out: &mut Batch,
+    ) {
+        let mut rows: Vec<_> = self.sessions.values().map(|session| &session.row).collect();
+        rows.retain(|row| row.agent == profile);
+        let others = page.map(SessionList::from_raw);
+        let next = others.as_ref().and_then(|page| page.next_cursor.as_ref());
+        let next = next.map(|cursor| format!("{CURSOR}{cursor}"));
+        let ours = |id: &str| rows.iter().any(|row| row.agent_id == id || row.public_id == id);
+        let others = others.into_iter().flat_map(|page| page.sessions);
+        let others: Vec<_> = others.filter(|other| !ours(&other.session_id)).collect();
+        rows.retain(|row| first && cwd.is_none_or(|cwd| row.cwd == cwd));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
+        let own = rows.iter().map(|row| {
+            let at = jiff::Timestamp::from_millisecond(row.updated.0 as i64);
+            json!({
+                "sessionId": row.public_id,
+                "cwd": row.cwd,
+                "title": row.title.as_ref().or(row.name.as_ref()),
+                "updatedAt": at.map(|at| at.to_string()).ok(),
+            })
+        });
+        // A client cannot open what it does not know the directory of.
+        let others = others.iter().filter_map(|other| {
+            Some(json!({
+                "sessionId": other.session_id,
+                "cwd": other.cwd.as_ref()?,
+                "title": other.title,
+                "updatedAt": other.updated_at,
+            }))
+        });
+        let sessions: Vec<_> = own.chain(others).collect();
+        let mut result = json!({ "sessions": sessions });
+        if let Some(next) = next {
+            result["nextCursor"] = next.into();
+        }
+        self.answer(to, &result, out);
+    }
+
+    /// A request about a session that acpd does not know: the agent may.
+    pub(crate) fn ask_about_foreign(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        (method, session): (&str, &str),
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let known = self.known(profile);
+        let unknown = known.row.initialize.is_none();
+        let can_delete = known.capabilities.delete;
+        let style = match method {
+            "session/load" => ReadStyle::History,
+            "session/resume" => ReadStyle::Resume,
+            "session/delete" if can_delete && !self.is_ours(profile, session) => {
+                let slot = self.shared_slot(profile);
+                let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
+                return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+            }
+            _ => return Err(Fault::no_session(session)),
+        };
+        if self.is_ours(profile, session) || !(unknown || self.can_adopt(profile, style)) {
+            return Err(Fault::no_session(session));
+        }
+        let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let params = SessionParams::from_raw(raw);
+        let cwd = params.cwd.ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
+        let cwd = workspace(&cwd)?.to_owned();
+        let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
+        let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
+        let own = Bytes::copy_from_slice(raw.get().as_bytes());
+        let adoption = Adoption {
+            id: session.to_owned(),
+            cwd,
+            params: remove_member(&own, &["_meta", NAMESPACE]),
+            openers: vec![Opener { to: to.clone(), style, after }],
+        };
+        let slot = match self.config.agents[profile].sharing {
+            Sharing::Agent => self.shared_slot(profile),
+            Sharing::Session if self.winds_up(profile) => {
+                let text = format!("a process that may hold `{session}` is still ending");
+                return Err(Fault::new(Reason::SessionBlocked, text)
+                    .session(session)
+                    .hint("try again in a moment"));
+            }
+            Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),
+        };
+        let waiting = Waiting { to: to.clone(), what: WaitFor::Adopt(adoption) };
+        let asked = self.with_agent(slot, waiting, out);
+        self.remove_unused_slot(slot);
+        asked
+    }
+
+    /// Whether an id is one of the agent's for a session that clients know under another.
+    fn is_ours(&self, profile: &str, id: &str) -> bool {
+        let mut rows = self.sessions.values().map(|session| &session.row);
+        rows.any(|row| row.agent == profile && row.agent_id == id)
+    }
+
+    /// Whether a process of a session that was deleted is still there.
+    fn winds_up(&self, profile: &str) -> bool {
+        self.agents.values().any(|agent| {
+            let of = agent.dedicated.filter(|key| *key != SessionKey(u32::MAX));
+            let gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
+            agent.profile == profile && agent.host.is_some() && gone
+        })
+    }
+
+    /// Whether the agent can give a session back that it knows.
+    fn can_adopt(&mut self, profile: &str, style: ReadStyle) -> bool {
+        self.way(profile, style).is_some()
+    }
+
+    fn way(&mut self, profile: &str, style: ReadStyle) -> Option<&'static str> {
+        let config = &self.config.agents[profile];
+        let (use_load, use_resume) = (config.use_load, config.use_resume);
+        let known = self.known(profile);
+        let load = (use_load && known.capabilities.load_session).then_some("session/load");
+        let resumes = use_resume && known.capabilities.resume && !known.row.resume_lies;
+        match style {
+            ReadStyle::History => load,
+            ReadStyle::Resume => resumes.then_some("session/resume").or(load),
+        }
+    }
+
+    /// Asks the agent for a session, now that it runs.
+    pub(crate) fn begin_adoption(
+        &mut self,
+        slot: AgentId,
+        mut adoption: Adoption,
+        out: &mut Batch,
+    ) {
+        let profile = self.agents[&slot].profile.clone();
+        // What was open for the session may have become ours while this waited.
+        if let Some(key) = self.by_public_id(&profile, &adoption.id) {
+            return self.open_adopted(&adoption.openers, key, out);
+        }
+        if let Some(open) = self.ledger.adoption(&adoption.id, &self.hosts_of(&profile)) {
+            return open.openers.append(&mut adoption.openers);
+        }
+        let style = adoption.openers[0].style;
+        let (Some(method), Some(host)) =
+            (self.way(&profile, style), self.agents[&slot].usable_host())
+        else {
+            let fault = Fault::no_session(&adoption.id);
+            return self.refuse_adoption(&adoption, &fault, out);
+        };
+        let text = String::from_utf8_lossy(&adoption.params).into_owned();
+        let params = RawValue::from_string(text).unwrap_or_default();
+        let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
+        self.host_write(slot, build::request(&Id::from(ask), method, &params), out);
+    }
+
+    fn hosts_of(&self, profile: &str) -> Vec<HostId> {
+        let slots = self.agents.values().filter(|agent| agent.profile == profile);
+        slots.filter_map(|agent| agent.host.as_ref().map(|host| host.id)).collect()
+    }
+
+    pub(crate) fn refuse_adoption(&mut self, adoption: &Adoption, fault: &Fault, out: &mut Batch) {
+        for opener in &adoption.openers {
+            self.refuse(&opener.to, fault, out);
+        }
+    }
+
+    /// The history of a session that is being taken over is longer than can be kept.
+    pub(crate) fn adoption_too_long(&mut self, host: HostId, session: &str, out: &mut Batch) {
+        let Some(Why::Adopt(adoption)) = self.ledger.give_up_adoption(host, session) else {
+            return;
+        };
+        let text = format!("the history of `{session}` is over {} MiB", HISTORY_BYTES >> 20);
+        let fault = Fault::new(Reason::TooMany, text)
+            .session(session)
+            .hint("it can be gone on with in the agent's own program");
+        self.refuse_adoption(&adoption, &fault, out);
+    }
+
+    /// The agent has loaded a session that is to become ours, and said before what was in it.
+    pub(crate) fn adopted(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        adoption: &Adoption,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        let result = match outcome {
+            Outcome::Error(error) => {
+                self.note_auth(slot, Some(&ErrorObject::from_raw(error)), out);
+                for opener in &adoption.openers {
+                    let line = self.for_client(slot, &opener.to, line);
+                    self.respond(&opener.to, None, line, out);
+                }
+                return self.unpark(slot, host, out);
+            }
+            Outcome::Result(result) => result,
+        };
+        if !self.claim_id(slot, &adoption.id, out) {
+            let text = format!("the agent holds another session under the id `{}`", adoption.id);
+            self.refuse_adoption(adoption, &Fault::new(Reason::AgentProtocol, text), out);
+            return self.unpark(slot, host, out);
+        }
+        self.note_auth(slot, None, out);
+        let new = NewSession {
+            to: Requester { client: NOBODY, id: Id::null() },
+            name: None,
+            cwd: adoption.cwd.clone(),
+            params: remove_member(&adoption.params, &["sessionId"]),
+        };
+        let key = self.adopt_new(slot, &new, &adoption.id, out);
+        let last_prompt = last_prompt(self.agents[&slot].parked.get(&adoption.id));
+        let row = &mut self.session_mut(key).row;
+        // It is never begun anew: what the agent has of it may be more than it has shown.
+        row.heard = true;
+        row.last_prompt = last_prompt;
+        let member = |name: &str| {
+            let range = locate(result.get().as_bytes(), &[name])?;
+            serde_json::from_str::<&RawValue>(&result.get()[range]).ok()
+        };
+        self.take_values(key, member("modes"), member("configOptions"), true, out);
+        self.read_parked(slot, host, key, out);
+        self.open_adopted(&adoption.openers, key, out);
+        self.unpark(slot, host, out);
+    }
+
+    fn open_adopted(&mut self, openers: &[Opener], key: SessionKey, out: &mut Batch) {
+        for Opener { to, style, after } in openers {
+            if self.clients.contains_key(&to.client) {
+                self.show_session(to, key, *after, *style, out);
+            }
+        }
+    }
+}
+
+/// Hash of the last prompt in a replay, by which a later replay is told from news.
+fn last_prompt(replayed: Option<&Vec<Bytes>>) -> u64 {
+    let mut replay = Replay::new(0);
+    for line in replayed.into_iter().flatten() {
+        let update = str_at(line, &["params", "update", "sessionUpdate"]);
+        let text = (update.as_deref() == Some("user_message_chunk"))
+            .then(|| str_at(line, &["params", "update", "content", "text"]))
+            .map(|text| text.unwrap_or_default());
+        replay.line(line.clone(), text.as_deref());
+    }
+    replay.last_seen()
+}

@@ -1,0 +1,231 @@
+//! Sessions that the agent knows and acpd does not.
+
+use acpd_core::Input;
+use acpd_core::profile::Sharing;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+fn bench(of: fn() -> Bench) -> Bench {
+    let mut bench = of();
+    let session = json!({"list":{},"resume":{}});
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":session}));
+    bench
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    let sessions = answer["result"]["sessions"].as_array().expect("a list");
+    sessions.iter().map(|session| session["sessionId"].as_str().expect("an id")).collect()
+}
+
+fn list(params: Value) -> Value {
+    json!({"id":"list","method":"session/list","params":params})
+}
+
+fn load(id: &str, session: &str) -> Value {
+    let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[],"_meta":{"k":1,"_acpd":{}}});
+    json!({"id":id,"method":"session/load","params":params})
+}
+
+#[test]
+fn a_list_has_what_only_the_agent_knows() {
+    let mut bench = bench(Bench::new);
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.say(a, &list(json!({"cwd":"/w"})));
+    let asked = bench.heard_one("session/list");
+    assert_eq!(asked["params"], json!({"cwd":"/w"}));
+    let others = json!([
+        {"sessionId":"s","cwd":"/w"},
+        {"sessionId":"x","cwd":"/w","title":"X","updatedAt":"2026-01-01T00:00:00Z"},
+        {"sessionId":"nowhere"},
+    ]);
+    bench.agent_answers(&asked, &json!({"sessions":others,"nextCursor":"2"}));
+    let got = bench.got(a);
+    assert_eq!(ids(&got[0]), ["s", "x"]);
+    assert_eq!(got[0]["result"]["sessions"][1], others[1]);
+
+    let cursor = got[0]["result"]["nextCursor"].clone();
+    bench.say(a, &list(json!({"cursor":cursor})));
+    let asked = bench.heard_one("session/list");
+    assert_eq!(asked["params"], json!({"cursor":"2"}));
+    bench.agent_answers(&asked, &json!({"sessions":[{"sessionId":"y","cwd":"/v"}]}));
+    let got = bench.got(a);
+    assert_eq!(ids(&got[0]), ["y"], "acpd's own were on the first page");
+    assert_eq!(got[0]["result"].get("nextCursor"), None);
+
+    bench.say(a, &list(json!({"cursor":"mine"})));
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32602);
+}
+
+#[test]
+fn a_list_does_not_depend_on_the_agent() {
+    let mut bench = bench(Bench::new);
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.say(a, &list(json!({})));
+    let refused = bench.heard_one("session/list");
+    bench.agent_refuses(&refused, -32603);
+    assert_eq!(ids(&bench.got(a)[0]), ["s"]);
+
+    bench.say(a, &list(json!({})));
+    let slow = bench.heard_one("session/list");
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    bench.pass(3_000);
+    assert_eq!(ids(&bench.got(a)[0]), ["s"]);
+    bench.agent_answers(&slow, &json!({"sessions":[{"sessionId":"x","cwd":"/w"}]}));
+    assert_eq!(bench.got(a), Vec::<Value>::new(), "answered once");
+
+    bench.say(a, &list(json!({})));
+    bench.agent_dies();
+    assert_eq!(ids(&bench.got(a)[0]), ["s"]);
+    bench.heard();
+    bench.say(a, &list(json!({})));
+    assert_eq!(ids(&bench.got(a)[0]), ["s"]);
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "nothing is started for a list");
+}
+
+#[test]
+fn a_session_of_the_agent_is_taken_over_with_its_history() {
+    let mut bench = bench(Bench::new);
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.say(a, &load("1", "x"));
+    let asked = bench.heard_one("session/load");
+    let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[],"_meta":{"k":1}});
+    assert_eq!(asked["params"], params);
+    bench.update("x", "user_message_chunk", "hello");
+    bench.say(b, &load("2", "x"));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "the agent is asked once");
+    bench.chunk("x", "hi");
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    let modes = json!({"currentModeId":"m","availableModes":[{"id":"m","name":"M"}]});
+    bench.agent_answers(&asked, &json!({"modes":modes}));
+    let history = ["user_message_chunk", "agent_message_chunk"];
+    let got = bench.got(a);
+    assert_eq!(words(&got), [&history[..], &["result \"1\""]].concat());
+    assert_eq!(got[2]["result"]["modes"], modes);
+    assert_eq!(words(&bench.got(b)), [&history[..], &["result \"2\""]].concat());
+
+    bench.prompt(a, &json!(3), "x", "go on");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.say(a, &load("4", "x"));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "it is acpd's now");
+    assert_eq!(bench.journal_words()[..2], history);
+}
+
+#[test]
+fn a_session_that_was_taken_over_is_never_begun_anew() {
+    let mut bench = bench(Bench::new);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.say(a, &load("1", "x"));
+    let asked = bench.heard_one("session/load");
+    bench.update("x", "user_message_chunk", "hello");
+    bench.chunk("x", "hi");
+    bench.agent_answers(&asked, &json!({}));
+    bench.agent_dies();
+    bench.pass(1_000);
+    let again = bench.heard_one("session/load");
+    for (kind, text) in [
+        ("user_message_chunk", "hello"),
+        ("agent_message_chunk", "hi"),
+        ("user_message_chunk", "elsewhere"),
+        ("agent_message_chunk", "news"),
+    ] {
+        bench.update("x", kind, text);
+    }
+    bench.agent_answers(&again, &json!({}));
+    let shown = bench.journal_words();
+    let chunks: Vec<_> = shown.iter().filter(|word| word.ends_with("_chunk")).collect();
+    assert_eq!(chunks.len(), 4, "each line of the replay once: {shown:?}");
+}
+
+#[test]
+fn what_the_agent_does_not_have_is_not_there() {
+    let mut bench = bench(Bench::new);
+    let a = bench.plain();
+    bench.say(a, &load("1", "x"));
+    let asked = bench.heard_one("session/load");
+    bench.update("x", "user_message_chunk", "hello");
+    bench.agent_refuses(&asked, -32002);
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32002);
+    bench.say(a, &list(json!({})));
+    let asked = bench.heard_one("session/list");
+    bench.agent_answers(&asked, &json!({"sessions":[]}));
+    assert_eq!(ids(&bench.got(a)[0]), Vec::<&str>::new());
+
+    bench.prompt(a, &json!(2), "x", "hello");
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32002);
+    bench.say(a, &load("3", "x"));
+    bench.heard();
+    bench.agent_dies();
+    let got = bench.got(a);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_exited");
+}
+
+#[test]
+fn an_agent_that_cannot_load_is_not_asked_to() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({}));
+    let a = bench.plain();
+    bench.say(a, &load("1", "x"));
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32002);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_history_over_the_limit_is_refused_whole() {
+    let mut bench = bench(Bench::new);
+    let a = bench.plain();
+    bench.say(a, &load("1", "x"));
+    let asked = bench.heard_one("session/load");
+    let piece = "x".repeat(900_000);
+    for _ in 0..80 {
+        bench.chunk("x", &piece);
+    }
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error \"1\""]);
+    assert!(got[0]["error"]["message"].as_str().is_some_and(|text| text.contains("64 MiB")));
+    bench.agent_answers(&asked, &json!({}));
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    assert!(bench.journal.values().all(Vec::is_empty));
+}
+
+#[test]
+fn the_daemon_may_die_while_a_session_is_taken_over() {
+    let mut bench = bench(Bench::with_shims);
+    let a = bench.plain();
+    bench.say(a, &load("1", "x"));
+    let asked = bench.heard_one("session/load");
+    bench.update("x", "user_message_chunk", "hello");
+    bench.reboot();
+    bench.adopt();
+    let a = bench.plain();
+    bench.say(a, &load("1", "x"));
+    bench.chunk("x", "hi");
+    bench.agent_answers(&asked, &json!({}));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "the agent is not asked again");
+    let history = ["user_message_chunk", "agent_message_chunk", "result \"1\""];
+    assert_eq!(words(&bench.got(a)), history);
+}
+
+#[test]
+fn a_session_is_not_taken_over_while_a_process_that_held_it_is_ending() {
+    let mut bench = Bench::with(|profile| profile.sharing = Sharing::Session);
+    let a = bench.plain();
+    bench.session(a, "x");
+    let first = bench.host();
+    bench.say(a, &json!({"id":1,"method":"session/delete","params":{"sessionId":"x"}}));
+    bench.say(a, &load("2", "x"));
+    let got = bench.got(a);
+    let refused = got.iter().find(|line| line["id"] == "2").expect("an answer");
+    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_blocked");
+
+    bench.leader_ends();
+    bench.feed(Input::HostGone { host: first });
+    bench.heard();
+    bench.say(a, &load("3", "x"));
+    assert_ne!(bench.host(), first);
+    bench.heard_one("session/load");
+}
