@@ -371,7 +371,7 @@ fn last_prompt(replayed: Option<&Vec<Bytes>>) -> u64 {
         let update = str_at(line, &["params", "update", "sessionUpdate"]);
         let text = (update.as_deref() == Some("user_message_chunk"))
             .then(|| str_at(line, &["params", "update", "content", "text"]))
-            .map(|text| text.unwrap_or_default());
+            .map(Option::unwrap_or_default);
         replay.line(line.clone(), text.as_deref());
     }
     replay.last_seen()
