@@ -160,6 +160,9 @@ pub(crate) struct Attach {
     /// Leave out the history.
     #[arg(long)]
     pub(crate) tail: bool,
+    /// Be asked what the agent wants to know, and answer with one key.
+    #[arg(short = 'C', long)]
+    pub(crate) control: bool,
     /// Show what the agent thinks.
     #[arg(long)]
     pub(crate) thoughts: bool,

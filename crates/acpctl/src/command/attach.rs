@@ -1,15 +1,18 @@
-//! `acpctl attach`: follow a session.
+//! `acpctl attach`: follow a session, and if wanted answer for it.
 
-use acp_wire::{Message, parse};
+use acp_wire::{Id, Message, Outcome, parse};
 use acpd_api::{
     AttachParams, AttachResult, ClientMeta, Role, SessionInfo, SessionRef, StateChanged, TurnState,
     method,
 };
 use serde_json::value::RawValue;
 
+use super::elsewhere::Elsewhere;
+use super::permission::Questions;
+use super::session::handle;
 use super::{Door, initialize_params, which};
 use crate::cli;
-use crate::error::{Result, gone};
+use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live};
 use crate::paint::{YELLOW, one_line};
 use crate::screen::Screen;
@@ -17,75 +20,174 @@ use crate::ui::Ui;
 
 /// Follows until Ctrl-C, or until the session is deleted.
 pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
+    if args.control && !ui.can_ask() {
+        return Err(CommandError::usage("`--control` asks with single keys, and needs a terminal")
+            .hint(
+                "answer with `acpctl allow` or `acpctl deny`; without `--control`, attach only \
+                 follows",
+            ));
+    }
     let mut live = Live::new(door.lasting_link()?)?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
     let found: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(&args.which))?;
     let agent = Some(found.agent);
+    let role = if args.control { Role::Controller } else { Role::Observer };
     let meta = ClientMeta {
         agent: agent.clone(),
         notices: true,
         seq: true,
-        role: Some(Role::Observer),
+        role: Some(role),
         ..ClientMeta::default()
     };
     let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
     let after = if args.tail { None } else { Some(0) };
     let session = SessionRef { session: found.session_id, agent, ..SessionRef::default() };
-    let params = AttachParams { session, after, role: Role::Observer };
+    let params = AttachParams { session, after, role };
     let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
     let session = result.session;
-    let handle = session.name.as_deref().unwrap_or(&session.session_id);
     if !args.json {
-        ui.say(&format!("following {handle} ({}) in {}; Ctrl-C ends", session.agent, session.cwd));
+        let (handle, agent, cwd) = (handle(&session), &session.agent, &session.cwd);
+        ui.say(&format!("following {handle} ({agent}) in {cwd}; Ctrl-C ends"));
     }
-    if session.turn.state == TurnState::NeedsAction && !args.json {
-        needs_answer(handle, ui);
+    let mut part = if args.control { Part::controller() } else { Part::Observer };
+    if session.turn.state == TurnState::NeedsAction {
+        part.needs_action(&session, args, &mut live, ui)?;
     }
-    follow(live, args, handle, ui)
+    follow(live, args, &session, part, ui)
 }
 
-/// An observer is not asked, but should know why nothing comes.
-fn needs_answer(handle: &str, ui: &mut Ui) {
-    let line = format!(
-        "the agent waits for permission or an answer: see `acpctl pending`; or go on with \
-         `acpctl run -s {handle} PROMPT`, which asks first"
-    );
-    ui.say(&ui.err_paint().apply(YELLOW, &one_line(&line)));
+/// What we do when the agent asks.
+#[derive(Debug)]
+enum Part {
+    Observer,
+    Controller { questions: Questions, elsewhere: Elsewhere },
 }
 
-fn follow(mut live: Live, args: &cli::Attach, handle: &str, ui: &mut Ui) -> Result {
+impl Part {
+    fn controller() -> Part {
+        Part::Controller { questions: Questions::default(), elsewhere: Elsewhere::default() }
+    }
+
+    /// Something waits for an answer.
+    fn needs_action(
+        &mut self,
+        session: &SessionInfo,
+        args: &cli::Attach,
+        live: &mut Live,
+        ui: &mut Ui,
+    ) -> Result {
+        match self {
+            // The permissions among it are asked here by themselves.
+            Part::Controller { elsewhere, .. } => elsewhere.look(live),
+            Part::Observer if args.json => Ok(()),
+            // An observer is not asked, but should know why nothing comes.
+            Part::Observer => {
+                let line = format!(
+                    "the agent waits for permission or an answer: see `acpctl pending`, or answer \
+                     here with `acpctl attach --control {}`",
+                    handle(session)
+                );
+                ui.say(&ui.err_paint().apply(YELLOW, &one_line(&line)));
+                Ok(())
+            }
+        }
+    }
+
+    fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
+        match self {
+            Part::Controller { questions, .. } => questions.key(key, live, ui),
+            Part::Observer => Ok(()),
+        }
+    }
+
+    /// Takes a request of the agent. Whatever is not for us gets an answer all the same.
+    fn request(
+        &mut self,
+        id: Id,
+        method: &str,
+        params: Option<&RawValue>,
+        live: &mut Live,
+        ui: &mut Ui,
+    ) -> Result {
+        match (self, params) {
+            (Part::Controller { questions, .. }, Some(params))
+                if method == "session/request_permission" =>
+            {
+                questions.ask(id, params, live, ui)
+            }
+            _ => live.refuse(&id, method),
+        }
+    }
+
+    fn withdrawn(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
+        match self {
+            Part::Controller { questions, .. } => questions.withdraw(params, live, ui),
+            Part::Observer => Ok(()),
+        }
+    }
+
+    fn answered(&mut self, id: &Id, result: &RawValue, session: &SessionInfo, ui: &mut Ui) {
+        if let Part::Controller { elsewhere, .. } = self
+            && elsewhere.waits_for(id)
+        {
+            elsewhere.tell(result, &session.session_id, ui);
+        }
+    }
+}
+
+fn follow(
+    mut live: Live,
+    args: &cli::Attach,
+    session: &SessionInfo,
+    mut part: Part,
+    ui: &mut Ui,
+) -> Result {
     let mut screen = Screen::whole(ui, args.thoughts);
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,
             Event::Interrupt => return Ok(()),
-            Event::Key(_) => continue,
+            Event::Key(key) => {
+                part.key(key, &mut live, ui)?;
+                continue;
+            }
             Event::Closed => return Err(gone()),
             Event::Failed(error) => return Err(error.into()),
         };
         let Ok(message) = parse(&line) else { continue };
+        let is_shown = match message {
+            Message::Notification { .. } => true,
+            Message::Request { .. } => args.control,
+            Message::Response { .. } => false,
+        };
+        if args.json && is_shown {
+            ui.print(&String::from_utf8_lossy(&line))?;
+            ui.print("\n")?;
+        }
         match message {
             Message::Notification { method: name, params } => {
-                let params = params.map_or("{}", |params| params.get());
-                if args.json {
-                    ui.print(&String::from_utf8_lossy(&line))?;
-                    ui.print("\n")?;
-                } else {
-                    screen.show(ui, &name, params)?;
-                    let changed = || serde_json::from_str::<StateChanged>(params);
-                    if name == method::SESSION_STATE
-                        && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
-                    {
-                        needs_answer(handle, ui);
-                    }
+                let params = params.unwrap_or(RawValue::NULL);
+                if !args.json {
+                    screen.show(ui, &name, params.get())?;
                 }
-                if name == method::SESSION_REMOVED {
+                let changed = || serde_json::from_str::<StateChanged>(params.get());
+                if name == "$/cancel_request" {
+                    part.withdrawn(params, &mut live, ui)?;
+                } else if name == method::SESSION_STATE
+                    && changed().is_ok_and(|now| now.turn == TurnState::NeedsAction)
+                {
+                    part.needs_action(session, args, &mut live, ui)?;
+                } else if name == method::SESSION_REMOVED {
                     ui.say("the session was deleted");
                     return Ok(());
                 }
             }
-            // An observer is not asked; whatever this is, it gets an answer.
-            Message::Request { id, method, .. } => live.refuse(&id, &method)?,
+            Message::Request { id, method, params } => {
+                part.request(id, &method, params, &mut live, ui)?;
+            }
+            Message::Response { id, outcome: Outcome::Result(result) } => {
+                part.answered(&id, result, session, ui);
+            }
             Message::Response { .. } => {}
         }
     }

@@ -24,7 +24,7 @@ fn push() -> Value {
     )
 }
 
-fn form() -> Value {
+pub(crate) fn form() -> Value {
     asked(
         "1-5",
         "docs",

@@ -8,6 +8,7 @@ use acpd_api::method;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Home, capable, session};
+use crate::terminal::Person;
 
 /// What a daemon that can be come back to answers.
 fn welcome(received: u64, again: &Value) -> Value {
@@ -494,6 +495,36 @@ fn attach_goes_on_behind_what_it_has_shown() {
         done.out
     );
     assert_eq!(done.code, Some(0));
+}
+
+#[test]
+fn attach_with_control_is_asked_again_by_the_next_daemon() {
+    let home = Home::new();
+    let listener = home.listen();
+    let (mut person, child) = Person::start(&home, "dumb", &["attach", "fix", "-C", "--tail"]);
+    let mut client = Client::accept(&listener);
+    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.answer("initialize", welcome(0, &json!([])));
+    client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+    answered(&mut client, &json!(3));
+    drop(client);
+
+    let mut client = Client::accept(&listener);
+    let initialize = client.answer("initialize", welcome(2, &json!([])));
+    assert_eq!(initialize["params"]["_meta"]["_acpd"]["role"], "controller");
+    client.send(json!({"jsonrpc": "2.0", "id": 7, "method": "session/request_permission",
+    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "rm -rf build"},
+        "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]}}));
+    person.sees("[y] Allow\r\n");
+    person.types("y");
+    let answer = client.read().unwrap();
+    assert_eq!(
+        (&answer["id"], &answer["result"]["outcome"]["optionId"]),
+        (&json!(7), &json!("yes"))
+    );
+    client.notice(method::SESSION_REMOVED, json!({}));
+    leaves(client);
+    assert_eq!(home.wait(child).code, Some(0));
 }
 
 fn status(boot: u64) -> Value {

@@ -1,15 +1,16 @@
-//! `acpctl run` on a terminal.
+//! `acpctl run` and `acpctl attach` on a terminal.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
+use acpd_api::method;
 use nix::pty::openpty;
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use serde_json::json;
 
-use crate::support::{Client, Home, capable};
+use crate::support::{Client, Home, capable, session};
 
 /// The person's side of a terminal.
 pub(crate) struct Person {
@@ -87,6 +88,84 @@ fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
     assert_eq!(home.wait(child).code, Some(0));
     let flags = tcgetattr(&person.terminal).unwrap().local_flags;
     assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+}
+
+/// A question about session `s-1`.
+fn asks(client: &mut Client, id: u64, title: &str) {
+    client.send(json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission",
+    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": title},
+        "options": [
+            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+            {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}));
+}
+
+#[test]
+fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
+    let home = Home::new();
+    let listener = home.listen();
+    let (mut person, child) = Person::start(&home, "xterm", &["attach", "fix", "-C", "--tail"]);
+    let mut client = Client::accept(&listener);
+    client.answer(method::SESSION_SHOW, session("s-1"));
+    let initialize = client.answer("initialize", capable());
+    assert_eq!(initialize["params"]["_meta"]["_acpd"]["role"], "controller");
+    let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+    assert_eq!(attach["params"]["role"], "controller");
+
+    asks(&mut client, 1, "make clean");
+    person.sees("make clean");
+    person.sees("Reject\r\n");
+    asks(&mut client, 2, "rm -rf build");
+    // Answered by somebody else: the next one is on the screen.
+    client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
+        "params": {"requestId": 1}}));
+    person.sees("no longer asked");
+    person.sees("rm -rf build");
+    person.sees_at_the_end("Reject\r\n");
+    person.types("y");
+    let answer = client.read().unwrap();
+    assert_eq!(
+        answer,
+        json!({"jsonrpc": "2.0", "id": 2,
+            "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
+    );
+    asks(&mut client, 3, "git push");
+    person.sees("git push");
+    person.sees_at_the_end("Reject\r\n");
+    crate::run::interrupt(child.id());
+    // Nothing is answered or cancelled on the way out.
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
+    let flags = tcgetattr(&person.terminal).unwrap().local_flags;
+    assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+}
+
+#[test]
+fn attach_with_control_tells_how_a_form_is_answered() {
+    let home = Home::new();
+    let listener = home.listen();
+    let (mut person, child) = Person::start(&home, "dumb", &["attach", "fix", "--control"]);
+    let mut client = Client::accept(&listener);
+    let mut waits = session("s-1");
+    waits["turn"] = json!({"state": "needs_action", "since": 1});
+    client.answer(method::SESSION_SHOW, waits.clone());
+    client.answer("initialize", capable());
+    client.answer(method::SESSION_ATTACH, json!({"session": waits}));
+    let mut form = crate::pending::form();
+    form["sessionId"] = json!("s-1");
+    client.answer(method::INTERACTION_LIST, json!({"interactions": [form]}));
+    person.sees("answer it with: acpctl answer 1-5\r\n");
+    client.notice(method::SESSION_REMOVED, json!({}));
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
+    assert!(!person.seen.contains("the agent waits for permission"), "{}", person.seen);
+}
+
+#[test]
+fn attach_with_control_wants_a_terminal() {
+    let done = Home::new().run(&["attach", "fix", "--control"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("`--control` asks with single keys, and needs a terminal"));
+    assert!(done.err.contains("hint: answer with `acpctl allow`"), "{}", done.err);
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! `acpctl run`: prompt an agent and stream its answer.
 
 mod attachment;
-mod elsewhere;
 mod lines;
-mod permission;
 mod place;
 mod turn;
 

@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::elsewhere::Elsewhere;
-use super::permission::Questions;
 use super::place::Place;
+use crate::command::elsewhere::Elsewhere;
+use crate::command::permission::Questions;
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live, result_of};
 use crate::screen::Screen;
@@ -235,15 +235,8 @@ impl<'a> Turn<'a> {
     }
 
     fn withdrawn(&mut self, params: &RawValue) -> Result {
-        #[derive(serde::Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Withdrawn {
-            request_id: Id,
-        }
-        if let Some(Withdrawn { request_id }) = read(params.get()) {
-            self.questions.withdraw(&request_id, &mut self.live, self.ui)?;
-            self.go_on();
-        }
+        self.questions.withdraw(params, &mut self.live, self.ui)?;
+        self.go_on();
         Ok(())
     }
 

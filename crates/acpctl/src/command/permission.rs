@@ -79,9 +79,17 @@ impl Questions {
         self.show(live, ui)
     }
 
-    /// Takes back a question: somebody else answered it, or its turn is over.
-    pub(super) fn withdraw(&mut self, id: &Id, live: &mut Live, ui: &mut Ui) -> Result {
-        let Some(at) = self.open.iter().position(|question| question.id == *id) else {
+    /// Takes a `$/cancel_request`: somebody else answered a question, or its turn is over.
+    pub(super) fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Withdrawn {
+            request_id: Id,
+        }
+        let Ok(Withdrawn { request_id }) = serde_json::from_str(params.get()) else {
+            return Ok(());
+        };
+        let Some(at) = self.open.iter().position(|question| question.id == request_id) else {
             return Ok(());
         };
         self.open.remove(at);
