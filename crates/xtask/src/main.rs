@@ -35,6 +35,8 @@ enum Command {
         #[arg(long)]
         quick: bool,
     },
+    /// Check what a client that does not read costs the others.
+    Fairness,
     /// The agent that `bench` measures with.
     #[command(hide = true, name = bench::AGENT)]
     BenchAgent,
@@ -60,6 +62,7 @@ fn run(command: Command) -> Result {
         Command::Test { fast } => test::run(fast),
         Command::Real { agents } => real::run(&agents),
         Command::Bench { quick } => bench::run(quick),
+        Command::Fairness => bench::fairness(),
         Command::BenchAgent => bench::agent::run(),
         Command::Torture(options) => torture::run(&options),
         Command::Install => install::run(),

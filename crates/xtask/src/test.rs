@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::workspace::{self, cargo_command, succeed};
-use crate::{Result, real, torture};
+use crate::{Result, bench, real, torture};
 
 /// Seeds of the simulation in continuous integration, unless `ACPD_SIM_SEEDS` says otherwise.
 const CI_SEEDS: &str = "2000";
@@ -47,6 +47,7 @@ pub fn run(fast: bool) -> Result {
         eprintln!("SKIPPED with --fast: the kill loop, `cargo xtask torture --matrix`");
     } else {
         stages.run("kill loop", || torture::run(&torture::Options::ci()))?;
+        stages.run("fairness", bench::fairness)?;
         stages.print();
     }
     tests(fast)

@@ -4,6 +4,7 @@
 //! compare. Nothing here fails because something was slow.
 
 pub mod agent;
+mod fair;
 mod hop;
 mod journal;
 mod peer;
@@ -14,7 +15,7 @@ mod table;
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -22,6 +23,7 @@ use serde_json::json;
 
 use crate::Result;
 use crate::home::Home;
+use crate::torture;
 use crate::workspace::{self, Profile, succeed};
 use peer::Peer;
 use table::{Row, median, ms};
@@ -42,15 +44,18 @@ pub fn run(quick: bool) -> Result {
         }
         return succeed(&mut again);
     }
-    let (home, without) = (Home::new(&bins)?, Home::new(&bins)?);
-    configure(&home, "shim")?;
-    configure(&without, "direct")?;
-    let mut bench = Bench { home, without, quick, rows: Vec::new() };
+    let mut bench = Bench::new(&bins, quick)?;
     bench.measure()?;
     table::print(&bench.rows);
     println!("direct: the same agent at the end of a pipe; medians of several runs");
-    bench.without.stop()?;
-    bench.home.stop()
+    bench.stop()
+}
+
+/// Fails if a client that does not read costs more than it may.
+pub fn fairness() -> Result {
+    let bench = Bench::new(&torture::build()?, false)?;
+    fair::check(&bench)?;
+    bench.stop()
 }
 
 /// One agent that everything is measured with, and others that only start.
@@ -79,9 +84,21 @@ struct Bench {
 }
 
 impl Bench {
+    fn new(bins: &Path, quick: bool) -> Result<Bench> {
+        let (home, without) = (Home::new(bins)?, Home::new(bins)?);
+        configure(&home, "shim")?;
+        configure(&without, "direct")?;
+        Ok(Bench { home, without, quick, rows: Vec::new() })
+    }
+
+    fn stop(self) -> Result {
+        self.without.stop()?;
+        self.home.stop()
+    }
+
     fn measure(&mut self) -> Result {
         type Part = fn(&mut Bench) -> Result;
-        let parts: [(&str, Part); 13] = [
+        let parts: [(&str, Part); 14] = [
             ("disk", Bench::disk),
             ("memory", process::memory),
             ("shims", process::shims),
@@ -91,6 +108,7 @@ impl Bench {
             ("round trips", stream::round_trips),
             ("streams", stream::throughput),
             ("streams through the shim", hop::throughput),
+            ("fairness", fair::fairness),
             ("giant lines", stream::giants),
             ("journal", journal::replay),
             ("deaths", start::deaths),

@@ -122,7 +122,7 @@ pub fn run(options: &Options) -> Result {
 }
 
 /// Programs of their own, which nobody else builds with other features.
-fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let packages = ["-p", "acpd", "-p", "acpctl", "-p", "acpd-test"];
     let how = ["build", "--bins", "--profile", PROFILE, "--features", "acpd/crash-points"];
     workspace::cargo(&[&how[..], &packages].concat())?;
