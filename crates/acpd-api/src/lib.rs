@@ -9,6 +9,7 @@
 
 mod error;
 mod exit;
+mod hook;
 mod info;
 mod interaction;
 mod meta;
@@ -19,6 +20,7 @@ mod resume;
 
 pub use error::{ErrorData, Reason};
 pub use exit::ExitCode;
+pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
     AgentInfo, AgentState, DaemonInfo, RestoreLevel, SessionInfo, SessionState, Status, StoreState,
     TurnInfo, TurnState,

@@ -1,11 +1,12 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
 use acpd_api::{
-    AgentInfo, AgentNotice, AgentState, Answered, AttachParams, CaughtUp, ClientMeta, ClientToken,
-    DaemonInfo, DaemonStopParams, ErrorData, ExitCode, LoadMeta, NewSessionMeta, Outcome,
-    PromptQueued, RawId, Reason, Received, RenameParams, RestoreLevel, Restored, Resume, Resumed,
-    Role, SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, StateChanged,
-    Status, StoreState, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, AttachParams, CaughtUp,
+    ClientMeta, ClientToken, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, HookInfo,
+    InteractionInfo, LoadMeta, NewSessionMeta, OptionInfo, Outcome, PromptQueued, Question, RawId,
+    Reason, Received, RenameParams, RestoreLevel, Restored, Resume, Resumed, Role, SessionGone,
+    SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, StateChanged, Status,
+    StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
 };
 use serde_json::{Value, json};
 
@@ -117,6 +118,54 @@ fn notices_look_like_this() {
         CaughtUp { session_id: session_id(), seq: 4 },
         AgentNotice { agent: "demo".to_owned(), state: AgentState::Backoff, reason: None },
     ));
+}
+
+#[test]
+fn what_hooks_are_told_looks_like_this() {
+    let option =
+        OptionInfo { option_id: "y".into(), name: "Yes".into(), kind: "allow_once".into() };
+    let question = Question::Permission {
+        title: Some("Run it".into()),
+        tool_kind: Some("execute".into()),
+        subject: Some("run `make`".into()),
+        options: vec![option],
+    };
+    let trouble = |reason: &str| AgentTroubleInfo {
+        agent: "demo".into(),
+        session_id: None,
+        name: None,
+        cwd: None,
+        at: 1,
+        reason: reason.into(),
+    };
+    let hooks = [
+        HookInfo::Permission(InteractionInfo {
+            id: "i-1".into(),
+            agent: "demo".into(),
+            session_id: Some("s-1".into()),
+            name: Some("fix".into()),
+            cwd: Some("/src".into()),
+            at: 1,
+            question,
+        }),
+        HookInfo::TurnEnd(TurnEndInfo {
+            agent: "demo".into(),
+            session_id: "s-1".into(),
+            name: None,
+            cwd: "/src".into(),
+            at: 1,
+            turn: 2,
+            outcome: Outcome::Stopped { stop_reason: "end_turn".into() },
+        }),
+        HookInfo::Crash(trouble("it ended with exit code 3")),
+        HookInfo::Login(trouble("authentication required")),
+    ];
+    for hook in &hooks {
+        let told = serde_json::to_value(hook).unwrap();
+        assert_eq!(told["event"], hook.event().word());
+        assert_eq!(&serde_json::from_value::<HookInfo>(told).unwrap(), hook);
+    }
+    insta::assert_json_snapshot!(hooks);
 }
 
 #[test]

@@ -586,7 +586,11 @@ impl Hub {
     pub(crate) fn note_auth(&mut self, id: AgentId, error: Option<&ErrorObject>, out: &mut Batch) {
         match error {
             Some(error) if error.code == code::AUTH_REQUIRED && self.agents[&id].is_up() => {
+                let is_news = self.agents[&id].state != State::NeedsAuth;
                 self.set_agent_state(id, State::NeedsAuth, Some(error.message.clone()), out);
+                if is_news {
+                    self.hook_login(id, &error.message, out);
+                }
             }
             None if self.agents[&id].state == State::NeedsAuth => {
                 self.set_agent_state(id, State::Ready, None, out);

@@ -1,7 +1,7 @@
 //! What the hub is told and what it asks for.
 
 use acp_wire::Id;
-use acpd_api::Status;
+use acpd_api::{HookEvent, Status};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
@@ -307,6 +307,13 @@ pub enum Effect {
         roots: Vec<String>,
         /// What to do.
         service: Service,
+    },
+    /// Run the command that the configuration has for this, if it has one.
+    Hook {
+        /// What it is run for.
+        event: HookEvent,
+        /// What it reads: [`acpd_api::HookInfo`] as JSON text.
+        about: Bytes,
     },
     /// Something odd that an agent did, for the log. Never holds a payload.
     Note {

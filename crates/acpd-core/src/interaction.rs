@@ -163,7 +163,8 @@ impl Hub {
         out.durable = true;
         self.interactions.insert(interaction, open);
         let Some(key) = key else {
-            return self.offer_to_requester(interaction, out);
+            self.offer_to_requester(interaction, out);
+            return self.hook_question(interaction, out);
         };
         self.session_mut(key).interactions.insert(interaction);
         self.tell_state(key, out);
@@ -171,6 +172,7 @@ impl Hub {
         for client in attached {
             self.offer(client, interaction, out);
         }
+        self.hook_question(interaction, out);
     }
 
     /// A question about a request is for who sent that; if nobody is waited for, nobody is asked.

@@ -15,8 +15,8 @@
 //! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`, their
 //! end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people in `interaction.rs`,
 //! open requests in `ledger.rs`, sessions that come back in `restore.rs` and `replay.rs`, clients that
-//! come back in `returning.rs`, the next daemon in `recover.rs`, what a client sees in
-//! `fanout.rs` and `view.rs`, what clients ask in `client.rs` and `manage.rs`, what agents say in
+//! come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in `recover.rs`,
+//! what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs` and `manage.rs`, what agents say in
 //! `inbound.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
@@ -29,6 +29,7 @@ mod errand;
 mod fanout;
 mod fault;
 mod foreign;
+mod hook;
 mod hub;
 pub mod ids;
 mod inbound;

@@ -30,7 +30,11 @@ impl Hub {
         self.answer(to, &InteractionList { interactions }, out);
     }
 
-    fn interaction_info(&self, id: InteractionId, open: &Interaction) -> Option<InteractionInfo> {
+    pub(crate) fn interaction_info(
+        &self,
+        id: InteractionId,
+        open: &Interaction,
+    ) -> Option<InteractionInfo> {
         let row = open.session.map(|key| &self.session(key).row);
         let profile = || Some(self.agents.get(self.hosts.get(&open.host)?)?.profile.clone());
         let agent = row.map(|row| row.agent.clone()).or_else(profile)?;

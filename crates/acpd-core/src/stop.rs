@@ -107,6 +107,7 @@ impl Hub {
             h.exited = true;
         }
         let was_starting = matches!(agent.state, State::Starting | State::Initializing);
+        let was_stopping = matches!(agent.state, State::Stopping { .. });
         let state = match agent.state.clone() {
             State::Stopping { why, .. } => State::Stopping { why, stage: Stage::Term },
             _ if was_starting => State::Stopping {
@@ -122,6 +123,9 @@ impl Hub {
             }
             _ => agent.reason.clone().unwrap_or_else(|| format!("it ended with {status}")),
         };
+        if !was_stopping {
+            self.hook_crash(id, &reason, out);
+        }
         self.set_agent_state(id, state, Some(reason), out);
         // There is no one left to be polite to: whatever still runs gets a second.
         out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });

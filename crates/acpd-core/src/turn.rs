@@ -314,6 +314,7 @@ impl Hub {
         self.close_interactions(key, out);
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None, out);
+        self.hook_turn_end(key, &ended, out);
         self.lease(self.session(key).slot, out);
         out.records.push(Record::Turn(TurnRow {
             session: key,

@@ -13,6 +13,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, kil
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
 
+use crate::inherit::keep_from_next_program;
 use crate::{limits, os};
 
 pub use crate::tree::{Tree, has_other_mark, runs_under_agent};
@@ -143,6 +144,19 @@ pub fn detach_child_into(cmd: &mut Command, procs: File) {
     // SAFETY: write is async-signal-safe, and nothing is allocated.
     unsafe {
         cmd.pre_exec(enter);
+    }
+}
+
+/// Like [`detach_child`], and of our descriptors the child gets the standard ones alone, whoever has
+/// left others open to us.
+pub fn detach_child_alone(cmd: &mut Command) {
+    detach_child(cmd);
+    // SAFETY: `keep_from_next_program` makes system calls alone, and allocates nothing.
+    unsafe {
+        cmd.pre_exec(|| {
+            keep_from_next_program();
+            Ok(())
+        });
     }
 }
 

@@ -8,6 +8,7 @@ pub mod clients;
 pub mod config;
 pub mod crash;
 pub mod daemon;
+pub mod hooks;
 pub mod host;
 pub mod journal;
 pub mod log;

@@ -28,6 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clients::{ClientEvent, Op, Sink};
 use crate::config;
 use crate::crash;
+use crate::hooks::Hooks;
 use crate::host::{AgentHost, Agents, HostEvent};
 use crate::journal::{LogPage, Values};
 use crate::log;
@@ -147,6 +148,7 @@ pub struct Relay {
     writer: Writer,
     services: Services,
     served: mpsc::UnboundedReceiver<Served>,
+    hooks: Hooks,
     client_queue: usize,
     sinks: BTreeMap<ClientId, Sink>,
     hosts: BTreeMap<HostId, Running>,
@@ -191,6 +193,7 @@ impl Relay {
         });
         let (by, adopting) = (tokio::time::Instant::now() + ADOPTING, adopting.collect());
         let (services, served) = Services::new();
+        let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let mut relay = Relay {
             hub,
             clock,
@@ -198,6 +201,7 @@ impl Relay {
             writer,
             services,
             served,
+            hooks,
             client_queue,
             sinks: BTreeMap::new(),
             hosts: BTreeMap::new(),
@@ -254,6 +258,7 @@ impl Relay {
             }
             Some(End::Done) | None => {}
         }
+        self.hooks.end().await;
         // Without their sinks the writers end after what they were given.
         self.sinks.clear();
         let restart = self.restart && self.end != Some(End::Aborted);
@@ -581,6 +586,7 @@ impl Relay {
             Effect::Serve { errand, roots, service } => {
                 self.services.serve(errand, roots, service);
             }
+            Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Note { host, text } => {
                 let text = log::printable(&text);
                 tracing::debug!(host = host.0, text, "an agent did something odd");

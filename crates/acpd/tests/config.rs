@@ -70,6 +70,26 @@ fn the_host_of_agents_and_how_long_they_may_be_alone_are_configured() {
 }
 
 #[test]
+fn a_hook_is_a_line_for_the_shell_or_a_program_with_its_arguments() {
+    let hooks = read("[hooks]\non_permission = 'notify \"it\"'\non_crash = ['notify', 'it']").hooks;
+    assert_eq!(hooks.on_permission, ["sh", "-c", "notify \"it\""]);
+    assert_eq!(hooks.on_crash, ["notify", "it"]);
+    assert!(hooks.on_turn_end.is_empty() && hooks.on_login.is_empty());
+    for (lines, words) in [
+        ("on_login = ''", "`on_login` in `[hooks]` names no program"),
+        (
+            "on_login = 5",
+            "must be a line for `sh`, or a list of a program and its arguments, not a",
+        ),
+        ("on_logon = 'x'", "did you mean `on_login`?"),
+    ] {
+        let said = mistake(&format!("[hooks]\n{lines}"));
+        assert!(said.contains(words), "{lines}: {said}");
+    }
+    assert!(mistake("on_crash = 'x'").contains("`on_crash` belongs in `[hooks]`"));
+}
+
+#[test]
 fn an_agent_may_be_talked_with_over_tcp() {
     let config = read(
         r#"

@@ -36,6 +36,8 @@ pub(crate) struct Bench {
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
     pub(crate) notes: Vec<String>,
+    /// What commands were run for.
+    pub(crate) hooks: Vec<Value>,
     /// What acpd was to do for the agent.
     pub(crate) served: Vec<(InteractionId, Vec<String>, Service)>,
     pub(crate) acked: u64,
@@ -96,6 +98,7 @@ impl Bench {
             leases: Vec::new(),
             left: None,
             notes: Vec::new(),
+            hooks: Vec::new(),
             served: Vec::new(),
             acked: 0,
             exited: false,
@@ -234,6 +237,11 @@ impl Bench {
             }
             Effect::HostLease { busy, .. } => self.leases.push(busy),
             Effect::Leave { restart, .. } => self.left = Some(restart),
+            Effect::Hook { event, about } => {
+                let about: Value = serde_json::from_slice(&about).expect("the hub tells JSON");
+                assert_eq!(about["event"], event.word());
+                self.hooks.push(about);
+            }
             Effect::Note { text, .. } => self.notes.push(text),
             Effect::Serve { errand, roots, service } => self.served.push((errand, roots, service)),
             Effect::Abort | Effect::Exit => self.exited = true,

@@ -5,6 +5,7 @@ mod bench;
 mod conformance;
 mod errands;
 mod foreign;
+mod hooks;
 mod limits;
 mod protocol;
 mod questions;

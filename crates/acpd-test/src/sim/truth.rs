@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use acpd_api::HookEvent;
+
 /// Facts of a run.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
@@ -13,6 +15,8 @@ pub(super) struct Truth {
     pub(super) consents: BTreeSet<(String, String)>,
     /// Ids of requests from acpd to clients, and the tool call that each is about.
     pub(super) asked: BTreeMap<u64, String>,
+    /// Questions that a command was run for.
+    told: BTreeSet<String>,
     /// How often things happened.
     pub(super) hits: BTreeMap<&'static str, u64>,
 }
@@ -20,5 +24,19 @@ pub(super) struct Truth {
 impl Truth {
     pub(super) fn hit(&mut self, what: &'static str) {
         *self.hits.entry(what).or_default() += 1;
+    }
+
+    /// A command is run; never twice for one question, however often the daemon dies.
+    pub(super) fn tell(&mut self, event: HookEvent, about: &[u8]) -> Result<(), String> {
+        self.hit("hook run");
+        if event != HookEvent::Permission {
+            return Ok(());
+        }
+        let id = acp_wire::str_at(about, &["id"]).ok_or("a hook without a question")?;
+        if self.told.insert(id.to_string()) {
+            Ok(())
+        } else {
+            Err(format!("a hook is run again for question {id}"))
+        }
     }
 }

@@ -225,6 +225,7 @@ impl World {
             Effect::HostAck { host, offset } => self.ack(host, offset)?,
             Effect::HostStop { host, step } => self.stop(host, step),
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
+            Effect::Hook { event, about } => self.truth.tell(event, &about)?,
             Effect::Note { .. } => self.truth.hit("odd line noted"),
             // The agents of the simulation do everything themselves.
             Effect::Serve { errand, .. } => return Err(format!("{errand:?} was asked by nobody")),

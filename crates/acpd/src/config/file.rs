@@ -11,7 +11,7 @@ use super::error::{Text, did_you_mean};
 use super::key::{Key, Keys, Scope};
 use super::kind::{self, Fault};
 use super::profile::{Root, Source, Transport};
-use super::{Config, ConfigError, DEMO_AGENT, Daemon, Profile};
+use super::{Config, ConfigError, DEMO_AGENT, Daemon, Hooks, Profile};
 
 type Name<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
@@ -27,6 +27,7 @@ pub(super) fn read(
     let top = Section::new(text, None, Scope::Shared);
     let mut root = Root::default();
     let mut daemon = Daemon::default();
+    let mut hooks = Hooks::default();
     let (mut defaults, mut tables) = (None, None);
     let mut policy = PolicyConfig::default();
     for (name, value) in in_order(document.get_ref()) {
@@ -34,6 +35,10 @@ pub(super) fn read(
             "daemon" => {
                 let section = Section::new(text, Some("daemon".to_owned()), Scope::Shared);
                 section.apply(top.table("daemon", value)?, &mut daemon)?;
+            }
+            "hooks" => {
+                let section = Section::new(text, Some("hooks".to_owned()), Scope::Shared);
+                section.apply(top.table("hooks", value)?, &mut hooks)?;
             }
             "defaults" => defaults = Some(top.table("defaults", value)?),
             "agents" => tables = Some(top.table("agents", value)?),
@@ -96,7 +101,7 @@ pub(super) fn read(
         (None, [only]) => only.clone(),
         (None, _) => DEMO_AGENT.to_owned(),
     };
-    let config = Config { daemon, policy, default_agent, agents };
+    let config = Config { daemon, hooks, policy, default_agent, agents };
     check_default(text, document.get_ref(), &config)?;
     Ok(config)
 }
@@ -188,10 +193,12 @@ fn top_level_hint(unknown: &str) -> Option<String> {
     let has = |names: Vec<&'static str>| names.contains(&unknown);
     if has(names::<Daemon>()) {
         Some(format!("`{unknown}` belongs in `[daemon]`"))
+    } else if has(names::<Hooks>()) {
+        Some(format!("`{unknown}` belongs in `[hooks]`"))
     } else if has(names::<Profile>()) {
         Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"))
     } else {
-        let tables = ["daemon", "defaults", "agents", "policy"];
+        let tables = ["daemon", "hooks", "defaults", "agents", "policy"];
         did_you_mean(unknown, names::<Root>().into_iter().chain(tables))
     }
 }

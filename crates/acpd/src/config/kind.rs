@@ -504,6 +504,43 @@ impl Kind for Command {
     }
 }
 
+/// A program with its arguments, or a line for a shell.
+pub(super) struct CommandLine;
+
+/// How a line for a shell is run.
+const SHELL: [&str; 2] = ["sh", "-c"];
+
+impl Kind for CommandLine {
+    type Value = Vec<String>;
+
+    fn describe() -> String {
+        "a line for `sh`, or a list of a program and its arguments".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
+        let command = Command::read(value).map_err(|fault| match value.get_ref() {
+            DeValue::String(_) | DeValue::Array(_) => fault,
+            _ => Fault::wrong_type(value, &Self::describe()),
+        })?;
+        match (value.get_ref(), command.as_slice()) {
+            (DeValue::String(_), [line]) if line.contains('\0') => {
+                Err(Fault::new(value, "cannot hold a NUL character"))
+            }
+            (DeValue::String(_), [line]) => {
+                Ok(SHELL.into_iter().chain([line.as_str()]).map(str::to_owned).collect())
+            }
+            _ => Ok(command),
+        }
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        match value.as_slice() {
+            [] => String::new(),
+            _ => Arguments::show(value),
+        }
+    }
+}
+
 /// A list of strings.
 pub(super) struct Arguments;
 

@@ -23,7 +23,8 @@ pub use error::{CommandNotFound, ConfigError, UnknownAgent};
 pub use kind::LONGEST_LINE;
 pub use launch::{environment, fingerprint, resolve_program};
 pub use profile::{
-    Daemon, Host, Offer, Profile, Restart, RestoreMethod, Sharing, Source, Transport, Variables,
+    Daemon, Hooks, Host, Offer, Profile, Restart, RestoreMethod, Sharing, Source, Transport,
+    Variables,
 };
 pub use reference::reference_markdown;
 
@@ -35,6 +36,8 @@ pub const DEMO_AGENT: &str = "demo";
 pub struct Config {
     /// How the daemon itself behaves.
     pub daemon: Daemon,
+    /// What is run when something happens.
+    pub hooks: Hooks,
     /// Who answers permission questions without a person.
     pub policy: PolicyConfig,
     /// The agent that a client gets that names none. [`Config::agent`] finds it, unless it is the

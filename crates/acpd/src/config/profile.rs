@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::key::{Key, Keys, Scope, keys};
 use super::kind::{
-    Address, Arguments, Choice, Command, Count, Directory, Environment, Flag, Kind, Line, LineSize,
-    LogFilter, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever, Timeout,
+    Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
+    Line, LineSize, LogFilter, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever, Timeout,
 };
 
 keys! {
@@ -47,6 +47,21 @@ keys! {
         /// The same for an agent in the middle of a turn.
         Shared "busy_orphan_timeout" => pub busy_orphan_timeout: Option<Duration> as TimeOrNever
             = Some(Duration::from_hours(24));
+    }
+    beside {}
+}
+
+keys! {
+    /// Commands that are run when something happens.
+    pub struct Hooks {
+        /// An agent asks a person: a permission that no rule decides, a form, or a page to open.
+        Shared "on_permission" => pub on_permission: Vec<String> as CommandLine = Vec::new();
+        /// A turn is over, in whatever way.
+        Shared "on_turn_end" => pub on_turn_end: Vec<String> as CommandLine = Vec::new();
+        /// An agent's process ended by itself.
+        Shared "on_crash" => pub on_crash: Vec<String> as CommandLine = Vec::new();
+        /// An agent wants a login.
+        Shared "on_login" => pub on_login: Vec<String> as CommandLine = Vec::new();
     }
     beside {}
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::key::{Key, Keys, Scope};
 use super::launch::BASE;
 use super::profile::Root;
-use super::{Daemon, Profile, catalogue};
+use super::{Daemon, Hooks, Profile, catalogue};
 
 /// The reference of all keys and of the catalogue, as Markdown.
 ///
@@ -15,6 +15,7 @@ pub fn reference_markdown() -> String {
     let mut out = String::new();
     section(&mut out, "Top of the file", "", &Root::keys(), |_| true);
     section(&mut out, "`[daemon]`", "", &Daemon::keys(), |_| true);
+    section(&mut out, "`[hooks]`", "", &Hooks::keys(), |_| true);
     section(
         &mut out,
         "`[defaults]` and `[agents.NAME]`",

@@ -140,15 +140,15 @@ impl Reaper {
     }
 
     /// Starts a child that is not reaped before its tree is gone: it has to be watched or discarded.
-    pub(super) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
+    pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
         let mut children = self.children.lock();
         let child = command.spawn()?;
         children.insert(child.id());
         Ok(child)
     }
 
-    /// Kills and reaps a child that was just started and cannot be used.
-    pub(super) fn discard(&self, child: Child) {
+    /// Kills and reaps a child of [`Reaper::start_child`] that is not watched, and what is in its group.
+    pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
         self.children.lock().remove(&pid);
@@ -190,7 +190,7 @@ impl Reaper {
     }
 
     /// A child that nobody waits for has ended.
-    pub(super) fn reap_orphans(&self) {
+    pub(crate) fn reap_orphans(&self) {
         self.send(Job::ReapOrphans);
     }
 

@@ -12,6 +12,7 @@ mod crashes;
 mod daemon;
 mod disk;
 mod editors;
+mod hooks;
 mod login;
 mod main_job;
 mod permissions;

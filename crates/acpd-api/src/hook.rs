@@ -1,0 +1,94 @@
+//! What commands of the `[hooks]` table of the configuration are told.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{InteractionInfo, Outcome};
+
+/// What happened, as the command reads it on its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum HookInfo {
+    /// An agent asks a person: a permission, a form or a page.
+    Permission(InteractionInfo),
+    /// A turn is over.
+    TurnEnd(TurnEndInfo),
+    /// An agent's process ended unexpectedly.
+    Crash(AgentTroubleInfo),
+    /// An agent wants a login.
+    Login(AgentTroubleInfo),
+}
+
+impl HookInfo {
+    /// Which event it is.
+    pub fn event(&self) -> HookEvent {
+        match self {
+            HookInfo::Permission(_) => HookEvent::Permission,
+            HookInfo::TurnEnd(_) => HookEvent::TurnEnd,
+            HookInfo::Crash(_) => HookEvent::Crash,
+            HookInfo::Login(_) => HookEvent::Login,
+        }
+    }
+}
+
+/// What a command can be run for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookEvent {
+    /// [`HookInfo::Permission`].
+    Permission,
+    /// [`HookInfo::TurnEnd`].
+    TurnEnd,
+    /// [`HookInfo::Crash`].
+    Crash,
+    /// [`HookInfo::Login`].
+    Login,
+}
+
+impl HookEvent {
+    /// The word for it in `event`, and in `ACPD_EVENT`.
+    pub fn word(self) -> &'static str {
+        match self {
+            HookEvent::Permission => "permission",
+            HookEvent::TurnEnd => "turn_end",
+            HookEvent::Crash => "crash",
+            HookEvent::Login => "login",
+        }
+    }
+}
+
+/// A turn that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEndInfo {
+    /// Agent profile.
+    pub agent: String,
+    /// The session.
+    pub session_id: String,
+    /// Name of the session.
+    pub name: Option<String>,
+    /// Working directory of the session.
+    pub cwd: String,
+    /// When it ended (ms since the epoch).
+    pub at: u64,
+    /// Number of the turn in its session, from 1.
+    pub turn: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Something that happened to an agent's process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentTroubleInfo {
+    /// Agent profile.
+    pub agent: String,
+    /// The session, if the process is that session's own (`sharing = "session"`).
+    pub session_id: Option<String>,
+    /// Name of the session.
+    pub name: Option<String>,
+    /// Working directory of the session.
+    pub cwd: Option<String>,
+    /// When (ms since the epoch).
+    pub at: u64,
+    /// Why, in words.
+    pub reason: String,
+}

@@ -1,0 +1,64 @@
+//! What commands of the configuration are told: [`Effect::Hook`].
+//!
+//! Each of these is told when it happens, in the batch that commits it. Nothing here is stored, so
+//! the next daemon tells none of it again; what was committed by a daemon that died before it could
+//! tell is told by nobody.
+
+use acpd_api::{AgentTroubleInfo, HookInfo, TurnEnded};
+use bytes::Bytes;
+
+use crate::agent::AgentId;
+use crate::hub::Hub;
+use crate::ids::{InteractionId, SessionKey};
+use crate::input::{Batch, Effect};
+
+impl Hub {
+    /// A person is asked. What was answered at once is not open any more, and no news.
+    pub(crate) fn hook_question(&self, id: InteractionId, out: &mut Batch) {
+        let open = self.interactions.get(&id);
+        if let Some(info) = open.and_then(|open| self.interaction_info(id, open)) {
+            emit(&HookInfo::Permission(info), out);
+        }
+    }
+
+    pub(crate) fn hook_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
+        let row = &self.session(key).row;
+        let info = acpd_api::TurnEndInfo {
+            agent: row.agent.clone(),
+            session_id: row.public_id.clone(),
+            name: row.name.clone(),
+            cwd: row.cwd.clone(),
+            at: ended.at,
+            turn: ended.turn,
+            outcome: ended.outcome.clone(),
+        };
+        emit(&HookInfo::TurnEnd(info), out);
+    }
+
+    pub(crate) fn hook_crash(&self, id: AgentId, reason: &str, out: &mut Batch) {
+        emit(&HookInfo::Crash(self.trouble(id, reason)), out);
+    }
+
+    pub(crate) fn hook_login(&self, id: AgentId, reason: &str, out: &mut Batch) {
+        emit(&HookInfo::Login(self.trouble(id, reason)), out);
+    }
+
+    fn trouble(&self, id: AgentId, reason: &str) -> AgentTroubleInfo {
+        let agent = &self.agents[&id];
+        let session = agent.dedicated.and_then(|key| self.sessions.get(&key));
+        let row = session.map(|session| &session.row);
+        AgentTroubleInfo {
+            agent: agent.profile.clone(),
+            session_id: row.map(|row| row.public_id.clone()),
+            name: row.and_then(|row| row.name.clone()),
+            cwd: row.map(|row| row.cwd.clone()),
+            at: self.now.0,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+fn emit(info: &HookInfo, out: &mut Batch) {
+    let about = Bytes::from(serde_json::to_vec(info).expect("plain data"));
+    out.effects.push(Effect::Hook { event: info.event(), about });
+}

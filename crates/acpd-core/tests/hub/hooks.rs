@@ -1,0 +1,187 @@
+//! What commands of the configuration are run for, and how often.
+
+use acpd_core::Input;
+use acpd_core::profile::Sharing;
+use acpd_policy::{Policy, PolicyConfig};
+use serde_json::{Value, json};
+
+use crate::bench::{AGENT, Bench};
+
+/// What was told since the last call.
+fn told(bench: &mut Bench) -> Vec<Value> {
+    std::mem::take(&mut bench.hooks)
+}
+
+#[track_caller]
+fn told_one(bench: &mut Bench) -> Value {
+    let told = told(bench);
+    assert_eq!(told.len(), 1, "{told:?}");
+    told.into_iter().next().expect("one")
+}
+
+/// A session with a turn; the agent's request is there to be answered.
+fn at_work(bench: &mut Bench) -> Value {
+    let client = bench.plain();
+    bench.session(client, "s");
+    bench.prompt(client, &json!(2), "s", "go");
+    bench.heard_one("session/prompt")
+}
+
+fn asks(bench: &mut Bench, command: &str) {
+    let call =
+        json!({"toolCallId":"t","title":command,"kind":"execute","rawInput":{"command":command}});
+    let options = json!([{"optionId":"y","name":"Yes","kind":"allow_once"},
+        {"optionId":"n","name":"No","kind":"reject_once"}]);
+    let params = json!({"sessionId":"s","toolCall":call,"options":options});
+    bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+}
+
+fn form(scope: &Value) -> Value {
+    let schema = json!({"type":"object","properties":{"name":{"type":"string"}}});
+    let mut params = json!({"mode":"form","message":"Which?","requestedSchema":schema});
+    for (name, value) in scope.as_object().expect("an object") {
+        params[name] = value.clone();
+    }
+    json!({"id":8,"method":"elicitation/create","params":params})
+}
+
+#[test]
+fn a_question_is_told_once_with_all_that_a_list_of_questions_says_of_it() {
+    let mut bench = Bench::with_shims();
+    at_work(&mut bench);
+    asks(&mut bench, "make");
+    let question = told_one(&mut bench);
+    assert_eq!(question["event"], "permission");
+    assert_eq!(question["question"]["subject"], "run `make`");
+    let client = bench.plain();
+    bench.say(client, &json!({"id":1,"method":"_acpd/interaction/list","params":{}}));
+    let mut listed = bench.got(client)[0]["result"]["interactions"][0].clone();
+    listed["event"] = json!("permission");
+    assert_eq!(question, listed);
+    // The next daemon knows of the question, and that it is no news.
+    bench.reboot();
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+}
+
+#[test]
+fn a_form_is_told_and_what_nobody_is_asked_is_not() {
+    let mut bench = Bench::new();
+    at_work(&mut bench);
+    bench.agent(&form(&json!({"sessionId":"s"})));
+    let question = told_one(&mut bench);
+    assert_eq!((&question["question"]["kind"], &question["cwd"]), (&json!("form"), &json!("/w")));
+    // About a request that is not open: answered at once.
+    bench.agent(&form(&json!({"requestId":4711})));
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+}
+
+#[test]
+fn a_question_about_a_request_is_told_without_a_session() {
+    let mut bench = Bench::new();
+    let client = bench.plain();
+    bench.say(client, &json!({"id":"log","method":"authenticate","params":{"methodId":"m"}}));
+    let request = bench.heard_one("authenticate");
+    bench.agent(&form(&json!({"requestId":request["id"]})));
+    let question = told_one(&mut bench);
+    assert_eq!((&question["agent"], &question["sessionId"]), (&json!(AGENT), &Value::Null));
+}
+
+#[test]
+fn a_question_that_the_policy_answers_is_not_told() {
+    let rules = json!({"rules":[{"decision":"allow","command":"make"}]});
+    let config: PolicyConfig = serde_json::from_value(rules).expect("a policy");
+    let policy = Policy::new(&config, Some("/home/me")).expect("it is understood");
+    let mut bench = Bench::with_policy(policy);
+    at_work(&mut bench);
+    asks(&mut bench, "make");
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+    asks(&mut bench, "make install");
+    assert_eq!(told_one(&mut bench)["question"]["title"], "make install");
+}
+
+#[test]
+fn the_end_of_a_turn_is_told_once_with_its_outcome() {
+    let mut bench = Bench::with_shims();
+    let request = at_work(&mut bench);
+    bench.reboot();
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    let outcome = json!({"kind":"stopped","stopReason":"end_turn"});
+    let end = json!({"event":"turn_end","agent":AGENT,"sessionId":"s","name":null,"cwd":"/w",
+        "at":bench.now,"turn":1,"outcome":outcome});
+    assert_eq!(told_one(&mut bench), end);
+    bench.reboot();
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+}
+
+#[test]
+fn a_crash_is_told_and_then_what_it_interrupted() {
+    let mut bench = Bench::with_shims();
+    at_work(&mut bench);
+    bench.leader_ends();
+    let told_now = told(&mut bench);
+    assert_eq!(told_now[0]["event"], "crash");
+    assert_eq!(told_now[0]["reason"], "it ended with exit status 1");
+    assert_eq!(told_now[0]["sessionId"], Value::Null, "the process is not that session's own");
+    assert_eq!(told_now[1]["outcome"]["kind"], "interrupted");
+    assert_eq!(told_now.len(), 2);
+    // The daemon dies before the rest of the tree is gone; the next one hears of the same end.
+    bench.reboot();
+    bench.agent_dies();
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+}
+
+#[test]
+fn a_process_of_a_single_session_is_told_with_that_session() {
+    let mut bench = Bench::with(|profile| profile.sharing = Sharing::Session);
+    at_work(&mut bench);
+    bench.leader_ends();
+    let crash = told(&mut bench).remove(0);
+    assert_eq!((&crash["sessionId"], &crash["cwd"]), (&json!("s"), &json!("/w")));
+}
+
+#[test]
+fn an_end_that_was_asked_for_is_no_crash() {
+    let mut bench = Bench::new();
+    let client = bench.plain();
+    bench.used_session(client, "s");
+    told(&mut bench);
+    bench.say(client, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":AGENT}}));
+    bench.agent_dies();
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+    assert_eq!(bench.agent_state(), "stopped");
+}
+
+#[test]
+fn a_process_that_ended_with_the_last_daemon_is_no_crash() {
+    let mut bench = Bench::new();
+    let client = bench.plain();
+    bench.used_session(client, "s");
+    told(&mut bench);
+    bench.reboot();
+    let host = bench.swept[0];
+    bench.feed(Input::HostGone { host });
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+}
+
+#[test]
+fn a_login_that_is_needed_is_told_when_it_becomes_known() {
+    let mut bench = Bench::new();
+    let client = bench.plain();
+    for time in 0..2 {
+        let params = json!({"cwd":"/w","mcpServers":[]});
+        bench.say(client, &json!({"id":time,"method":"session/new","params":params}));
+        let request = bench.heard_one("session/new");
+        bench.agent_refuses(&request, -32000);
+    }
+    let login = told_one(&mut bench);
+    assert_eq!((&login["event"], &login["reason"]), (&json!("login"), &json!("no")));
+    // After a login it may run out again.
+    bench.session(client, "s");
+    assert_eq!(bench.agent_state(), "ready");
+    bench.prompt(client, &json!("p"), "s", "go");
+    let request = bench.heard_one("session/prompt");
+    bench.agent_refuses(&request, -32000);
+    let events: Vec<_> = told(&mut bench).iter().map(|told| told["event"].clone()).collect();
+    assert_eq!(events, ["login", "turn_end"]);
+}

@@ -1,0 +1,322 @@
+//! Commands of the configuration that are run when something happens: the `[hooks]` table.
+//!
+//! ```text
+//!  Effect::Hook ─▶ one of eight places ─▶ started ─┬─ it ends ──────────┐
+//!       │                                          ├─ 30 s ─────────────┼─▶ group killed, reaped,
+//!       └─ none free: dropped, with a warning      └─ the daemon ends ──┘   what it said is logged
+//! ```
+//!
+//! A command is nobody's agent, gets no descriptor of the daemon's, and leads a group of its own,
+//! which ends with it.
+
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use acpd_api::HookEvent;
+use acpd_sys::process::{ExitKind, detach_child_alone, wait_leader};
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::config;
+use crate::host::Reaper;
+use crate::log::printable;
+
+/// Commands that run at once.
+const AT_ONCE: u32 = 8;
+/// How long one may run.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long what it wrote is read on when its group is gone, if others hold its output open.
+const REST: Duration = Duration::from_millis(500);
+/// How long the end of the daemon waits for commands that were killed.
+const ENDING: Duration = Duration::from_secs(2);
+/// What is kept of the output of one command, in bytes …
+const OUTPUT: usize = 4 << 10;
+/// … and how much of that is logged, in lines.
+const LINES: usize = 20;
+
+/// The commands, and those that run.
+#[derive(Debug)]
+pub struct Hooks {
+    configured: BTreeMap<HookEvent, Arc<Hook>>,
+    reaper: Reaper,
+    limit: Duration,
+    places: Arc<Semaphore>,
+    /// Dropped when the daemon ends.
+    going_on: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Hook {
+    event: HookEvent,
+    /// Program and arguments.
+    command: Vec<String>,
+    /// It was said that it cannot be started.
+    refused: AtomicBool,
+}
+
+impl Hooks {
+    /// The commands that are configured.
+    pub fn new(config: &config::Hooks, reaper: Reaper) -> Hooks {
+        let configured = [
+            (HookEvent::Permission, &config.on_permission),
+            (HookEvent::TurnEnd, &config.on_turn_end),
+            (HookEvent::Crash, &config.on_crash),
+            (HookEvent::Login, &config.on_login),
+        ];
+        let hooks = configured.into_iter().filter(|(_, command)| !command.is_empty());
+        let hooks = hooks.map(|(event, command)| {
+            let (command, refused) = (command.clone(), AtomicBool::new(false));
+            (event, Arc::new(Hook { event, command, refused }))
+        });
+        Hooks {
+            configured: hooks.collect(),
+            reaper,
+            limit: LIMIT,
+            places: Arc::new(Semaphore::new(AT_ONCE as usize)),
+            going_on: watch::Sender::new(()),
+        }
+    }
+
+    /// Runs the command for this, if there is one. Waits for nothing; call it on the runtime.
+    pub fn run(&self, event: HookEvent, about: Bytes) {
+        let Some(hook) = self.configured.get(&event) else { return };
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            let hook = event.word();
+            return tracing::warn!(hook, "{AT_ONCE} hooks run already; this one is left out");
+        };
+        let run = Run {
+            hook: Arc::clone(hook),
+            reaper: self.reaper.clone(),
+            limit: self.limit,
+            stop: self.going_on.subscribe(),
+            _place: place,
+        };
+        tokio::spawn(run.run(about));
+    }
+
+    /// Ends all that run, and waits until they are gone.
+    pub async fn end(self) {
+        drop(self.going_on);
+        if tokio::time::timeout(ENDING, self.places.acquire_many(AT_ONCE)).await.is_err() {
+            tracing::error!("hooks could not be ended");
+        }
+    }
+}
+
+/// One run of a command.
+struct Run {
+    hook: Arc<Hook>,
+    reaper: Reaper,
+    limit: Duration,
+    stop: watch::Receiver<()>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// How it ended.
+enum End {
+    Exit(ExitKind),
+    Late,
+    /// The daemon ends, or nobody knows.
+    Untold,
+}
+
+impl Run {
+    async fn run(mut self, about: Bytes) {
+        let name = self.hook.event.word();
+        let (stdin, output, exited, child) = match self.start(&about).await {
+            Ok(started) => started,
+            Err(error) => return self.refuse(&error),
+        };
+        let mut said = Vec::new();
+        let end = {
+            let talk = async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) };
+            tokio::pin!(talk);
+            let late = tokio::time::sleep(self.limit);
+            tokio::pin!(late, exited);
+            let mut talking = true;
+            let end = loop {
+                tokio::select! {
+                    exit = &mut exited => break match exit {
+                        Ok(Ok(exit)) => End::Exit(exit),
+                        _ => End::Untold,
+                    },
+                    () = &mut late => break End::Late,
+                    // Nothing is ever sent.
+                    _ = self.stop.changed() => break End::Untold,
+                    _ = &mut talk, if talking => talking = false,
+                }
+            };
+            let reaper = self.reaper.clone();
+            let discard = move || {
+                // Whoever else is in its group goes with it, and becomes a child of ours.
+                reaper.discard(child);
+                reaper.reap_orphans();
+            };
+            spawn_blocking(discard).await.ok();
+            if talking {
+                tokio::time::timeout(REST, talk).await.ok();
+            }
+            end
+        };
+        let said = String::from_utf8_lossy(&said);
+        for line in said.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
+            tracing::info!(hook = name, "{}", printable(line));
+        }
+        match end {
+            End::Exit(ExitKind::Code(0)) | End::Untold => {}
+            End::Exit(exit) => tracing::warn!(hook = name, "a hook ended with {exit}"),
+            End::Late => {
+                let limit = self.limit;
+                tracing::warn!(hook = name, "a hook ran longer than {limit:?} and was ended");
+            }
+        }
+    }
+
+    /// Starts it beside the runtime: the directory may be on a disk that does not answer.
+    async fn start(&self, about: &Bytes) -> io::Result<Started> {
+        let (hook, reaper) = (Arc::clone(&self.hook), self.reaper.clone());
+        let cwd = acp_wire::str_at(about, &["cwd"]).map(|cwd| PathBuf::from(&*cwd));
+        let start = move || {
+            let (output, input) = io::pipe()?;
+            let mut command = command(&hook, cwd.as_deref());
+            command.stdin(Stdio::piped()).stdout(input.try_clone()?).stderr(input);
+            let mut child = reaper.start_child(&mut command)?;
+            let stdin = child.stdin.take();
+            io::Result::Ok((stdin, output, child))
+        };
+        let (stdin, output, child) = spawn_blocking(start).await.map_err(io::Error::other)??;
+        let pid = child.id();
+        Ok((stdin, output, spawn_blocking(move || wait_leader(pid)), child))
+    }
+
+    /// Says it once: it will be the same every time.
+    fn refuse(&self, error: &io::Error) {
+        if !self.hook.refused.swap(true, Ordering::Relaxed) {
+            let program = self.hook.command.first().map_or("", String::as_str);
+            let hook = self.hook.event.word();
+            tracing::warn!(hook, "cannot start `{program}`: {error}");
+        }
+    }
+}
+
+type Started = (Option<ChildStdin>, PipeReader, JoinHandle<io::Result<ExitKind>>, Child);
+
+fn command(hook: &Hook, cwd: Option<&Path>) -> Command {
+    let (program, args) = hook.command.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .env("ACPD_EVENT", hook.event.word())
+        // Another mark, and not none: it belongs to no agent, whatever started the daemon.
+        .env("ACPD_HOST", "-");
+    let home = std::env::home_dir();
+    let mut places = cwd.into_iter().chain(home.as_deref());
+    if let Some(place) = places.find(|place| place.is_dir()) {
+        command.current_dir(place);
+    }
+    detach_child_alone(&mut command);
+    command
+}
+
+/// Writes a line to the command, which need not read it.
+async fn tell(stdin: Option<ChildStdin>, about: &[u8]) -> io::Result<()> {
+    let Some(stdin) = stdin else { return Ok(()) };
+    let mut stdin = pipe::Sender::from_owned_fd(OwnedFd::from(stdin))?;
+    stdin.write_all(about).await?;
+    stdin.write_all(b"\n").await
+}
+
+/// Reads until nobody can write any more, and keeps the beginning.
+async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
+    let mut output = pipe::Receiver::from_owned_fd(OwnedFd::from(output))?;
+    let mut piece = [0; 1 << 10];
+    loop {
+        let read = output.read(&mut piece).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        let room = OUTPUT - said.len();
+        said.extend_from_slice(&piece[..read.min(room)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use acpd_test::harness::{DEADLINE, until};
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    fn hooks(line: &str, limit: Duration) -> Hooks {
+        let command = ["sh", "-c", line].map(str::to_owned).to_vec();
+        let config = config::Hooks { on_crash: command, ..config::Hooks::default() };
+        let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
+        Hooks { limit, ..Hooks::new(&config, reaper) }
+    }
+
+    fn block_on(work: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(work);
+    }
+
+    async fn all_gone(hooks: &Hooks) {
+        let all = tokio::time::timeout(DEADLINE, hooks.places.acquire_many(AT_ONCE)).await;
+        drop(all.expect("all have ended").expect("never closed"));
+    }
+
+    fn lines(path: &Path) -> usize {
+        std::fs::read_to_string(path).unwrap_or_default().lines().count()
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_ended_with_all_of_its_group() {
+        block_on(async {
+            let hooks = hooks("sleep 1000 & exec sleep 1000", Duration::from_millis(20));
+            hooks.run(HookEvent::Crash, Bytes::from_static(b"{}"));
+            all_gone(&hooks).await;
+        });
+    }
+
+    #[test]
+    fn more_than_eight_at_once_are_left_out_and_the_end_of_the_daemon_ends_the_eight() {
+        block_on(async {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let begun = dir.path().join("begun");
+            let line = format!("echo >> '{}'; exec sleep 1000", begun.display());
+            let hooks = hooks(&line, LIMIT);
+            for _ in 0..AT_ONCE + 3 {
+                hooks.run(HookEvent::Crash, Bytes::from_static(b"{}"));
+            }
+            let seen = begun.clone();
+            let all = move || (lines(&seen) >= AT_ONCE as usize).then_some(());
+            spawn_blocking(|| until("eight commands to run", all)).await.expect("they run");
+            assert_eq!(hooks.places.available_permits(), 0);
+            let places = Arc::clone(&hooks.places);
+            hooks.end().await;
+            assert_eq!(places.available_permits(), AT_ONCE as usize);
+            assert_eq!(lines(&begun), AT_ONCE as usize);
+        });
+    }
+
+    #[test]
+    fn an_event_without_a_command_and_a_command_that_reads_nothing_are_fine() {
+        block_on(async {
+            let hooks = hooks("exec <&-; yes | head -c 1000000", LIMIT);
+            hooks.run(HookEvent::Login, Bytes::from_static(b"{}"));
+            assert_eq!(hooks.places.available_permits(), AT_ONCE as usize);
+            hooks.run(HookEvent::Crash, Bytes::from(vec![b' '; 1 << 20]));
+            all_gone(&hooks).await;
+        });
+    }
+}
