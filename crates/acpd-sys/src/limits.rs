@@ -39,8 +39,9 @@ pub fn private_files() {
 }
 
 /// What new files were open to before: the umask that the person who started this process has.
+#[allow(clippy::useless_conversion, reason = "modes have 16 bits on macOS")]
 pub fn found_umask() -> u32 {
-    FOUND_UMASK.get().copied().unwrap_or(Mode::from_bits_truncate(0o077)).bits()
+    u32::from(FOUND_UMASK.get().copied().unwrap_or(Mode::from_bits_truncate(0o077)).bits())
 }
 
 /// Gives memory blocks of a megabyte and more back to the system as soon as they are freed. The GNU
