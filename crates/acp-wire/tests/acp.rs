@@ -193,6 +193,7 @@ fn an_initialize_result_is_read_with_every_capability_spelling() {
             "promptCapabilities": {"image": true, "audio": "yes", "embeddedContext": {}},
             "sessionCapabilities": {"list": {}, "resume": true, "close": null, "delete": false},
             "auth": {"logout": {"x": 1}},
+            "mcpCapabilities": {"http": true, "sse": false},
             "new": 1,
         },
         "authMethods": [
@@ -211,6 +212,7 @@ fn an_initialize_result_is_read_with_every_capability_spelling() {
         image: true,
         embedded_context: true,
         logout: true,
+        mcp_http: true,
         ..AgentCapabilities::default()
     };
     assert_eq!(read.capabilities, wanted);

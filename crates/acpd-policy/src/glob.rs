@@ -23,7 +23,7 @@ pub(crate) enum Use {
 }
 
 /// A compiled glob.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Glob {
     text: String,
     base: Base,

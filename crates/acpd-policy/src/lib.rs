@@ -66,8 +66,10 @@ mod place;
 mod policy;
 mod rule;
 mod subject;
+mod workspaces;
 
 pub use config::{Kind, List, PolicyConfig, RuleConfig, Ruling};
 pub use decide::{By, Decision, Explanation, RuleReport, Situation, Verdict, decide, explain};
 pub use policy::{Policy, PolicyError};
 pub use subject::{Remembered, Subject, subject_of};
+pub use workspaces::{WorkspaceError, Workspaces};

@@ -122,3 +122,9 @@ pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
 pub fn private_file(path: &Path) -> Result<File, DirError> {
     os::open_private_file(path)
 }
+
+/// Opens a file that holds a secret, for reading: our own, and closed to others. A link may lead to
+/// it.
+pub fn secret_file(path: &Path) -> Result<File, DirError> {
+    os::open_secret_file(path)
+}

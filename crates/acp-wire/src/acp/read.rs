@@ -130,6 +130,10 @@ pub struct AgentCapabilities {
     pub embedded_context: bool,
     /// `logout`.
     pub logout: bool,
+    /// MCP servers over HTTP.
+    pub mcp_http: bool,
+    /// MCP servers over SSE.
+    pub mcp_sse: bool,
 }
 
 /// A way to log in (protocol brief, section 5.1).
@@ -165,6 +169,8 @@ impl InitializeResult {
                 audio: can(&["promptCapabilities", "audio"]),
                 embedded_context: can(&["promptCapabilities", "embeddedContext"]),
                 logout: can(&["auth", "logout"]),
+                mcp_http: can(&["mcpCapabilities", "http"]),
+                mcp_sse: can(&["mcpCapabilities", "sse"]),
             },
             auth_methods: result
                 .list(&["authMethods"])

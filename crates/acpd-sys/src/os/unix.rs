@@ -108,3 +108,22 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
         Err(error) => Err(error),
     }
 }
+
+pub(crate) fn open_secret_file(path: &Path) -> Result<File, DirError> {
+    let failed = |source: io::Error| DirError::Open { path: path.to_owned(), source };
+    // Not blocking, as above.
+    let file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(DirError::WrongKind { path: path.to_owned(), expected: "regular file" });
+    }
+    if found.uid() != own_uid() {
+        return Err(DirError::ForeignOwner { path: path.to_owned(), owner: found.uid() });
+    }
+    let mode = found.mode() & 0o7777;
+    if mode & OTHERS != 0 {
+        return Err(DirError::OpenToOthers { path: path.to_owned(), mode });
+    }
+    Ok(file)
+}

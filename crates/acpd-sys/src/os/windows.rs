@@ -59,6 +59,10 @@ pub(crate) fn open_private_file(path: &Path) -> Result<File, DirError> {
     open.map_err(|source| DirError::Open { path: path.to_owned(), source })
 }
 
+pub(crate) fn open_secret_file(path: &Path) -> Result<File, DirError> {
+    File::open(path).map_err(|source| DirError::Open { path: path.to_owned(), source })
+}
+
 pub(crate) fn open_lock_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
