@@ -1,5 +1,7 @@
 //! What acpd tells about itself, its agents and its sessions.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Result of `_acpd/status`.
@@ -97,6 +99,48 @@ pub struct AgentInfo {
     pub log: String,
     /// Whether the launch line was tried by acpd's authors.
     pub tried: bool,
+    /// MCP servers of the configuration that its sessions get.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<McpInfo>,
+}
+
+/// An MCP server of the configuration, as one agent gets it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpInfo {
+    /// Its name.
+    pub name: String,
+    /// How it is talked with.
+    #[serde(rename = "type")]
+    pub kind: McpKind,
+    /// Globs of the working directories that it is for; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workspace: Vec<String>,
+    /// Why the agent does not get it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
+}
+
+/// How an MCP server is talked with (protocol brief, `McpServer`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpKind {
+    /// On the standard input and output of a process that the agent starts.
+    Stdio,
+    /// Over streamable HTTP.
+    Http,
+    /// Over HTTP with server-sent events.
+    Sse,
+}
+
+impl fmt::Display for McpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            McpKind::Stdio => "stdio",
+            McpKind::Http => "http",
+            McpKind::Sse => "sse",
+        })
+    }
 }
 
 /// State of an agent's process.

@@ -22,8 +22,8 @@ pub use error::{ErrorData, Reason};
 pub use exit::ExitCode;
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, DaemonInfo, RestoreLevel, SessionInfo, SessionState, Status, StoreState,
-    TurnInfo, TurnState,
+    AgentInfo, AgentState, DaemonInfo, McpInfo, McpKind, RestoreLevel, SessionInfo, SessionState,
+    Status, StoreState, TurnInfo, TurnState,
 };
 pub use interaction::{
     AnswerParams, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,

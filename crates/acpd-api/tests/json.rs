@@ -3,10 +3,10 @@
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, AttachParams, CaughtUp,
     ClientMeta, ClientToken, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, HookInfo,
-    InteractionInfo, LoadMeta, NewSessionMeta, OptionInfo, Outcome, PromptQueued, Question, RawId,
-    Reason, Received, RenameParams, RestoreLevel, Restored, Resume, Resumed, Role, SessionGone,
-    SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, StateChanged, Status,
-    StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    InteractionInfo, LoadMeta, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, PromptQueued,
+    Question, RawId, Reason, Received, RenameParams, RestoreLevel, Restored, Resume, Resumed, Role,
+    SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, StateChanged,
+    Status, StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
 };
 use serde_json::{Value, json};
 
@@ -49,6 +49,20 @@ fn agent() -> AgentInfo {
         sessions: 5,
         log: "/log".to_owned(),
         tried: true,
+        mcp: vec![
+            McpInfo {
+                name: "files".to_owned(),
+                kind: McpKind::Stdio,
+                workspace: Vec::new(),
+                left_out: None,
+            },
+            McpInfo {
+                name: "web".to_owned(),
+                kind: McpKind::Http,
+                workspace: vec!["~/src/**".to_owned()],
+                left_out: Some("why".to_owned()),
+            },
+        ],
     }
 }
 
@@ -75,7 +89,8 @@ fn status_looks_like_this() {
 
 #[test]
 fn what_is_not_known_is_left_out() {
-    let agent = AgentInfo { reason: None, pid: None, rss: None, version: None, ..agent() };
+    let agent =
+        AgentInfo { reason: None, pid: None, rss: None, version: None, mcp: vec![], ..agent() };
     let session = SessionInfo {
         name: None,
         title: None,

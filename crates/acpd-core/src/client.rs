@@ -24,6 +24,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
+use crate::mcp::put_names;
 use crate::params::{needs_store, own_meta, valid_name, without_terminal_logins, workspace};
 use crate::profile::Sharing;
 use crate::record::Rest;
@@ -491,12 +492,14 @@ impl Hub {
                 let profile = self.agents[&slot].profile.clone();
                 self.send_initialized(&to, &profile, out);
             }
-            WaitFor::New(new) => {
+            WaitFor::New(mut new) => {
+                let servers = self.choose_servers(slot, &new.cwd, &new.params);
+                new.notices = servers.left_out;
                 let text = String::from_utf8_lossy(&new.params).into_owned();
                 let params = RawValue::from_string(text).unwrap_or_default();
                 let ask = self.ask(host, Why::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
-                self.host_write(slot, line, out);
+                self.host_write(slot, put_names(&line, &servers.names), out);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
             WaitFor::Relay { method, line } => {
@@ -554,7 +557,8 @@ impl Hub {
         }
         let own = Bytes::copy_from_slice(raw.get().as_bytes());
         let params = remove_member(&own, &["_meta", NAMESPACE]);
-        let new = NewSession { to: to.clone(), name: meta.name, cwd, params };
+        let notices = Vec::new();
+        let new = NewSession { to: to.clone(), name: meta.name, cwd, params, notices };
         let slot = match self.config.agents[profile].sharing {
             Sharing::Agent => self.shared_slot(profile),
             Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),

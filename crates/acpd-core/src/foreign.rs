@@ -27,6 +27,7 @@ use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey};
 use crate::input::{Batch, ReadStyle};
 use crate::ledger::{NOBODY, NewSession, Requester, Why};
+use crate::mcp::put_names;
 use crate::params::{own_meta, workspace};
 use crate::profile::Sharing;
 use crate::replay::Replay;
@@ -49,6 +50,8 @@ pub(crate) struct Adoption {
     pub(crate) params: Bytes,
     /// Who opens it then.
     pub(crate) openers: Vec<Opener>,
+    /// What is to be said in the conversation once it is ours.
+    pub(crate) notices: Vec<String>,
 }
 
 /// A client's `session/load` or `session/resume`.
@@ -206,6 +209,7 @@ impl Hub {
             cwd,
             params: remove_member(&own, &["_meta", NAMESPACE]),
             openers: vec![Opener { to: to.clone(), style, after }],
+            notices: Vec::new(),
         };
         let slot = match self.config.agents[profile].sharing {
             Sharing::Agent => self.shared_slot(profile),
@@ -277,10 +281,13 @@ impl Hub {
             let fault = Fault::no_session(&adoption.id);
             return self.refuse_adoption(&adoption, &fault, out);
         };
+        let servers = self.choose_servers(slot, &adoption.cwd, &adoption.params);
+        adoption.notices = servers.left_out;
         let text = String::from_utf8_lossy(&adoption.params).into_owned();
         let params = RawValue::from_string(text).unwrap_or_default();
         let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
-        self.host_write(slot, build::request(&Id::from(ask), method, &params), out);
+        let line = build::request(&Id::from(ask), method, &params);
+        self.host_write(slot, put_names(&line, &servers.names), out);
     }
 
     fn hosts_of(&self, profile: &str) -> Vec<HostId> {
@@ -338,6 +345,7 @@ impl Hub {
             name: None,
             cwd: adoption.cwd.clone(),
             params: remove_member(&adoption.params, &["sessionId"]),
+            notices: Vec::new(),
         };
         let key = self.adopt_new(slot, &new, &adoption.id, out);
         let last_prompt = last_prompt(self.agents[&slot].parked.get(&adoption.id));
@@ -352,6 +360,9 @@ impl Hub {
         self.take_values(key, member("modes"), member("configOptions"), true, out);
         self.read_parked(slot, host, key, out);
         self.open_adopted(&adoption.openers, key, out);
+        for text in &adoption.notices {
+            self.notice(key, "warning", text, out);
+        }
         self.unpark(slot, host, out);
     }
 

@@ -101,6 +101,9 @@ impl Hub {
                 self.on_host_exited(host, &status, &stderr, out);
             }
             Input::HostGone { host } => self.on_host_gone(host, out),
+            Input::ServersLeftOut { host, request, servers } => {
+                self.on_servers_left_out(host, &request, servers, out);
+            }
             Input::Served { errand, result } => self.on_served(errand, result, out),
             Input::StoreFailing { reason } => {
                 if self.store_failing.is_none() {

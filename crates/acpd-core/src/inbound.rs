@@ -309,6 +309,9 @@ impl Hub {
         let to = new.to;
         self.respond(&to, Some(key), line, out);
         self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
+        for text in new.notices {
+            self.notice(key, "warning", &text, out);
+        }
         self.read_parked(slot, host, key, out);
         self.unpark(slot, host, out);
     }

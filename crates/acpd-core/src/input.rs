@@ -145,6 +145,16 @@ pub enum Input {
         /// The result, as JSON text, or what went wrong.
         result: Result<Bytes, ServeError>,
     },
+    /// A line has gone to a process without some of the MCP servers of the configuration that it was to
+    /// bring.
+    ServersLeftOut {
+        /// Which.
+        host: HostId,
+        /// Id of the request in that line.
+        request: Id,
+        /// The servers.
+        servers: Vec<LeftOut>,
+    },
     /// The journal cannot be written; the batch is retried.
     StoreFailing {
         /// What the system said.
@@ -167,6 +177,15 @@ pub struct SpawnError {
     pub hint: Option<String>,
     /// Trying again cannot help: no such file, not executable.
     pub permanent: bool,
+}
+
+/// An MCP server of the configuration that an agent did not get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name.
+    pub server: String,
+    /// Why, in words without a secret.
+    pub reason: String,
 }
 
 /// Why acpd could not do what an agent asked of it.

@@ -108,6 +108,8 @@ pub(crate) struct NewSession {
     pub(crate) cwd: String,
     /// Params without acpd's own `_meta` member.
     pub(crate) params: Bytes,
+    /// What is to be said in the conversation once there is one.
+    pub(crate) notices: Vec<String>,
 }
 
 /// A request that was sent to an agent.
@@ -136,6 +138,12 @@ impl Ledger {
             return None;
         }
         self.asked.remove(&id).map(|asked| (id, asked.why))
+    }
+
+    /// Why something was asked of a host that has not answered it.
+    pub(crate) fn open_mut(&mut self, host: HostId, id: &Id) -> Option<&mut Why> {
+        let asked = self.asked.get_mut(&id.as_u64()?)?;
+        (asked.host == host).then_some(&mut asked.why)
     }
 
     /// Everything that a host will not answer any more, oldest first.

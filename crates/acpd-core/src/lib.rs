@@ -17,7 +17,7 @@
 //! open requests in `ledger.rs`, sessions that come back in `restore.rs` and `replay.rs`, clients that
 //! come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in `recover.rs`,
 //! what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs` and `manage.rs`, what agents say in
-//! `inbound.rs`.
+//! `inbound.rs`, which MCP servers they get in `mcp.rs`, sessions that only they know in `foreign.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -37,6 +37,7 @@ mod input;
 mod interaction;
 mod ledger;
 mod manage;
+pub mod mcp;
 mod params;
 mod pending;
 pub mod profile;
@@ -55,6 +56,6 @@ pub mod view;
 
 pub use hub::Hub;
 pub use input::{
-    Adopt, Batch, Effect, Input, Read, ReadStyle, ServeError, Service, SpawnError, StatusPart,
-    StopStep, View,
+    Adopt, Batch, Effect, Input, LeftOut, Read, ReadStyle, ServeError, Service, SpawnError,
+    StatusPart, StopStep, View,
 };

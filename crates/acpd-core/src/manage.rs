@@ -201,6 +201,7 @@ impl Hub {
             sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
             log: profile.log.clone(),
             tried: profile.tried,
+            mcp: self.mcp_infos(name),
         }
     }
 

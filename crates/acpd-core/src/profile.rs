@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 pub use acp_wire::acp::Services;
-pub use acpd_policy::Policy;
+use acpd_api::McpKind;
+pub use acpd_policy::{Policy, Workspaces};
 
 /// Everything the hub is configured with.
 #[derive(Debug, Clone)]
@@ -78,6 +79,19 @@ pub struct Profile {
     pub use_load: bool,
     /// What acpd does for it when no editor does it.
     pub services: Services,
+    /// MCP servers of the configuration for its sessions.
+    pub mcp: Vec<McpServer>,
+}
+
+/// What the hub knows of an MCP server of the configuration; see [`crate::mcp`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// How it is talked with.
+    pub kind: McpKind,
+    /// Only for sessions that work there.
+    pub workspace: Option<Workspaces>,
 }
 
 /// How many processes an agent profile has.
@@ -146,6 +160,7 @@ impl Default for Profile {
             use_resume: true,
             use_load: true,
             services: Services::default(),
+            mcp: Vec::new(),
         }
     }
 }

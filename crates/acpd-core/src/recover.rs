@@ -193,13 +193,15 @@ impl Hub {
             Asked::Initialize => Why::Initialize,
             Asked::NewSession { sender, name, cwd, params } => {
                 let to = self.requester(sender);
-                Why::NewSession(NewSession { to, name, cwd, params: params.into() })
+                let (params, notices) = (params.into(), Vec::new());
+                Why::NewSession(NewSession { to, name, cwd, params, notices })
             }
             Asked::Adopt { session, cwd, params } => Why::Adopt(Box::new(Adoption {
                 id: session,
                 cwd,
                 params: params.into(),
                 openers: Vec::new(),
+                notices: Vec::new(),
             })),
             Asked::Prompt { session } if self.sessions.contains_key(&session) => {
                 Why::Prompt { session }

@@ -32,6 +32,7 @@ use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
 use crate::input::Batch;
 use crate::ledger::Why;
+use crate::mcp::put_names;
 use crate::record::{EventKind, Record, Rest};
 use crate::replay::Replay;
 use crate::session::{State, option_map};
@@ -168,10 +169,31 @@ impl Hub {
             }
             Step::Retry | Step::Settle | Step::Settings => return,
         };
-        self.restore_ask(key, name, &params, out);
+        // The list of sessions brings no servers.
+        let servers = match step {
+            Step::List => Vec::new(),
+            _ => self.servers_again(key),
+        };
+        self.restore_ask(key, name, &params, &servers, out);
     }
 
-    fn restore_ask(&mut self, key: SessionKey, name: &str, params: &[u8], out: &mut Batch) {
+    /// The servers of the configuration as it is now. What is left out was told when the session was
+    /// made, and `agent show` tells it.
+    fn servers_again(&mut self, key: SessionKey) -> Vec<String> {
+        let session = self.session(key);
+        let (slot, cwd) = (session.slot, session.row.cwd.clone());
+        let params = session.restore_params();
+        self.choose_servers(slot, &cwd, params.get().as_bytes()).names
+    }
+
+    fn restore_ask(
+        &mut self,
+        key: SessionKey,
+        name: &str,
+        params: &[u8],
+        servers: &[String],
+        out: &mut Batch,
+    ) {
         let slot = self.session(key).slot;
         let Some(host) = self.agents[&slot].usable_host() else { return };
         let renews = name == "session/new";
@@ -179,7 +201,7 @@ impl Hub {
         let text = String::from_utf8_lossy(params).into_owned();
         let params = RawValue::from_string(text).unwrap_or_default();
         let line = build::request(&Id::from(ask), name, &params);
-        self.host_write(slot, line, out);
+        self.host_write(slot, put_names(&line, servers), out);
         let timeout = self.profile_of(slot).restore_timeout;
         self.timers.set(Timer::Restore(key), self.now.after(timeout));
     }
@@ -278,7 +300,7 @@ impl Hub {
         match page.next_cursor.filter(|_| restore.pages < LIST_PAGES) {
             Some(cursor) => {
                 let params = json!({ "cwd": cwd, "cursor": cursor }).to_string();
-                self.restore_ask(key, "session/list", params.as_bytes(), out);
+                self.restore_ask(key, "session/list", params.as_bytes(), &[], out);
             }
             None => self.session_is_lost(key, "the agent does not list it".to_owned(), out),
         }
@@ -366,12 +388,12 @@ impl Hub {
                 };
                 let params = SetConfigOptionParams::new(&session_id, &id, &value);
                 let params = serde_json::to_vec(&params).unwrap_or_default();
-                self.restore_ask(key, "session/set_config_option", &params, out);
+                self.restore_ask(key, "session/set_config_option", &params, &[], out);
             }
             Setting::Mode(mode_id) => {
                 let params = SetModeParams { session_id: &session_id, mode_id: &mode_id };
                 let params = serde_json::to_vec(&params).unwrap_or_default();
-                self.restore_ask(key, "session/set_mode", &params, out);
+                self.restore_ask(key, "session/set_mode", &params, &[], out);
             }
         }
     }

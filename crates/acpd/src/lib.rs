@@ -12,6 +12,7 @@ pub mod hooks;
 pub mod host;
 pub mod journal;
 pub mod log;
+pub mod mcp;
 pub mod relay;
 pub mod service;
 pub mod services;

@@ -20,8 +20,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use acp_wire::{Body, ErrorObject, Id, build, code};
 use acpd_api::{Empty, ErrorData, NAMESPACE, Reason};
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, Effect, Hub, Input, StopStep};
+use acpd_core::{Batch, Effect, Hub, Input, LeftOut, StopStep};
 use acpd_store::{CommitBatch, Report, Writer};
+use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
@@ -32,6 +33,7 @@ use crate::hooks::Hooks;
 use crate::host::{AgentHost, Agents, HostEvent};
 use crate::journal::{LogPage, Values};
 use crate::log;
+use crate::mcp::{self, Completed};
 use crate::service::Pulse;
 use crate::services::{Served, Services};
 use crate::signals::Stops;
@@ -567,9 +569,16 @@ impl Relay {
                 Ok(running) => self.take_in(host, running),
                 Err(error) => self.input(Input::HostRefused { host, error }, out),
             },
-            Effect::Adopt(adopt) => {
+            Effect::Adopt(mut adopt) => {
                 let host = adopt.host;
-                let running = self.agents.adopt(adopt);
+                let mut remade = BTreeSet::new();
+                for (chunk, line) in &mut adopt.chunks {
+                    if let Some(whole) = self.with_servers(host, line, out) {
+                        *line = whole;
+                        remade.insert(*chunk);
+                    }
+                }
+                let running = self.agents.adopt(adopt, remade);
                 self.take_in(host, running);
             }
             Effect::HostForget { host } => {
@@ -579,6 +588,7 @@ impl Relay {
             }
             Effect::HostLease { host, busy } => self.with(host, |host| host.lease(busy)),
             Effect::HostWrite { host, chunk, line } => {
+                let line = self.with_servers(host, &line, out).unwrap_or(line);
                 self.with(host, |host| host.write(chunk, line));
             }
             Effect::HostAck { host, offset } => self.with(host, |host| host.ack(offset)),
@@ -596,6 +606,19 @@ impl Relay {
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }
+    }
+
+    /// A line that is to bring MCP servers, with them; nothing for all other lines.
+    fn with_servers(&mut self, host: HostId, line: &Bytes, out: &mut Batch) -> Option<Bytes> {
+        let Completed { line, request, left_out: servers } =
+            mcp::complete(&self.agents.config.mcp, line)?;
+        for LeftOut { server, reason } in &servers {
+            tracing::warn!(host = host.0, server, reason, "an MCP server was left out");
+        }
+        if !servers.is_empty() {
+            self.input(Input::ServersLeftOut { host, request, servers }, out);
+        }
+        Some(line)
     }
 
     fn send(&mut self, client: ClientId, op: Op, out: &mut Batch) {

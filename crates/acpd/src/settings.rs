@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acpd_core::profile::{
-    Config as HubConfig, DaemonFacts, Profile, Restart, Services, Sharing, StopTimes,
+    Config as HubConfig, DaemonFacts, McpServer, Profile, Restart, Services, Sharing, StopTimes,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -15,7 +15,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
     let agents = config.agents.values().filter(|profile| profile.enabled);
     HubConfig {
         default_agent: config.default_agent.clone(),
-        agents: agents.map(|p| (p.name.clone(), hub_profile(p, paths))).collect(),
+        agents: agents.map(|p| (p.name.clone(), hub_profile(config, p, paths))).collect(),
         policy: policy(config),
         line_limit: config.daemon.line_limit,
         daemon: DaemonFacts {
@@ -35,7 +35,7 @@ fn policy(config: &Config) -> Policy {
     config::policy(&config.policy).unwrap_or_default()
 }
 
-fn hub_profile(profile: &config::Profile, paths: &Paths) -> Profile {
+fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Profile {
     Profile {
         title: profile.title.clone().unwrap_or_else(|| profile.name.clone()),
         command: profile.command.clone(),
@@ -69,7 +69,19 @@ fn hub_profile(profile: &config::Profile, paths: &Paths) -> Profile {
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         services: Services { fs: profile.services.contains(&Offer::Fs), terminal: false },
+        mcp: servers(config, &profile.name),
     }
+}
+
+/// What the hub may know of the servers for an agent.
+fn servers(config: &Config, agent: &str) -> Vec<McpServer> {
+    let servers = config.mcp.values().filter(|server| server.is_for(agent));
+    let known = |server: &config::McpServer| McpServer {
+        name: server.name.clone(),
+        kind: server.kind(),
+        workspace: server.workspace.clone(),
+    };
+    servers.map(known).collect()
 }
 
 fn ms(duration: Duration) -> u64 {

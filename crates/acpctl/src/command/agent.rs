@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acpd_api::{AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, method};
+use acpd_api::{AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, McpInfo, method};
 use anstyle::Style;
 
 use super::{Door, log_file};
@@ -112,10 +112,21 @@ fn card(agent: &AgentInfo, paint: Paint) -> String {
     add(3, "pid", agent.pid.map(|pid| pid.to_string()));
     add(3, "version", agent.version.as_deref().map(one_line));
     add(2, "reason", agent.reason.as_deref().map(one_line));
+    rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
     if !agent.tried {
         rows.push(("note", "this launch line has not been tried by acpd's authors".to_owned()));
     }
     key_values(&rows, paint)
+}
+
+/// An MCP server of the configuration, and whether the agent gets it.
+fn mcp_line(server: &McpInfo) -> String {
+    let place = match server.workspace.as_slice() {
+        [] => String::new(),
+        globs => format!(" in {}", globs.join(", ")),
+    };
+    let left_out = server.left_out.as_deref().map(|why| format!(": left out, {why}"));
+    one_line(&format!("{} ({}){place}{}", server.name, server.kind, left_out.unwrap_or_default()))
 }
 
 /// Lines of `key  value`.

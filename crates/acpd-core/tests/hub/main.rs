@@ -7,6 +7,7 @@ mod errands;
 mod foreign;
 mod hooks;
 mod limits;
+mod mcp;
 mod protocol;
 mod questions;
 mod recovery;

@@ -10,6 +10,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::error::{Text, did_you_mean};
 use super::key::{Key, Keys, Scope};
 use super::kind::{self, Fault};
+use super::mcp::{self, McpServer};
 use super::profile::{Root, Source, Transport};
 use super::{Config, ConfigError, DEMO_AGENT, Daemon, Hooks, Profile};
 
@@ -28,7 +29,7 @@ pub(super) fn read(
     let mut root = Root::default();
     let mut daemon = Daemon::default();
     let mut hooks = Hooks::default();
-    let (mut defaults, mut tables) = (None, None);
+    let (mut defaults, mut tables, mut servers) = (None, None, None);
     let mut policy = PolicyConfig::default();
     for (name, value) in in_order(document.get_ref()) {
         match name.get_ref().as_ref() {
@@ -42,6 +43,7 @@ pub(super) fn read(
             }
             "defaults" => defaults = Some(top.table("defaults", value)?),
             "agents" => tables = Some(top.table("agents", value)?),
+            "mcp" => servers = Some(top.table("mcp", value)?),
             "policy" => policy = read_policy(text, name)?,
             known if Root::keys().iter().any(|key| key.name == known) => {
                 top.entry(&Root::keys(), known, name, value, &mut root)?;
@@ -96,14 +98,52 @@ pub(super) fn read(
         profile.finish();
     }
 
+    let mcp = match servers {
+        Some(tables) => read_servers(text, &top, tables, &agents)?,
+        None => BTreeMap::new(),
+    };
     let default_agent = match (root.default_agent, configured.as_slice()) {
         (Some(chosen), _) => chosen,
         (None, [only]) => only.clone(),
         (None, _) => DEMO_AGENT.to_owned(),
     };
-    let config = Config { daemon, hooks, policy, default_agent, agents };
+    let config = Config { daemon, hooks, policy, default_agent, agents, mcp };
     check_default(text, document.get_ref(), &config)?;
     Ok(config)
+}
+
+/// The tables of MCP servers, which may be for some of the `agents` only.
+fn read_servers(
+    text: Text<'_>,
+    top: &Section<'_>,
+    tables: &DeTable<'_>,
+    agents: &BTreeMap<String, Profile>,
+) -> Result<BTreeMap<String, McpServer>, ConfigError> {
+    let mut servers = BTreeMap::new();
+    for (key, value) in in_order(tables) {
+        let name = key.get_ref().to_string();
+        if !mcp::valid_name(&name) {
+            let message = format!("`{name}` is not a name for an MCP server");
+            return Err(text.error(&key.span(), &message, Some(mcp::NAME_RULE.to_owned())));
+        }
+        let header = format!("mcp.{name}");
+        let table = top.table(&header, value)?;
+        let mut server = McpServer::named(&name);
+        Section::new(text, Some(header), Scope::Shared).apply(table, &mut server)?;
+        if let Some((what, hint)) = server.contradiction() {
+            let message = format!("MCP server `{name}` {what}");
+            return Err(text.error(&key.span(), &message, Some(hint.to_owned())));
+        }
+        if let Some(unknown) = server.agents.iter().find(|agent| !agents.contains_key(*agent)) {
+            let span = table.get("agents").map_or_else(|| key.span(), Spanned::span);
+            let message = format!("`agents` in `[mcp.{name}]`: no agent is called `{unknown}`");
+            let hint = did_you_mean(unknown, agents.keys().map(String::as_str));
+            return Err(text.error(&span, &message, hint));
+        }
+        server.finish();
+        servers.insert(name, server);
+    }
+    Ok(servers)
 }
 
 /// The table of rules: it is read as a whole, by its own crate.
@@ -198,7 +238,7 @@ fn top_level_hint(unknown: &str) -> Option<String> {
     } else if has(names::<Profile>()) {
         Some(format!("`{unknown}` belongs in `[defaults]` or `[agents.NAME]`"))
     } else {
-        let tables = ["daemon", "hooks", "defaults", "agents", "policy"];
+        let tables = ["daemon", "hooks", "defaults", "agents", "policy", "mcp"];
         did_you_mean(unknown, names::<Root>().into_iter().chain(tables))
     }
 }

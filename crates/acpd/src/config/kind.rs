@@ -19,7 +19,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    fn new(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Self {
+    pub(super) fn new(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Self {
         Self { span: value.span(), reason: reason.into(), hint: None }
     }
 
@@ -37,7 +37,7 @@ impl Fault {
         Self::new(value, format!("must be {wanted}, not {found}"))
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -63,12 +63,12 @@ pub(super) trait Kind {
     }
 }
 
-fn string<'v>(value: &'v Spanned<DeValue<'_>>, wanted: &str) -> Result<&'v str, Fault> {
+pub(super) fn string<'v>(value: &'v Spanned<DeValue<'_>>, wanted: &str) -> Result<&'v str, Fault> {
     let text = value.get_ref().as_str();
     text.ok_or_else(|| Fault::wrong_type(value, wanted))
 }
 
-fn list<T>(
+pub(super) fn list<T>(
     value: &Spanned<DeValue<'_>>,
     wanted: &str,
     each: impl Fn(&Spanned<DeValue<'_>>) -> Result<T, Fault>,
@@ -79,7 +79,7 @@ fn list<T>(
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 

@@ -10,6 +10,7 @@ mod file;
 mod key;
 mod kind;
 mod launch;
+mod mcp;
 mod profile;
 mod reference;
 
@@ -22,6 +23,7 @@ use acpd_policy::{Policy, PolicyConfig, PolicyError};
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
 pub use kind::LONGEST_LINE;
 pub use launch::{environment, fingerprint, resolve_program};
+pub use mcp::{McpServer, SecretSource, Value, Values};
 pub use profile::{
     Daemon, Hooks, Host, Offer, Profile, Restart, RestoreMethod, Sharing, Source, Transport,
     Variables,
@@ -45,6 +47,8 @@ pub struct Config {
     pub default_agent: String,
     /// Every known agent by its name, the disabled ones included.
     pub agents: BTreeMap<String, Profile>,
+    /// MCP servers for agents by their names, the disabled ones included.
+    pub mcp: BTreeMap<String, McpServer>,
 }
 
 impl Config {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::key::{Key, Keys, Scope};
 use super::launch::BASE;
 use super::profile::Root;
-use super::{Daemon, Hooks, Profile, catalogue};
+use super::{Daemon, Hooks, McpServer, Profile, catalogue};
 
 /// The reference of all keys and of the catalogue, as Markdown.
 ///
@@ -26,6 +26,13 @@ pub fn reference_markdown() -> String {
     section(&mut out, "Only in `[agents.NAME]`", "", &Profile::keys(), |key| {
         key.scope == Scope::Agent
     });
+    section(
+        &mut out,
+        "`[mcp.NAME]`",
+        "An MCP server for agents: a `command` or a `url`.",
+        &McpServer::keys(),
+        |_| true,
+    );
     environment(&mut out);
     known_agents(&mut out);
     out

@@ -84,8 +84,9 @@ impl Agents {
         Ok(Box::new(Direct::spawn(host, launch, &self.reaper, &self.events)?))
     }
 
-    /// Goes on with an agent of an earlier daemon, whoever hosts new ones.
-    pub fn adopt(&mut self, adopt: Adopt) -> Box<dyn AgentHost + Send> {
+    /// Goes on with an agent of an earlier daemon, whoever hosts new ones. The chunks `remade` may have
+    /// other bytes than that daemon gave them.
+    pub fn adopt(&mut self, adopt: Adopt, remade: BTreeSet<u64>) -> Box<dyn AgentHost + Send> {
         tracing::info!(
             agent = adopt.agent,
             host = adopt.host.0,
@@ -94,7 +95,7 @@ impl Agents {
         );
         let log = self.log(&adopt.agent);
         let marker = self.marker(adopt.host);
-        Box::new(Shim::adopt(adopt, &marker, self.place(log)))
+        Box::new(Shim::adopt(adopt, remade, &marker, self.place(log)))
     }
 
     /// Ends the shims of this journal that are none of these hosts', and removes sockets that are no

@@ -15,6 +15,7 @@ mod editors;
 mod hooks;
 mod login;
 mod main_job;
+mod mcp;
 mod permissions;
 mod restoring;
 mod service;

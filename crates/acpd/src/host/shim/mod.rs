@@ -21,6 +21,7 @@ mod stdin;
 mod stray;
 mod tender;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -103,11 +104,11 @@ impl Shim {
     }
 
     /// Goes on with an agent that an earlier daemon started. It reports `Adopted` or `Lost`; call
-    /// it on the runtime.
-    pub fn adopt(adopt: Adopt, marker: &str, place: Place) -> Shim {
+    /// it on the runtime. Of the chunks `remade` nobody can write the rest, if it has a part.
+    pub fn adopt(adopt: Adopt, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
         Shim::tend(place, |place, commands| {
             let tender = tender::Tender::new(adopt.host, marker, place, commands);
-            tokio::spawn(tender.adopt(adopt));
+            tokio::spawn(tender.adopt(adopt, remade));
         })
     }
 

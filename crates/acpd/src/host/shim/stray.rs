@@ -70,7 +70,7 @@ async fn end_stray(host: HostId, bundle: Bundle, mut place: Place) {
         let (offset, inside) = (0, true);
         let (agent, chunks) = (String::new(), Vec::new());
         let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
-        let mut shim = Shim::adopt(adopt, bundle.marker(), place);
+        let mut shim = Shim::adopt(adopt, BTreeSet::new(), bundle.marker(), place);
         shim.stop(StopStep::Term);
         let end = async {
             let kill = tokio::time::sleep(GRACE);

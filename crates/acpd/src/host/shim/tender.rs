@@ -1,5 +1,6 @@
 //! The life of one shim, from its start or its adoption to the removal of its bundle.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use std::time::Duration;
 
@@ -47,6 +48,15 @@ pub(super) enum Told {
     Gone,
 }
 
+/// What cannot be had any more.
+#[derive(Debug, Clone, Copy)]
+enum Loss {
+    /// Bytes of the agent, which must not happen.
+    Output,
+    /// The rest of a line with MCP servers: only the last daemon knew it (`acpd_core::mcp`).
+    Input,
+}
+
 /// How an attempt to reach a shim ended.
 enum Found {
     Reached(Link, Hello),
@@ -62,6 +72,8 @@ pub(super) struct Tender {
     pub(super) place: Place,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) stdin: Stdin,
+    /// Lines that the last daemon may have given to the shim with other bytes.
+    remade: BTreeSet<u64>,
     pub(super) output: Output,
     /// The last chunk that was reported as written.
     written: u64,
@@ -94,6 +106,7 @@ impl Tender {
             bundle: Bundle::of(&place.state, marker),
             commands,
             stdin: Stdin::new(),
+            remade: BTreeSet::new(),
             output: Output::from(0, false, place.line_limit),
             written: 0,
             step: None,
@@ -150,7 +163,8 @@ impl Tender {
     }
 
     /// Finds the shim of an earlier daemon, and stays with it.
-    pub(super) async fn adopt(mut self, adopt: Adopt) {
+    pub(super) async fn adopt(mut self, adopt: Adopt, remade: BTreeSet<u64>) {
+        self.remade = remade;
         self.leader = ProcessId { pid: adopt.pid, start: adopt.start };
         self.output = Output::from(adopt.offset, adopt.inside, self.place.line_limit);
         for (chunk, line) in adopt.chunks {
@@ -175,8 +189,8 @@ impl Tender {
                 Found::Dead => return self.bury().await,
                 Found::Reached(link, hello) => {
                     let (before, force_at) = (self.progress(), self.force_at);
-                    if self.greeted(&hello).await.is_err() {
-                        self.give_up().await;
+                    if let Err(loss) = self.greeted(&hello).await {
+                        self.give_up(loss).await;
                     }
                     match self.converse(link).await {
                         converse::End::Dropped => return,
@@ -263,10 +277,13 @@ impl Tender {
     }
 
     /// The shim has said where it stands.
-    async fn greeted(&mut self, hello: &Hello) -> Result<(), Gap> {
+    async fn greeted(&mut self, hello: &Hello) -> Result<(), Loss> {
         crash::point("after-hello");
         self.be_patient();
-        self.output.start_at(hello.base)?;
+        self.output.start_at(hello.base).map_err(|Gap| Loss::Output)?;
+        if self.told == Told::Nothing && hello.at > 0 && self.remade.contains(&hello.chunk) {
+            return Err(Loss::Input);
+        }
         if hello.agent != 0 {
             self.leader = ProcessId { pid: hello.agent, start: hello.start };
             let (marker, leader) = (self.bundle.marker().to_owned(), self.leader);
@@ -294,17 +311,25 @@ impl Tender {
         Some(HostEvent::Written { chunk })
     }
 
-    /// Output is missing, which must not happen: nothing that follows can be trusted.
-    async fn give_up(&mut self) {
-        tracing::error!(host = self.host.0, "output of an agent is missing; it is ended");
+    /// Nothing that follows can be trusted.
+    async fn give_up(&mut self, loss: Loss) {
+        let what = match loss {
+            Loss::Output => "output",
+            Loss::Input => "input",
+        };
+        tracing::error!(
+            host = self.host.0,
+            what,
+            "a part of what an agent wrote or reads is missing; it is ended"
+        );
         self.take(Command::Stop(StopStep::Kill));
         match self.told {
             Told::Nothing => {
-                let reason = "a part of its output was lost".to_owned();
+                let reason = format!("a part of its {what} was lost");
                 self.report(HostEvent::Lost { reason }).await;
             }
             Told::Running => {
-                let status = "a loss of its output".to_owned();
+                let status = format!("a loss of its {what}");
                 self.report(HostEvent::Exited { status, stderr: String::new() }).await;
             }
             Told::Ended | Told::Gone => {}

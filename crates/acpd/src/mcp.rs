@@ -1,0 +1,144 @@
+//! MCP servers of the configuration, put into the line that takes them to an agent.
+//!
+//! This happens at the last moment before a line goes to its host, and nowhere else: what a reference
+//! stands for is in that line and in nothing that lasts (`acpd_core::mcp` has the whole way). Files
+//! are looked up on the relay's thread: they are small and regular, or they are refused.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use acp_wire::{Id, locate, set_member, splice};
+use acpd_api::McpKind;
+use acpd_core::LeftOut;
+use acpd_core::mcp::{Named, take_names};
+use acpd_sys::dir::{DirError, secret_file};
+use bytes::Bytes;
+use serde_json::{Value as Json, json};
+
+use crate::config::{McpServer, SecretSource, Value, Values};
+
+/// The longest secret in a file, in bytes.
+const LONGEST: u64 = 64 << 10;
+
+/// A line with its servers. Without `Debug`: it may hold secrets.
+pub struct Completed {
+    /// What the agent gets.
+    pub line: Bytes,
+    /// The request in it.
+    pub request: Id,
+    /// Servers that are not in it although they should be.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Puts the servers into a line that is to bring some; nothing for all other lines.
+pub fn complete(servers: &BTreeMap<String, McpServer>, line: &Bytes) -> Option<Completed> {
+    let Named { names, request, line } = take_names(line)?;
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    for name in names {
+        let server = servers.get(&name).filter(|server| server.enabled);
+        let described = server.ok_or_else(|| "it is not configured any more".to_owned());
+        match described.and_then(describe) {
+            Ok(described) => found.push(described.to_string()),
+            Err(reason) => left_out.push(LeftOut { server: name, reason }),
+        }
+    }
+    Some(Completed { line: add(&line, &found), request, left_out })
+}
+
+/// Adds servers (JSON texts) behind those that are in the line.
+fn add(line: &Bytes, servers: &[String]) -> Bytes {
+    let servers = servers.join(",");
+    let list = locate(line, &["params", "mcpServers"]);
+    let present = list.clone().map_or(&b"null"[..], |range| &line[range]);
+    match (list, present) {
+        _ if servers.is_empty() => line.clone(),
+        (Some(range), [b'[', inside @ .., b']']) => {
+            let comma = if inside.trim_ascii().is_empty() { "" } else { "," };
+            let end = range.end - 1;
+            splice(line, &[(end..end, format!("{comma}{servers}").as_bytes())])
+        }
+        (_, b"null") => {
+            set_member(line, &["params", "mcpServers"], format!("[{servers}]").as_bytes())
+        }
+        // What this is, the agent may say.
+        _ => line.clone(),
+    }
+}
+
+/// The server as agents are told of it (protocol brief, `McpServer`), or why that cannot be done.
+fn describe(server: &McpServer) -> Result<Json, String> {
+    let name = &server.name;
+    Ok(match (server.kind(), &server.url) {
+        (kind @ (McpKind::Http | McpKind::Sse), Some(url)) => json!({
+            "type": kind, "name": name, "url": url, "headers": resolve(&server.headers, is_header)?,
+        }),
+        _ => {
+            let (program, args) = server.command.split_first().ok_or("it has no command")?;
+            let env = resolve(&server.env, |text| !text.contains('\0'))?;
+            json!({ "name": name, "command": at_home(program), "args": args, "env": env })
+        }
+    })
+}
+
+/// The program, with `~/` replaced: nobody else does that for an agent.
+fn at_home(program: &str) -> PathBuf {
+    let home = program.strip_prefix("~/").zip(std::env::home_dir());
+    home.map_or_else(|| PathBuf::from(program), |(rest, home)| home.join(rest))
+}
+
+/// Whether a text can be the value of a header.
+fn is_header(text: &str) -> bool {
+    !text.contains(|c: char| c.is_control() && c != '\t')
+}
+
+fn resolve(values: &Values, is_usable: fn(&str) -> bool) -> Result<Vec<Json>, String> {
+    let one = |(name, value): (&String, &Value)| {
+        let text = look_up(value)?;
+        if !is_usable(&text) {
+            return Err(format!("the value of `{name}` holds a character that is not allowed"));
+        }
+        Ok(json!({ "name": name, "value": text }))
+    };
+    values.iter().map(one).collect()
+}
+
+/// The text behind a value. An error names the reference.
+fn look_up(value: &Value) -> Result<String, String> {
+    let (source, prefix) = match value {
+        Value::Text(text) => return Ok(text.clone()),
+        Value::Reference { source, prefix } => (source, prefix),
+    };
+    let text = match source {
+        SecretSource::Env(name) => std::env::var(name).map_err(|error| match error {
+            std::env::VarError::NotPresent => {
+                format!("the variable `{name}` is not set in the daemon's environment")
+            }
+            std::env::VarError::NotUnicode(_) => format!("the variable `{name}` is not text"),
+        })?,
+        SecretSource::File(path) => read(path)?,
+    };
+    Ok(format!("{prefix}{text}"))
+}
+
+/// The text of a file, without the end of its last line.
+fn read(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let file = secret_file(path).map_err(|error| match error {
+        DirError::Open { source, .. } => format!("cannot open `{shown}`: {source}"),
+        DirError::OpenToOthers { .. } => format!("{error}; run `chmod 600` on it"),
+        error => error.to_string(),
+    })?;
+    let mut bytes = Vec::new();
+    let count = file.take(LONGEST + 1).read_to_end(&mut bytes);
+    let count = count.map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    if count as u64 > LONGEST {
+        return Err(format!("`{shown}` is longer than {LONGEST} bytes"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| format!("`{shown}` is not text"))?;
+    let text = text.strip_suffix('\n').map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
+    if text.is_empty() {
+        return Err(format!("`{shown}` is empty"));
+    }
+    Ok(text.to_owned())
+}
