@@ -619,6 +619,7 @@ impl Hub {
         self.tell_cursor(to.client, key, out);
         self.send_values(to, key, extra, out);
         self.attach(to.client, key, Role::Controller, None, ReadStyle::Resume, out);
+        self.remind_of_commands(to.client, key, out);
         self.warm_up(key, out);
         Ok(())
     }
@@ -665,6 +666,7 @@ impl Hub {
             self.tell_cursor(to.client, key, out);
             self.send_values(to, key, String::new(), out);
             self.attach(to.client, key, Role::Controller, None, style, out);
+            self.remind_of_commands(to.client, key, out);
         }
     }
 

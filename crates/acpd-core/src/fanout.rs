@@ -152,6 +152,23 @@ impl Hub {
         }
     }
 
+    /// Shows the commands that are on offer to a client that does not see the history: an agent says
+    /// them once. The line has no number, because it is no step forward.
+    pub(crate) fn remind_of_commands(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        out: &mut Batch,
+    ) {
+        let Some(here) = self.clients.get(&client).filter(|here| !here.lagged) else { return };
+        let view = View { seq: false, ..here.view };
+        let upto = self.session(key).head;
+        let (after, style) = (upto, ReadStyle::Commands);
+        if upto > 0 {
+            self.read(Read { client, session: key, after, upto, style, view, origin: None }, out);
+        }
+    }
+
     /// Whose own lines are left out when a client goes on from its cursor: as when they were live.
     fn own_lines(&self, client: ClientId, style: ReadStyle) -> Option<String> {
         (style == ReadStyle::Resume).then(|| self.origin_of(client))

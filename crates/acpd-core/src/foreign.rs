@@ -255,7 +255,7 @@ impl Hub {
         let resumes = use_resume && known.capabilities.resume && !known.row.resume_lies;
         match style {
             ReadStyle::History => load,
-            ReadStyle::Resume => resumes.then_some("session/resume").or(load),
+            ReadStyle::Resume | ReadStyle::Commands => resumes.then_some("session/resume").or(load),
         }
     }
 

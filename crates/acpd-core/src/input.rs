@@ -415,6 +415,8 @@ pub enum ReadStyle {
     Resume,
     /// History for a newcomer: of each state only the last value, and no live-only lines.
     History,
+    /// All but the commands that are on offer, for a client that goes on without the history.
+    Commands,
 }
 
 /// How a client wants journal lines.

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use acp_wire::{ErrorObject, Id, build, code, locate, set_member};
+use acp_wire::{ErrorObject, Id, StateKey, build, code, locate, set_member};
 use acpd_api::{ErrorData, LogEntry, LogResult, NAMESPACE, Reason};
 use acpd_core::ids::{Seq, SessionKey};
-use acpd_core::record::ValueKey;
+use acpd_core::record::{EventKind, ValueKey};
 use acpd_core::view::without_boolean_options;
 use acpd_core::{Read, ReadStyle};
 use acpd_store::{Reader, StoreError};
@@ -148,6 +148,11 @@ fn read_piece(reader: &mut Reader, read: &Read) -> Result<Piece, StoreError> {
     let mut rows = match read.style {
         ReadStyle::Resume => reader.events(session, after, upto, PIECE)?,
         ReadStyle::History => reader.replay(session, after, upto, PIECE)?,
+        ReadStyle::Commands => {
+            let mut states = reader.states(session, upto)?;
+            states.retain(|row| row.kind == EventKind::State(StateKey::Commands));
+            states
+        }
     };
     let size: usize = rows.iter().map(|row| row.line.len()).sum();
     let last = rows.last().map_or(upto, |row| row.seq);

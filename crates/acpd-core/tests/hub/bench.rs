@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::build;
+use acp_wire::{StateKey, build};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
@@ -186,7 +186,12 @@ impl Bench {
                 self.deliver(client, line);
             }
             Effect::Read(read) => {
-                let rows = self.journal.get(&read.session).cloned().unwrap_or_default();
+                let mut rows = self.journal.get(&read.session).cloned().unwrap_or_default();
+                if read.style == ReadStyle::Commands {
+                    rows.retain(|row| row.kind == EventKind::State(StateKey::Commands));
+                    let line = rows.pop().and_then(|row| read.show(&row));
+                    line.into_iter().for_each(|line| self.deliver(read.client, line));
+                }
                 for row in rows.iter().filter(|r| r.seq > read.after && r.seq <= read.upto) {
                     let state = matches!(row.kind, EventKind::State(_) | EventKind::Live);
                     if read.style == ReadStyle::History && state {

@@ -274,3 +274,24 @@ fn a_client_sees_only_updates_that_it_declared() {
     assert_eq!(replayed[0], live[0], "the journal is shown as it was live");
     assert_eq!(words(&replayed), ["plan", "result 1"]);
 }
+
+#[test]
+fn a_client_that_resumes_learns_the_commands() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.client(&json!({"seq":true})), bench.client(&json!({"seq":true})));
+    bench.session(a, "s");
+    for name in ["old", "new"] {
+        let update = json!({"sessionUpdate":"available_commands_update",
+            "availableCommands":[{"name":name,"description":"d"}]});
+        bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    }
+    bench.chunk("s", "text");
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":params}));
+    let got: Vec<_> = bench.got(b);
+    assert_eq!(words(&got), ["result 1", "available_commands_update"]);
+    assert_eq!(got[1]["params"]["update"]["availableCommands"][0]["name"], "new");
+    assert_eq!(got[1]["params"].get("_meta"), None, "it is no step forward");
+    bench.chunk("s", "more");
+    assert_eq!(words(&bench.got(b)), ["agent_message_chunk"]);
+}

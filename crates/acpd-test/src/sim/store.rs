@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use acp_wire::StateKey;
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{Batch, Read, ReadStyle};
@@ -104,6 +105,11 @@ impl Store {
         let Some(journal) = self.journals.get(&read.session).filter(|_| exists) else {
             return (Vec::new(), read.upto);
         };
+        if read.style == ReadStyle::Commands {
+            let is = |row: &&EventRow| row.kind == EventKind::State(StateKey::Commands);
+            let before = journal.rows.iter().take_while(|row| row.seq <= read.upto);
+            return (before.filter(is).last().cloned().into_iter().collect(), read.upto);
+        }
         let wanted = |row: &&EventRow| {
             let inside = row.seq > read.after && row.seq <= read.upto;
             let told = !matches!(row.kind, EventKind::State(_) | EventKind::Live);
