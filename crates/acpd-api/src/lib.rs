@@ -17,6 +17,7 @@ pub mod method;
 mod notice;
 mod params;
 mod resume;
+mod search;
 
 pub use error::{ErrorData, Reason};
 pub use exit::ExitCode;
@@ -39,6 +40,7 @@ pub use params::{
     LogResult, RenameParams, SessionList, SessionListParams, SessionRef,
 };
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
+pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

@@ -33,6 +33,8 @@ pub const SESSION_LIST: &str = "_acpd/session/list";
 pub const SESSION_SHOW: &str = "_acpd/session/show";
 /// A page of a session's journal: [`crate::LogParams`] → [`crate::LogResult`].
 pub const SESSION_LOG: &str = "_acpd/session/log";
+/// Finds what was said, by words: [`crate::SearchParams`] → [`crate::SearchResult`].
+pub const SESSION_SEARCH: &str = "_acpd/session/search";
 /// Follows a session of any agent from a sequence number: [`crate::AttachParams`] →
 /// [`crate::AttachResult`]; then the journal, then a [`CAUGHT_UP`] notice, then what comes.
 pub const SESSION_ATTACH: &str = "_acpd/session/attach";

@@ -2,11 +2,12 @@
 
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, AttachParams, CaughtUp,
-    ClientMeta, ClientToken, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, HookInfo,
-    InteractionInfo, LoadMeta, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, PromptQueued,
-    Question, RawId, Reason, Received, RenameParams, RestoreLevel, Restored, Resume, Resumed, Role,
-    SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, StateChanged,
-    Status, StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    ClientMeta, ClientToken, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo,
+    InteractionInfo, LoadMeta, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part,
+    PromptQueued, Question, RawId, Reason, Received, RenameParams, RestoreLevel, Restored, Resume,
+    Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo, SessionNotice, SessionRef,
+    SessionState, Skipped, Speaker, StateChanged, Status, StoreState, TurnEndInfo, TurnEnded,
+    TurnInfo, TurnStarted, TurnState,
 };
 use serde_json::{Value, json};
 
@@ -206,6 +207,28 @@ fn parameters_and_meta_look_like_this() {
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
         RenameParams { session: plain, name: None },
         session,
+    ));
+}
+
+#[test]
+fn a_search_and_its_hits_look_like_this() {
+    let words = vec!["parser".to_owned(), "fail*".to_owned()];
+    let part = |text: &str, hit| Part { text: text.to_owned(), hit };
+    let hit = |by, snippet| Hit { session: session(), seq: 3, at: 9, by, snippet };
+    let hits = vec![
+        hit(Speaker::Agent, vec![part("the ", false), part("parser", true)]),
+        hit(Speaker::User, Vec::new()),
+        hit(Speaker::Tool, Vec::new()),
+    ];
+    insta::assert_json_snapshot!((
+        SearchParams {
+            words: words.clone(),
+            agent: Some("demo".to_owned()),
+            cwd: Some("/src".to_owned()),
+            limit: Some(5),
+        },
+        SearchParams { words, ..SearchParams::default() },
+        SearchResult { hits },
     ));
 }
 

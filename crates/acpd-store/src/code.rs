@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::error::StoreError;
 
 /// Bits of an event key that hold the position; the session is above them.
-const SEQ_BITS: u32 = 36;
+pub(crate) const SEQ_BITS: u32 = 36;
 /// Bits that are left for the session in a positive 64-bit integer.
 const SESSION_BITS: u32 = 63 - SEQ_BITS;
 /// Highest position that a key can hold.
@@ -28,6 +28,11 @@ pub(crate) fn event_key(session: SessionKey, seq: Seq) -> Result<i64, StoreError
 /// The position within an event key.
 pub(crate) fn seq_of(key: i64) -> Seq {
     key as u64 & MAX_SEQ
+}
+
+/// The session within an event key.
+pub(crate) fn session_of(key: i64) -> SessionKey {
+    SessionKey((key >> SEQ_BITS) as u32)
 }
 
 /// A 64-bit number as SQLite has it: the same bits, signed.

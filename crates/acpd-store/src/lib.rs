@@ -1,12 +1,14 @@
 //! The journal on disk: everything that acpd must still know after it was killed.
 //!
-//! The only SQL of the project. One SQLite file, three connections, each on a thread of its own:
+//! The only SQL of the project. One SQLite file, three connections, each on a thread of its own, and
+//! beside it a file that can always be made again:
 //!
 //! - [`Writer`] applies batches of records, one transaction per wake-up, and reports each batch when
 //!   it is committed.
 //! - The checkpoint thread copies what is committed from the write-ahead log into the database, so
 //!   that no commit has to wait for it.
 //! - [`Reader`] reads journals in short transactions.
+//! - [`Index`] keeps what was said in a second file, to be searched; it reads the journal in the same way.
 //!
 //! What a record means is said by [`acpd_core::record::Snapshot::apply`]; a property test holds the
 //! SQL to it.
@@ -22,6 +24,7 @@ mod error;
 mod open;
 mod reader;
 mod schema;
+mod search;
 mod shared;
 mod snapshot;
 mod writer;
@@ -29,4 +32,5 @@ mod writer;
 pub use error::{OpenError, StoreError};
 pub use open::open;
 pub use reader::Reader;
+pub use search::{Found, Index};
 pub use writer::{CommitBatch, Report, Writer};

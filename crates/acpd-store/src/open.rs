@@ -18,7 +18,7 @@ use crate::{checkpoint, schema, snapshot};
 /// Statements kept prepared per connection; more than there are.
 const STATEMENTS: usize = 64;
 /// How long the writer and the reader wait for a lock. Short: a failed commit is tried again anyway.
-const LOCK_WAIT: Duration = Duration::from_millis(250);
+pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
 
 /// Opens the database, makes it if there is none, and starts the threads of writer and checkpoints.
 ///
@@ -48,8 +48,7 @@ pub fn open(
 
     // A second connection: a checkpoint on the writer's own would be in the way of its commits.
     let aside = connect(path, Duration::ZERO, 64).map_err(sql_failed)?;
-    let reading = connect(path, LOCK_WAIT, 512).map_err(sql_failed)?;
-    reading.pragma_update(None, "query_only", "ON").map_err(sql_failed)?;
+    let reader = Reader::open(path).map_err(failed)?;
 
     let thread_failed = |source| OpenError::Thread { path: path.into(), source };
     let shared = Arc::new(Shared::default());
@@ -68,11 +67,15 @@ pub fn open(
         .map_err(thread_failed)?;
     // A killed daemon leaves a log; look at it once.
     shared.committed();
-    Ok((Writer { batches, shared, thread, checkpoints }, Reader { conn: reading }, snapshot))
+    Ok((Writer { batches, shared, thread, checkpoints }, reader, snapshot))
 }
 
 /// A connection with all that is the same for each. `cache` is in KiB.
-fn connect(path: &Path, lock_wait: Duration, cache: i32) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(
+    path: &Path,
+    lock_wait: Duration,
+    cache: i32,
+) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(lock_wait)?;

@@ -3,6 +3,8 @@
 //! Each call is one short read transaction that is over when the call returns: a reader that held
 //! one while it waits for a socket would keep the write-ahead log from ever being emptied.
 
+use std::path::Path;
+
 use acpd_core::ids::{Seq, SessionKey, Time};
 use acpd_core::record::{EventRow, ValueKey};
 use bytes::Bytes;
@@ -10,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::code::{LIVE, MAX_SEQ, SLOTS, STATE, event_key, kind_of, seq_of, slot_code, value_of};
 use crate::error::StoreError;
+use crate::open::{LOCK_WAIT, connect};
 use crate::snapshot::{bytes, number};
 
 /// A connection that only reads. Blocks for the time of a disk access: keep it off an async thread.
@@ -19,6 +22,36 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// One more connection to a database that is open.
+    pub(crate) fn open(path: &Path) -> Result<Reader, StoreError> {
+        let conn = connect(path, LOCK_WAIT, 512)?;
+        conn.pragma_update(None, "query_only", "ON")?;
+        Ok(Reader { conn })
+    }
+
+    /// Names this journal.
+    pub(crate) fn generation(&self) -> Result<String, StoreError> {
+        Ok(self.conn.query_row("SELECT generation FROM meta", [], |row| row.get(0))?)
+    }
+
+    /// The last position in a session's journal; `None` if there is no such session.
+    pub(crate) fn head(&self, session: SessionKey) -> Result<Option<Seq>, StoreError> {
+        let mut statement =
+            self.conn.prepare_cached("SELECT head FROM sessions WHERE session = ?1")?;
+        Ok(statement.query_row([session.0], |row| number(row, 0)).optional()?)
+    }
+
+    /// When a line was journalled; `None` if there is none at this position.
+    pub(crate) fn time_of(
+        &self,
+        session: SessionKey,
+        seq: Seq,
+    ) -> Result<Option<Time>, StoreError> {
+        let mut statement = self.conn.prepare_cached("SELECT at FROM events WHERE key = ?1")?;
+        let key = event_key(session, seq)?;
+        Ok(statement.query_row([key], |row| number(row, 0)).optional()?.map(Time))
+    }
+
     /// The lines after `after` up to and including `upto`, in order.
     ///
     /// Stops with the line that makes it `max_bytes` or more, so there is at least one line unless

@@ -115,6 +115,11 @@ impl Paths {
         self.state.join("acpd.db")
     }
 
+    /// What was said, to be searched: a file that is made again when it is gone.
+    pub fn search_index(&self) -> PathBuf {
+        self.state.join("search.db")
+    }
+
     /// What the daemon says.
     pub fn daemon_log(&self) -> PathBuf {
         self.state.join("log").join("acpd.log")

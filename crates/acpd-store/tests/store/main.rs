@@ -6,3 +6,4 @@ mod model;
 mod opening;
 mod reading;
 mod running;
+mod searching;

@@ -1,0 +1,324 @@
+//! An index of what was said, to be searched by words.
+//!
+//! ```text
+//!  acpd.db ── turn by turn, behind a cursor per session ──▶ search.db
+//! ```
+//!
+//! It is a file of its own, written by a connection of its own, so no commit of the journal waits for
+//! it. There is nothing in it that is not in the journal: a file that is damaged, of another journal or
+//! of another version is thrown away and made again.
+//!
+//! What is indexed is whole turns, each by itself. So it makes no difference whether a turn was
+//! indexed when it ended, after a restart, or with the whole journal.
+
+mod turn;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use acpd_api::{Part, Speaker};
+use acpd_core::ids::{Seq, SessionKey, Time};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::checkpoint::checkpoint;
+use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown};
+use crate::error::{OpenError, StoreError};
+use crate::open::{LOCK_WAIT, connect};
+use crate::reader::Reader;
+use crate::snapshot::number;
+use turn::{Document, Turn};
+
+/// Version of the file; one with another is made again.
+const VERSION: u32 = 1;
+/// - `journal`: one row, the generation of the journal.
+/// - `cursors`: up to where a session is indexed: the line that ended its last turn, and its time. If
+///   the journal has another line there, it is another journal (a backup, say).
+/// - `documents`: `rowid` is the key of the first line in the journal. `who` is the code of a
+///   [`Speaker`].
+const SCHEMA: &str = "
+CREATE TABLE journal (generation TEXT NOT NULL) STRICT;
+CREATE TABLE cursors (
+    session INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL
+) STRICT;
+CREATE VIRTUAL TABLE documents USING fts5(
+    at UNINDEXED,
+    who UNINDEXED,
+    text,
+    tokenize = \"unicode61 remove_diacritics 2\"
+);
+INSERT INTO documents (documents, rank) VALUES ('secure-delete', 1);
+";
+/// Lines that are read at once, in bytes.
+const PIECE: usize = 256 << 10;
+/// Words around a hit.
+const AROUND: u32 = 24;
+/// What a hit stands between while it is in a text; both are taken out of every text before.
+const MARKS: [char; 2] = ['\u{2}', '\u{3}'];
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where.
+    pub session: SessionKey,
+    /// Its first line in the journal.
+    pub seq: Seq,
+    /// When that came.
+    pub at: Time,
+    /// Who said or did it.
+    pub by: Speaker,
+    /// The text around the hits.
+    pub snippet: Vec<Part>,
+}
+
+/// The index. Blocks while it works: keep it off an async thread.
+#[derive(Debug)]
+pub struct Index {
+    journal: Reader,
+    conn: Connection,
+    path: PathBuf,
+}
+
+impl Index {
+    /// Opens the index of a journal that has been opened; makes it if there is none that fits. It may
+    /// be behind: see [`Index::catch_up`].
+    pub fn open(journal: &Path, index: &Path) -> Result<Index, OpenError> {
+        let failed = |source| OpenError::Store { path: journal.into(), source };
+        let journal = Reader::open(journal).map_err(failed)?;
+        let generation = journal.generation().map_err(failed)?;
+        let conn = match fitting(index, &generation) {
+            Err(OpenError::Store { source: StoreError::Damaged(_), .. }) => {
+                discard(index)?;
+                fitting(index, &generation)?
+            }
+            conn => conn?,
+        };
+        Ok(Index { journal, conn, path: index.into() })
+    }
+
+    /// Throws it away, because it is damaged.
+    pub fn discard(self) -> Result<(), OpenError> {
+        drop(self.conn);
+        discard(&self.path)
+    }
+
+    /// Indexes what has been said since, in all sessions, and forgets those that were deleted.
+    pub fn catch_up(&mut self) -> Result<(), StoreError> {
+        let mut sessions: BTreeSet<SessionKey> = keys(&self.journal.conn, "sessions")?;
+        sessions.append(&mut keys(&self.conn, "cursors")?);
+        sessions.into_iter().try_for_each(|session| self.update(session))
+    }
+
+    /// Indexes the turns of a session that have ended since, or forgets it if it was deleted.
+    pub fn update(&mut self, session: SessionKey) -> Result<(), StoreError> {
+        let mut indexed = self.cursor(session)?;
+        let Some(head) = self.journal.head(session)? else {
+            return if indexed.is_some() { self.forget(session) } else { Ok(()) };
+        };
+        if let Some((seq, at)) = indexed
+            && self.journal.time_of(session, seq)? != Some(at)
+        {
+            self.forget(session)?;
+            indexed = None;
+        }
+        let mut after = indexed.map_or(0, |(seq, _)| seq);
+        let mut turn = Turn::default();
+        loop {
+            let rows = self.journal.replay(session, after, head, PIECE)?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = last.seq;
+            for row in &rows {
+                if turn.line(row) {
+                    let documents = std::mem::take(&mut turn).into_documents();
+                    self.add(session, documents, (row.seq, row.at))?;
+                }
+            }
+        }
+    }
+
+    /// The best hits of all these words in these sessions, the newest first where several are as good.
+    /// A word may be several words that follow each other, and `*` at its end stands for any end.
+    pub fn find(
+        &mut self,
+        words: &[String],
+        sessions: impl IntoIterator<Item = SessionKey>,
+        limit: u32,
+    ) -> Result<Vec<Found>, StoreError> {
+        const { assert!(SEQ_BITS == 36, "the query has this in its text") };
+        // FTS5 takes nothing for a mistake.
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        let words = expression(words);
+        let sessions: Vec<String> =
+            sessions.into_iter().map(|session| session.0.to_string()).collect();
+        let sessions = format!("[{}]", sessions.join(","));
+        let tx = self.conn.transaction()?;
+        let mut best = tx.prepare_cached(
+            "SELECT rowid, at, who FROM documents WHERE documents MATCH ?1 \
+             AND rowid >> 36 IN (SELECT value FROM json_each(?2)) \
+             ORDER BY rank, at DESC LIMIT ?3",
+        )?;
+        // For those alone: to cut it out of every document that has the words would take long.
+        let mut snippet = tx.prepare_cached(
+            "SELECT snippet(documents, 2, ?3, ?4, '…', ?5) FROM documents \
+             WHERE documents MATCH ?1 AND rowid = ?2",
+        )?;
+        let [begin, end] = MARKS.map(String::from);
+        best.query_and_then(params![words, sessions, limit], |row| {
+            let key: i64 = row.get(0)?;
+            let text: String =
+                snippet.query_row(params![words, key, begin, end, AROUND], |row| row.get(0))?;
+            let by = speaker_of(row.get(2)?)?;
+            let (session, seq, at) = (session_of(key), seq_of(key), Time(number(row, 1)?));
+            Ok(Found { session, seq, at, by, snippet: parts(&text) })
+        })?
+        .collect()
+    }
+
+    fn cursor(&self, session: SessionKey) -> Result<Option<(Seq, Time)>, StoreError> {
+        let mut statement =
+            self.conn.prepare_cached("SELECT seq, at FROM cursors WHERE session = ?1")?;
+        let cursor = |row: &rusqlite::Row<'_>| Ok((number(row, 0)?, Time(number(row, 1)?)));
+        Ok(statement.query_row([session.0], cursor).optional()?)
+    }
+
+    /// Adds a turn that ended with this line.
+    fn add(
+        &mut self,
+        session: SessionKey,
+        documents: Vec<Document>,
+        (seq, at): (Seq, Time),
+    ) -> Result<(), StoreError> {
+        let tx = self.conn.transaction()?;
+        for Document { seq, at, by, text } in documents {
+            let text = text.replace([MARKS[0], MARKS[1], '\0'], " ");
+            if !text.trim().is_empty() {
+                tx.prepare_cached(
+                    "INSERT INTO documents (rowid, at, who, text) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![
+                    event_key(session, seq)?,
+                    int(at.0),
+                    speaker_code(by),
+                    text
+                ])?;
+            }
+        }
+        tx.prepare_cached("INSERT OR REPLACE INTO cursors (session, seq, at) VALUES (?1, ?2, ?3)")?
+            .execute(params![session.0, int(seq), int(at.0)])?;
+        Ok(tx.commit()?)
+    }
+
+    fn forget(&mut self, session: SessionKey) -> Result<(), StoreError> {
+        let tx = self.conn.transaction()?;
+        let journal = [event_key(session, 0)?, event_key(session, MAX_SEQ)?];
+        tx.execute("DELETE FROM documents WHERE rowid BETWEEN ?1 AND ?2", journal)?;
+        tx.execute("DELETE FROM cursors WHERE session = ?1", [session.0])?;
+        tx.commit()?;
+        // What was deleted is to be gone from the log as well.
+        checkpoint(&self.conn, "TRUNCATE")?;
+        Ok(())
+    }
+}
+
+/// A connection to the index of this journal, which is made if there is none.
+fn fitting(path: &Path, generation: &str) -> Result<Connection, OpenError> {
+    drop(acpd_sys::dir::private_file(path)?);
+    begin(path, generation).map_err(|source| OpenError::Store { path: path.into(), source })
+}
+
+/// An index that does not fit is as good as damaged.
+fn begin(path: &Path, generation: &str) -> Result<Connection, StoreError> {
+    let mut conn = connect(path, LOCK_WAIT, 512)?;
+    conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // Nothing that a loss of power takes is missed: it is indexed again.
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    conn.pragma_update_and_check(None, "wal_autocheckpoint", 256, |_| Ok(()))?;
+    conn.pragma_update(None, "secure_delete", "ON")?;
+    let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    match version {
+        VERSION => {}
+        0 => {
+            let tx = conn.transaction()?;
+            tx.execute_batch(SCHEMA)?;
+            tx.execute("INSERT INTO journal VALUES (?1)", [generation])?;
+            tx.pragma_update(None, "user_version", VERSION)?;
+            tx.commit()?;
+        }
+        _ => return Err(StoreError::Damaged(format!("search index has version {version}"))),
+    }
+    let found: String = conn.query_row("SELECT generation FROM journal", [], |row| row.get(0))?;
+    if found == generation {
+        Ok(conn)
+    } else {
+        Err(StoreError::Damaged("search index is of another journal".to_owned()))
+    }
+}
+
+/// Removes an index and what SQLite keeps beside it.
+fn discard(path: &Path) -> Result<(), OpenError> {
+    for end in ["", "-wal", "-shm"] {
+        let mut file = OsString::from(path);
+        file.push(end);
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let source = StoreError::Io(error.to_string());
+                return Err(OpenError::Store { path: path.into(), source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn keys(conn: &Connection, table: &str) -> Result<BTreeSet<SessionKey>, StoreError> {
+    let mut statement = conn.prepare(&format!("SELECT session FROM {table}"))?;
+    let keys = statement.query_map([], |row| row.get(0).map(SessionKey))?;
+    Ok(keys.collect::<Result<_, _>>()?)
+}
+
+/// Words as FTS5 has them: each a string, in which nothing has a meaning.
+fn expression(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| {
+        let (word, star) = match word.strip_suffix('*') {
+            Some(beginning) => (beginning, "*"),
+            None => (word.as_str(), ""),
+        };
+        format!("\"{}\"{star}", word.replace('\0', " ").replace('"', "\"\""))
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// A text with marks, cut at them.
+fn parts(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut hit = false;
+    for piece in text.split(MARKS) {
+        if !piece.is_empty() {
+            parts.push(Part { text: piece.to_owned(), hit });
+        }
+        hit = !hit;
+    }
+    parts
+}
+
+fn speaker_code(speaker: Speaker) -> i64 {
+    match speaker {
+        Speaker::User => 0,
+        Speaker::Agent => 1,
+        Speaker::Tool => 2,
+    }
+}
+
+fn speaker_of(code: i64) -> Result<Speaker, StoreError> {
+    Ok(match code {
+        0 => Speaker::User,
+        1 => Speaker::Agent,
+        2 => Speaker::Tool,
+        _ => return Err(unknown("speaker", &code.to_string())),
+    })
+}

@@ -1,0 +1,212 @@
+//! What a turn has to be found by: chunks become messages, updates become the titles of calls.
+
+use std::collections::HashMap;
+
+use acp_wire::{Message, parse};
+use acpd_api::{Speaker, method};
+use acpd_core::ids::{Seq, Time};
+use acpd_core::record::EventRow;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// What acpd's own notices begin with.
+const NOTICES: &str = "_acpd/";
+
+/// Something that can be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Document {
+    /// Its first line in the journal.
+    pub(super) seq: Seq,
+    /// When that came.
+    pub(super) at: Time,
+    /// Who said or did it.
+    pub(super) by: Speaker,
+    /// What was said, or the title of a call.
+    pub(super) text: String,
+}
+
+/// The documents of a turn, as its lines come.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    documents: Vec<Document>,
+    /// The message that is being said.
+    open: Option<Open>,
+    /// Places of tool calls.
+    calls: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct Open {
+    by: Speaker,
+    id: Option<String>,
+    place: usize,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    update: Update<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Update<'a> {
+    #[serde(rename = "sessionUpdate")]
+    kind: String,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    message_id: Option<String>,
+    tool_call_id: Option<String>,
+    title: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    r#type: String,
+    text: String,
+}
+
+impl Turn {
+    /// Takes a line; tells whether the turn is over with it.
+    pub(super) fn line(&mut self, row: &EventRow) -> bool {
+        let Ok(Message::Notification { method, params: Some(params) }) = parse(&row.line) else {
+            return false;
+        };
+        if method == "session/update" {
+            // What is no update of ACP has no words that we know of.
+            if let Ok(Params { update }) = serde_json::from_str(params.get()) {
+                self.update(row, update);
+            }
+        } else if method.starts_with(NOTICES) {
+            self.open = None;
+        }
+        method == method::TURN_ENDED
+    }
+
+    /// All that can be found, in the order in which it began.
+    pub(super) fn into_documents(self) -> Vec<Document> {
+        self.documents
+    }
+
+    fn update(&mut self, row: &EventRow, update: Update<'_>) {
+        match &*update.kind {
+            "user_message_chunk" => self.chunk(row, Speaker::User, update),
+            "agent_message_chunk" => self.chunk(row, Speaker::Agent, update),
+            "agent_thought_chunk" => self.open = None,
+            "tool_call" | "tool_call_update" => self.call(row, update),
+            _ => {}
+        }
+    }
+
+    fn chunk(&mut self, row: &EventRow, by: Speaker, update: Update<'_>) {
+        let id = update.message_id;
+        let block = update.content.map(|content| serde_json::from_str::<Block>(content.get()));
+        let text = match block {
+            Some(Ok(block)) if block.r#type == "text" => block.text,
+            // An image, say: a part of the message without words.
+            _ => String::new(),
+        };
+        let place = match &self.open {
+            Some(open) if open.by == by && open.id == id => open.place,
+            _ => self.begin(row, by),
+        };
+        self.documents[place].text.push_str(&text);
+        self.open = Some(Open { by, id, place });
+    }
+
+    fn call(&mut self, row: &EventRow, update: Update<'_>) {
+        let Some(id) = update.tool_call_id else { return };
+        let place = match self.calls.get(&id) {
+            Some(place) => *place,
+            None => {
+                self.open = None;
+                let place = self.begin(row, Speaker::Tool);
+                self.calls.insert(id, place);
+                place
+            }
+        };
+        if let Some(title) = update.title {
+            self.documents[place].text = title;
+        }
+    }
+
+    fn begin(&mut self, row: &EventRow, by: Speaker) -> usize {
+        let (seq, at) = (row.seq, row.at);
+        self.documents.push(Document { seq, at, by, text: String::new() });
+        self.documents.len() - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acpd_core::ids::SessionKey;
+    use acpd_core::record::EventKind;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn documents(updates: &[Value]) -> Vec<(Seq, Speaker, String)> {
+        let mut turn = Turn::default();
+        for (seq, update) in (1..).zip(updates) {
+            let params = json!({"sessionId": "s", "update": update});
+            let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+            let row = EventRow {
+                session: SessionKey(1),
+                seq,
+                pv: 1,
+                kind: EventKind::Update,
+                at: Time(seq),
+                line: line.to_string().into(),
+                origin: None,
+            };
+            assert!(!turn.line(&row));
+        }
+        let documents = turn.into_documents().into_iter();
+        documents.map(|found| (found.seq, found.by, found.text)).collect()
+    }
+
+    fn chunk(kind: &str, text: &str) -> Value {
+        json!({"sessionUpdate": format!("{kind}_chunk"), "content": {"type": "text", "text": text}})
+    }
+
+    #[test]
+    fn chunks_are_one_message_until_something_else_begins() {
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Read it"});
+        let ended = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t",
+            "title": "Read a.rs", "status": "completed"});
+        let found = documents(&[
+            chunk("user_message", "fix it"),
+            chunk("agent_thought", "secretly"),
+            chunk("agent_message", "Let me "),
+            chunk("agent_message", "see."),
+            call,
+            chunk("agent_message", "mean"),
+            ended,
+            chunk("agent_message", "while"),
+        ]);
+        let text = |text: &str| text.to_owned();
+        assert_eq!(
+            found,
+            [
+                (1, Speaker::User, text("fix it")),
+                (3, Speaker::Agent, text("Let me see.")),
+                (5, Speaker::Tool, text("Read a.rs")),
+                (6, Speaker::Agent, text("meanwhile")),
+            ]
+        );
+    }
+
+    #[test]
+    fn messages_with_other_ids_and_pictures_in_between_stay_apart_and_whole() {
+        let named = |id: &str, text: &str| {
+            let mut chunk = chunk("agent_message", text);
+            chunk["messageId"] = json!(id);
+            chunk
+        };
+        let mut picture = named("b", "");
+        picture["content"] = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        let found = documents(&[named("a", "one"), named("b", "tw"), picture, named("b", "o")]);
+        let texts: Vec<String> = found.into_iter().map(|(_, _, text)| text).collect();
+        assert_eq!(texts, ["one", "two"]);
+    }
+}
