@@ -62,7 +62,7 @@ pub(crate) enum Command {
     /// Show the daemon, its agents and its sessions.
     #[command(visible_alias = "status")]
     Ps(Json),
-    /// List, show, set up, rename, close and delete sessions.
+    /// List, show, search, set up, rename, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
     /// List, start and stop agents.
@@ -215,6 +215,9 @@ pub(crate) enum Session {
         #[arg(long)]
         json: bool,
     },
+    /// Find what you and your agents said, the best match first.
+    #[command(after_help = SEARCH)]
+    Search(Search),
     /// Print a session as a transcript or as data.
     #[command(after_help = EXPORT)]
     Export {
@@ -277,6 +280,32 @@ pub(crate) enum Session {
         agent: Option<String>,
     },
 }
+
+/// Arguments of `session search`.
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// What to look for: all of it.
+    #[arg(required = true, value_name = "WORDS")]
+    pub(crate) words: Vec<String>,
+    /// Only in sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Only in sessions of the current directory.
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// Show at most so many matches.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: u32,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// How `session search` reads words.
+const SEARCH: &str = "\
+It looks into what was said, and into the titles of tool calls. Case, accents and punctuation do not
+matter. Words in quotes follow each other: 'merge conflict'. A `*` ends the beginning of a word:
+'pars*'. A turn can be found when it is over.";
 
 /// What `session export --format json` prints.
 const EXPORT: &str = "\

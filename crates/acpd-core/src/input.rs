@@ -1,7 +1,9 @@
 //! What the hub is told and what it asks for.
 
+use std::collections::BTreeMap;
+
 use acp_wire::Id;
-use acpd_api::{HookEvent, Status};
+use acpd_api::{HookEvent, SessionInfo, Status};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
@@ -258,6 +260,18 @@ pub enum Effect {
         /// At most so many.
         limit: u32,
     },
+    /// Find what was said, and answer a request with it.
+    Search {
+        /// To whom.
+        client: ClientId,
+        /// Answer to this request.
+        id: Id,
+        /// What is looked for, and where.
+        search: Box<Search>,
+    },
+    /// There is something new to be found in a session: a turn has ended. Or nothing any more: it was
+    /// deleted. May get lost: it is found out at the next start.
+    Index(SessionKey),
     /// Answer a request with the values kept for a session (`modes`, `configOptions`).
     SendValues {
         /// To whom.
@@ -357,6 +371,17 @@ pub enum Effect {
     Abort,
     /// All agents are gone: end the daemon.
     Exit,
+}
+
+/// What is looked for in what was said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    /// All of these.
+    pub words: Vec<String>,
+    /// In these sessions.
+    pub sessions: BTreeMap<SessionKey, SessionInfo>,
+    /// At most so many hits.
+    pub limit: u32,
 }
 
 /// A process of an earlier daemon.

@@ -56,6 +56,6 @@ pub mod view;
 
 pub use hub::Hub;
 pub use input::{
-    Adopt, Batch, Effect, Input, LeftOut, Read, ReadStyle, ServeError, Service, SpawnError,
+    Adopt, Batch, Effect, Input, LeftOut, Read, ReadStyle, Search, ServeError, Service, SpawnError,
     StatusPart, StopStep, View,
 };

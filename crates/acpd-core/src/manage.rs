@@ -1,10 +1,12 @@
 //! The `_acpd/*` methods: what people and scripts ask about agents and sessions.
 
+use std::collections::BTreeMap;
+
 use acp_wire::build;
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
-    LogParams, Reason, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
-    Status, StoreState, method,
+    LogParams, Reason, RenameParams, SearchParams, SessionInfo, SessionList, SessionListParams,
+    SessionRef, Status, StoreState, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -14,7 +16,7 @@ use crate::agent::{Agent, AgentId, Asker, State as AgentState, StopWhy};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
-use crate::input::{Batch, Effect, ReadStyle, StatusPart};
+use crate::input::{Batch, Effect, ReadStyle, Search, StatusPart};
 use crate::ledger::{Requester, Why};
 use crate::params::valid_name;
 use crate::record::{Canceller, Desired, Record, Rest};
@@ -22,6 +24,11 @@ use crate::session::State;
 
 /// Journal entries in one answer when the caller names no number.
 const LOG_PAGE: u32 = 1_000;
+/// Hits in one answer when the caller names no number, and in any case.
+const SEARCH_HITS: u32 = 20;
+const MOST_SEARCH_HITS: u32 = 1_000;
+/// Words of one search.
+const SEARCH_WORDS: usize = 64;
 
 impl Hub {
     pub(crate) fn manage(
@@ -55,6 +62,7 @@ impl Hub {
                 self.answer(to, &info, out);
             }
             method::SESSION_LOG => self.session_log(to, params, out)?,
+            method::SESSION_SEARCH => self.session_search(to, params, out)?,
             method::SESSION_ATTACH => self.session_attach(to, params, out)?,
             method::SESSION_DETACH => {
                 let key = self.resolve(&read(params)?)?;
@@ -357,6 +365,41 @@ impl Hub {
             upto: session.head,
             limit: params.limit.unwrap_or(LOG_PAGE),
         };
+        self.forget_request(to);
+        out.effects.push(effect);
+        Ok(())
+    }
+
+    fn session_search(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let SearchParams { words, agent, cwd, limit } = read(params)?;
+        if words.iter().all(|word| word.trim().is_empty()) {
+            return Err(Fault::invalid("there are no words to look for"));
+        }
+        if words.len() > SEARCH_WORDS {
+            return Err(Fault::invalid(format!("more than {SEARCH_WORDS} words to look for")));
+        }
+        let all = self.sessions.iter();
+        let sessions: BTreeMap<_, _> = all
+            .filter(|(_, session)| {
+                agent.as_ref().is_none_or(|agent| session.row.agent == *agent)
+                    && cwd.as_ref().is_none_or(|cwd| session.row.cwd == *cwd)
+            })
+            .map(|(key, session)| (*key, session.info()))
+            .collect();
+        // Nothing in the sessions of an agent that does not exist is a mistake.
+        if let Some(agent) = agent.filter(|agent| !self.config.agents.contains_key(agent))
+            && !self.sessions.values().any(|session| session.row.agent == agent)
+        {
+            return Err(self.unknown_agent(&agent));
+        }
+        let limit = limit.unwrap_or(SEARCH_HITS).min(MOST_SEARCH_HITS);
+        let search = Box::new(Search { words, sessions, limit });
+        let effect = Effect::Search { client: to.client, id: to.id.clone(), search };
         self.forget_request(to);
         out.effects.push(effect);
         Ok(())

@@ -31,7 +31,7 @@ use crate::fanout::Attachment;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
-use crate::input::Batch;
+use crate::input::{Batch, Effect};
 use crate::ledger::{NewSession, Requester};
 use crate::record::{EventKind, Record, Rest, SessionRow, ValueKey};
 use crate::restore::Restore;
@@ -492,6 +492,7 @@ impl Hub {
         }
         self.dirty.remove(&key);
         out.records.push(Record::SessionRemoved { session: key });
+        out.effects.push(Effect::Index(key));
     }
 }
 

@@ -25,7 +25,7 @@ use crate::decide::once;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
-use crate::input::Batch;
+use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
 use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
 use crate::session::State;
@@ -315,6 +315,7 @@ impl Hub {
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None, out);
         self.hook_turn_end(key, &ended, out);
+        out.effects.push(Effect::Index(key));
         self.lease(self.session(key).slot, out);
         out.records.push(Record::Turn(TurnRow {
             session: key,

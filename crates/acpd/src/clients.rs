@@ -15,7 +15,7 @@ use std::time::Duration;
 use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
 use acpd_api::{AgentList, ErrorData, NAMESPACE, Reason, Status};
 use acpd_core::ids::{ClientId, Seq, SessionKey};
-use acpd_core::{Read, StatusPart};
+use acpd_core::{Read, Search, StatusPart};
 use acpd_sys::dir::private_dir;
 use acpd_sys::socket::{self, SocketFile};
 use bytes::Bytes;
@@ -28,6 +28,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::finder::Finder;
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
 
@@ -75,6 +76,8 @@ pub enum Op {
     Read(Read),
     /// The answer to `_acpd/session/log`.
     Log(LogPage),
+    /// The answer to `_acpd/session/search`.
+    Search(Id, Box<Search>),
     /// An answer with a session's values.
     Values(Values),
     /// A status, to be completed with memory figures.
@@ -95,6 +98,7 @@ impl Op {
             Op::Line(line) => line.len() + 1,
             Op::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
             Op::Values(values) => 1024 + values.extra.len(),
+            Op::Search(_, search) => 1024 * (1 + search.sessions.len()),
             // Their lines are read when it is their turn.
             Op::Read(_) | Op::Log(_) => 1024,
         }
@@ -156,6 +160,8 @@ pub struct Service {
     pub events: ClientEvents,
     /// Reads the journal.
     pub journal: Journal,
+    /// Finds what was said.
+    pub finder: Finder,
     /// Knows the memory of agents.
     pub reaper: Reaper,
     /// Longest line in bytes.
@@ -406,6 +412,9 @@ impl Out {
             Op::Line(line) => self.lines.push_back(line),
             Op::Log(page) => self.lines.push_back(journal.log(page).await),
             Op::Values(values) => self.lines.push_back(journal.values(values).await),
+            Op::Search(id, search) => {
+                self.lines.push_back(self.service.finder.find(&id, *search).await);
+            }
             Op::Status { id, status, part } => {
                 let line = self.status(&id, *status, part).await;
                 self.lines.push_back(line);

@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clients::{self, Door, Service};
 use crate::config::{self, Config};
+use crate::finder::Finder;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
 use crate::log::{self, BoundedLog};
@@ -236,9 +237,12 @@ impl Daemon {
             .map_err(|e| Failure::system("cannot start a thread", e))?;
         let journal =
             Journal::start(self.reader).map_err(|e| Failure::system("cannot start a thread", e))?;
+        let finder = Finder::start(paths.database(), paths.search_index())
+            .map_err(|e| Failure::system("cannot start a thread", e))?;
         let service = Service {
             events: client_events,
             journal,
+            finder: finder.clone(),
             reaper: reaper.clone(),
             line_limit: config.daemon.line_limit as usize,
             max_clients: config.daemon.max_clients as usize,
@@ -265,7 +269,7 @@ impl Daemon {
                 stops: self.signals,
                 pulse: manager.pulse(),
             };
-            let relay = Relay::new(hub, first, clock, agents, self.writer, open);
+            let relay = Relay::new(hub, first, clock, agents, self.writer, finder, open);
             let accepting = tokio::spawn(async move {
                 // Never, if the daemon ends before.
                 if may_open.await.is_err() {

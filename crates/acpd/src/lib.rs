@@ -1,13 +1,14 @@
 //! The daemon: tokio glue around the hub of `acpd-core`.
 //!
 //! One task owns the hub ([`relay`]); connections ([`clients`]), agent processes ([`host`]), the
-//! journal's reader ([`journal`]), signals ([`signals`]) and the store's writer report to it and do
+//! journal's reader ([`journal`]), the search index ([`finder`]), signals ([`signals`]) and the store's writer report to it and do
 //! what it says.
 
 pub mod clients;
 pub mod config;
 pub mod crash;
 pub mod daemon;
+pub mod finder;
 pub mod hooks;
 pub mod host;
 pub mod journal;

@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clients::{ClientEvent, Op, Sink};
 use crate::config;
 use crate::crash;
+use crate::finder::Finder;
 use crate::hooks::Hooks;
 use crate::host::{AgentHost, Agents, HostEvent};
 use crate::journal::{LogPage, Values};
@@ -148,6 +149,7 @@ pub struct Relay {
     clock: Clock,
     agents: Agents,
     writer: Writer,
+    finder: Finder,
     services: Services,
     served: mpsc::UnboundedReceiver<Served>,
     hooks: Hooks,
@@ -186,6 +188,7 @@ impl Relay {
         clock: Clock,
         agents: Agents,
         writer: Writer,
+        finder: Finder,
         open: oneshot::Sender<()>,
     ) -> Relay {
         let client_queue = agents.config.daemon.client_queue as usize;
@@ -201,6 +204,7 @@ impl Relay {
             clock,
             agents,
             writer,
+            finder,
             services,
             served,
             hooks,
@@ -561,6 +565,10 @@ impl Relay {
                 let page = LogPage { id, session, session_id, after, upto, limit };
                 self.send(client, Op::Log(page), out);
             }
+            Effect::Search { client, id, search } => {
+                self.send(client, Op::Search(id, search), out);
+            }
+            Effect::Index(session) => self.finder.update(session),
             Effect::SendValues { client, id, session, mode, extra, boolean_options } => {
                 let values = Values { id, session, mode, extra, boolean_options };
                 self.send(client, Op::Values(values), out);

@@ -14,6 +14,7 @@ mod permission;
 mod policy;
 mod ps;
 mod run;
+mod search;
 mod session;
 mod settings;
 

@@ -9,7 +9,7 @@ use acpd_client::Connection;
 use anstyle::Style;
 
 use super::agent::key_values;
-use super::{Door, directory, export, session_ref, settings, text, which};
+use super::{Door, directory, export, search, session_ref, settings, text, which};
 use crate::cli::{Session, Which};
 use crate::error::{CommandError, Result};
 use crate::human;
@@ -51,6 +51,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             Ok(ui.print(&card(&info, human::now(), ui.out_paint()))?)
         }
         Session::Log { which: session, thoughts, json } => log(&session, thoughts, json, door, ui),
+        Session::Search(args) => search::search(&args, door, ui),
         Session::Export { which, format } => export::export(&which, format, door, ui),
         Session::Mode { which, mode, json } => {
             settings::mode(&which, mode.as_deref(), json, door, ui)

@@ -6,6 +6,7 @@ mod export;
 mod pending;
 mod restart;
 mod run;
+mod search;
 mod settings;
 mod support;
 mod terminal;

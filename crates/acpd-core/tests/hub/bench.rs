@@ -6,7 +6,9 @@ use acp_wire::{StateKey, build};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
-use acpd_core::{Adopt, Batch, Effect, Hub, Input, ReadStyle, Service, StatusPart, StopStep};
+use acpd_core::{
+    Adopt, Batch, Effect, Hub, Input, ReadStyle, Search, Service, StatusPart, StopStep,
+};
 use acpd_policy::Policy;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -40,6 +42,10 @@ pub(crate) struct Bench {
     pub(crate) hooks: Vec<Value>,
     /// What acpd was to do for the agent.
     pub(crate) served: Vec<(InteractionId, Vec<String>, Service)>,
+    /// What was to be found for clients.
+    pub(crate) searched: Vec<Search>,
+    /// Sessions with something new to be found.
+    pub(crate) indexed: Vec<SessionKey>,
     pub(crate) acked: u64,
     pub(crate) exited: bool,
     offset: u64,
@@ -100,6 +106,8 @@ impl Bench {
             notes: Vec::new(),
             hooks: Vec::new(),
             served: Vec::new(),
+            searched: Vec::new(),
+            indexed: Vec::new(),
             acked: 0,
             exited: false,
             offset: 0,
@@ -250,6 +258,8 @@ impl Bench {
             Effect::Note { text, .. } => self.notes.push(text),
             Effect::Serve { errand, roots, service } => self.served.push((errand, roots, service)),
             Effect::Abort | Effect::Exit => self.exited = true,
+            Effect::Search { search, .. } => self.searched.push(*search),
+            Effect::Index(session) => self.indexed.push(session),
             Effect::HostWrite { .. } | Effect::ReadLog { .. } | Effect::HostForget { .. } => {}
         }
     }

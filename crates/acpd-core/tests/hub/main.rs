@@ -14,6 +14,7 @@ mod recovery;
 mod restores;
 mod returning;
 mod schema;
+mod searching;
 mod survival;
 mod transparency;
 mod turns;

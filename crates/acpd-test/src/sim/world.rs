@@ -215,11 +215,12 @@ impl World {
             Effect::Send { client, .. }
             | Effect::SendStatus { client, .. }
             | Effect::ReadLog { client, .. }
+            | Effect::Search { client, .. }
             | Effect::SendValues { client, .. } => self.for_client(client, effect)?,
             Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Adopt(adopt) => self.begin_adoption(adopt),
-            Effect::HostLease { .. } => {}
+            Effect::HostLease { .. } | Effect::Index(_) => {}
             Effect::HostForget { host } => self.forget(host)?,
             Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line),
             Effect::HostAck { host, offset } => self.ack(host, offset)?,
@@ -329,6 +330,7 @@ impl World {
                 StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
             }],
             Effect::ReadLog { id, .. } => vec![build::response(&id, &json!({"entries":[]}))],
+            Effect::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
             _ => Vec::new(),
         };
         for line in lines {

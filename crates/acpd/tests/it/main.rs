@@ -18,6 +18,7 @@ mod main_job;
 mod mcp;
 mod permissions;
 mod restoring;
+mod searching;
 mod service;
 mod services;
 mod sessions;

@@ -1,0 +1,78 @@
+//! `acpctl session search`: what was said, found by its words.
+
+use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, method};
+
+use super::session::handle;
+use super::{Door, current_dir, directory, text};
+use crate::cli;
+use crate::error::Result;
+use crate::human;
+use crate::paint::{BOLD, CYAN, DIM, Paint, visible};
+use crate::ui::Ui;
+
+/// Prints what was found, the best first.
+pub(super) fn search(args: &cli::Search, door: Door, ui: &mut Ui) -> Result {
+    let here = || text(&directory(&current_dir()?)?);
+    let params = SearchParams {
+        words: args.words.clone(),
+        agent: args.agent.clone(),
+        cwd: args.here.then(here).transpose()?,
+        limit: Some(args.limit),
+    };
+    let found: SearchResult = door.connect()?.call(method::SESSION_SEARCH, &params)?;
+    if args.json.json {
+        return Ok(ui.json(&found)?);
+    }
+    if found.hits.is_empty() {
+        ui.say("nothing found");
+        return Ok(());
+    }
+    let now = human::now();
+    for hit in &found.hits {
+        ui.print(&entry(hit, now, ui.out_paint()))?;
+    }
+    Ok(())
+}
+
+fn entry(hit: &Hit, now: u64, paint: Paint) -> String {
+    let by = match hit.by {
+        Speaker::User => "you",
+        Speaker::Agent => "agent",
+        Speaker::Tool => "tool",
+    };
+    let place = format!("{}  {}  {by}", hit.session.agent, human::ago(hit.at, now));
+    let handle = paint.apply(CYAN, &visible(handle(&hit.session)));
+    format!("{handle}  {}\n    {}\n", paint.apply(DIM, &place), line(&hit.snippet, paint))
+}
+
+/// The snippet on one line.
+fn line(snippet: &[Part], paint: Paint) -> String {
+    let mut after_space = true;
+    let pieces = snippet.iter().map(|part| {
+        let mut text = String::new();
+        for char in part.text.chars() {
+            let is_space = char.is_whitespace();
+            if !(is_space && after_space) {
+                text.push(if is_space { ' ' } else { char });
+            }
+            after_space = is_space;
+        }
+        let text = visible(&text);
+        if part.hit { paint.apply(BOLD, &text) } else { text.into_owned() }
+    });
+    pieces.collect::<String>().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snippet_is_one_line_and_its_hits_are_bold() {
+        let part = |text: &str, hit| Part { text: text.to_owned(), hit };
+        let snippet =
+            [part("…see\n\n  the ", false), part("par\u{1b}ser", true), part(" \n", false)];
+        assert_eq!(line(&snippet, Paint::plain()), "…see the par␛ser");
+        assert_eq!(line(&snippet, Paint::colour()), "…see the \u{1b}[1mpar␛ser\u{1b}[0m");
+    }
+}
