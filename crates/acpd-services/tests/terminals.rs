@@ -90,7 +90,7 @@ impl World {
     }
 
     async fn exit(&self, id: &str) -> Exit {
-        self.terminals.wait(id).unwrap().await
+        self.terminals.wait(id).unwrap().await.exit.unwrap()
     }
 
     /// What it has written when it has ended.
@@ -167,7 +167,7 @@ async fn many_wait_and_all_are_told_even_of_what_is_released() {
     world.ready::<1>();
     world.terminals.release("a").unwrap().await;
     for waiter in waiters {
-        assert_eq!(waiter.await.unwrap(), signal("SIGTERM"));
+        assert_eq!(waiter.await.unwrap().exit, Some(signal("SIGTERM")));
     }
 }
 

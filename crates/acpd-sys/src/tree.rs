@@ -259,6 +259,25 @@ fn mark(environ: &[u8]) -> Option<&[u8]> {
     Some(value).filter(|value| !value.is_empty())
 }
 
+/// The marks of this user's processes, each with a process that has it. None where environments
+/// cannot be read (macOS).
+pub fn marks() -> HashMap<String, ProcessId> {
+    let own_uid = own_uid();
+    let mut found = HashMap::new();
+    // What cannot be looked at shows no mark.
+    for entry in os::scan().unwrap_or_default() {
+        if entry.uid != own_uid || entry.zombie {
+            continue;
+        }
+        let environ = os::environ(entry.id.pid).unwrap_or_default();
+        let mark = mark(&environ).and_then(|mark| std::str::from_utf8(mark).ok());
+        if let Some(mark) = mark {
+            found.insert(mark.to_owned(), entry.id);
+        }
+    }
+    found
+}
+
 /// Whether the environment of a process shows that it belongs to another tree than this one.
 pub fn has_other_mark(pid: u32, marker: &str) -> bool {
     let environ = os::environ(pid).unwrap_or_default();

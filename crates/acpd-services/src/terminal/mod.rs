@@ -8,6 +8,7 @@
 
 mod error;
 mod keeper;
+mod leftovers;
 mod output;
 mod start;
 
@@ -25,6 +26,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::watch;
 
 pub use error::TerminalError;
+pub use leftovers::end_leftovers;
 
 use keeper::{Gone, Job};
 use output::State;
@@ -145,19 +147,25 @@ impl Terminals {
         Ok(self.get(id)?.state.borrow().output())
     }
 
-    /// The end of a command (`terminal/wait_for_exit`), for as many as want to know it. A command that
-    /// has ended may have left processes in the background that go on and write.
+    /// The end of a command (`terminal/wait_for_exit`), with what it had written by then, for as many
+    /// as want to know it. A command that has ended may have left processes in the background that go
+    /// on and write.
     ///
     /// # Errors
     /// When there is no such terminal.
     pub fn wait(
         &self,
         id: &str,
-    ) -> Result<impl Future<Output = Exit> + Send + use<>, TerminalError> {
+    ) -> Result<impl Future<Output = self::Output> + Send + use<>, TerminalError> {
         let mut state = self.get(id)?.state.clone();
         Ok(async move {
-            let ended = state.wait_for(|state| state.exit.is_some()).await;
-            ended.ok().and_then(|state| state.exit.clone()).unwrap_or_default()
+            if let Ok(ended) = state.wait_for(|state| state.exit.is_some()).await {
+                return ended.output();
+            }
+            // Nobody reads any more: what there is, is all.
+            let mut last = state.borrow().output();
+            last.exit.get_or_insert_default();
+            last
         })
     }
 

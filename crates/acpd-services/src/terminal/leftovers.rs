@@ -1,0 +1,38 @@
+//! What a daemon that was killed has left.
+
+use std::collections::HashMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use acpd_sys::process::{StopSignal, Tree, marks};
+
+/// How often what is left is looked at, at first and at last.
+const LOOK: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+
+/// Ends all processes of terminals with such markers, and returns when nothing is left. `grace` is
+/// the time from SIGTERM to SIGKILL.
+pub fn end_leftovers(is_left: impl Fn(&str) -> bool, grace: Duration) {
+    let mut left: HashMap<String, Tree> = HashMap::new();
+    let kill_at = Instant::now() + grace;
+    let mut look = LOOK.0;
+    loop {
+        for (mark, process) in marks() {
+            if is_left(&mark) && !left.contains_key(&mark) {
+                let mut tree = Tree::leftovers(mark.clone(), process);
+                tree.signal_all(StopSignal::Term);
+                left.insert(mark, tree);
+            }
+        }
+        left.retain(|_, tree| !tree.is_empty());
+        if left.is_empty() {
+            return;
+        }
+        if Instant::now() >= kill_at {
+            for tree in left.values_mut() {
+                tree.signal_all(StopSignal::Kill);
+            }
+        }
+        thread::sleep(look);
+        look = (look * 2).min(LOOK.1);
+    }
+}
