@@ -410,6 +410,7 @@ impl Hub {
                 plan: asked.capabilities.plan,
                 subagents: asked.capabilities.subagents,
                 max_line: meta.max_line.unwrap_or(0),
+                editor: 0,
             };
             client.capabilities = asked.capabilities;
             client.profile = Some(profile.clone());
@@ -418,6 +419,7 @@ impl Hub {
         if let Some(named) = meta.client {
             self.name_client(client, named, out)?;
         }
+        self.number_editor(client);
         let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.known(&profile);
         let is_current = comes_back || known.row.fingerprint == fingerprint;

@@ -6,22 +6,24 @@
 //!     └────── nobody can ─▶ with acpd ─┴── served ───────────────────────────▶ answered
 //! ```
 //!
+//! Calls about a terminal go to who made it, whoever owns the session by then ([`crate::terminal`]).
+//!
 //! The owner is the sender of the running prompt, else the last controller that came. What an agent is
 //! offered does not depend on who is attached: acpd gives it with nobody there.
 //!
 //! Architecture invariant: an errand is on disk until it is answered. A read or a write that the last
-//! daemon did not finish is done again; both can be.
+//! daemon did not finish is done again; both can be. Nothing else is: a command would run twice.
 
 use acp_wire::{ErrorObject, Id, Outcome, build, code, locate, set_id, set_member, str_at};
-use acpd_api::Role;
 use bytes::Bytes;
 use serde_json::json;
 
 use crate::agent::AgentId;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
-use crate::input::{Batch, Effect, ServeError, Service};
+use crate::input::{Batch, Effect, FileService, ServeError};
 use crate::record::{InteractionRow, Record};
+use crate::terminal::own_terminal;
 
 /// Errands of one session that may be open at once.
 const OPEN: usize = 64;
@@ -39,7 +41,7 @@ pub(crate) struct Errand {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+pub(crate) enum By {
     Client(ClientId),
     Acpd,
 }
@@ -49,8 +51,21 @@ enum By {
 enum Kind {
     Read,
     Write,
+    /// `terminal/create`.
+    Terminal,
+    /// A call about a terminal.
+    Call(Call),
     /// A method of the agent's own, which only a client can know.
     Extension,
+}
+
+/// What can be done with a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Output,
+    Wait,
+    Kill,
+    Release,
 }
 
 impl Kind {
@@ -58,9 +73,18 @@ impl Kind {
         match method {
             "fs/read_text_file" => Some(Kind::Read),
             "fs/write_text_file" => Some(Kind::Write),
+            "terminal/create" => Some(Kind::Terminal),
+            "terminal/output" => Some(Kind::Call(Call::Output)),
+            "terminal/wait_for_exit" => Some(Kind::Call(Call::Wait)),
+            "terminal/kill" => Some(Kind::Call(Call::Kill)),
+            "terminal/release" => Some(Kind::Call(Call::Release)),
             method if method.starts_with('_') => Some(Kind::Extension),
             _ => None,
         }
+    }
+
+    fn of_line(line: &[u8]) -> Option<Kind> {
+        Kind::of(&str_at(line, &["method"])?)
     }
 }
 
@@ -77,22 +101,42 @@ impl Hub {
         let Some(kind) = Kind::of(method) else { return false };
         let session = str_at(line, &["params", "sessionId"]);
         let key = session.and_then(|id| self.routes.get(&slot)?.get(&*id).copied());
-        let by = key.and_then(|key| self.who_does(key, kind));
-        let (Some(key), Some(by)) = (key, by) else { return false };
+        let Some(key) = key else { return false };
+        let line = self.to_public_id(key, line.clone());
+        let given = match kind {
+            Kind::Call(call) => self.terminal_called(key, call, (id, &line), out),
+            _ => match self.who_does(key, kind) {
+                Some(by) => Ok(Some((by, line))),
+                None => return false,
+            },
+        };
+        let given = given.and_then(|given| match given {
+            Some(given) => self.room_for_errand(key, kind).map(|()| Some(given)),
+            None => Ok(None),
+        });
+        let (by, line) = match given {
+            Ok(Some(given)) => given,
+            Ok(None) => return true,
+            Err(error) => {
+                self.host_write(slot, build::error(id, &error), out);
+                return true;
+            }
+        };
+        let errand = InteractionId(self.ids.issue());
+        let row = InteractionRow { id: errand, session: Some(key), host, line, at: self.now };
+        out.records.push(Record::Interaction(row.clone()));
+        self.recover_errand(&row, id.clone(), by, out);
+        out.durable = true;
+        true
+    }
+
+    fn room_for_errand(&mut self, key: SessionKey, kind: Kind) -> Result<(), ErrorObject> {
         let open = self.errands.values().filter(|errand| errand.session == key).count();
         if open >= OPEN {
             let text = format!("{OPEN} requests of this session are open already");
-            let error = ErrorObject::new(code::INTERNAL, text);
-            self.host_write(slot, build::error(id, &error), out);
-            return true;
+            return Err(ErrorObject::new(code::INTERNAL, text));
         }
-        let errand = InteractionId(self.ids.issue());
-        let line = self.to_public_id(key, line.clone());
-        let row = InteractionRow { id: errand, session: Some(key), host, line, at: self.now };
-        self.recover_errand(&row, id.clone(), by, out);
-        out.records.push(Record::Interaction(row));
-        out.durable = true;
-        true
+        if kind == Kind::Terminal { self.room_for_terminal(key) } else { Ok(()) }
     }
 
     fn recover_errand(&mut self, row: &InteractionRow, agent_request: Id, by: By, out: &mut Batch) {
@@ -111,7 +155,7 @@ impl Hub {
         let held = row.session.is_some_and(|key| {
             self.sessions.get(&key).is_some_and(|session| session.row.host == Some(row.host))
         });
-        match row.session.filter(|_| held && kind != Kind::Extension) {
+        match row.session.filter(|_| held && matches!(kind, Kind::Read | Kind::Write)) {
             Some(_) => self.recover_errand(row, id, By::Acpd, out),
             None => {
                 out.records.push(Record::InteractionGone { id: row.id });
@@ -128,12 +172,12 @@ impl Hub {
     fn who_does(&self, key: SessionKey, kind: Kind) -> Option<By> {
         let session = self.session(key);
         let can = |client: &ClientId| {
-            let controls =
-                session.attached.get(client).is_some_and(|at| at.role == Role::Controller);
-            let here = self.clients.get(client).filter(|here| controls && !here.under_agent);
+            let here = self.clients.get(client).filter(|_| self.may_serve(*client, key));
             here.is_some_and(|here| match kind {
                 Kind::Read => here.capabilities.fs_read,
                 Kind::Write => here.capabilities.fs_write,
+                Kind::Terminal => here.capabilities.terminal,
+                Kind::Call(_) => false,
                 Kind::Extension => true,
             })
         };
@@ -141,11 +185,22 @@ impl Hub {
         let sender = sender.map(|to| to.client).filter(|client| self.clients.contains_key(client));
         // Connections are numbered as they come.
         let owner = sender.or_else(|| session.attached.keys().rev().find(|of| can(of)).copied());
-        match owner.filter(can) {
-            Some(client) => Some(By::Client(client)),
-            None if kind == Kind::Extension => None,
-            None => self.profile_of(session.slot).services.fs.then_some(By::Acpd),
+        if let Some(client) = owner.filter(can) {
+            return Some(By::Client(client));
         }
+        let services = self.profile_of(session.slot).services;
+        let offered = match kind {
+            Kind::Read | Kind::Write => services.fs,
+            Kind::Terminal => services.terminal,
+            Kind::Call(_) | Kind::Extension => false,
+        };
+        offered.then_some(By::Acpd)
+    }
+
+    /// Whether an agent's requests about a session may be given to a client.
+    pub(crate) fn may_serve(&self, client: ClientId, key: SessionKey) -> bool {
+        let runs_under_agent = || self.clients.get(&client).is_none_or(|here| here.under_agent);
+        self.is_controller(client, key) && !runs_under_agent()
     }
 
     fn begin_errand(&mut self, id: InteractionId, out: &mut Batch) {
@@ -155,17 +210,34 @@ impl Hub {
                 let line = set_id(&errand.line, &Id::from(id.0));
                 out.effects.push(Effect::Send { client, line });
             }
-            By::Acpd => match service(&errand.line) {
-                Ok(service) => {
-                    let roots = self.roots(errand.session);
-                    out.effects.push(Effect::Serve { errand: id, roots, service });
-                }
+            By::Acpd => match self.own_part(id, errand) {
+                Ok(effect) => out.effects.extend(effect),
                 Err(text) => {
                     let error = ErrorObject::new(code::INVALID_PARAMS, text);
                     self.end_errand(id, |id| build::error(id, &error), out);
                 }
             },
         }
+    }
+
+    /// What acpd is to do at once; nothing for a wait, which the end of the command answers.
+    fn own_part(&self, id: InteractionId, errand: &Errand) -> Result<Option<Effect>, String> {
+        let Errand { session, host, line, .. } = errand;
+        Ok(match Kind::of_line(line) {
+            Some(Kind::Terminal) => {
+                let new = Box::new(self.terminal_to_make(*session, *host, line)?);
+                Some(Effect::CreateTerminal { terminal: id, new })
+            }
+            Some(Kind::Call(Call::Output)) => {
+                let terminal = own_terminal(line).ok_or("`terminalId` is none of acpd's")?;
+                Some(Effect::TerminalOutput { errand: id, terminal })
+            }
+            Some(Kind::Call(_)) => None,
+            _ => {
+                let (roots, service) = (self.roots(*session), file_service(line)?);
+                Some(Effect::Serve { errand: id, roots, service })
+            }
+        })
     }
 
     /// The folders that a session works in, its working directory first.
@@ -183,6 +255,14 @@ impl Hub {
         result: Result<Bytes, ServeError>,
         out: &mut Batch,
     ) {
+        let Some(done) = self.errands.get(&errand) else { return };
+        let (session, host) = (done.session, done.host);
+        let result = match result {
+            Ok(_) if Kind::of_line(&done.line) == Some(Kind::Terminal) => {
+                self.own_terminal_made(session, host, errand, out)
+            }
+            result => result,
+        };
         let answer = |id: &Id| match &result {
             Ok(result) => set_member(&build::response(id, &json!(null)), &["result"], result),
             Err(ServeError { code, message }) => {
@@ -214,7 +294,12 @@ impl Hub {
             self.give_to_acpd(errand, out);
             return true;
         }
-        self.end_errand(errand, |id| set_id(line, id), out);
+        let is_made = Kind::of_line(&open.line) == Some(Kind::Terminal);
+        let line = match outcome {
+            Outcome::Result(_) if is_made => self.editor_terminal_made(open.session, client, line),
+            _ => line.clone(),
+        };
+        self.end_errand(errand, |id| set_id(&line, id), out);
         true
     }
 
@@ -245,16 +330,39 @@ impl Hub {
     /// `$/cancel_request` of an agent for an errand; whether it was one.
     pub(crate) fn cancel_errand(&mut self, host: HostId, request: &Id, out: &mut Batch) -> bool {
         let wanted = |errand: &Errand| errand.host == host && errand.agent_request == *request;
-        let Some((&errand, open)) = self.errands.iter().find(|(_, errand)| wanted(errand)) else {
+        let Some((&errand, _)) = self.errands.iter().find(|(_, errand)| wanted(errand)) else {
             return false;
         };
-        if let By::Client(client) = open.by {
-            let line = build::notification("$/cancel_request", &json!({ "requestId": errand.0 }));
-            out.effects.push(Effect::Send { client, line });
-        }
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        self.end_errand(errand, |id| build::error(id, &error), out);
+        self.withdraw_errand(errand, &error, out);
         true
+    }
+
+    /// Waits of a session for the end of a command, of those whose line is meant.
+    pub(crate) fn waits(
+        &self,
+        key: SessionKey,
+        is_meant: impl Fn(&[u8]) -> bool,
+    ) -> Vec<InteractionId> {
+        let is_wait = |errand: &Errand| {
+            errand.session == key
+                && Kind::of_line(&errand.line) == Some(Kind::Call(Call::Wait))
+                && is_meant(&errand.line)
+        };
+        self.errands.iter().filter(|(_, errand)| is_wait(errand)).map(|(id, _)| *id).collect()
+    }
+
+    /// Answers an errand with an error, whoever is doing it.
+    pub(crate) fn withdraw_errand(
+        &mut self,
+        errand: InteractionId,
+        error: &ErrorObject,
+        out: &mut Batch,
+    ) {
+        if let Some(open) = self.errands.get(&errand) {
+            stop_errand(errand, open, out);
+        }
+        self.end_errand(errand, |id| build::error(id, error), out);
     }
 
     /// The process that asked is gone.
@@ -262,14 +370,11 @@ impl Hub {
         let gone = self.errands.extract_if(.., |_, errand| errand.host == host);
         for (id, errand) in gone.collect::<Vec<_>>() {
             out.records.push(Record::InteractionGone { id });
-            if let By::Client(client) = errand.by {
-                let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
-                out.effects.push(Effect::Send { client, line });
-            }
+            stop_errand(id, &errand, out);
         }
     }
 
-    fn end_errand(
+    pub(crate) fn end_errand(
         &mut self,
         errand: InteractionId,
         answer: impl FnOnce(&Id) -> Bytes,
@@ -283,8 +388,23 @@ impl Hub {
     }
 }
 
-/// What acpd is to do.
-fn service(line: &[u8]) -> Result<Service, String> {
+/// Tells who is doing it that nobody waits for it any more.
+fn stop_errand(id: InteractionId, errand: &Errand, out: &mut Batch) {
+    match errand.by {
+        By::Client(client) => {
+            let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
+            out.effects.push(Effect::Send { client, line });
+        }
+        By::Acpd if Kind::of_line(&errand.line) == Some(Kind::Terminal) => {
+            // The agent will never know that it was made.
+            out.effects.push(Effect::ReleaseTerminal { terminal: id });
+        }
+        By::Acpd => {}
+    }
+}
+
+/// What acpd is to do with a file.
+fn file_service(line: &[u8]) -> Result<FileService, String> {
     let text = |name: &str| {
         let text = str_at(line, &["params", name]);
         text.map(std::borrow::Cow::into_owned).ok_or_else(|| format!("`{name}` is missing"))
@@ -297,7 +417,7 @@ fn service(line: &[u8]) -> Result<Service, String> {
     let path = text("path")?;
     let is_write = str_at(line, &["method"]).as_deref() == Some("fs/write_text_file");
     if is_write {
-        return Ok(Service::WriteTextFile { path, content: text("content")? });
+        return Ok(FileService::WriteTextFile { path, content: text("content")? });
     }
-    Ok(Service::ReadTextFile { path, line: number("line")?, limit: number("limit")? })
+    Ok(FileService::ReadTextFile { path, line: number("line")?, limit: number("limit")? })
 }

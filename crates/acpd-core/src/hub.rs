@@ -15,6 +15,7 @@ use crate::profile::{Config, Profile};
 use crate::record::{Record, Rest};
 use crate::returning::Returning;
 use crate::session::{Session, State};
+use crate::terminal::Terminal;
 use crate::timers::{Timer, Timers};
 
 /// All state of the daemon. See the crate's documentation.
@@ -44,6 +45,8 @@ pub struct Hub {
     pub(crate) counted: BTreeSet<String>,
     pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
     pub(crate) errands: BTreeMap<InteractionId, Errand>,
+    /// By the ids that agents know.
+    pub(crate) terminals: BTreeMap<String, Terminal>,
     /// Who was shown the page of which question.
     pub(crate) pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
     pub(crate) ledger: Ledger,
@@ -105,6 +108,7 @@ impl Hub {
                 self.on_servers_left_out(host, &request, servers, out);
             }
             Input::Served { errand, result } => self.on_served(errand, result, out),
+            Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end, out),
             Input::StoreFailing { reason } => {
                 if self.store_failing.is_none() {
                     self.store_failing_since = self.now;
@@ -170,6 +174,11 @@ impl Hub {
                 | Timer::Stall(_) => {}
             }
         }
+    }
+
+    /// Number of this daemon on its journal; the upper half of every number that it issues.
+    pub fn incarnation(&self) -> u64 {
+        self.ids.boot()
     }
 
     /// A delay ± 20 %, so that agents that fell together do not start together.

@@ -185,7 +185,10 @@ impl Hub {
                 EventKind::State(slot)
             }
         };
-        self.append(key, kind, line, None, out);
+        self.append(key, kind, line.clone(), None, out);
+        if class == UpdateClass::ToolCall {
+            self.terminals_shown(key, &line, out);
+        }
     }
 
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {

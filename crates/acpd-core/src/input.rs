@@ -157,6 +157,14 @@ pub enum Input {
         /// The servers.
         servers: Vec<LeftOut>,
     },
+    /// A command that acpd runs for an agent has ended. Comes once for each that was made, also if it
+    /// is released by then.
+    TerminalEnded {
+        /// Which.
+        terminal: InteractionId,
+        /// How, and what it had written.
+        end: TerminalEnd,
+    },
     /// The journal cannot be written; the batch is retried.
     StoreFailing {
         /// What the system said.
@@ -199,9 +207,9 @@ pub struct ServeError {
     pub message: String,
 }
 
-/// What acpd does for an agent when no editor does it.
+/// What acpd does with the files of a session when no editor does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Service {
+pub enum FileService {
     /// `fs/read_text_file`.
     ReadTextFile {
         /// Absolute path.
@@ -218,6 +226,38 @@ pub enum Service {
         /// The whole new text.
         content: String,
     },
+}
+
+/// A command that acpd runs for an agent when no editor does it (`terminal/create`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTerminal {
+    /// The agent profile whose environment it has.
+    pub agent: String,
+    /// The process that asked.
+    pub host: HostId,
+    /// A program, or a line for a shell.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// What its environment has besides.
+    pub env: Vec<(String, String)>,
+    /// Absolute path.
+    pub cwd: String,
+    /// Bytes of output that are kept.
+    pub output_byte_limit: Option<u64>,
+}
+
+/// The end of a command that acpd ran for an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalEnd {
+    /// Its exit code, if it exited.
+    pub code: Option<u32>,
+    /// The name of the signal that ended it.
+    pub signal: Option<String>,
+    /// The last of its output, for people; at most some KiB.
+    pub output: String,
+    /// There was more output before.
+    pub truncated: bool,
 }
 
 /// Something to be done after the records of the same batch are committed.
@@ -332,14 +372,40 @@ pub enum Effect {
         /// Which step.
         step: StopStep,
     },
-    /// Do something for an agent, and report [`Input::Served`].
+    /// Do something with a file for an agent, and report [`Input::Served`].
     Serve {
         /// For which request.
         errand: InteractionId,
         /// The folders of its session, the working directory first: nothing outside of them.
         roots: Vec<String>,
         /// What to do.
-        service: Service,
+        service: FileService,
+    },
+    /// Run a command for an agent, and report [`Input::Served`]. The terminal is named by the number
+    /// of the request.
+    CreateTerminal {
+        /// For which request.
+        terminal: InteractionId,
+        /// What to run.
+        new: Box<NewTerminal>,
+    },
+    /// Tell what a command has written, with [`Input::Served`].
+    TerminalOutput {
+        /// For which request.
+        errand: InteractionId,
+        /// Which.
+        terminal: InteractionId,
+    },
+    /// End a command that acpd runs for an agent; [`Input::TerminalEnded`] follows if it has not
+    /// ended before.
+    KillTerminal {
+        /// Which.
+        terminal: InteractionId,
+    },
+    /// The same, and nothing is asked of it any more. It may not have been made.
+    ReleaseTerminal {
+        /// Which.
+        terminal: InteractionId,
     },
     /// Run the command that the configuration has for this, if it has one.
     Hook {
@@ -463,6 +529,8 @@ pub struct View {
     pub subagents: bool,
     /// Longest line in bytes; 0 = no limit.
     pub max_line: u64,
+    /// Whose terminals it shows, the others become text; 0 = it has none.
+    pub editor: u64,
 }
 
 /// What part of a status was asked for.

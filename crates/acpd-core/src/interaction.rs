@@ -26,6 +26,7 @@ use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect};
 use crate::question::{Answer, Question, Scope};
 use crate::record::{InteractionRow, Record};
+use crate::view::with_own_terminals;
 
 /// An open question.
 #[derive(Debug)]
@@ -230,7 +231,8 @@ impl Hub {
         {
             return;
         }
-        let line = open.line.clone();
+        let editor = self.clients[&client].view.editor;
+        let line = with_own_terminals(&open.line, &["params", "toolCall", "content"], editor);
         self.send_offer(client, interaction, line, Some(key), out);
     }
 

@@ -50,12 +50,13 @@ mod restore;
 mod returning;
 mod session;
 mod stop;
+mod terminal;
 mod timers;
 mod turn;
 pub mod view;
 
 pub use hub::Hub;
 pub use input::{
-    Adopt, Batch, Effect, Input, LeftOut, Read, ReadStyle, Search, ServeError, Service, SpawnError,
-    StatusPart, StopStep, View,
+    Adopt, Batch, Effect, FileService, Input, LeftOut, NewTerminal, Read, ReadStyle, Search,
+    ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, View,
 };

@@ -95,6 +95,7 @@ impl Hub {
             counted: BTreeSet::new(),
             interactions: BTreeMap::new(),
             errands: BTreeMap::new(),
+            terminals: BTreeMap::new(),
             pages: BTreeMap::new(),
             ledger: Ledger::default(),
             naming: Vec::new(),

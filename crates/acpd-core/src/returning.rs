@@ -52,6 +52,8 @@ pub(crate) struct Returning {
     pub(crate) client: ClientId,
     /// Since when it has none.
     away: Option<Time>,
+    /// Its number, if it has terminals ([`View::editor`](crate::View)).
+    editor: Option<u64>,
     /// Lines of it that are dealt with.
     received: u64,
     /// Answers that it may not have.
@@ -96,6 +98,7 @@ impl Hub {
                 // No connection ever has such a number.
                 client: ClientId(u64::MAX - number),
                 away: Some(now),
+                editor: None,
                 received: state.received,
                 replies: replies.collect(),
             };
@@ -149,7 +152,13 @@ impl Hub {
             self.forget_returning(&token, out);
             self.make_room(out);
             out.records.push(Record::Client { token: token.clone(), received: 0 });
-            let new = Returning { client, away: None, received: 0, replies: BTreeMap::new() };
+            let new = Returning {
+                client,
+                away: None,
+                editor: None,
+                received: 0,
+                replies: BTreeMap::new(),
+            };
             self.returning.insert(token.clone(), new);
         }
         if let Some(known) = self.returning.get_mut(&token) {
@@ -172,6 +181,20 @@ impl Hub {
             client.resume = Some(resume);
         }
         Ok(())
+    }
+
+    /// Numbers a client that has terminals, so that its own are told from others'. One that comes back
+    /// keeps its number.
+    pub(crate) fn number_editor(&mut self, client: ClientId) {
+        let Some(here) = self.clients.get_mut(&client).filter(|here| here.capabilities.terminal)
+        else {
+            return;
+        };
+        let known = here.token.as_ref().and_then(|token| self.returning.get_mut(token));
+        here.view.editor = match known {
+            Some(known) => *known.editor.get_or_insert_with(|| self.ids.issue()),
+            None => self.ids.issue(),
+        };
     }
 
     /// What the answer to `initialize` says to a client with a token.

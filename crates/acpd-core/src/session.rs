@@ -398,6 +398,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         self.unroute(key);
+        self.drop_terminals(key, out);
         let session = self.session_mut(key);
         session.state = State::Resting;
         session.row.host = None;
@@ -470,6 +471,7 @@ impl Hub {
         self.fail_queue(key, &gone, out);
         self.interrupt_turn(key, &gone, out);
         self.unroute(key);
+        self.drop_terminals(key, out);
         for timer in [
             crate::timers::Timer::Restore(key),
             crate::timers::Timer::Cancel(key),

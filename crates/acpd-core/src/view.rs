@@ -6,11 +6,13 @@
 use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
 use acpd_api::{Skipped, method};
 use bytes::Bytes;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::ids::Seq;
 use crate::input::View;
 use crate::record::EventKind;
+use crate::terminal::TerminalName;
 
 /// The line as this client gets it; `None` = not at all.
 pub fn render(line: &Bytes, kind: EventKind, seq: Seq, view: &View) -> Option<Bytes> {
@@ -40,9 +42,7 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
         EventKind::State(StateKey::Options) if !view.boolean_options => {
             Some(without_boolean_options(line, &["params", "update", "configOptions"]))
         }
-        EventKind::Update | EventKind::Imported
-            if !(view.compaction && view.plan && view.subagents) =>
-        {
+        EventKind::Update | EventKind::Imported => {
             let update = str_at(line, &["params", "update", "sessionUpdate"]);
             match update.as_deref() {
                 Some("compaction_update" | "compaction_summary_chunk") if !view.compaction => None,
@@ -53,6 +53,9 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
                 }
                 Some("plan_update") if !view.plan => as_plan(line),
                 Some("plan_removed") if !view.plan => None,
+                Some("tool_call" | "tool_call_update") => {
+                    Some(with_own_terminals(line, &["params", "update", "content"], view.editor))
+                }
                 _ => Some(line.clone()),
             }
         }
@@ -66,6 +69,54 @@ fn as_plan(line: &Bytes) -> Option<Bytes> {
     let line = remove_member(line, &["params", "update", "plan"]);
     let line = set_member(&line, &["params", "update", "sessionUpdate"], b"\"plan\"");
     Some(set_member(&line, &["params", "update", "entries"], &entries))
+}
+
+/// The same JSON with those terminals in the list at `path` that this editor has, under its own ids;
+/// the others become text. What is no terminal that acpd knows of stays.
+pub(crate) fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
+    replace_terminals(json, path, |item, name| match TerminalName::parse(name)? {
+        TerminalName::Editor { editor: of, id } if of == editor => {
+            let id = json!(id).to_string();
+            Some(set_member(item, &["terminalId"], id.as_bytes()))
+        }
+        TerminalName::Editor { .. } => Some(text_item("(a terminal of another editor)")),
+        TerminalName::Own(_) => {
+            Some(text_item("(a terminal of acpd; its output is shown when the command has ended)"))
+        }
+    })
+}
+
+/// The same JSON with other items for terminals in the list at `path`: `with` gets each, and its id.
+pub(crate) fn replace_terminals(
+    json: &Bytes,
+    path: &[&str],
+    mut with: impl FnMut(&Bytes, &str) -> Option<Bytes>,
+) -> Bytes {
+    let Some(range) = locate(json, path) else { return json.clone() };
+    let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
+        return json.clone();
+    };
+    let mut edits = Vec::new();
+    for item in items {
+        let item = json.slice_ref(item.get().as_bytes());
+        let is_terminal = str_at(&item, &["type"]).as_deref() == Some("terminal");
+        let name = str_at(&item, &["terminalId"]).filter(|_| is_terminal);
+        if let Some(other) = name.and_then(|name| with(&item, &name)) {
+            let start = item.as_ptr() as usize - json.as_ptr() as usize;
+            edits.push((start..start + item.len(), other));
+        }
+    }
+    if edits.is_empty() {
+        return json.clone();
+    }
+    let edits: Vec<_> = edits.iter().map(|(at, other)| (at.clone(), &other[..])).collect();
+    splice(json, &edits)
+}
+
+/// Text as part of a tool call's content.
+pub(crate) fn text_item(text: &str) -> Bytes {
+    let content = json!({ "type": "text", "text": text });
+    json!({ "type": "content", "content": content }).to_string().into()
 }
 
 /// The same JSON without the boolean options in the list at `path`.

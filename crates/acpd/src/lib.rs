@@ -19,3 +19,4 @@ pub mod service;
 pub mod services;
 pub mod settings;
 pub mod signals;
+pub mod terminals;

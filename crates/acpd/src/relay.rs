@@ -36,8 +36,9 @@ use crate::journal::{LogPage, Values};
 use crate::log;
 use crate::mcp::{self, Completed};
 use crate::service::Pulse;
-use crate::services::{Served, Services};
+use crate::services::Services;
 use crate::signals::Stops;
+use crate::terminals::Terminals;
 
 /// Events that one batch takes up at most.
 const EVENTS: usize = 256;
@@ -151,7 +152,9 @@ pub struct Relay {
     writer: Writer,
     finder: Finder,
     services: Services,
-    served: mpsc::UnboundedReceiver<Served>,
+    terminals: Terminals,
+    /// What these two have done.
+    served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
     client_queue: usize,
     sinks: BTreeMap<ClientId, Sink>,
@@ -197,7 +200,10 @@ impl Relay {
             _ => None,
         });
         let (by, adopting) = (tokio::time::Instant::now() + ADOPTING, adopting.collect());
-        let (services, served) = Services::new();
+        let (done, served) = mpsc::unbounded_channel();
+        let (generation, reaper) = (&agents.generation, agents.reaper.clone());
+        let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone());
+        let services = Services::new(done);
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let mut relay = Relay {
             hub,
@@ -206,6 +212,7 @@ impl Relay {
             writer,
             finder,
             services,
+            terminals,
             served,
             hooks,
             client_queue,
@@ -246,9 +253,7 @@ impl Relay {
                 Some((host, event)) = from.hosts.recv(), if hosts_may => {
                     self.host_event(host, event, &mut out);
                 }
-                Some((errand, result)) = self.served.recv() => {
-                    self.input(Input::Served { errand, result }, &mut out);
-                }
+                Some(input) = self.served.recv() => self.input(input, &mut out),
                 () = sleep_until(at), if at.is_some() => self.input(Input::Tick, &mut out),
                 () = sleep_until(opening), if opening.is_some() => {}
             }
@@ -264,7 +269,8 @@ impl Relay {
             }
             Some(End::Done) | None => {}
         }
-        self.hooks.end().await;
+        // At the same time: each may have to wait for what does not want to end.
+        tokio::join!(self.hooks.end(), self.terminals.end());
         // Without their sinks the writers end after what they were given.
         self.sinks.clear();
         let restart = self.restart && self.end != Some(End::Aborted);
@@ -604,6 +610,13 @@ impl Relay {
             Effect::Serve { errand, roots, service } => {
                 self.services.serve(errand, roots, service);
             }
+            Effect::CreateTerminal { terminal, new } => {
+                let environment = self.agents.environment(&new.agent);
+                self.terminals.create(terminal, *new, environment);
+            }
+            Effect::TerminalOutput { errand, terminal } => self.terminals.output(errand, terminal),
+            Effect::KillTerminal { terminal } => self.terminals.kill(terminal),
+            Effect::ReleaseTerminal { terminal } => self.terminals.release(terminal),
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Note { host, text } => {
                 let text = log::printable(&text);

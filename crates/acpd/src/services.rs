@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use acp_wire::code;
 use acpd_core::ids::InteractionId;
-use acpd_core::{ServeError, Service};
+use acpd_core::{FileService, Input, ServeError};
 use acpd_services::fs::{FsError, Roots, read_text_file, write_text_file};
 use acpd_sys::limits;
 use bytes::Bytes;
@@ -15,25 +15,21 @@ use tokio::sync::{Semaphore, mpsc};
 /// Requests that are served at once. The others wait; each blocks a thread.
 const AT_ONCE: usize = 8;
 
-/// The answer to a request of an agent.
-pub type Served = (InteractionId, Result<Bytes, ServeError>);
-
 /// Serves requests of agents, and tells when one is done.
 #[derive(Debug)]
 pub struct Services {
-    done: mpsc::UnboundedSender<Served>,
+    done: mpsc::UnboundedSender<Input>,
     turn: Arc<Semaphore>,
 }
 
 impl Services {
-    /// The services, and what they have done. The hub bounds the requests that are open.
-    pub fn new() -> (Services, mpsc::UnboundedReceiver<Served>) {
-        let (done, served) = mpsc::unbounded_channel();
-        (Services { done, turn: Arc::new(Semaphore::new(AT_ONCE)) }, served)
+    /// The services, which report what they have done. The hub bounds the requests that are open.
+    pub fn new(done: mpsc::UnboundedSender<Input>) -> Services {
+        Services { done, turn: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// Serves one request on a thread of its own.
-    pub fn serve(&self, errand: InteractionId, roots: Vec<String>, service: Service) {
+    pub fn serve(&self, errand: InteractionId, roots: Vec<String>, service: FileService) {
         let (done, turn) = (self.done.clone(), Arc::clone(&self.turn));
         tokio::spawn(async move {
             // It is never closed.
@@ -43,21 +39,21 @@ impl Services {
                 Err(ServeError { code: code::INTERNAL, message: failed.to_string() })
             });
             // The daemon ends.
-            done.send((errand, result)).ok();
+            done.send(Input::Served { errand, result }).ok();
         });
     }
 }
 
-fn serve(roots: &[String], service: Service) -> Result<Bytes, ServeError> {
+fn serve(roots: &[String], service: FileService) -> Result<Bytes, ServeError> {
     let mut folders = roots.iter().map(PathBuf::from);
     let cwd = folders.next().unwrap_or_default();
     let more: Vec<PathBuf> = folders.collect();
     let served = Roots::open(&cwd, &more, limits::found_umask()).and_then(|roots| match service {
-        Service::ReadTextFile { path, line, limit } => {
+        FileService::ReadTextFile { path, line, limit } => {
             let content = read_text_file(&roots, Path::new(&path), line, limit)?;
             Ok(json!({ "content": content }))
         }
-        Service::WriteTextFile { path, content } => {
+        FileService::WriteTextFile { path, content } => {
             write_text_file(&roots, Path::new(&path), &content)?;
             Ok(json!({}))
         }

@@ -68,8 +68,11 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         late_replay: profile.late_replay,
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
-        services: Services { fs: profile.services.contains(&Offer::Fs), terminal: false },
         mcp: servers(config, &profile.name),
+        services: Services {
+            fs: profile.services.contains(&Offer::Fs),
+            terminal: profile.services.contains(&Offer::Terminal),
+        },
     }
 }
 

@@ -7,7 +7,7 @@ use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{
-    Adopt, Batch, Effect, Hub, Input, ReadStyle, Search, Service, StatusPart, StopStep,
+    Adopt, Batch, Effect, FileService, Hub, Input, ReadStyle, Search, StatusPart, StopStep,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -41,7 +41,9 @@ pub(crate) struct Bench {
     /// What commands were run for.
     pub(crate) hooks: Vec<Value>,
     /// What acpd was to do for the agent.
-    pub(crate) served: Vec<(InteractionId, Vec<String>, Service)>,
+    pub(crate) served: Vec<(InteractionId, Vec<String>, FileService)>,
+    /// What acpd was to do with terminals.
+    pub(crate) terminals: Vec<Effect>,
     /// What was to be found for clients.
     pub(crate) searched: Vec<Search>,
     /// Sessions with something new to be found.
@@ -108,6 +110,7 @@ impl Bench {
             served: Vec::new(),
             searched: Vec::new(),
             indexed: Vec::new(),
+            terminals: Vec::new(),
             acked: 0,
             exited: false,
             offset: 0,
@@ -257,6 +260,10 @@ impl Bench {
             }
             Effect::Note { text, .. } => self.notes.push(text),
             Effect::Serve { errand, roots, service } => self.served.push((errand, roots, service)),
+            Effect::CreateTerminal { .. }
+            | Effect::TerminalOutput { .. }
+            | Effect::KillTerminal { .. }
+            | Effect::ReleaseTerminal { .. } => self.terminals.push(effect),
             Effect::Abort | Effect::Exit => self.exited = true,
             Effect::Search { search, .. } => self.searched.push(*search),
             Effect::Index(session) => self.indexed.push(session),

@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
-use acpd_core::{Input, ServeError, Service};
+use acpd_core::{FileService, Input, ServeError};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn what_no_editor_does_acpd_does_in_the_folders_of_the_session() {
     bench.agent(&read(7));
     let (_, roots, service) = bench.served[0].clone();
     assert_eq!(roots, ["/w", "/more"]);
-    let wanted = Service::ReadTextFile { path: "/w/a".to_owned(), line: Some(2), limit: None };
+    let wanted = FileService::ReadTextFile { path: "/w/a".to_owned(), line: Some(2), limit: None };
     assert_eq!(service, wanted);
     serve(&mut bench, Ok(r#"{"content":"x"}"#));
     assert_eq!(bench.heard(), [json!({"jsonrpc":"2.0","id":7,"result":{"content":"x"}})]);

@@ -16,5 +16,6 @@ mod returning;
 mod schema;
 mod searching;
 mod survival;
+mod terminals;
 mod transparency;
 mod turns;

@@ -109,6 +109,7 @@ impl Client {
             plan: true,
             subagents: true,
             max_line: 0,
+            editor: 0,
         };
         Client {
             ride: None,

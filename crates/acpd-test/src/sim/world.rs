@@ -229,7 +229,13 @@ impl World {
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
             Effect::Note { .. } => self.truth.hit("odd line noted"),
             // The agents of the simulation do everything themselves.
-            Effect::Serve { errand, .. } => return Err(format!("{errand:?} was asked by nobody")),
+            Effect::Serve { errand, .. }
+            | Effect::CreateTerminal { terminal: errand, .. }
+            | Effect::TerminalOutput { errand, .. }
+            | Effect::KillTerminal { terminal: errand }
+            | Effect::ReleaseTerminal { terminal: errand } => {
+                return Err(format!("{errand:?} was asked by nobody"));
+            }
             Effect::Abort => {
                 // The daemon ends all trees itself, without the hub.
                 self.truth.hit("daemon aborted");

@@ -158,9 +158,10 @@ keys! {
         Shared "restore" => pub restore: Vec<RestoreMethod> as SomeOf<RestoreMethod>
             = vec![RestoreMethod::Resume, RestoreMethod::Load];
         /// What acpd does for the agent when no editor that is attached does it: `fs` reads and writes
-        /// files in the folders of a session, and nowhere else. What the agent is not offered, it does
-        /// itself.
-        Shared "services" => pub services: Vec<Offer> as SomeOf<Offer> = vec![Offer::Fs];
+        /// files in the folders of a session, and nowhere else; `terminal` runs commands, which end with
+        /// the agent, its session or the daemon. What the agent is not offered, it does itself.
+        Shared "services" => pub services: Vec<Offer> as SomeOf<Offer>
+            = vec![Offer::Fs, Offer::Terminal];
         /// Whether the agent can be used at all.
         Shared "enabled" => pub enabled: bool as Flag = true;
         /// The command that installs the agent, shown when it cannot be found.
@@ -311,6 +312,8 @@ impl Choice for Restart {
 pub enum Offer {
     /// `fs/read_text_file` and `fs/write_text_file`.
     Fs,
+    /// `terminal/*`.
+    Terminal,
 }
 
 impl Offer {
@@ -318,12 +321,14 @@ impl Offer {
     pub fn word(self) -> &'static str {
         match self {
             Offer::Fs => "fs",
+            Offer::Terminal => "terminal",
         }
     }
 }
 
 impl Choice for Offer {
-    const WORDS: &'static [(&'static str, Self)] = &[("fs", Self::Fs)];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("fs", Self::Fs), ("terminal", Self::Terminal)];
 }
 
 /// A method of the protocol that brings a session back.

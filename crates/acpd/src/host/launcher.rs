@@ -107,6 +107,12 @@ impl Agents {
         end_strays(&self.paths.state, &self.generation, known, place);
     }
 
+    /// The environment of an agent, which its terminals have as well.
+    pub fn environment(&self, agent: &str) -> Vec<(OsString, OsString)> {
+        let profile = self.config.agent(agent).ok();
+        profile.map_or_else(Vec::new, |profile| config::environment(profile, std::env::vars_os()))
+    }
+
     fn marker(&self, host: HostId) -> String {
         format!("{}-{}", self.generation, host.0)
     }

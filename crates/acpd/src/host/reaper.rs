@@ -117,6 +117,24 @@ impl Left {
     }
 }
 
+/// The children of terminals are among them.
+impl acpd_services::terminal::Children for Reaper {
+    fn start(&self, command: &mut Command) -> io::Result<Child> {
+        self.start_child(command)
+    }
+
+    fn discard(&self, child: Child) {
+        Reaper::discard(self, child);
+    }
+
+    fn reap(&self, pid: u32) {
+        let mut children = self.children.lock();
+        // It is a zombie of ours, or somebody has reaped it against all rules.
+        reap(pid).ok();
+        children.remove(&pid);
+    }
+}
+
 /// What the thread looks after.
 #[derive(Default)]
 struct Trees {

@@ -1,0 +1,195 @@
+//! Commands that acpd runs for agents: one task owns them all, and does what the relay orders.
+//!
+//! Architecture invariant: what the task was ordered is done in that order, and the answer to a
+//! request comes before the end of the command that it has made.
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use acp_wire::code;
+use acpd_core::ids::InteractionId;
+use acpd_core::{Input, NewTerminal, ServeError, TerminalEnd};
+use acpd_services::terminal::{
+    CreateTerminal, Exit, Output, TerminalError, Terminals as Held, end_leftovers,
+};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::host::Reaper;
+
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long the end of the daemon waits for the end of its commands.
+const END: Duration = Duration::from_secs(3);
+/// Bytes of output that are shown in a conversation.
+const SHOWN: usize = 16 << 10;
+
+/// The commands of a daemon.
+#[derive(Debug)]
+pub struct Terminals {
+    orders: mpsc::UnboundedSender<Order>,
+    task: JoinHandle<()>,
+    marks: String,
+}
+
+enum Order {
+    Create { terminal: InteractionId, request: Box<CreateTerminal> },
+    Output { errand: InteractionId, terminal: InteractionId },
+    Kill { terminal: InteractionId },
+    Release { terminal: InteractionId },
+}
+
+impl Terminals {
+    /// No commands; those that earlier daemons of this journal have left are ended. To be called on a
+    /// runtime.
+    pub fn start(
+        generation: &str,
+        incarnation: u64,
+        reaper: Reaper,
+        done: mpsc::UnboundedSender<Input>,
+    ) -> Terminals {
+        let marks = format!("{generation}-t");
+        let prefix = marks.clone();
+        let is_left = move |mark: &str| {
+            let number = mark.strip_prefix(&prefix).and_then(|number| number.parse::<u64>().ok());
+            number.is_some_and(|number| number >> 32 < incarnation)
+        };
+        let swept = thread::Builder::new()
+            .name("leftovers".to_owned())
+            .stack_size(256 << 10)
+            .spawn(move || end_leftovers(is_left, GRACE));
+        if let Err(error) = swept {
+            tracing::error!(%error, "commands of an earlier daemon may be left");
+        }
+        let (orders, queue) = mpsc::unbounded_channel();
+        let held = Held::new(Arc::new(reaper), GRACE);
+        Terminals { orders, task: tokio::spawn(run(held, queue, done)), marks }
+    }
+
+    /// Runs a command in the agent's environment, and answers the request that has its number.
+    pub fn create(
+        &self,
+        terminal: InteractionId,
+        new: NewTerminal,
+        base_env: Vec<(OsString, OsString)>,
+    ) {
+        let request = Box::new(CreateTerminal {
+            id: terminal.0.to_string(),
+            owner: new.host.0,
+            command: new.command,
+            args: new.args,
+            base_env,
+            env: new.env,
+            cwd: new.cwd.into(),
+            output_byte_limit: new.output_byte_limit,
+            marker: format!("{}{}", self.marks, terminal.0),
+        });
+        self.order(Order::Create { terminal, request });
+    }
+
+    /// Answers a request with the output of a command.
+    pub fn output(&self, errand: InteractionId, terminal: InteractionId) {
+        self.order(Order::Output { errand, terminal });
+    }
+
+    /// Ends a command.
+    pub fn kill(&self, terminal: InteractionId) {
+        self.order(Order::Kill { terminal });
+    }
+
+    /// Ends and forgets a command, if there is one.
+    pub fn release(&self, terminal: InteractionId) {
+        self.order(Order::Release { terminal });
+    }
+
+    /// Ends all commands, and waits for that as long as it is worth waiting.
+    pub async fn end(self) {
+        drop(self.orders);
+        if tokio::time::timeout(END, self.task).await.is_err() {
+            tracing::error!("commands of agents could not be ended");
+        }
+    }
+
+    fn order(&self, order: Order) {
+        // The task ends with the daemon.
+        self.orders.send(order).ok();
+    }
+}
+
+async fn run(
+    mut held: Held,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+    done: mpsc::UnboundedSender<Input>,
+) {
+    let answer = |errand, result| {
+        // The daemon ends.
+        done.send(Input::Served { errand, result }).ok();
+    };
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Create { terminal, request } => {
+                let made = held.create(*request);
+                let made = made.and_then(|()| held.wait(&terminal.0.to_string()));
+                match made {
+                    Ok(ended) => {
+                        answer(terminal, Ok(Bytes::from_static(b"{}")));
+                        let done = done.clone();
+                        tokio::spawn(async move {
+                            let end = terminal_end(ended.await);
+                            done.send(Input::TerminalEnded { terminal, end }).ok();
+                        });
+                    }
+                    Err(error) => answer(terminal, Err(refusal(&error))),
+                }
+            }
+            Order::Output { errand, terminal } => {
+                let output = held.output(&terminal.0.to_string());
+                answer(errand, output.map(result).map_err(|error| refusal(&error)));
+            }
+            // The hub may not know yet that it could not be made.
+            Order::Kill { terminal } => drop(held.kill(&terminal.0.to_string())),
+            Order::Release { terminal } => drop(held.release(&terminal.0.to_string())),
+        }
+    }
+    held.end().await;
+}
+
+/// The result of `terminal/output`.
+fn result(output: Output) -> Bytes {
+    let Output { text, truncated, exit } = output;
+    let mut result = json!({ "output": text, "truncated": truncated });
+    if let Some(Exit { code, signal }) = exit {
+        result["exitStatus"] = json!({ "exitCode": code, "signal": signal });
+    }
+    Value::to_string(&result).into()
+}
+
+fn terminal_end(output: Output) -> TerminalEnd {
+    let Output { text, truncated, exit } = output;
+    let Exit { code, signal } = exit.unwrap_or_default();
+    let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));
+    TerminalEnd { code, signal, output: text[from..].to_owned(), truncated: truncated || from > 0 }
+}
+
+fn refusal(error: &TerminalError) -> ServeError {
+    let code = match error {
+        TerminalError::Unknown { .. } => code::NOT_FOUND,
+        TerminalError::NoDirectory { .. } | TerminalError::BadVariable { .. } => {
+            code::INVALID_PARAMS
+        }
+        TerminalError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            code::INVALID_PARAMS
+        }
+        _ => code::INTERNAL,
+    };
+    let message = match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    };
+    ServeError { code, message }
+}
