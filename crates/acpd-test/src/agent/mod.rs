@@ -469,6 +469,7 @@ impl Agent {
             tools: 0,
             numbered: 0,
             late_chunk: false,
+            terminal: String::new(),
             prompt,
         };
         state.prompts.push(prompt_text(&turn.prompt));

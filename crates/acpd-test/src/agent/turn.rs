@@ -44,6 +44,8 @@ pub(super) struct Turn {
     /// Number of numbered chunks so far.
     pub(super) numbered: u64,
     pub(super) late_chunk: bool,
+    /// The last terminal that it made.
+    pub(super) terminal: String,
 }
 
 impl Turn {
@@ -168,6 +170,7 @@ impl Turn {
                 };
                 self.say(&answer);
             }
+            Verb::Terminal(call, file) => self.terminal(&call, &file)?,
             Verb::UnknownUpdate => {
                 self.update(json!({"sessionUpdate": "unheard_of", "novelty": 1}));
             }
@@ -221,6 +224,28 @@ impl Turn {
             json!({"sessionUpdate": "tool_call_update", "toolCallId": call, "status": "completed",
             "content": [diff], "locations": [{"path": path, "line": 1}]}),
         );
+    }
+
+    fn terminal(&mut self, call: &str, file: &str) -> Step {
+        let mut params = json!({"terminalId": self.terminal});
+        if call == "create" {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            params = serde_json::from_str(&text).unwrap_or_else(|_| json!({"command": text}));
+        }
+        params["sessionId"] = json!(self.session.id);
+        let answer = match self.request(&format!("terminal/{call}"), params)? {
+            Ok(result) => result,
+            Err(failure) => json!({"error": failure.message}),
+        };
+        if let Some(id) = answer["terminalId"].as_str() {
+            id.clone_into(&mut self.terminal);
+            let content = json!([{"type": "terminal", "terminalId": id}]);
+            let tool = self.open_tool("Run a command");
+            self.update(json!({"sessionUpdate": "tool_call_update", "toolCallId": tool,
+                "status": "in_progress", "content": content}));
+        }
+        self.say(&format!("terminal {call}: {answer}\n"));
+        Step::Continue(())
     }
 
     fn open_tool(&mut self, title: &str) -> String {

@@ -50,6 +50,9 @@ pub(super) enum Verb {
     Stderr(usize),
     /// `[fs-read PATH]`: reads a file through the client.
     FsRead(String),
+    /// `[terminal CALL FILE]`: `terminal/CALL` about the last terminal; `create` has its params in a
+    /// file, and shows the terminal in a tool call.
+    Terminal(String, String),
     /// `[unknown-update]`: an update of a kind that nobody knows.
     UnknownUpdate,
     /// `[ext]`: extension notifications, with and without a session id.
@@ -129,6 +132,10 @@ fn verb(inner: &str) -> Option<Verb> {
         "child-setsid" => Verb::ChildSetsid,
         "stderr" => Verb::Stderr(arg.parse().ok()?),
         "fs-read" => Verb::FsRead(text()?),
+        "terminal" => {
+            let (call, file) = arg.split_once(' ').unwrap_or((arg, ""));
+            Verb::Terminal(call.to_owned(), file.to_owned())
+        }
         "unknown-update" => Verb::UnknownUpdate,
         "ext" => Verb::Ext,
         "env" => Verb::Env(text()?),

@@ -27,6 +27,7 @@ mod stopping;
 mod streams;
 mod surviving;
 mod tcp;
+mod terminals;
 mod turns;
 
 use std::time::{Duration, Instant};
