@@ -229,3 +229,28 @@ fn a_session_is_not_taken_over_while_a_process_that_held_it_is_ending() {
     assert_ne!(bench.host(), first);
     bench.heard_one("session/load");
 }
+
+#[test]
+fn a_history_that_comes_late_is_not_taken_for_news_afterwards() {
+    let mut bench = Bench::with(|profile| profile.late_replay = true);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.say(a, &load("1", "x"));
+    let asked = bench.heard_one("session/load");
+    bench.update("x", "user_message_chunk", "one");
+    bench.agent_answers(&asked, &json!({}));
+    bench.update("x", "user_message_chunk", "two");
+    let shown = |bench: &Bench| {
+        let words = bench.journal_words();
+        words.iter().filter(|word| *word == "user_message_chunk").count()
+    };
+    assert_eq!(shown(&bench), 2);
+    bench.agent_dies();
+    bench.pass(1_000);
+    let again = bench.heard_one("session/load");
+    bench.update("x", "user_message_chunk", "one");
+    bench.agent_answers(&again, &json!({}));
+    bench.update("x", "user_message_chunk", "two");
+    bench.pass(10_000);
+    assert_eq!(shown(&bench), 2);
+}
