@@ -152,5 +152,5 @@ fn a_fingerprint_changes_with_the_command_and_the_names_of_variables_alone() {
 #[test]
 fn a_fingerprint_is_the_same_in_every_version() {
     let profile = agent("mine", "[agents.mine]\ncommand = ['mine', '--acp']\nenv.KEY = '1'");
-    assert_snapshot!(config::fingerprint(&profile), @"62274fd2313dc7df");
+    assert_snapshot!(config::fingerprint(&profile), @"dcbe68a7f74c5278");
 }

@@ -47,15 +47,45 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
 }
 
 fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
+    for _ in 0..STOPS {
+        match stop_once(paths, detach, door, ui)? {
+            // A daemon that died meanwhile has left its agents to the next one.
+            Stopped::Died if !detach && has_shims(paths) => {}
+            Stopped::Died | Stopped::Whole => {
+                ui.spin(None);
+                ui.say("acpd stopped");
+                return Ok(());
+            }
+            Stopped::NotRunning => {
+                ui.spin(None);
+                ui.say("acpd is not running");
+                return Ok(());
+            }
+        }
+    }
+    let text = "acpd died while it was stopping, and its agents may still run";
+    Err(CommandError::new(ExitCode::Error, text).hint("`acpctl daemon stop` again ends them"))
+}
+
+/// How often a daemon may die while it is stopping.
+const STOPS: usize = 3;
+
+/// How a daemon ended.
+enum Stopped {
+    NotRunning,
+    /// It did all that it was to do.
+    Whole,
+    /// It was gone before it could say so.
+    Died,
+}
+
+fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Stopped> {
     // Agents that are left of a daemon that is gone are ended by the next one.
     let spawn = door.spawn && !detach && has_shims(paths);
     // To this daemon, and to none after it.
     let link = match link(Options { spawn, paths: paths.clone() }, Duration::ZERO) {
         Ok(link) => link,
-        Err(ConnectError::NotRunning { .. }) => {
-            ui.say("acpd is not running");
-            return Ok(());
-        }
+        Err(ConnectError::NotRunning { .. }) => return Ok(Stopped::NotRunning),
         Err(error) => return Err(error.into()),
     };
     ui.spin(Some("stopping"));
@@ -65,10 +95,11 @@ fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
         pid = Some(status.daemon.pid);
         live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach })
     });
-    match stopped {
+    let how = match stopped {
         Ok(Empty {}) => {
             // What it had to end has ended; now it ends itself.
             while !matches!(live.next(ui)?, Event::Closed | Event::Failed(_) | Event::Interrupt) {}
+            Stopped::Whole
         }
         // It may have ended before its answer was read, and have a successor already.
         Err(error) => {
@@ -77,14 +108,13 @@ fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
             if is_same || !error.is_gone() {
                 return Err(error);
             }
+            Stopped::Died
         }
-    }
+    };
     if let Some(pid) = pid {
         wait_until_gone(paths, pid, END_DEADLINE)?;
     }
-    ui.spin(None);
-    ui.say("acpd stopped");
-    Ok(())
+    Ok(how)
 }
 
 /// Whether there may be agents without a daemon.

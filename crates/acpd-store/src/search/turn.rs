@@ -12,6 +12,11 @@ use serde_json::value::RawValue;
 /// What acpd's own notices begin with.
 const NOTICES: &str = "_acpd/";
 
+/// What can be found of one message, in bytes: its beginning …
+const MESSAGE: usize = 64 << 10;
+/// … and of all messages of one turn.
+const TURN: usize = 4 << 20;
+
 /// Something that can be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Document {
@@ -29,6 +34,8 @@ pub(super) struct Document {
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     documents: Vec<Document>,
+    /// Bytes of their texts.
+    bytes: usize,
     /// The message that is being said.
     open: Option<Open>,
     /// Places of tool calls.
@@ -110,7 +117,7 @@ impl Turn {
             Some(open) if open.by == by && open.id == id => open.place,
             _ => self.begin(row, by),
         };
-        self.documents[place].text.push_str(&text);
+        self.say(place, &text);
         self.open = Some(Open { by, id, place });
     }
 
@@ -126,8 +133,18 @@ impl Turn {
             }
         };
         if let Some(title) = update.title {
-            self.documents[place].text = title;
+            self.bytes -= std::mem::take(&mut self.documents[place].text).len();
+            self.say(place, &title);
         }
+    }
+
+    /// Adds to a text as much as there is room for. Who says that much is not found by its end.
+    fn say(&mut self, place: usize, more: &str) {
+        let text = &mut self.documents[place].text;
+        let room = (MESSAGE - text.len()).min(TURN - self.bytes);
+        let more = &more[..more.floor_char_boundary(room)];
+        text.push_str(more);
+        self.bytes += more.len();
     }
 
     fn begin(&mut self, row: &EventRow, by: Speaker) -> usize {
@@ -208,5 +225,18 @@ mod tests {
         let found = documents(&[named("a", "one"), named("b", "tw"), picture, named("b", "o")]);
         let texts: Vec<String> = found.into_iter().map(|(_, _, text)| text).collect();
         assert_eq!(texts, ["one", "two"]);
+    }
+
+    #[test]
+    fn of_a_giant_message_and_of_a_giant_turn_the_beginning_is_found() {
+        let text = format!("begin {}", "ü".repeat(MESSAGE));
+        let mut updates = vec![chunk("agent_message", &text), chunk("agent_message", "end")];
+        for _ in 0..2 * TURN / MESSAGE {
+            updates.extend([chunk("user_message", "x"), chunk("agent_message", &text)]);
+        }
+        let found = documents(&updates);
+        assert_eq!(found[0].2.len(), MESSAGE);
+        let all: usize = found.iter().map(|(_, _, text)| text.len()).sum();
+        assert!((TURN - 1..=TURN).contains(&all), "{all}");
     }
 }

@@ -159,9 +159,9 @@ keys! {
             = vec![RestoreMethod::Resume, RestoreMethod::Load];
         /// What acpd does for the agent when no editor that is attached does it: `fs` reads and writes
         /// files in the folders of a session, and nowhere else; `terminal` runs commands, which end with
-        /// the agent, its session or the daemon. What the agent is not offered, it does itself.
-        Shared "services" => pub services: Vec<Offer> as SomeOf<Offer>
-            = vec![Offer::Fs, Offer::Terminal];
+        /// the agent, its session or the daemon. What the agent is not offered, it does itself, and its
+        /// own commands outlive the daemon.
+        Shared "services" => pub services: Vec<Offer> as SomeOf<Offer> = vec![Offer::Fs];
         /// Whether the agent can be used at all.
         Shared "enabled" => pub enabled: bool as Flag = true;
         /// The command that installs the agent, shown when it cannot be found.

@@ -66,3 +66,22 @@ fn a_daemon_that_dies_at_any_point_loses_and_doubles_nothing() {
         }
     }
 }
+
+#[test]
+fn a_daemon_that_dies_while_it_stops_leaves_no_agent() {
+    let mut died = 0;
+    for count in 1..=8 {
+        let point = format!("after-commit:{count}");
+        let env = hosted([echo()]);
+        env.acpctl(&["daemon", "start"]).success();
+        env.acpctl(&["agent", "start", "echo"]).success();
+        env.kill_daemon();
+        // The agent is there already, so that hardly anything but the stop comes by the points.
+        let mut again = env.acpctl_command(&["daemon", "start"]);
+        again.env("ACPD_CRASH", &point).output().unwrap();
+        env.acpctl(&["daemon", "stop"]).success();
+        assert!(env.shims().is_empty(), "{point}");
+        died += usize::from(env.daemon_log().matches("acpd is ready").count() > 2);
+    }
+    assert!(died > 0, "no daemon died while it stopped");
+}

@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 
 use crate::{direct, echo, hosted};
 
+/// One that is offered terminals.
+fn agent() -> Agent {
+    echo().set("services", "[\"fs\", \"terminal\"]")
+}
+
 /// A file with the params of `terminal/create`.
 fn params(env: &TestEnv, name: &str, params: &Value) -> String {
     let file = env.path(name);
@@ -73,7 +78,7 @@ fn running(env: &TestEnv, agent: &str) -> (Client, String, [u32; 4]) {
 
 #[test]
 fn a_command_has_its_arguments_its_environment_and_its_folder() {
-    let env = hosted([echo()]);
+    let env = hosted([agent()]);
     let folder = env.path("folder");
     fs::create_dir(&folder).unwrap();
     let script = r#"echo "$0 $1 $ACPD_TEST_POINTS $OWN"; pwd; exit 3"#;
@@ -116,7 +121,7 @@ fn a_command_has_its_arguments_its_environment_and_its_folder() {
 
 #[test]
 fn the_output_is_cut_at_a_character() {
-    let env = hosted([echo()]);
+    let env = hosted([agent()]);
     let wanted = json!({"command":"printf","args":["äöü"],"outputByteLimit":3});
     let file = params(&env, "params", &wanted);
     let run = format!("[terminal create {file}] [terminal wait_for_exit] [terminal output]");
@@ -127,7 +132,7 @@ fn the_output_is_cut_at_a_character() {
 
 #[test]
 fn what_was_killed_can_still_be_asked() {
-    let env = hosted([echo()]);
+    let env = hosted([agent()]);
     let file = line(&env, "echo before; exec sleep 600");
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("cmd"));
@@ -148,7 +153,7 @@ fn what_was_killed_can_still_be_asked() {
 
 #[test]
 fn a_release_leaves_nothing() {
-    let env = hosted([echo()]);
+    let env = hosted([agent()]);
     let (file, dir) = hiding(&env);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("cmd"));
@@ -165,7 +170,7 @@ fn a_release_leaves_nothing() {
 
 #[test]
 fn nothing_is_left_when_the_agent_is_killed() {
-    for env in [hosted([echo()]), direct([echo()])] {
+    for env in [hosted([agent()]), direct([agent()])] {
         let (_client, _, pids) = running(&env, "echo");
         kill9(env.agent_pid("echo").unwrap());
         wait_gone(pids);
@@ -174,7 +179,7 @@ fn nothing_is_left_when_the_agent_is_killed() {
 
 #[test]
 fn nothing_is_left_when_the_session_is_closed() {
-    let env = hosted([echo()]);
+    let env = hosted([agent()]);
     let (mut client, session, pids) = running(&env, "echo");
     client.ok("_acpd/session/close", json!({"session":session}));
     wait_gone(pids);
@@ -183,7 +188,7 @@ fn nothing_is_left_when_the_session_is_closed() {
 #[test]
 fn a_daemon_that_ends_or_starts_again_takes_its_commands_along() {
     for how in ["restart", "stop"] {
-        let env = hosted([echo()]);
+        let env = hosted([agent()]);
         let (_client, _, pids) = running(&env, "echo");
         env.acpctl(&["daemon", how]).success();
         wait_gone(pids);
@@ -192,7 +197,7 @@ fn a_daemon_that_ends_or_starts_again_takes_its_commands_along() {
 
 #[test]
 fn what_a_killed_daemon_leaves_the_next_one_ends_and_the_agent_is_told() {
-    let env = hosted([Agent::new("echo")]);
+    let env = hosted([agent()]);
     let (file, dir) = hiding(&env);
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("cmd"));
@@ -218,7 +223,7 @@ fn what_a_killed_daemon_leaves_the_next_one_ends_and_the_agent_is_told() {
 
 #[test]
 fn a_cancelled_turn_does_not_wait_for_its_command() {
-    let env = hosted([echo()]);
+    let env = hosted([agent()]);
     let file = line(&env, "exec sleep 600");
     let mut client = env.client("echo");
     let session = client.new_session(&env.work("main"), Some("cmd"));
