@@ -182,6 +182,9 @@ pub(crate) struct Acp {
     /// Go on in the last used session of the editor's directory instead of beginning the first one.
     #[arg(short = 'c', long = "continue", conflicts_with = "session")]
     pub(crate) goes_on: bool,
+    /// Go on in this session (name, id or the beginning of one) instead of beginning the first one.
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["session", "goes_on"])]
+    pub(crate) attach: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -348,11 +348,10 @@ impl Hub {
             notices: Vec::new(),
         };
         let key = self.adopt_new(slot, &new, &adoption.id, out);
-        let last_prompt = match self.profile_of(slot).late_replay {
-            // The rest of the history comes as if it were new; nothing of a later replay must.
-            true => 0,
-            false => last_prompt(self.agents[&slot].parked.get(&adoption.id)),
-        };
+        // Where the rest of the history comes as if it were new, nothing of a later replay must.
+        let late = self.profile_of(slot).late_replay;
+        let parked = self.agents[&slot].parked.get(&adoption.id).filter(|_| !late);
+        let last_prompt = last_prompt(parked);
         let row = &mut self.session_mut(key).row;
         // It is never begun anew: what the agent has of it may be more than it has shown.
         row.heard = true;

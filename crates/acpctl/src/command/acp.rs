@@ -1,9 +1,9 @@
 //! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
 //!
 //! Bytes pass as they are. Only the editor's `initialize` is told which agent it means, and, with a
-//! session name, each `session/new` which session. With `--continue` the first `session/new` becomes a
-//! `session/resume` of the last used session, and its answer that of a `session/new`. A restart of the daemon is no more than a pause to
-//! the editor. The process ends when the editor closes stdin and has its answers, or at once when it
+//! session name, each `session/new` which session. With `--continue` and `--attach` the first
+//! `session/new` becomes a `session/resume` of the last used session or of that one, and its answer that
+//! of a `session/new`. A restart of the daemon is no more than a pause to the editor. The process ends when the editor closes stdin and has its answers, or at once when it
 //! closes stdout, and any signal may kill it. Unless it is killed, it tells acpd that nobody comes back.
 
 use std::io::{self, Read, Write as _};
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use acp_wire::acp::SessionParams;
 use acp_wire::{Body, Framer, Id, Message, Outcome, parse, set_member};
-use acpd_api::{Empty, ExitCode, NAMESPACE, NewSessionMeta, Status, method};
+use acpd_api::{Empty, ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, Status, method};
 use acpd_client::{Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
 use serde_json::json;
 
-use super::{Door, last};
+use super::{Door, last, session_ref};
 use crate::cli;
 use crate::error::{CommandError, Result, gone};
 use crate::signal;
@@ -49,13 +49,22 @@ enum End {
 
 /// Relays until one side goes away.
 pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
+    let first = match &args.attach {
+        Some(wanted) => {
+            let which = session_ref(wanted, args.agent.as_deref());
+            let info: SessionInfo = door.connect()?.call(method::SESSION_SHOW, &which)?;
+            First::This(Box::new(info))
+        }
+        None if args.goes_on => First::LastUsed,
+        None => First::New,
+    };
     // The connection comes first: an editor waits for the answer to `initialize`.
     let (reader, writer) = door.lasting_link()?;
     let terminated = writer.clone();
     signal::before_end(move || leave(&terminated))?;
     let resumed = Arc::new(Resumed::default());
-    let rewriter =
-        Rewriter::new(args, Arc::clone(&resumed), move |cwd, agent| last_used(door, cwd, agent));
+    let find = move |cwd: &str, agent: Option<&str>| last_used(door, cwd, agent);
+    let rewriter = Rewriter::new(args, first, Arc::clone(&resumed), find);
     let (ended, end) = mpsc::channel();
     let up = ended.clone();
     let wanted = Arc::new(Wanted::new());
@@ -227,6 +236,13 @@ impl Resumed {
     }
 }
 
+/// What the editor's first session is to be.
+enum First {
+    New,
+    LastUsed,
+    This(Box<SessionInfo>),
+}
+
 /// What acpctl changes in the editor's requests.
 struct Rewriter<F> {
     /// The agent's name, for the first `initialize`.
@@ -234,25 +250,28 @@ struct Rewriter<F> {
     agent_is_told: bool,
     /// JSON text for every `session/new`.
     session: Option<String>,
-    /// The next `session/new` goes on in the last used session.
-    goes_on: bool,
+    /// What the next `session/new` is to be.
+    first: First,
     resumed: Arc<Resumed>,
     last_used: F,
 }
 
 impl<F: LastUsed> Rewriter<F> {
-    fn new(args: &cli::Acp, resumed: Arc<Resumed>, last_used: F) -> Rewriter<F> {
+    fn new(args: &cli::Acp, first: First, resumed: Arc<Resumed>, last_used: F) -> Rewriter<F> {
         let session = args.session.clone().map(|name| {
             let meta = NewSessionMeta { name: Some(name), reuse: true };
             json!(meta).to_string()
         });
-        let agent = args.agent.clone();
+        let agent = match &first {
+            First::This(info) => Some(info.agent.clone()),
+            First::New | First::LastUsed => args.agent.clone(),
+        };
         let agent_is_told = agent.is_none();
-        Rewriter { agent, agent_is_told, session, goes_on: args.goes_on, resumed, last_used }
+        Rewriter { agent, agent_is_told, session, first, resumed, last_used }
     }
 
     fn rewrite(&mut self, line: Bytes) -> Result<Bytes> {
-        if self.agent_is_told && self.session.is_none() && !self.goes_on {
+        if self.agent_is_told && self.session.is_none() && matches!(self.first, First::New) {
             return Ok(line);
         }
         let Ok(Message::Request { id, method, params }) = parse(&line) else { return Ok(line) };
@@ -265,15 +284,23 @@ impl<F: LastUsed> Rewriter<F> {
             ("session/new", _, Some(meta)) => {
                 set_member(&line, &["params", "_meta", NAMESPACE], meta.as_bytes())
             }
-            ("session/new", _, None) if self.goes_on => {
-                self.goes_on = false;
-                let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
-                let Some(cwd) = cwd else { return Ok(line) };
-                match (self.last_used)(&cwd, self.agent.as_deref())? {
-                    Some(session) => self.resume(&line, id, session),
-                    None => line,
+            ("session/new", _, None) => match std::mem::replace(&mut self.first, First::New) {
+                First::New => line,
+                First::LastUsed => {
+                    let cwd = params.and_then(|params| SessionParams::from_raw(params).cwd);
+                    let Some(cwd) = cwd else { return Ok(line) };
+                    match (self.last_used)(&cwd, self.agent.as_deref())? {
+                        Some(session) => self.resume(&line, id, session),
+                        None => line,
+                    }
                 }
-            }
+                First::This(info) => {
+                    // It works where it works, wherever the editor is.
+                    let cwd = json!(info.cwd).to_string();
+                    let line = set_member(&line, &["params", "cwd"], cwd.as_bytes());
+                    self.resume(&line, id, info.session_id)
+                }
+            },
             _ => line,
         })
     }
@@ -292,11 +319,15 @@ impl<F: LastUsed> Rewriter<F> {
 mod tests {
     use super::*;
 
-    fn rewriter(args: &cli::Acp) -> Rewriter<impl LastUsed> {
-        Rewriter::new(args, Arc::default(), |cwd: &str, agent: Option<&str>| {
+    fn rewriter(args: &cli::Acp, first: First) -> Rewriter<impl LastUsed + use<>> {
+        Rewriter::new(args, first, Arc::default(), |cwd: &str, agent: Option<&str>| {
             assert_eq!(agent, Some("demo"));
             Ok((cwd == "/w").then(|| "s-1".to_owned()))
         })
+    }
+
+    fn demo() -> cli::Acp {
+        cli::Acp { agent: Some("demo".to_owned()), session: None, goes_on: false, attach: None }
     }
 
     fn rewritten(
@@ -305,8 +336,8 @@ mod tests {
         lines: &[&'static str],
     ) -> Vec<String> {
         let (agent, session) = (agent.map(str::to_owned), session.map(str::to_owned));
-        let args = cli::Acp { agent, session, goes_on: false };
-        let mut rewriter = rewriter(&args);
+        let args = cli::Acp { agent, session, goes_on: false, attach: None };
+        let mut rewriter = rewriter(&args, First::New);
         let text = |line: &&'static str| {
             let line = rewriter.rewrite(Bytes::from_static(line.as_bytes())).unwrap();
             String::from_utf8(line.to_vec()).unwrap()
@@ -337,8 +368,7 @@ mod tests {
 
     #[test]
     fn the_first_new_session_goes_on_in_the_last_used_one() {
-        let args = cli::Acp { agent: Some("demo".to_owned()), session: None, goes_on: true };
-        let mut rewriter = rewriter(&args);
+        let mut rewriter = rewriter(&demo(), First::LastUsed);
         let mut rewritten = |line: &'static str| {
             let line = rewriter.rewrite(Bytes::from_static(line.as_bytes())).unwrap();
             String::from_utf8(line.to_vec()).unwrap()
@@ -365,9 +395,9 @@ mod tests {
 
     #[test]
     fn where_there_is_no_session_one_begins() {
-        let args = cli::Acp { agent: Some("demo".to_owned()), session: None, goes_on: true };
         let new = r#"{"id":1,"method":"session/new","params":{"cwd":"/elsewhere"}}"#;
-        let line = rewriter(&args).rewrite(Bytes::from_static(new.as_bytes())).unwrap();
+        let line =
+            rewriter(&demo(), First::LastUsed).rewrite(Bytes::from_static(new.as_bytes())).unwrap();
         assert_eq!(line, new);
     }
 }

@@ -1,6 +1,6 @@
 //! `acpctl acp`: the agent that editors start.
 
-use acpd_test::harness::{Client, until};
+use acpd_test::harness::{Agent, Client, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home};
@@ -93,4 +93,25 @@ fn twenty_editors_that_start_at_once_get_one_daemon_and_one_agent() {
         agents += usize::from(program.contains("scripted-agent"));
     }
     assert_eq!((daemons, agents), (1, 1), "{:?}", env.tree());
+}
+
+#[test]
+fn an_editor_is_given_the_session_that_it_was_started_for() {
+    let env = home([echo(), Agent::new("other")]);
+    let there = env.work("there");
+    let mut client = env.client("other");
+    let session = client.new_session(&there, Some("fix"));
+    client.say(&session, "say #one").unwrap();
+
+    let (_bridge, mut editor) = env.bridge(&["--attach", "fix"]);
+    initialize(&mut editor);
+    // The editor is somewhere else, and has another agent.
+    assert_eq!(editor.new_session(&env.work("here"), None), session);
+    editor.say(&session, "say #two").unwrap();
+    assert!(editor.said(&session).contains("tags=one,two"));
+    assert_ne!(editor.new_session(&env.work("here"), None), session, "the first one only");
+
+    let out = env.acpctl(&["acp", "--attach", "nothing"]);
+    assert!(out.code_is(3), "{out:?}");
+    assert!(out.stderr().contains("nothing"), "{out:?}");
 }
