@@ -18,8 +18,8 @@ use acp_wire::acp::{SessionList, SessionParams};
 use acp_wire::{ErrorObject, Id, Outcome, build, locate, remove_member, str_at};
 use acpd_api::{LoadMeta, NAMESPACE, Reason};
 use bytes::Bytes;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::agent::{AgentId, WaitFor, Waiting};
 use crate::fault::Fault;
@@ -142,26 +142,21 @@ impl Hub {
         let next = next.map(|cursor| format!("{CURSOR}{cursor}"));
         let ours = |id: &str| rows.iter().any(|row| row.agent_id == id || row.public_id == id);
         let others = others.into_iter().flat_map(|page| page.sessions);
-        let others: Vec<_> = others.filter(|other| !ours(&other.session_id)).collect();
+        let (ours, others): (Vec<_>, Vec<_>) = others.partition(|other| ours(&other.session_id));
         rows.retain(|row| first && cwd.is_none_or(|cwd| row.cwd == cwd));
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
         let own = rows.iter().map(|row| {
             let at = jiff::Timestamp::from_millisecond(row.updated.0 as i64);
-            json!({
-                "sessionId": row.public_id,
-                "cwd": row.cwd,
-                "title": row.title.as_ref().or(row.name.as_ref()),
-                "updatedAt": at.map(|at| at.to_string()).ok(),
-            })
+            let listed = ours.iter().find(|other| other.session_id == row.agent_id);
+            let listed = listed.and_then(|other| other.title.as_deref());
+            let title = row.title.as_deref().or(row.name.as_deref()).or(listed);
+            let at = at.map(|at| at.to_string()).ok();
+            entry(&row.public_id, &row.cwd, title, at.as_deref())
         });
         // A client cannot open what it does not know the directory of.
         let others = others.iter().filter_map(|other| {
-            Some(json!({
-                "sessionId": other.session_id,
-                "cwd": other.cwd.as_ref()?,
-                "title": other.title,
-                "updatedAt": other.updated_at,
-            }))
+            let (title, at) = (other.title.as_deref(), other.updated_at.as_deref());
+            Some(entry(&other.session_id, other.cwd.as_deref()?, title, at))
         });
         let sessions: Vec<_> = own.chain(others).collect();
         let mut result = json!({ "sessions": sessions });
@@ -389,4 +384,15 @@ fn last_prompt(replayed: Option<&Vec<Bytes>>) -> u64 {
         replay.line(line.clone(), text.as_deref());
     }
     replay.last_seen()
+}
+
+/// A session as a list has it. What is not known is left out: the schema allows null as well, but there
+/// are clients that fail on it.
+fn entry(id: &str, cwd: &str, title: Option<&str>, updated_at: Option<&str>) -> Value {
+    let mut entry = json!({ "sessionId": id, "cwd": cwd });
+    let known = [("title", title), ("updatedAt", updated_at)];
+    for (member, text) in known.into_iter().filter_map(|(member, text)| Some((member, text?))) {
+        entry[member] = text.into();
+    }
+    entry
 }

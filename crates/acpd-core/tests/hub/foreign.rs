@@ -28,6 +28,24 @@ fn load(id: &str, session: &str) -> Value {
 }
 
 #[test]
+fn a_list_leaves_out_what_is_not_known_and_takes_a_title_from_the_agent() {
+    let mut bench = bench(Bench::new);
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.session(a, "t");
+    bench.say(a, &list(json!({"cwd":"/w"})));
+    let asked = bench.heard_one("session/list");
+    let others = json!([{"sessionId":"s","cwd":"/w","title":"Ours"}, {"sessionId":"x","cwd":"/w"}]);
+    bench.agent_answers(&asked, &json!({"sessions":others}));
+    let got = bench.got(a);
+    let sessions = got[0]["result"]["sessions"].as_array().unwrap();
+    let entry = |id| sessions.iter().find(|entry| entry["sessionId"] == id).unwrap();
+    assert_eq!(entry("s")["title"], "Ours");
+    assert_eq!(entry("t").get("title"), None, "null is too much for some clients");
+    assert_eq!(*entry("x"), others[1]);
+}
+
+#[test]
 fn a_list_has_what_only_the_agent_knows() {
     let mut bench = bench(Bench::new);
     let a = bench.plain();
