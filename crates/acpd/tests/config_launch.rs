@@ -61,6 +61,18 @@ fn a_profile_can_pass_on_more_and_set_its_own() {
 }
 
 #[test]
+fn an_agent_has_a_home_though_the_daemon_was_started_without_one() {
+    let profile = agent("claude", "");
+    let environment = |base: &[(&str, &str)]| {
+        let base = config::with_home(pairs(base).into_iter(), Some("/home/me".into()));
+        config::environment(&profile, base)
+    };
+    let expected = pairs(&[("HOME", "/home/me"), ("PATH", "/bin")]);
+    assert_eq!(environment(&[("PATH", "/bin")]), expected);
+    assert_eq!(environment(&[("HOME", "/other")]), pairs(&[("HOME", "/other")]));
+}
+
+#[test]
 fn a_lone_star_passes_everything_on() {
     let base = [("A", "1"), ("B", "2")];
     let profile = agent("claude", "[agents.claude]\ninherit_env = ['*']");

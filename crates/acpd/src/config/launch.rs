@@ -82,6 +82,17 @@ pub fn environment(
     environment.into_iter().collect()
 }
 
+/// `base` with a `HOME`, if it has none. Some editors start `acpctl`, and by it the daemon, with nothing
+/// but a `PATH`; agents look for their logins at home.
+pub fn with_home(
+    base: impl Iterator<Item = (OsString, OsString)>,
+    home: Option<PathBuf>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let home = home.map(|home| (OsString::from("HOME"), home.into_os_string()));
+    // First, because what comes later wins.
+    home.into_iter().chain(base)
+}
+
 /// Whether `name` is the one that the pattern names, or begins as it says. Without regard to case.
 fn matches(pattern: &str, name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();

@@ -22,7 +22,7 @@ use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
 pub use kind::LONGEST_LINE;
-pub use launch::{environment, fingerprint, resolve_program};
+pub use launch::{environment, fingerprint, resolve_program, with_home};
 pub use mcp::{McpServer, SecretSource, Value, Values};
 pub use profile::{
     Daemon, Hooks, Host, Offer, Profile, Restart, RestoreMethod, Sharing, Source, Transport,

@@ -69,7 +69,8 @@ fn environment(out: &mut String) {
     line(
         out,
         format_args!(
-            "From the daemon's own environment, compared without regard to case: {}.\n",
+            "From the daemon's own environment, compared without regard to case: {}. A `HOME` that is \
+             missing there is the one that the system knows.\n",
             names.join(" ")
         ),
     );

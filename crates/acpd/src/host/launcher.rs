@@ -63,7 +63,9 @@ impl Agents {
     ) -> Result<Box<dyn AgentHost + Send>, SpawnError> {
         let log = self.log(agent);
         let profile = self.config.agent(agent).map_err(|e| refused(e.to_string(), e.hint()))?;
-        let env = config::environment(profile, std::env::vars_os());
+        // On Unix the system knows the home; on Windows nothing needs the variable.
+        let home = if cfg!(unix) { std::env::home_dir() } else { None };
+        let env = config::environment(profile, config::with_home(std::env::vars_os(), home));
         if self.config.daemon.host == Host::Shim {
             let start = self.start(host, profile, env)?;
             tracing::info!(agent, host = host.0, "starting an agent");
