@@ -27,10 +27,19 @@ pub struct TurnEnded {
     pub session_id: String,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
+    /// When it began (ms since the epoch).
+    #[serde(default)]
+    pub started_at: u64,
     /// When (ms since the epoch).
     pub at: u64,
     /// How.
     pub outcome: Outcome,
+    /// Tool calls of the agent in it, up to 256; not known if a daemon has ended during the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<u32>,
+    /// Files that they have changed, as far as the agent has said, up to 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// How a turn ended.

@@ -106,7 +106,15 @@ fn what_is_not_known_is_left_out() {
 #[test]
 fn notices_look_like_this() {
     let session_id = || "s-1".to_owned();
-    let ended = |outcome| TurnEnded { session_id: session_id(), turn: 2, at: 9, outcome };
+    let ended = |outcome| TurnEnded {
+        session_id: session_id(),
+        turn: 2,
+        started_at: 7,
+        at: 9,
+        outcome,
+        tools: Some(1),
+        files: vec!["/w/a".to_owned()],
+    };
     let reason = || "it died".to_owned();
     insta::assert_json_snapshot!((
         TurnStarted { session_id: session_id(), turn: 2, at: 8 },

@@ -25,7 +25,9 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::mcp::put_names;
-use crate::params::{needs_store, own_meta, valid_name, without_terminal_logins, workspace};
+use crate::params::{
+    absolute, needs_store, own_meta, valid_name, without_terminal_logins, workspace,
+};
 use crate::profile::Sharing;
 use crate::record::Rest;
 use crate::returning::is_kept;
@@ -439,8 +441,10 @@ impl Hub {
         for name in ["list", "resume", "close", "delete"] {
             result = set_member(&result, &[session[0], session[1], name], b"{}");
         }
-        // A session that the agent makes out of another one would be known to nobody.
+        // A session that the agent makes out of another one would be known to nobody, and a server in a
+        // client is reached by one client's connection only.
         result = remove_member(&result, &[session[0], session[1], "fork"]);
+        result = remove_member(&result, &["agentCapabilities", "mcpCapabilities", "acp"]);
         result = set_member(&result, &["protocolVersion"], b"1");
         let mut own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
         if let Some(Resumed { generation, received, again }) = self.resumed(to.client) {
@@ -539,6 +543,7 @@ impl Hub {
         let params = SessionParams::from_raw(raw);
         let cwd = params.cwd.ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
         let cwd = workspace(&cwd)?.to_owned();
+        params.additional_directories.iter().try_for_each(|dir| absolute(dir))?;
         if raw.get().len() > PARAMS_BYTES {
             let text = format!("`params` of {} bytes are over {PARAMS_BYTES}", raw.get().len());
             return Err(Fault::invalid(text));

@@ -50,6 +50,7 @@ mod restore;
 mod returning;
 mod session;
 mod stop;
+mod summary;
 mod terminal;
 mod timers;
 mod turn;

@@ -40,14 +40,24 @@ pub(crate) fn own_meta<T: serde::de::DeserializeOwned>(meta: &str) -> Result<Opt
 /// # Errors
 /// When it is not absolute, or longer than any path can be.
 pub(crate) fn workspace(cwd: &str) -> Result<&str, Fault> {
-    let bytes = cwd.as_bytes();
-    let drive = cfg!(windows) && bytes.get(1) == Some(&b':');
-    if cwd.len() > CWD_BYTES || !(cwd.starts_with('/') || cwd.starts_with("\\\\") || drive) {
-        let shown: String = cwd.chars().take(100).collect();
-        return Err(Fault::invalid(format!("`cwd` must be an absolute path, not `{shown}`")));
-    }
+    path("cwd", cwd)?;
     let trimmed = cwd.trim_end_matches('/');
     Ok(if trimmed.is_empty() { cwd } else { trimmed })
+}
+
+/// One of the further directories of a session.
+pub(crate) fn absolute(dir: &str) -> Result<(), Fault> {
+    path("additionalDirectories", dir)
+}
+
+fn path(member: &str, text: &str) -> Result<(), Fault> {
+    let drive = cfg!(windows) && text.as_bytes().get(1) == Some(&b':');
+    if text.len() > CWD_BYTES || !(text.starts_with('/') || text.starts_with("\\\\") || drive) {
+        let shown: String = text.chars().take(100).collect();
+        let text = format!("`{member}` must be an absolute path, not `{shown}`");
+        return Err(Fault::invalid(text));
+    }
+    Ok(())
 }
 
 pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {

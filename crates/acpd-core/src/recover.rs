@@ -245,6 +245,7 @@ impl Hub {
                     last_line: self.now,
                     echo: line.as_deref().map(prompt_text),
                     once: line.as_deref().and_then(once),
+                    whole: false,
                 });
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {

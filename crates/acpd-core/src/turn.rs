@@ -29,6 +29,7 @@ use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
 use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
 use crate::session::State;
+use crate::summary::changed_files;
 use crate::timers::Timer;
 
 /// Prompts that may wait in one session.
@@ -64,6 +65,8 @@ pub(crate) struct Running {
     pub(crate) echo: Option<String>,
     /// The sender's answer to all permission questions of this turn.
     pub(crate) once: Option<Verdict>,
+    /// This daemon has seen all of it.
+    pub(crate) whole: bool,
 }
 
 impl Hub {
@@ -167,6 +170,7 @@ impl Hub {
             last_line: now,
             echo: Some(text),
             once: once(&prompt.line),
+            whole: true,
         });
         self.save(key);
         self.save_turn(key, host, out);
@@ -300,13 +304,16 @@ impl Hub {
         session.row.last_outcome = Some(outcome.word().to_owned());
         // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
         session.row.open_tools.clear();
-        session.calls.clear();
+        let calls = std::mem::take(&mut session.calls);
         session.row.updated = now;
         let ended = TurnEnded {
             session_id: session.row.public_id.clone(),
             turn: running.number,
+            started_at: running.started.0,
             at: now.0,
             outcome,
+            tools: running.whole.then_some(calls.len() as u32),
+            files: if running.whole { changed_files(&calls) } else { Vec::new() },
         };
         self.save(key);
         self.timers.clear(Timer::Cancel(key));

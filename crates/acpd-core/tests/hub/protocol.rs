@@ -295,3 +295,16 @@ fn a_client_that_resumes_learns_the_commands() {
     bench.chunk("s", "more");
     assert_eq!(words(&bench.got(b)), ["agent_message_chunk"]);
 }
+
+#[test]
+fn paths_are_absolute() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    for (cwd, more) in [("w", "/x"), ("", "/x"), ("/w", "x"), ("/w", "")] {
+        let params = json!({"cwd":cwd,"mcpServers":[],"additionalDirectories":[more]});
+        bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+        let got = bench.got(a);
+        assert_eq!(got[0]["error"]["code"], -32602, "{cwd} {more}");
+    }
+    assert!(bench.heard().is_empty());
+}
