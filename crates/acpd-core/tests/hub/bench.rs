@@ -200,8 +200,9 @@ impl Bench {
                 let mut rows = self.journal.get(&read.session).cloned().unwrap_or_default();
                 if read.style == ReadStyle::Commands {
                     rows.retain(|row| row.kind == EventKind::State(StateKey::Commands));
-                    let line = rows.pop().and_then(|row| read.show(&row));
-                    line.into_iter().for_each(|line| self.deliver(read.client, line));
+                    if let Some(line) = rows.pop().and_then(|row| read.show(&row)) {
+                        self.deliver(read.client, line);
+                    }
                 }
                 for row in rows.iter().filter(|r| r.seq > read.after && r.seq <= read.upto) {
                     let state = matches!(row.kind, EventKind::State(_) | EventKind::Live);
