@@ -290,14 +290,20 @@ fn of_a_file_that_is_too_big_a_part_can_be_read() {
 /// Calls `work` while `name`, which is good, and a link that leads out take each other's place over and
 /// over, so that one of them is there at any moment.
 #[cfg(target_os = "linux")]
-fn while_swapped(world: &World, name: &str, target: &str, mut work: impl FnMut()) {
-    let (place, link) = (world.path(name), world.path(&format!("{name}.link")));
-    symlink(target, &link).unwrap();
+fn while_swapped(world: &World, name: &str, target: &str, work: impl FnMut()) {
+    let link = format!("{name}.link");
+    symlink(target, world.path(&link)).unwrap();
+    while_exchanged(&world.path(name), &world.path(&link), work);
+}
+
+/// Calls `work` while two places are exchanged over and over.
+#[cfg(target_os = "linux")]
+fn while_exchanged(one: &Path, other: &Path, mut work: impl FnMut()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                renameat2(AT_FDCWD, &place, AT_FDCWD, &link, RenameFlags::RENAME_EXCHANGE).unwrap();
+                renameat2(AT_FDCWD, one, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE).unwrap();
             }
         });
         // Also when it panics, or the other thread would never end.
@@ -350,4 +356,120 @@ fn nothing_is_written_outside_however_a_link_is_swapped() {
     world.assert_outside_untouched();
     // Nor is anything left inside of what was not written.
     assert_eq!(names(&world.path("in")), ["d", "d.link"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_of_the_session_that_is_swapped_for_a_link_leads_nowhere_else() {
+    let world = World::new();
+    world.write("in/secret", "good").unwrap();
+    while_swapped(&world, "in", "out", || {
+        match world.read("in/secret") {
+            Ok(text) => assert!(text == "good" || text == "written"),
+            // While the link is there, the path leads out; a lookup that meets both finds neither.
+            Err(FsError::Outside { .. } | FsError::NotFound { .. } | FsError::Io { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        for path in ["in/secret", "in/new", "in/deep/new"] {
+            match world.write(path, "written") {
+                Ok(()) | Err(FsError::Outside { .. } | FsError::Io { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    world.assert_outside_untouched();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_that_takes_the_place_of_a_file_is_never_waited_for() {
+    let world = World::new();
+    let pipe = world.path("in/pipe");
+    mkfifo(&pipe, Mode::from_bits_truncate(0o600)).unwrap();
+    world.write("in/a", "text").unwrap();
+    while_exchanged(&world.path("in/a"), &pipe, || {
+        for done in [world.read("in/a").map(drop), world.write("in/a", "text")] {
+            assert!(matches!(done, Ok(()) | Err(FsError::NotAFile { .. })), "{done:?}");
+        }
+    });
+}
+
+#[test]
+fn a_directory_of_the_session_stays_what_it_was_when_another_takes_its_name() {
+    let world = World::new();
+    world.write("in/a", "text").unwrap();
+    fs::rename(world.path("in"), world.path("moved")).unwrap();
+    fs::create_dir(world.path("in")).unwrap();
+    fs::write(world.path("in/b"), "of another directory").unwrap();
+    assert!(matches!(world.read("in/b"), Err(FsError::NotFound { .. })));
+    world.assert_refused("moved/a");
+    fs::remove_file(world.path("in/b")).unwrap();
+    fs::remove_dir(world.path("in")).unwrap();
+    symlink("out", world.path("in")).unwrap();
+    world.assert_refused("in/secret");
+    world.assert_refused("in/new");
+}
+
+#[test]
+fn a_second_name_of_a_file_outside_is_read_and_the_file_outside_never_written() {
+    let world = World::new();
+    fs::hard_link(world.path("out/secret"), world.path("in/hard")).unwrap();
+    assert_eq!(world.read("in/hard").unwrap(), SECRET, "it cannot be told from a file inside");
+    world.write("in/hard", "another file").unwrap();
+    assert_eq!(world.on_disk("in/hard"), "another file");
+    world.assert_outside_untouched();
+}
+
+#[test]
+fn names_that_no_file_can_have_are_errors_and_leave_nothing() {
+    let world = World::new();
+    let (long, deep) = ("x".repeat(300), "d/".repeat(3000));
+    for name in ["nul\0byte", "\0", &long, &deep, &format!("{long}/below")] {
+        let path = format!("in/{name}");
+        for error in [world.read(&path).unwrap_err(), world.write(&path, "x").unwrap_err()] {
+            assert!(matches!(error, FsError::Io { .. }), "{error}");
+        }
+        world.assert_refused(&format!("out/{name}"));
+    }
+    assert_eq!(names(&world.path("in")), [""; 0]);
+}
+
+#[test]
+fn slashes_and_dots_at_the_end_lead_nowhere_else() {
+    let world = World::new();
+    world.write("in/a", "text").unwrap();
+    symlink("../out", world.path("in/dir")).unwrap();
+    for path in ["in/./a", "in//a", "in/../in/a", "more/../in/./a"] {
+        assert_eq!(world.read(path).unwrap(), "text", "{path}");
+    }
+    for path in ["in/a/", "in/a/.", "in/a/..", "in/a/../a", "in/", "in/.", "more/../in/"] {
+        let read = world.read(path);
+        assert!(matches!(read, Err(FsError::Io { .. } | FsError::NotAFile { .. })), "{read:?}");
+        world.write(path, "x").unwrap_err();
+    }
+    for path in ["in/dir/", "in/dir/.", "in/dir/./secret", "in/dir/../out/secret", "in/...", ".."] {
+        match world.read(path).unwrap_err() {
+            FsError::Outside { .. } => world.assert_refused(path),
+            error => assert!(matches!(error, FsError::NotFound { .. }), "{path}: {error}"),
+        }
+    }
+    assert_eq!(world.on_disk("in/a"), "text");
+    world.assert_outside_untouched();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn files_that_this_process_holds_open_and_other_spellings_are_no_way_out() {
+    use std::os::fd::AsRawFd as _;
+    let world = World::new();
+    world.write("in/a", "text").unwrap();
+    let (file, dir) = (File::open(world.path("out/secret")), File::open(world.path("out")));
+    let (file, dir) = (file.unwrap(), dir.unwrap());
+    let held = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let below = format!("/dev/fd/{}/secret", dir.as_raw_fd());
+    symlink(&held, world.path("in/held")).unwrap();
+    for path in [&held, &below, "in/held", "IN/a", "/proc/self/mem", "/proc/self/cwd/Cargo.toml"] {
+        world.assert_refused(path);
+    }
+    assert!(matches!(world.read("in/A"), Err(FsError::NotFound { .. })), "it is another name");
 }

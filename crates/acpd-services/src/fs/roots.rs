@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use nix::errno::Errno;
-use nix::libc::{O_NOCTTY, O_NONBLOCK};
+use nix::libc::{O_NOCTTY, O_NONBLOCK, PATH_MAX};
 
 use super::FsError;
 
@@ -114,6 +114,10 @@ impl Root {
 /// Where a path leads, whether or not something is there: where it ends in a symbolic link whose
 /// end does not exist, that end.
 fn destination(path: &Path, links: usize) -> io::Result<PathBuf> {
+    if path.as_os_str().len() >= PATH_MAX as usize {
+        // It could be made piece by piece, and then nobody could open it by its name.
+        return Err(Errno::ENAMETOOLONG.into());
+    }
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         found => return found,
