@@ -11,6 +11,9 @@ use crate::build::code;
 use crate::id::Id;
 use crate::scan::json;
 
+/// The member of `params` that says where a message belongs.
+const SESSION: &str = "sessionId";
+
 /// A message. The raw values are slices of the parsed line.
 #[derive(Debug, Clone)]
 pub enum Message<'a> {
@@ -69,7 +72,8 @@ pub enum Malformed {
     /// The id is neither an integer nor a string nor `null`.
     #[error("the id is neither an integer nor a string nor null")]
     BadId,
-    /// A member of the envelope occurs twice, so nobody can tell which one the receiver will take.
+    /// A member of the envelope, or the session that the params name, occurs twice, so nobody can tell
+    /// which one the receiver will take.
     #[error("the object has its member `{0}` twice")]
     Duplicate(&'static str),
 }
@@ -127,6 +131,9 @@ impl<'a> Envelope<'a> {
             None => None,
         };
         let params = self.params;
+        if params.is_some_and(|params| json::repeats(params.get().as_bytes(), SESSION)) {
+            return Err(Malformed::Duplicate(SESSION));
+        }
         let method = match self.method.filter(not_null) {
             Some(raw) => Some(json::decode(raw.get()).ok_or(Malformed::NotAMessage)?),
             None => None,

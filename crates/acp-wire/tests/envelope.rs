@@ -101,6 +101,15 @@ fn ugly_lines_are_refused_with_the_right_code() {
     assert_eq!(parse(b"{}").err(), Some(Malformed::NotAMessage));
     assert_eq!(parse(b"{\"id\":1.0}").err(), Some(Malformed::BadId));
     assert_eq!(parse(b"{\"id\":1,\"id\":1}").err(), Some(Malformed::Duplicate("id")));
+    for params in
+        [r#"{"sessionId":"a","x":[{}],"sessionId":"b"}"#, r#"{"sessionId":1,"session\u0049d":1}"#]
+    {
+        let line = format!(r#"{{"id":1,"method":"m","params":{params}}}"#);
+        assert_eq!(parse(line.as_bytes()).err(), Some(Malformed::Duplicate("sessionId")), "{line}");
+    }
+    let deeper =
+        br#"{"method":"m","params":{"sessionId":"a","x":{"sessionId":"b","sessionId":"c"}}}"#;
+    assert!(parse(deeper).is_ok());
 }
 
 #[test]

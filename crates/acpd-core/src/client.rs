@@ -216,6 +216,11 @@ impl Hub {
             Fault::invalid(format!("`{method}` came before `initialize`"))
                 .with_code(code::INVALID_REQUEST)
         })?;
+        // It names requests by ids, and the agent's are other ones: it would cancel somebody else's.
+        if method.starts_with("$/") {
+            return Err(Fault::invalid(format!("`{method}` is not a request"))
+                .with_code(code::METHOD_NOT_FOUND));
+        }
         // A session that the agent made out of another one would be known to nobody.
         if method == "session/fork" {
             return Err(Fault::invalid("acpd does not offer `session/fork`")

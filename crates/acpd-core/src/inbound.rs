@@ -97,6 +97,12 @@ impl Hub {
         }
         let session = str_at(line, &["params", "sessionId"]);
         let Some(session) = session else {
+            if method == "session/update" {
+                // Whose it is cannot be told, and it is nobody else's business.
+                let text = "skipped a `session/update` without a session".to_owned();
+                out.effects.push(Effect::Note { host, text });
+                return;
+            }
             // Not about a session: news for everybody who uses this agent.
             let profile = self.agents[&slot].profile.clone();
             return self.forward_to_profile(&profile, line, out);

@@ -59,6 +59,21 @@ pub(crate) fn enter(json: &[u8], at: usize, key: &str) -> Option<usize> {
     None
 }
 
+/// Whether the value is an object that has this member more than once.
+pub(crate) fn repeats(json: &[u8], key: &str) -> bool {
+    let Some(mut members) = Members::of(json, skip_space(json, 0)) else { return false };
+    let mut found = false;
+    while let Some(Some((name, start))) = members.next_name() {
+        if is_key(&json[name], key) && std::mem::replace(&mut found, true) {
+            return true;
+        }
+        if members.skip_value(start).is_none() {
+            break;
+        }
+    }
+    false
+}
+
 /// A walk over the members of an object. Every step answers `None` where the JSON is broken.
 struct Members<'a> {
     json: &'a [u8],

@@ -1,0 +1,374 @@
+//! Hostile peers: whatever they say, the hub goes on, the others see what they should, and nobody gets
+//! what is for somebody else.
+
+use std::collections::BTreeSet;
+
+use acp_wire::str_at;
+use acpd_api::NAMESPACE;
+use acpd_core::Input;
+use acpd_core::ids::ClientId;
+use acpd_core::record::EventRow;
+use acpd_core::view::render;
+use acpd_core::{StopStep, View};
+use bytes::Bytes;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::bench::{AGENT, Bench};
+use crate::mangle::{Account, Dice, mangle, of_client};
+
+/// A client that follows a session from its first line, and what it has seen of it.
+struct Follower {
+    client: ClientId,
+    session: &'static str,
+    /// Number and line.
+    seen: Vec<(u64, String)>,
+    /// What it got that is no line of a journal.
+    other: Vec<String>,
+}
+
+impl Follower {
+    fn new(bench: &mut Bench, session: &'static str) -> Follower {
+        let client = bench.client(&json!({"seq":true,"notices":true}));
+        bench.session(client, session);
+        Follower { client, session, seen: Vec::new(), other: Vec::new() }
+    }
+
+    fn look(&mut self, bench: &mut Bench) {
+        for line in bench.got_raw(self.client) {
+            let seq = acp_wire::locate(line.as_bytes(), &["params", "_meta", NAMESPACE, "seq"]);
+            let of = str_at(line.as_bytes(), &["params", "sessionId"]);
+            match seq.and_then(|range| line[range].parse().ok()) {
+                Some(seq) if of.as_deref() == Some(self.session) => self.seen.push((seq, line)),
+                _ => self.other.push(line),
+            }
+        }
+    }
+
+    /// It has seen its session's journal, all of it, in order, and nothing else.
+    fn check(&self, bench: &Bench) {
+        let of = |row: &&EventRow| {
+            str_at(&row.line, &["params", "sessionId"]).as_deref() == Some(self.session)
+        };
+        let own = format!(".{}", self.client.0);
+        let view = View { seq: true, notices: true, ..View::default() };
+        let rows = bench.journal.values().flatten().filter(of);
+        let rows = rows.filter(|row| !row.origin.as_ref().is_some_and(|of| of.ends_with(&own)));
+        let lines = rows.filter_map(|row| {
+            let line = render(&row.line, row.kind, row.seq, &view)?;
+            Some((row.seq, String::from_utf8(line.to_vec()).expect("text")))
+        });
+        assert_eq!(self.seen, lines.collect::<Vec<_>>());
+    }
+}
+
+/// An error of acpd's own says why in a word, unless it answers what is no message.
+fn assert_reason(line: &str) {
+    let is_own = !line.contains("the agent says no");
+    let code = acp_wire::locate(line.as_bytes(), &["error", "code"]).map(|range| &line[range]);
+    let Some(code) = code.filter(|_| is_own && !line.contains("\"id\":null")) else { return };
+    let reason = str_at(line.as_bytes(), &["error", "data", NAMESPACE, "reason"]);
+    assert!(reason.is_some(), "{code}: {line}");
+}
+
+/// A hub between two hostile clients, one that behaves, and an agent that does as well.
+struct World {
+    bench: Bench,
+    hostile: [(ClientId, Account); 2],
+    good: Follower,
+    account: Account,
+    /// What the agent has not answered yet.
+    pending: Vec<Value>,
+    next: u64,
+}
+
+impl World {
+    fn new() -> World {
+        let mut bench = Bench::new();
+        let good = Follower::new(&mut bench, "s");
+        let hostile = [(); 2].map(|()| (bench.plain(), Account::default()));
+        bench.session(hostile[0].0, "e");
+        bench.lenient = true;
+        World { bench, hostile, good, account: Account::default(), pending: Vec::new(), next: 0 }
+    }
+
+    fn look(&mut self) {
+        self.pending.extend(self.bench.heard().into_iter().filter(|line| line["id"].is_u64()));
+        let others = self.good.other.len();
+        self.good.look(&mut self.bench);
+        for line in &self.good.other[others..] {
+            self.account.gets(line);
+            assert_reason(line);
+        }
+        for (client, account) in &mut self.hostile {
+            for line in self.bench.got_raw(*client) {
+                account.gets(&line);
+                assert_reason(&line);
+            }
+        }
+        if self.bench.stops.contains(&StopStep::Kill) {
+            self.dies();
+        }
+    }
+
+    fn dies(&mut self) {
+        self.bench.stops.clear();
+        self.pending.clear();
+        self.bench.agent_dies();
+    }
+
+    /// The agent answers the request that waits longest.
+    fn answer(&mut self, well: bool) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let request = self.pending.remove(0);
+        self.next += 1;
+        if !well {
+            let error = json!({"code":-32603,"message":"the agent says no"});
+            return self.bench.agent(&json!({"id":request["id"],"error":error}));
+        }
+        let result = json!({"sessionId":format!("n{}", self.next),"stopReason":"end_turn"});
+        self.bench.agent_answers(&request, &result);
+    }
+
+    fn hostile_line(&mut self, dice: &mut Dice<'_>) {
+        self.next += 1;
+        let which = dice.below(2);
+        let mut named: Vec<Value> = ["e", "nope", "n1", "", "s"].map(Value::from).to_vec();
+        // Questions to others, by the id of the request and by the name they have in a list.
+        let asked = self.good.other.iter().filter(|line| line.contains("request_permission"));
+        let ids = asked.filter_map(|line| serde_json::from_str::<Value>(line).ok()?["id"].as_u64());
+        for id in ids.collect::<BTreeSet<_>>() {
+            named.push(id.into());
+            named.push(format!("{}-{}", id >> 32, id & 0xffff_ffff).into());
+        }
+        let id = json!(format!("{which}/{}", self.next));
+        let line = of_client(&id, AGENT, &named, dice);
+        let line = mangle(&line, &named, dice);
+        let (client, account) = &mut self.hostile[which];
+        account.says(&line);
+        self.bench.feed(Input::ClientLine { client: *client, line: Bytes::from(line) });
+    }
+
+    fn good_prompt(&mut self) {
+        self.next += 1;
+        let line = json!({"id":self.next,"method":"session/prompt",
+            "params":{"sessionId":"s","prompt":[{"type":"text","text":"go"}]}});
+        self.account.says(line.to_string().as_bytes());
+        self.bench.say(self.good.client, &line);
+    }
+
+    fn comes_again(&mut self, which: usize) {
+        let (client, account) = &mut self.hostile[which];
+        if !account.named {
+            // Nobody waits for what it had asked.
+            *account = Account::default();
+        }
+        self.bench.feed(Input::ClientClosed { client: *client });
+        let again = ClientId(1_000 + self.next);
+        self.next += 1;
+        *client = again;
+        self.bench.feed(Input::ClientOpened { client: again, under_agent: false });
+        let line = json!({"id":"init","method":"initialize","params":{"protocolVersion":1}});
+        account.says(line.to_string().as_bytes());
+        self.bench.say(again, &line);
+    }
+
+    fn step(&mut self, dice: &mut Dice<'_>) {
+        match dice.below(16) {
+            0..=8 => self.hostile_line(dice),
+            9 => self.good_prompt(),
+            10 => self.bench.chunk("s", "x"),
+            11 => {
+                let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
+                let params =
+                    json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[option]});
+                self.next += 1;
+                let id = self.next;
+                let line = json!({"id":id,"method":"session/request_permission","params":params});
+                self.bench.agent(&line);
+            }
+            12 => self.comes_again(dice.below(2)),
+            13 => self.bench.pass(10_000),
+            14 => self.answer(false),
+            _ => self.answer(true),
+        }
+        self.look();
+    }
+
+    /// Everything that waits has come to its end.
+    fn settle(&mut self) {
+        for _ in 0..6 {
+            while !self.pending.is_empty() {
+                self.answer(true);
+                self.look();
+            }
+            self.bench.pass(120_000);
+            self.look();
+        }
+        self.dies();
+        self.look();
+        self.good.check(&self.bench);
+        let all = self.hostile.iter().map(|(_, account)| account).chain([&self.account]);
+        for account in all {
+            assert_eq!(account.open(), [""; 0], "each request has one answer");
+        }
+    }
+}
+
+/// A message of an agent about this session; `named` are ids that it has heard of.
+fn of_agent(session: &str, named: &[Value], dice: &mut Dice<'_>) -> Value {
+    const UPDATES: [&str; 12] = [
+        "agent_message_chunk",
+        "user_message_chunk",
+        "tool_call",
+        "tool_call_update",
+        "plan",
+        "plan_update",
+        "available_commands_update",
+        "current_mode_update",
+        "config_option_update",
+        "session_info_update",
+        "notice",
+        "subagent_update",
+    ];
+    const ASKS: [&str; 8] = [
+        "session/request_permission",
+        "elicitation/create",
+        "elicitation/complete",
+        "fs/read_text_file",
+        "fs/write_text_file",
+        "terminal/create",
+        "_vendor/ask",
+        "$/cancel_request",
+    ];
+    match dice.below(4) {
+        0 | 1 => {
+            let option = json!({"id":"fast","type":"boolean","currentValue":true});
+            let update = json!({"sessionUpdate":dice.pick(&UPDATES),"toolCallId":"t","title":"T",
+                "content":{"type":"text","text":"x"},"status":"pending","currentModeId":"m",
+                "plan":{"type":"items","entries":[]},"entries":[],"configOptions":[option]});
+            let params = json!({"sessionId":session,"update":update});
+            json!({"jsonrpc":"2.0","method":"session/update","params":params})
+        }
+        2 => {
+            let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
+            let form = json!({"type":"object","properties":{"k":{"type":"string"}}});
+            let params = json!({"sessionId":session,"toolCall":{"toolCallId":"t"},
+                "options":[option],"mode":"form","message":"Who?","requestedSchema":form,
+                "elicitationId":"e","url":"https://x/","requestId":dice.pick(named),
+                "path":"/w/a","content":"x","line":1,"limit":1});
+            let method = dice.pick(&ASKS);
+            json!({"jsonrpc":"2.0","id":dice.below(256),"method":method,"params":params})
+        }
+        _ => {
+            let error = json!({"code":-32000,"message":"no","data":{"x":1}});
+            let result = json!({"sessionId":session,"stopReason":"end_turn","sessions":[],
+                "modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]});
+            let mut line = json!({"jsonrpc":"2.0","id":dice.pick(named),"result":result});
+            if dice.below(3) == 2 {
+                line["error"] = error;
+            }
+            line
+        }
+    }
+}
+
+fn throws() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let dice = prop::collection::vec(any::<u8>(), 0..32);
+    prop::collection::vec(dice, 1..50)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(160))]
+
+    #[test]
+    fn hostile_clients_harm_nobody_and_each_request_has_one_answer(throws in throws()) {
+        let mut world = World::new();
+        for dice in &throws {
+            world.step(&mut Dice(dice));
+        }
+        world.settle();
+    }
+
+    #[test]
+    fn a_hostile_agent_harms_nobody_and_no_line_goes_to_another_session(throws in throws()) {
+        let mut bench = Bench::new();
+        let mut followers = ["a", "b"].map(|session| Follower::new(&mut bench, session));
+        let bound = bench.client(&json!({"seq":true,"notices":true}));
+        bench.lenient = true;
+        let mut account = Account::default();
+        for (at, dice) in throws.iter().enumerate() {
+            let mut dice = Dice(dice);
+            let which = dice.below(2);
+            let Follower { client, session, .. } = followers[which];
+            if dice.below(4) == 3 {
+                let method = *dice.pick(&["session/prompt", "session/set_mode", "session/new"]);
+                let params = json!({"sessionId":session,"modeId":"m","cwd":"/w","mcpServers":[],
+                    "prompt":[{"type":"text","text":"go"}]});
+                bench.say(client, &json!({"id":at,"method":method,"params":params}));
+            }
+            let mut named: Vec<Value> = ["a", "b", "c"].map(Value::from).to_vec();
+            let heard = bench.heard();
+            named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_u64));
+            let line = mangle(&of_agent(session, &named, &mut dice), &named, &mut dice);
+            account.says(&line);
+            let end = 1_000_000 * (at as u64 + 1);
+            let line = Bytes::from(line);
+            bench.feed(Input::HostLine { host: bench.host(), line, end });
+            for follower in &mut followers {
+                follower.look(&mut bench);
+            }
+            for line in bench.got_raw(bound) {
+                let method = str_at(line.as_bytes(), &["method"]);
+                prop_assert!(method.as_deref() != Some("session/update"), "{line}");
+            }
+        }
+        bench.pass(60_000);
+        for follower in &mut followers {
+            follower.look(&mut bench);
+            follower.check(&bench);
+            for (_, line) in &follower.seen {
+                // As one reads it who takes the last of several members.
+                let value = serde_json::from_str::<Value>(line).unwrap_or_default();
+                let of = value["params"]["sessionId"].as_str();
+                prop_assert!(of.is_none_or(|of| of == follower.session), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_whose_session_cannot_be_told_is_for_nobody() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "a");
+    bench.session(b, "b");
+    let update = r#""update":{"sessionUpdate":"odd_secret"}"#;
+    for session in ["", r#""sessionId":7,"#, r#""sessionId":"b","sessionId":"a","#] {
+        let params = format!("{{{session}{update}}}");
+        bench.agent_raw(&format!(r#"{{"method":"session/update","params":{params}}}"#));
+        assert_eq!((bench.got(a), bench.got(b)), (vec![], vec![]), "{session}");
+    }
+    let prompt = r#"{"sessionId":"a","sessionId":"b","prompt":[]}"#;
+    bench.say_raw(a, &format!(r#"{{"id":1,"method":"session/prompt","params":{prompt}}}"#));
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32600);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+/// Its ids are the client's: to the agent they name what others have asked.
+#[test]
+fn a_cancel_that_comes_as_a_request_is_refused_and_never_forwarded() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "a");
+    bench.prompt(a, &json!(1), "a", "go");
+    let asked = bench.heard_one("session/prompt");
+    for method in ["$/cancel_request", "$/cancelRequest"] {
+        let params = json!({"requestId":asked["id"]});
+        bench.say(b, &json!({"id":"x","method":method,"params":params}));
+        assert_eq!(bench.got(b)[0]["error"]["code"], -32601);
+    }
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}

@@ -1,0 +1,365 @@
+//! What every client sees of a session, whatever happens around it: a stretch of the journal, in order,
+//! with no line missing and none twice, each as this client can take it.
+
+use acp_wire::{locate, str_at};
+use acpd_api::{NAMESPACE, method};
+use acpd_core::ids::ClientId;
+use acpd_core::record::{EventKind, EventRow};
+use acpd_core::view::render;
+use acpd_core::{Input, View};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+/// Something that happens; numbers name a client.
+#[derive(Debug, Clone)]
+enum Step {
+    Attach(usize, Option<u64>, bool),
+    Load(usize),
+    Resume(usize),
+    Detach(usize),
+    Reconnect(usize),
+    Lag(usize),
+    Drain(usize),
+    Prompt(usize),
+    Cancel(usize),
+    SetMode(usize),
+    Permit(usize, bool),
+    Update(usize),
+    Ask,
+    /// The agent answers what waits longest.
+    Answer,
+    Crash,
+    Pass,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let who = || 0..3_usize;
+    prop_oneof![
+        1 => (who(), prop::option::of(0..40_u64), any::<bool>())
+            .prop_map(|(who, after, observes)| Step::Attach(who, after, observes)),
+        1 => who().prop_map(Step::Load),
+        1 => who().prop_map(Step::Resume),
+        1 => who().prop_map(Step::Detach),
+        1 => who().prop_map(Step::Reconnect),
+        1 => who().prop_map(Step::Lag),
+        2 => who().prop_map(Step::Drain),
+        3 => who().prop_map(Step::Prompt),
+        1 => who().prop_map(Step::Cancel),
+        1 => who().prop_map(Step::SetMode),
+        2 => (who(), any::<bool>()).prop_map(|(who, yes)| Step::Permit(who, yes)),
+        8 => (0..UPDATES.len()).prop_map(Step::Update),
+        1 => Just(Step::Ask),
+        4 => Just(Step::Answer),
+        1 => Just(Step::Crash),
+        2 => Just(Step::Pass),
+    ]
+}
+
+/// One of each that some client sees otherwise than another one.
+const UPDATES: [&str; 12] = [
+    r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}"#,
+    r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a line that is too long for some of them, who are told that it was, if they want to be told"}}"#,
+    r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"T"}"#,
+    r#"{"sessionUpdate":"notice","severity":"warning","title":"T"}"#,
+    r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}"#,
+    r#"{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[]}}"#,
+    r##"{"sessionUpdate":"plan_update","plan":{"type":"markdown","planId":"p","content":"#"}}"##,
+    r#"{"sessionUpdate":"plan_removed","planId":"p"}"#,
+    r#"{"sessionUpdate":"subagent_update","sessionId":"child","title":"T"}"#,
+    r#"{"sessionUpdate":"config_option_update","configOptions":[{"id":"f","name":"F","type":"boolean","currentValue":true}]}"#,
+    r#"{"sessionUpdate":"current_mode_update","currentModeId":"m"}"#,
+    r#"{"sessionUpdate":"session_info_update","title":"T"}"#,
+];
+
+fn view() -> impl Strategy<Value = View> {
+    let long = prop_oneof![Just(0), Just(200_u64)];
+    (any::<[bool; 6]>(), long).prop_map(|(has, max_line)| View {
+        seq: true,
+        notices: has[0],
+        boolean_options: has[1],
+        notice_updates: has[2],
+        compaction: has[3],
+        plan: has[4],
+        subagents: has[5],
+        max_line,
+        editor: 0,
+    })
+}
+
+/// How far a client has seen the session.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Everything up to here.
+    seen: u64,
+    /// Up to here as a newcomer: without state, and with its own lines.
+    history: u64,
+}
+
+#[derive(Debug)]
+struct Seer {
+    client: ClientId,
+    view: View,
+    place: Option<Place>,
+    observes: bool,
+    lagged: bool,
+    /// Questions that wait for it.
+    asked: Vec<Value>,
+}
+
+struct Scene {
+    bench: Bench,
+    seers: Vec<Seer>,
+    /// What the agent has not answered yet.
+    pending: Vec<Value>,
+    next: u64,
+}
+
+impl Scene {
+    fn new(views: &[View]) -> Scene {
+        let mut bench = Bench::new();
+        let maker = bench.plain();
+        bench.session(maker, "s");
+        bench.feed(Input::ClientClosed { client: maker });
+        let mut scene = Scene { bench, seers: Vec::new(), pending: Vec::new(), next: 0 };
+        for view in views {
+            let client = scene.connect(*view);
+            let view = *view;
+            let (place, asked) = (None, Vec::new());
+            let seer = Seer { client, view, place, observes: false, lagged: false, asked };
+            scene.seers.push(seer);
+        }
+        scene
+    }
+
+    fn connect(&mut self, view: View) -> ClientId {
+        self.next += 1;
+        let client = ClientId(100 + self.next);
+        self.bench.feed(Input::ClientOpened { client, under_agent: false });
+        let has = |has: bool| if has { json!({}) } else { Value::Null };
+        let capabilities = json!({"plan":has(view.plan),"subagents":has(view.subagents),
+            "session":{"configOptions":{"boolean":has(view.boolean_options)},
+                "notices":has(view.notice_updates),"compaction":has(view.compaction)}});
+        let own = json!({"seq":true,"notices":view.notices,"maxLine":view.max_line});
+        let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,
+            "_meta":{"_acpd":own}});
+        self.bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
+        self.bench.got(client);
+        client
+    }
+
+    fn rows(&self) -> &[EventRow] {
+        self.bench.journal.values().next().map_or(&[], Vec::as_slice)
+    }
+
+    fn head(&self) -> u64 {
+        self.rows().last().map_or(0, |row| row.seq)
+    }
+
+    fn ask(&mut self, who: usize, method: &str, mut params: Value) {
+        self.next += 1;
+        if !method.starts_with("_acpd/") {
+            params["sessionId"] = "s".into();
+        }
+        let line = json!({"id":self.next,"method":method,"params":params});
+        self.bench.say(self.seers[who].client, &line);
+    }
+
+    fn step(&mut self, step: &Step) {
+        let head = self.head();
+        let from_head = Place { seen: head, history: 0 };
+        match *step {
+            Step::Attach(who, after, observes) => {
+                let role = if observes { "observer" } else { "controller" };
+                self.seers[who].observes = observes;
+                let seen = after.map_or(head, |after| after.min(head));
+                self.seers[who].place = Some(Place { seen, history: 0 });
+                let params = json!({"ref":{"session":"s"},"after":after,"role":role});
+                self.ask(who, method::SESSION_ATTACH, params);
+            }
+            Step::Load(who) => {
+                self.seers[who].observes = false;
+                self.seers[who].place = Some(Place { seen: 0, history: head });
+                self.ask(who, "session/load", json!({"cwd":"/w","mcpServers":[]}));
+            }
+            Step::Resume(who) => {
+                self.seers[who].observes = false;
+                self.seers[who].place = Some(from_head);
+                self.ask(who, "session/resume", json!({}));
+            }
+            Step::Detach(who) => {
+                self.seers[who].place = None;
+                self.seers[who].observes = false;
+                self.ask(who, method::SESSION_DETACH, json!({"session":"s"}));
+            }
+            Step::Reconnect(who) => {
+                let (client, view) = (self.seers[who].client, self.seers[who].view);
+                self.bench.feed(Input::ClientClosed { client });
+                let client = self.connect(view);
+                let (place, asked) = (None, Vec::new());
+                self.seers[who] =
+                    Seer { client, view, place, observes: false, lagged: false, asked };
+            }
+            Step::Lag(who) => {
+                self.seers[who].lagged = true;
+                self.bench.feed(Input::ClientLagged { client: self.seers[who].client });
+            }
+            Step::Drain(who) => self.drain(who),
+            Step::Prompt(who) => {
+                self.attached(who, from_head);
+                self.ask(who, "session/prompt", json!({"prompt":[{"type":"text","text":"go"}]}));
+            }
+            Step::SetMode(who) => {
+                self.attached(who, from_head);
+                self.ask(who, "session/set_mode", json!({"modeId":"m"}));
+            }
+            Step::Cancel(who) => {
+                let line = json!({"method":"session/cancel","params":{"sessionId":"s"}});
+                self.bench.say(self.seers[who].client, &line);
+            }
+            Step::Permit(who, yes) => {
+                let Some(id) = self.seers[who].asked.pop() else { return };
+                let outcome = if yes {
+                    json!({"outcome":"selected","optionId":"y"})
+                } else {
+                    json!({"outcome":"cancelled"})
+                };
+                let line = json!({"id":id,"result":{"outcome":outcome}});
+                self.bench.say(self.seers[who].client, &line);
+            }
+            Step::Update(which) => {
+                let update = UPDATES[which];
+                self.bench.agent_raw(&format!(
+                    r#"{{"method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
+                ));
+            }
+            Step::Ask => {
+                self.next += 1;
+                let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
+                let params =
+                    json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[option]});
+                let (id, method) = (self.next, "session/request_permission");
+                self.bench.agent(&json!({"id":id,"method":method,"params":params}));
+            }
+            Step::Answer => {
+                if !self.pending.is_empty() {
+                    let request = self.pending.remove(0);
+                    self.bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+                }
+            }
+            Step::Crash => {
+                self.pending.clear();
+                self.bench.agent_dies();
+            }
+            Step::Pass => self.bench.pass(2_000),
+        }
+    }
+
+    /// Who works in a session is attached to it, if it is not yet.
+    fn attached(&mut self, who: usize, place: Place) {
+        self.seers[who].place.get_or_insert(place);
+    }
+
+    fn drain(&mut self, who: usize) {
+        self.seers[who].lagged = false;
+        self.bench.feed(Input::ClientDrained { client: self.seers[who].client });
+    }
+
+    /// Looks at what everybody got.
+    fn look(&mut self) {
+        let heard = self.bench.heard();
+        self.pending.extend(heard.into_iter().filter(|line| line["id"].is_u64()));
+        for who in 0..self.seers.len() {
+            for line in self.bench.got_raw(self.seers[who].client) {
+                self.got(who, &line);
+            }
+        }
+    }
+
+    fn got(&mut self, who: usize, line: &str) {
+        let bytes = line.as_bytes();
+        let called = str_at(bytes, &["method"]);
+        if called.as_deref() == Some("session/request_permission") {
+            let id = read(line, &["id"]);
+            return self.seers[who].asked.push(id);
+        }
+        if called.as_deref() == Some("$/cancel_request") {
+            let id = read(line, &["params", "requestId"]);
+            return self.seers[who].asked.retain(|asked| *asked != id);
+        }
+        let number = |path: &[&str]| -> Option<u64> { line[locate(bytes, path)?].parse().ok() };
+        if called.as_deref() == Some(method::CAUGHT_UP) {
+            let seq = number(&["params", "seq"]).expect("a number");
+            self.nothing_missing(who, seq + 1);
+            let place = self.seers[who].place.as_mut().expect("attached");
+            assert!(place.seen <= seq, "{place:?}: {line}");
+            place.seen = seq;
+            return;
+        }
+        let Some(seq) = number(&["params", "_meta", NAMESPACE, "seq"]) else { return };
+        let seer = &self.seers[who];
+        let place = seer.place.unwrap_or_else(|| panic!("{seer:?} is not attached: {line}"));
+        assert!(seq > place.seen, "{seer:?}: {line}");
+        self.nothing_missing(who, seq);
+        let row = &self.rows()[seq as usize - 1];
+        assert!(self.shows(who, place, row), "{seer:?}: {line}");
+        let shown = render(&row.line, row.kind, row.seq, &seer.view).expect("it is shown");
+        assert_eq!(line.as_bytes(), &shown[..]);
+        self.seers[who].place = Some(Place { seen: seq, ..place });
+    }
+
+    /// Whether a line of the journal is for this client.
+    fn shows(&self, who: usize, place: Place, row: &EventRow) -> bool {
+        let seer = &self.seers[who];
+        let hidden = if row.seq <= place.history {
+            matches!(row.kind, EventKind::State(_) | EventKind::Live)
+        } else {
+            let own = format!(".{}", seer.client.0);
+            row.origin.as_ref().is_some_and(|origin| origin.ends_with(&own))
+        };
+        !hidden && render(&row.line, row.kind, row.seq, &seer.view).is_some()
+    }
+
+    /// It has seen every line before this one that is for it.
+    fn nothing_missing(&self, who: usize, before: u64) {
+        let seer = &self.seers[who];
+        let Some(place) = seer.place else { return };
+        let between = |row: &&EventRow| row.seq > place.seen && row.seq < before;
+        for row in self.rows().iter().filter(between) {
+            assert!(!self.shows(who, place, row), "{seer:?} misses {row:?} before {before}");
+        }
+    }
+}
+
+fn read(line: &str, path: &[&str]) -> Value {
+    let range = locate(line.as_bytes(), path).expect("it is there");
+    serde_json::from_str(&line[range]).expect("JSON")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_view_is_a_stretch_of_the_journal_in_order_without_gaps_or_doubles(
+        views in prop::collection::vec(view(), 3),
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let mut scene = Scene::new(&views);
+        for step in &steps {
+            scene.step(step);
+            scene.look();
+        }
+        for who in 0..scene.seers.len() {
+            scene.drain(who);
+        }
+        scene.look();
+        for who in 0..scene.seers.len() {
+            scene.nothing_missing(who, scene.head() + 1);
+            let seer = &scene.seers[who];
+            prop_assert!(seer.asked.is_empty() || !seer.observes, "asked, and may not answer");
+        }
+        // Positions have no gaps either.
+        prop_assert!(scene.rows().iter().map(|row| row.seq).eq(1..=scene.head()));
+    }
+}
