@@ -12,9 +12,12 @@ mod crashes;
 mod daemon;
 mod disk;
 mod editors;
+mod fuzz;
 mod hooks;
 mod login;
 mod main_job;
+#[path = "../../../acpd-core/tests/hub/mangle.rs"]
+mod mangle;
 mod mcp;
 mod permissions;
 mod restoring;
