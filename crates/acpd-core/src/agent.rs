@@ -57,8 +57,21 @@ pub(crate) struct Agent {
     /// Persons who wait for a start or stop to finish.
     pub(crate) watchers: Vec<Requester>,
     /// Lines for sessions whose `session/new` is not answered yet.
-    pub(crate) parked: BTreeMap<String, Vec<Bytes>>,
-    pub(crate) parked_bytes: usize,
+    pub(crate) parked: BTreeMap<String, Parked>,
+}
+
+/// Lines for a session that is not there yet.
+#[derive(Debug, Default)]
+pub(crate) struct Parked {
+    pub(crate) lines: Vec<Bytes>,
+    pub(crate) bytes: usize,
+}
+
+impl Parked {
+    pub(crate) fn push(&mut self, line: Bytes) {
+        self.bytes += line.len();
+        self.lines.push(line);
+    }
 }
 
 /// The state of a slot.
@@ -234,7 +247,6 @@ impl Agent {
             waiting: Vec::new(),
             watchers: Vec::new(),
             parked: BTreeMap::new(),
-            parked_bytes: 0,
         }
     }
 

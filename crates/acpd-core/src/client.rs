@@ -25,16 +25,12 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::mcp::put_names;
-use crate::params::{
-    absolute, needs_store, own_meta, valid_name, without_terminal_logins, workspace,
-};
+use crate::params::{needs_store, own_meta, session_cwd, valid_name, without_terminal_logins};
 use crate::profile::Sharing;
 use crate::record::Rest;
 use crate::returning::is_kept;
 use crate::session::{Relayed, State};
 
-/// Longest `session/new` params, in bytes: they are kept in memory with the session.
-const PARAMS_BYTES: usize = 1 << 20;
 /// Requests of one client that may be open at once.
 const OPEN_REQUESTS: usize = 128;
 
@@ -363,6 +359,9 @@ impl Hub {
                 .with_code(code::CANCELLED);
             return self.refuse(to, &fault, out);
         }
+        if self.cancel_opener(to, out) {
+            return;
+        }
         if let Some((id, host)) = self.ledger.relayed(to)
             && let Some(&slot) = self.hosts.get(&host)
         {
@@ -546,13 +545,7 @@ impl Hub {
     ) -> Result<(), Fault> {
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = SessionParams::from_raw(raw);
-        let cwd = params.cwd.ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
-        let cwd = workspace(&cwd)?.to_owned();
-        params.additional_directories.iter().try_for_each(|dir| absolute(dir))?;
-        if raw.get().len() > PARAMS_BYTES {
-            let text = format!("`params` of {} bytes are over {PARAMS_BYTES}", raw.get().len());
-            return Err(Fault::invalid(text));
-        }
+        let cwd = session_cwd(raw, &params)?;
         let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
         let meta = meta.flatten().unwrap_or_default();
         if let Some(name) = &meta.name {

@@ -365,6 +365,16 @@ impl Hub {
         self.end_errand(errand, |id| build::error(id, error), out);
     }
 
+    /// A session is deleted: nothing is done for it any more.
+    pub(crate) fn withdraw_errands(&mut self, key: SessionKey, out: &mut Batch) {
+        let of_session = self.errands.iter().filter(|(_, errand)| errand.session == key);
+        let open: Vec<_> = of_session.map(|(id, _)| *id).collect();
+        for errand in open {
+            let error = ErrorObject::new(code::INTERNAL, "the session was deleted");
+            self.withdraw_errand(errand, &error, out);
+        }
+    }
+
     /// The process that asked is gone.
     pub(crate) fn drop_errands(&mut self, host: HostId, out: &mut Batch) {
         let gone = self.errands.extract_if(.., |_, errand| errand.host == host);

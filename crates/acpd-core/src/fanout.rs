@@ -160,7 +160,7 @@ impl Hub {
         key: SessionKey,
         out: &mut Batch,
     ) {
-        let Some(here) = self.clients.get(&client).filter(|here| !here.lagged) else { return };
+        let Some(here) = self.clients.get(&client) else { return };
         let view = View { seq: false, ..here.view };
         let upto = self.session(key).head;
         let (after, style) = (upto, ReadStyle::Commands);

@@ -15,7 +15,7 @@
 //! journal. A history that cannot be taken whole is not taken at all.
 
 use acp_wire::acp::{SessionList, SessionParams};
-use acp_wire::{ErrorObject, Id, Outcome, build, locate, remove_member, str_at};
+use acp_wire::{ErrorObject, Id, Outcome, build, code, locate, remove_member, str_at};
 use acpd_api::{LoadMeta, NAMESPACE, Reason};
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -24,12 +24,13 @@ use serde_json::{Value, json};
 use crate::agent::{AgentId, WaitFor, Waiting};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{HostId, SessionKey};
+use crate::ids::{HostId, SessionKey, duration};
 use crate::input::{Batch, ReadStyle};
 use crate::ledger::{NOBODY, NewSession, Requester, Why};
 use crate::mcp::put_names;
-use crate::params::{own_meta, workspace};
+use crate::params::{own_meta, session_cwd};
 use crate::profile::Sharing;
+use crate::record::Record;
 use crate::replay::Replay;
 use crate::timers::Timer;
 
@@ -37,6 +38,8 @@ use crate::timers::Timer;
 const LIST_TIME: u64 = 3_000;
 /// Bytes of a history that are taken over at most.
 pub(crate) const HISTORY_BYTES: usize = 64 << 20;
+/// Sessions that are taken over at once.
+const AT_ONCE: usize = 4;
 /// What the cursors of an agent begin with in ours.
 const CURSOR: &str = "agent:";
 
@@ -194,8 +197,7 @@ impl Hub {
         }
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = SessionParams::from_raw(raw);
-        let cwd = params.cwd.ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
-        let cwd = workspace(&cwd)?.to_owned();
+        let cwd = session_cwd(raw, &params)?;
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
         let own = Bytes::copy_from_slice(raw.get().as_bytes());
@@ -250,7 +252,8 @@ impl Hub {
         let resumes = use_resume && known.capabilities.resume && !known.row.resume_lies;
         match style {
             ReadStyle::History => load,
-            ReadStyle::Resume | ReadStyle::Commands => resumes.then_some("session/resume").or(load),
+            // Whoever comes later wants the history.
+            _ => load.or(resumes.then_some("session/resume")),
         }
     }
 
@@ -266,8 +269,17 @@ impl Hub {
         if let Some(key) = self.by_public_id(&profile, &adoption.id) {
             return self.open_adopted(&adoption.openers, key, out);
         }
-        if let Some(open) = self.ledger.adoption(&adoption.id, &self.hosts_of(&profile)) {
+        let hosts = self.hosts_of(&profile);
+        let is_it = |host: &HostId, open: &Adoption| hosts.contains(host) && open.id == adoption.id;
+        if let Some((_, _, open)) =
+            self.ledger.adoptions().find(|(_, host, open)| is_it(host, open))
+        {
             return open.openers.append(&mut adoption.openers);
+        }
+        if self.ledger.adoptions().count() >= AT_ONCE {
+            let text = format!("{AT_ONCE} sessions are being taken over already");
+            let fault = Fault::new(Reason::TooMany, text).hint("try again in a moment");
+            return self.refuse_adoption(&adoption, &fault, out);
         }
         let style = adoption.openers[0].style;
         let (Some(method), Some(host)) =
@@ -283,6 +295,58 @@ impl Hub {
         let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::from(ask), method, &params);
         self.host_write(slot, put_names(&line, &servers.names), out);
+        self.await_adoption(slot, ask);
+    }
+
+    pub(crate) fn await_adoption(&mut self, slot: AgentId, ask: u64) {
+        let timeout = self.profile_of(slot).restore_timeout;
+        self.timers.set(Timer::Adopt(ask), self.now.after(timeout));
+    }
+
+    /// A line for a session that may be being taken over: the bytes that are there already if it is. A
+    /// long history takes its time; what counts is that it goes on.
+    pub(crate) fn adoption_goes_on(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        session: &str,
+    ) -> Option<usize> {
+        let ask = self.ledger.adoption_ask(host, session)?;
+        self.await_adoption(slot, ask);
+        Some(self.agents[&slot].parked.get(session).map_or(0, |parked| parked.bytes))
+    }
+
+    /// The agent neither answers nor goes on with the history.
+    pub(crate) fn on_adopt_timer(&mut self, ask: u64, out: &mut Batch) {
+        let host = self.ledger.adoptions().find(|(id, ..)| *id == ask).map(|(_, host, _)| host);
+        let Some(&slot) = host.and_then(|host| self.hosts.get(&host)) else { return };
+        let time = duration(self.profile_of(slot).restore_timeout);
+        let text = format!("the agent did not load it within {time}");
+        self.give_up_adoption(slot, ask, &Fault::new(Reason::AgentTimeout, text), out);
+    }
+
+    /// Whether a request to open a session was one for a session that is being taken over; it is
+    /// answered then.
+    pub(crate) fn cancel_opener(&mut self, to: &Requester, out: &mut Batch) -> bool {
+        let mut gone = Vec::new();
+        for (_, _, adoption) in self.ledger.adoptions() {
+            gone.extend(adoption.openers.extract_if(.., |opener| opener.to == *to));
+        }
+        let fault = Fault::new(Reason::Interrupted, "cancelled while the agent was loading it")
+            .with_code(code::CANCELLED);
+        for opener in &gone {
+            self.refuse(&opener.to, &fault, out);
+        }
+        !gone.is_empty()
+    }
+
+    fn give_up_adoption(&mut self, slot: AgentId, ask: u64, fault: &Fault, out: &mut Batch) {
+        self.timers.clear(Timer::Adopt(ask));
+        let Some((host, Why::Adopt(adoption))) = self.ledger.give_up(ask) else { return };
+        self.refuse_adoption(&adoption, fault, out);
+        if self.agent_mut(slot).parked.remove(&adoption.id).is_some() {
+            out.records.push(Record::Unparked { host, session: Some(adoption.id) });
+        }
     }
 
     fn hosts_of(&self, profile: &str) -> Vec<HostId> {
@@ -297,15 +361,19 @@ impl Hub {
     }
 
     /// The history of a session that is being taken over is longer than can be kept.
-    pub(crate) fn adoption_too_long(&mut self, host: HostId, session: &str, out: &mut Batch) {
-        let Some(Why::Adopt(adoption)) = self.ledger.give_up_adoption(host, session) else {
-            return;
-        };
+    pub(crate) fn adoption_too_long(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        session: &str,
+        out: &mut Batch,
+    ) {
+        let Some(ask) = self.ledger.adoption_ask(host, session) else { return };
         let text = format!("the history of `{session}` is over {} MiB", HISTORY_BYTES >> 20);
         let fault = Fault::new(Reason::TooMany, text)
             .session(session)
             .hint("it can be gone on with in the agent's own program");
-        self.refuse_adoption(&adoption, &fault, out);
+        self.give_up_adoption(slot, ask, &fault, out);
     }
 
     /// The agent has loaded a session that is to become ours, and said before what was in it.
@@ -342,11 +410,13 @@ impl Hub {
             params: remove_member(&adoption.params, &["sessionId"]),
             notices: Vec::new(),
         };
+        let profile = self.agents[&slot].profile.clone();
+        let was_loaded = self.way(&profile, ReadStyle::History).is_some();
         let key = self.adopt_new(slot, &new, &adoption.id, out);
         // Where the rest of the history comes as if it were new, nothing of a later replay must.
         let late = self.profile_of(slot).late_replay;
         let parked = self.agents[&slot].parked.get(&adoption.id).filter(|_| !late);
-        let last_prompt = last_prompt(parked);
+        let last_prompt = last_prompt(parked.map_or(&[], |parked| &parked.lines));
         let row = &mut self.session_mut(key).row;
         // It is never begun anew: what the agent has of it may be more than it has shown.
         row.heard = true;
@@ -357,6 +427,14 @@ impl Hub {
         };
         self.take_values(key, member("modes"), member("configOptions"), true, out);
         self.read_parked(slot, host, key, out);
+        let session = self.session_mut(key);
+        // Its turns are over, whatever they left open.
+        session.calls.clear();
+        session.row.open_tools.clear();
+        if !was_loaded {
+            let text = "what was said before acpd took the session over is not shown: the agent cannot load it";
+            self.notice(key, "warning", text, out);
+        }
         self.open_adopted(&adoption.openers, key, out);
         for text in &adoption.notices {
             self.notice(key, "warning", text, out);
@@ -374,9 +452,9 @@ impl Hub {
 }
 
 /// Hash of the last prompt in a replay, by which a later replay is told from news.
-fn last_prompt(replayed: Option<&Vec<Bytes>>) -> u64 {
+fn last_prompt(replayed: &[Bytes]) -> u64 {
     let mut replay = Replay::new(0);
-    for line in replayed.into_iter().flatten() {
+    for line in replayed {
         let update = str_at(line, &["params", "update", "sessionUpdate"]);
         let text = (update.as_deref() == Some("user_message_chunk"))
             .then(|| str_at(line, &["params", "update", "content", "text"]))

@@ -166,6 +166,7 @@ impl Hub {
                     self.on_stall_timer(key, out);
                 }
                 Timer::List(ask) => self.on_list_timer(ask, out),
+                Timer::Adopt(ask) => self.on_adopt_timer(ask, out),
                 Timer::Returning => self.on_returning_timer(out),
                 Timer::Agent(_)
                 | Timer::Idle(_)

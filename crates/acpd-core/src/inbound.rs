@@ -15,7 +15,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentId;
+use crate::agent::{AgentId, Parked};
 use crate::fault::Fault;
 use crate::foreign::HISTORY_BYTES;
 use crate::hub::Hub;
@@ -130,17 +130,22 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) {
-        let pending = self.ledger.new_pending(host);
-        let adopts = self.ledger.adoption(&session, &[host]).is_some();
-        let room = if adopts { HISTORY_BYTES } else { PARKED_BYTES };
-        let agent = self.agent_mut(slot);
-        if adopts && agent.parked_bytes + line.len() > room {
-            return self.adoption_too_long(host, &session, out);
-        }
-        if pending && agent.parked_bytes + line.len() <= room {
-            agent.parked_bytes += line.len();
+        let fits = match self.adoption_goes_on(slot, host, &session) {
+            Some(bytes) if bytes + line.len() > HISTORY_BYTES => {
+                return self.adoption_too_long(slot, host, &session, out);
+            }
+            Some(_) => true,
+            None => {
+                let of_new = |(id, _): &(&String, &Parked)| !self.ledger.adopts(host, id);
+                let parked = self.agents[&slot].parked.iter().filter(of_new);
+                let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
+                self.ledger.new_pending(host) && bytes + line.len() <= PARKED_BYTES
+            }
+        };
+        if fits {
             let session = session.into_owned();
-            agent.parked.entry(session.clone()).or_default().push(line.clone());
+            let parked = &mut self.agent_mut(slot).parked;
+            parked.entry(session.clone()).or_default().push(line.clone());
             out.records.push(Record::Parked { host, session, line: line.clone() });
         } else {
             let text = format!("skipped a line for the unknown session `{session}`");
@@ -336,8 +341,7 @@ impl Hub {
         let agent_id = self.session(key).row.agent_id.clone();
         let Some(parked) = self.agent_mut(slot).parked.remove(&agent_id) else { return };
         out.records.push(Record::Unparked { host, session: Some(agent_id) });
-        for line in parked {
-            self.agent_mut(slot).parked_bytes -= line.len();
+        for line in parked.lines {
             self.read_line(slot, host, &line, out);
         }
     }
@@ -347,13 +351,11 @@ impl Hub {
         if self.ledger.new_pending(host) {
             return;
         }
-        let agent = self.agent_mut(slot);
-        agent.parked_bytes = 0;
-        let parked = std::mem::take(&mut agent.parked);
+        let parked = std::mem::take(&mut self.agent_mut(slot).parked);
         if !parked.is_empty() {
             out.records.push(Record::Unparked { host, session: None });
         }
-        for (session, lines) in parked {
+        for (session, Parked { lines, .. }) in parked {
             let text = format!("skipped {} lines for the unknown session `{session}`", lines.len());
             out.effects.push(Effect::Note { host, text });
         }

@@ -14,6 +14,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::Batch;
 use crate::record::{self, AskedRow, Record};
+use crate::timers::Timer;
 
 /// Issues ids: incarnation in the upper bits, so that numbers stay below 2⁵³ for JavaScript.
 #[derive(Debug)]
@@ -185,22 +186,25 @@ impl Ledger {
         Some((asked.host, std::mem::replace(&mut asked.why, Why::GivenUp)))
     }
 
-    /// The adoption of a session that one of these hosts is asked for.
-    pub(crate) fn adoption(&mut self, id: &str, hosts: &[HostId]) -> Option<&mut Adoption> {
-        let asked = self.asked.values_mut().filter(|asked| hosts.contains(&asked.host));
-        asked.into_iter().find_map(|asked| match &mut asked.why {
-            Why::Adopt(adoption) if adoption.id == id => Some(&mut **adoption),
+    /// All adoptions, with their hosts and the ids of the requests.
+    pub(crate) fn adoptions(&mut self) -> impl Iterator<Item = (u64, HostId, &mut Adoption)> {
+        self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.why {
+            Why::Adopt(adoption) => Some((*id, asked.host, &mut **adoption)),
             _ => None,
         })
     }
 
-    /// Stops waiting for the adoption of a session.
-    pub(crate) fn give_up_adoption(&mut self, host: HostId, id: &str) -> Option<Why> {
-        let is_it = |asked: &&mut Asked| {
+    /// The request for the adoption of a session from this host.
+    pub(crate) fn adoption_ask(&self, host: HostId, id: &str) -> Option<u64> {
+        let is_it = |asked: &Asked| {
             asked.host == host && matches!(&asked.why, Why::Adopt(of) if of.id == id)
         };
-        let asked = self.asked.values_mut().find(is_it)?;
-        Some(std::mem::replace(&mut asked.why, Why::GivenUp))
+        self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
+    }
+
+    /// Whether a session of this host is being adopted.
+    pub(crate) fn adopts(&self, host: HostId, id: &str) -> bool {
+        self.adoption_ask(host, id).is_some()
     }
 
     /// The id under which a client's request was relayed.
@@ -292,6 +296,7 @@ impl Hub {
     /// The request that a host's response belongs to; it is answered with that.
     pub(crate) fn answered(&mut self, host: HostId, id: &Id, out: &mut Batch) -> Option<Why> {
         let (id, why) = self.ledger.answer(host, id)?;
+        self.timers.clear(Timer::Adopt(id));
         out.records.push(Record::Answered { id });
         Some(why)
     }

@@ -1,5 +1,6 @@
 //! What clients may say: names, directories, `_meta` members of our own.
 
+use acp_wire::acp::SessionParams;
 use acp_wire::{locate, set_member, str_at};
 use acpd_api::NAMESPACE;
 use bytes::Bytes;
@@ -7,6 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 
+/// Longest params of a new session, in bytes: they are kept in memory with it.
+const PARAMS_BYTES: usize = 1 << 20;
 /// Longest working directory, in bytes.
 const CWD_BYTES: usize = 4 << 10;
 
@@ -45,9 +48,16 @@ pub(crate) fn workspace(cwd: &str) -> Result<&str, Fault> {
     Ok(if trimmed.is_empty() { cwd } else { trimmed })
 }
 
-/// One of the further directories of a session.
-pub(crate) fn absolute(dir: &str) -> Result<(), Fault> {
-    path("additionalDirectories", dir)
+/// The directory that a session is to work in, if its params can be accepted.
+pub(crate) fn session_cwd(raw: &RawValue, params: &SessionParams<'_>) -> Result<String, Fault> {
+    let cwd = params.cwd.as_deref().ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
+    let cwd = workspace(cwd)?.to_owned();
+    params.additional_directories.iter().try_for_each(|dir| path("additionalDirectories", dir))?;
+    if raw.get().len() > PARAMS_BYTES {
+        let text = format!("`params` of {} bytes are over {PARAMS_BYTES}", raw.get().len());
+        return Err(Fault::invalid(text));
+    }
+    Ok(cwd)
 }
 
 fn path(member: &str, text: &str) -> Result<(), Fault> {

@@ -130,7 +130,6 @@ impl Hub {
         agent.reason = Some("being taken over from the last daemon".to_owned());
         agent.host = Some(Host::recovered(state));
         for (session, line) in &state.parked {
-            agent.parked_bytes += line.len();
             agent.parked.entry(session.clone()).or_default().push(line.clone());
         }
         if row.ready.is_none() {
@@ -197,13 +196,18 @@ impl Hub {
                 let (params, notices) = (params.into(), Vec::new());
                 Why::NewSession(NewSession { to, name, cwd, params, notices })
             }
-            Asked::Adopt { session, cwd, params } => Why::Adopt(Box::new(Adoption {
-                id: session,
-                cwd,
-                params: params.into(),
-                openers: Vec::new(),
-                notices: Vec::new(),
-            })),
+            Asked::Adopt { session, cwd, params } => {
+                if let Some(&slot) = self.hosts.get(&row.host) {
+                    self.await_adoption(slot, row.id);
+                }
+                Why::Adopt(Box::new(Adoption {
+                    id: session,
+                    cwd,
+                    params: params.into(),
+                    openers: Vec::new(),
+                    notices: Vec::new(),
+                }))
+            }
             Asked::Prompt { session } if self.sessions.contains_key(&session) => {
                 Why::Prompt { session }
             }

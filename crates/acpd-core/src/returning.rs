@@ -33,6 +33,7 @@ use crate::ledger::Requester;
 use crate::record::{ClientState, Record, ReplyRow, Sender};
 use crate::session::Session;
 use crate::timers::Timer;
+use crate::turn::hash;
 use crate::view::without_boolean_options;
 
 /// How long a client is waited for that has lost its connection (ms).
@@ -52,8 +53,6 @@ pub(crate) struct Returning {
     pub(crate) client: ClientId,
     /// Since when it has none.
     away: Option<Time>,
-    /// Its number, if it has terminals ([`View::editor`](crate::View)).
-    editor: Option<u64>,
     /// Lines of it that are dealt with.
     received: u64,
     /// Answers that it may not have.
@@ -98,7 +97,6 @@ impl Hub {
                 // No connection ever has such a number.
                 client: ClientId(u64::MAX - number),
                 away: Some(now),
-                editor: None,
                 received: state.received,
                 replies: replies.collect(),
             };
@@ -152,13 +150,7 @@ impl Hub {
             self.forget_returning(&token, out);
             self.make_room(out);
             out.records.push(Record::Client { token: token.clone(), received: 0 });
-            let new = Returning {
-                client,
-                away: None,
-                editor: None,
-                received: 0,
-                replies: BTreeMap::new(),
-            };
+            let new = Returning { client, away: None, received: 0, replies: BTreeMap::new() };
             self.returning.insert(token.clone(), new);
         }
         if let Some(known) = self.returning.get_mut(&token) {
@@ -190,9 +182,9 @@ impl Hub {
         else {
             return;
         };
-        let known = here.token.as_ref().and_then(|token| self.returning.get_mut(token));
-        here.view.editor = match known {
-            Some(known) => *known.editor.get_or_insert_with(|| self.ids.issue()),
+        here.view.editor = match &here.token {
+            // The same with the next daemon, which does not tell who has the token.
+            Some(token) => hash(token) | 1,
             None => self.ids.issue(),
         };
     }

@@ -471,6 +471,7 @@ impl Hub {
         self.fail_queue(key, &gone, out);
         self.interrupt_turn(key, &gone, out);
         self.unroute(key);
+        self.withdraw_errands(key, out);
         self.drop_terminals(key, out);
         for timer in [
             crate::timers::Timer::Restore(key),

@@ -142,9 +142,7 @@ impl Hub {
 
     /// Answers everything that was open at a process that is gone.
     pub(crate) fn lose_host(&mut self, id: AgentId, host: HostId, out: &mut Batch) {
-        let agent = self.agent_mut(id);
-        agent.parked.clear();
-        agent.parked_bytes = 0;
+        self.agent_mut(id).parked.clear();
         let by_person = matches!(
             &self.agents[&id].state,
             State::Stopping { why: StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle, .. }

@@ -20,6 +20,8 @@ pub(crate) enum Timer {
     Stall(SessionKey),
     /// An agent that was asked for its sessions, by the id of the request.
     List(u64),
+    /// A session that an agent was asked for, to be taken over, by the id of the request.
+    Adopt(u64),
     /// Clients that were expected to come back.
     Returning,
 }

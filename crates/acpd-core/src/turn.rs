@@ -160,6 +160,8 @@ impl Hub {
         let session = self.session_mut(key);
         session.row.last_prompt = hash(&text);
         session.row.updated = now;
+        // What was said outside of turns is about none.
+        session.calls.clear();
         session.running = Some(Running {
             ticket: prompt.ticket,
             number,

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use acpd_services::terminal::{
-    Children, CreateTerminal, Exit, MOST_IN_ALL, MOST_OF_OWNER, TerminalError, Terminals,
+    Children, CreateTerminal, Exit, MOST_IN_ALL, MOST_OF_OWNER, MOST_OUTPUT, TerminalError,
+    Terminals,
 };
 use acpd_sys::process::{Liveness, ProcessId, Tree, discard, reap};
 use nix::sys::stat::Mode;
@@ -154,7 +155,7 @@ async fn the_last_bytes_are_kept_and_cut_at_a_character() {
     let mut request = world.request("c", "head -c 20000000 /dev/zero");
     request.output_byte_limit = Some(u64::MAX);
     world.terminals.create(request).unwrap();
-    assert_eq!(world.text("c").await.len(), 8 << 20);
+    assert_eq!(world.text("c").await.len() as u64, MOST_OUTPUT);
     world.terminals.end().await;
 }
 

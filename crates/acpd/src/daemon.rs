@@ -269,7 +269,8 @@ impl Daemon {
                 stops: self.signals,
                 pulse: manager.pulse(),
             };
-            let relay = Relay::new(hub, first, clock, agents, self.writer, finder, open);
+            let relay = Relay::new(hub, first, clock, agents, self.writer, finder, open)
+                .map_err(|e| Failure::system("cannot start a thread", e))?;
             let accepting = tokio::spawn(async move {
                 // Never, if the daemon ends before.
                 if may_open.await.is_err() {
@@ -287,9 +288,9 @@ impl Daemon {
             let door = accepting.await.ok();
             tokio::time::timeout(LAST_LINES, last.written()).await.ok();
             let socket = door.and_then(|door| door.into_socket().ok());
-            (writer, restart, socket)
+            Ok::<_, Failure>((writer, restart, socket))
         });
-        let (writer, restart, socket) = ended;
+        let (writer, restart, socket) = ended?;
         let socket = socket.filter(|_| own_socket.is_some());
         if let Some(path) = own_socket.filter(|_| !restart) {
             // Under the lock, so it is ours.

@@ -14,6 +14,7 @@
 //! out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 use std::sync::mpsc::TrySendError;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -185,6 +186,9 @@ impl Relay {
     /// Prepares the relay; [`Relay::run`] does the work. `first` is what the hub's recovery asked
     /// for. `open` is told when clients may come in: agents of an earlier daemon are there again, or
     /// do not answer.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
     pub fn new(
         hub: Hub,
         first: Batch,
@@ -193,7 +197,7 @@ impl Relay {
         writer: Writer,
         finder: Finder,
         open: oneshot::Sender<()>,
-    ) -> Relay {
+    ) -> io::Result<Relay> {
         let client_queue = agents.config.daemon.client_queue as usize;
         let adopting = first.effects.iter().filter_map(|effect| match effect {
             Effect::Adopt(adopt) => Some(adopt.host),
@@ -202,7 +206,7 @@ impl Relay {
         let (by, adopting) = (tokio::time::Instant::now() + ADOPTING, adopting.collect());
         let (done, served) = mpsc::unbounded_channel();
         let (generation, reaper) = (&agents.generation, agents.reaper.clone());
-        let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone());
+        let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
         let services = Services::new(done);
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let mut relay = Relay {
@@ -227,7 +231,7 @@ impl Relay {
             restart: false,
         };
         relay.submit(first);
-        relay
+        Ok(relay)
     }
 
     /// Runs until the hub says that everything is over, or the daemon is to leave.

@@ -1,6 +1,7 @@
-//! Commands that acpd runs for agents: one task owns them all, and does what the relay orders.
+//! Commands that acpd runs for agents: one thread owns them all, and does what the relay orders. A start
+//! in a directory that does not answer blocks that thread, and nothing else.
 //!
-//! Architecture invariant: what the task was ordered is done in that order, and the answer to a
+//! Architecture invariant: what the thread was ordered is done in that order, and the answer to a
 //! request comes before the end of the command that it has made.
 
 use std::ffi::OsString;
@@ -17,8 +18,7 @@ use acpd_services::terminal::{
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::host::Reaper;
 
@@ -33,7 +33,7 @@ const SHOWN: usize = 16 << 10;
 #[derive(Debug)]
 pub struct Terminals {
     orders: mpsc::UnboundedSender<Order>,
-    task: JoinHandle<()>,
+    ended: oneshot::Receiver<()>,
     marks: String,
 }
 
@@ -45,14 +45,13 @@ enum Order {
 }
 
 impl Terminals {
-    /// No commands; those that earlier daemons of this journal have left are ended. To be called on a
-    /// runtime.
+    /// No commands; those that earlier daemons of this journal have left are ended.
     pub fn start(
         generation: &str,
         incarnation: u64,
         reaper: Reaper,
         done: mpsc::UnboundedSender<Input>,
-    ) -> Terminals {
+    ) -> io::Result<Terminals> {
         let marks = format!("{generation}-t");
         let prefix = marks.clone();
         let is_left = move |mark: &str| {
@@ -67,8 +66,15 @@ impl Terminals {
             tracing::error!(%error, "commands of an earlier daemon may be left");
         }
         let (orders, queue) = mpsc::unbounded_channel();
-        let held = Held::new(Arc::new(reaper), GRACE);
-        Terminals { orders, task: tokio::spawn(run(held, queue, done)), marks }
+        let (end, ended) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let work = move || {
+            runtime.block_on(run(Held::new(Arc::new(reaper), GRACE), queue, done));
+            // The daemon may have stopped waiting.
+            end.send(()).ok();
+        };
+        thread::Builder::new().name("terminals".to_owned()).spawn(work)?;
+        Ok(Terminals { orders, ended, marks })
     }
 
     /// Runs a command in the agent's environment, and answers the request that has its number.
@@ -110,7 +116,7 @@ impl Terminals {
     /// Ends all commands, and waits for that as long as it is worth waiting.
     pub async fn end(self) {
         drop(self.orders);
-        if tokio::time::timeout(END, self.task).await.is_err() {
+        if tokio::time::timeout(END, self.ended).await.is_err() {
             tracing::error!("commands of agents could not be ended");
         }
     }

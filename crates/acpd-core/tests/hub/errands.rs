@@ -194,3 +194,22 @@ fn a_process_that_dies_takes_its_requests_along() {
     assert!(words(&bench.got(a)).contains(&"$/cancel_request".to_owned()));
     assert_eq!(bench.snapshot.interactions.len(), 0);
 }
+
+#[test]
+fn a_request_about_a_deleted_session_is_answered_and_forgotten() {
+    let mut bench = bench();
+    let a = editor(&mut bench, 1);
+    bench.session(a, "s");
+    let request = read(7);
+    bench.agent(&request);
+    let asked = bench.got(a);
+    bench.say(a, &json!({"id":9,"method":"session/delete","params":{"sessionId":"s"}}));
+    let answer = bench.heard().into_iter().find(|line| line["id"] == request["id"]);
+    assert!(answer.is_some_and(|line| line.get("error").is_some()));
+    // Whatever the editor says about it now, and when it goes.
+    let refusal = json!({"id":asked[0]["id"],"error":{"code":-32601,"message":"no"}});
+    bench.say(a, &refusal);
+    bench.feed(Input::ClientClosed { client: a });
+    assert!(bench.served.is_empty());
+    assert!(bench.snapshot.interactions.is_empty());
+}

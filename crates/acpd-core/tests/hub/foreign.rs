@@ -272,3 +272,94 @@ fn a_history_that_comes_late_is_not_taken_for_news_afterwards() {
     bench.pass(10_000);
     assert_eq!(shown(&bench), 2);
 }
+
+#[test]
+fn who_resumes_a_session_of_the_agent_does_not_cost_the_others_its_history() {
+    let mut bench = bench(Bench::new);
+    let (a, b) = (bench.plain(), bench.plain());
+    let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":"1","method":"session/resume","params":params}));
+    let asked = bench.heard_one("session/load");
+    bench.update("x", "user_message_chunk", "hello");
+    bench.agent_answers(&asked, &json!({}));
+    assert_eq!(words(&bench.got(a)), ["result \"1\""]);
+    bench.say(b, &load("2", "x"));
+    assert_eq!(words(&bench.got(b)), ["user_message_chunk", "result \"2\""]);
+}
+
+#[test]
+fn a_history_that_cannot_be_had_is_said_to_be_missing() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
+    let a = bench.plain();
+    let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":"1","method":"session/resume","params":params}));
+    let asked = bench.heard_one("session/resume");
+    bench.agent_answers(&asked, &json!({}));
+    assert_eq!(bench.journal_words(), ["_acpd/notice"]);
+}
+
+#[test]
+fn an_agent_that_does_not_load_is_not_waited_for() {
+    let mut bench = bench(Bench::new);
+    let a = bench.plain();
+    bench.say(a, &load("1", "x"));
+    let asked = bench.heard_one("session/load");
+    bench.pass(20_000);
+    bench.chunk("x", "it goes on");
+    bench.pass(20_000);
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    bench.pass(20_000);
+    let got = bench.got(a);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    bench.agent_answers(&asked, &json!({}));
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+
+    bench.say(a, &load("2", "x"));
+    let asked = bench.heard_one("session/load");
+    bench.say(a, &json!({"method":"$/cancel_request","params":{"requestId":"2"}}));
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32800);
+    bench.agent_answers(&asked, &json!({}));
+    assert_eq!(bench.got(a), Vec::<Value>::new(), "answered once");
+}
+
+#[test]
+fn a_history_takes_no_room_from_sessions_that_are_being_made() {
+    let mut bench = bench(Bench::new);
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.say(a, &load("1", "x"));
+    let loading = bench.heard_one("session/load");
+    let piece = "x".repeat(900_000);
+    for _ in 0..6 {
+        bench.chunk("x", &piece);
+    }
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(b, &json!({"id":2,"method":"session/new","params":params}));
+    let new = bench.heard_one("session/new");
+    bench.chunk("s", "early");
+    bench.agent_answers(&new, &json!({"sessionId":"s"}));
+    assert_eq!(words(&bench.got(b)), ["result 2", "agent_message_chunk"]);
+    bench.agent_answers(&loading, &json!({}));
+    assert_eq!(bench.got(a).len(), 7);
+}
+
+#[test]
+fn tool_calls_of_a_history_are_none_of_the_next_turn() {
+    let mut bench = bench(Bench::new);
+    let a = bench.client(&json!({"notices":true}));
+    bench.say(a, &load("1", "x"));
+    let asked = bench.heard_one("session/load");
+    for n in 0..300 {
+        let call = json!({"sessionUpdate":"tool_call","toolCallId":format!("t{n}"),"title":"T"});
+        bench.agent(&json!({"method":"session/update","params":{"sessionId":"x","update":call}}));
+    }
+    bench.agent_answers(&asked, &json!({}));
+    bench.prompt(a, &json!(2), "x", "go on");
+    let prompt = bench.heard_one("session/prompt");
+    let call = json!({"sessionUpdate":"tool_call","toolCallId":"new","title":"T"});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"x","update":call}}));
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    let got = bench.got(a);
+    let ended = got.iter().find(|line| line["method"] == "_acpd/turn_ended").expect("an end");
+    assert_eq!(ended["params"]["tools"], 1);
+}

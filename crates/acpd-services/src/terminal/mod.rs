@@ -38,7 +38,7 @@ pub const MOST_IN_ALL: usize = 256;
 /// Bytes of output that are kept if the request does not say.
 pub const USUAL_OUTPUT: u64 = 1 << 20;
 /// The most bytes of output that are kept, whatever the request says.
-pub const MOST_OUTPUT: u64 = 8 << 20;
+pub const MOST_OUTPUT: u64 = 2 << 20;
 
 /// Who makes and reaps the children of this process. One that reaps whatever nobody waits for must
 /// leave these alone.

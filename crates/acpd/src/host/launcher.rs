@@ -63,9 +63,7 @@ impl Agents {
     ) -> Result<Box<dyn AgentHost + Send>, SpawnError> {
         let log = self.log(agent);
         let profile = self.config.agent(agent).map_err(|e| refused(e.to_string(), e.hint()))?;
-        // On Unix the system knows the home; on Windows nothing needs the variable.
-        let home = if cfg!(unix) { std::env::home_dir() } else { None };
-        let env = config::environment(profile, config::with_home(std::env::vars_os(), home));
+        let env = environment(profile);
         if self.config.daemon.host == Host::Shim {
             let start = self.start(host, profile, env)?;
             tracing::info!(agent, host = host.0, "starting an agent");
@@ -111,8 +109,7 @@ impl Agents {
 
     /// The environment of an agent, which its terminals have as well.
     pub fn environment(&self, agent: &str) -> Vec<(OsString, OsString)> {
-        let profile = self.config.agent(agent).ok();
-        profile.map_or_else(Vec::new, |profile| config::environment(profile, std::env::vars_os()))
+        self.config.agent(agent).map_or_else(|_| Vec::new(), environment)
     }
 
     fn marker(&self, host: HostId) -> String {
@@ -266,4 +263,11 @@ fn resolve(address: &str) -> Result<SocketAddr, SpawnError> {
         Ok(None) => Err(failed("it has no address".to_owned())),
         Err(error) => Err(failed(error.to_string())),
     }
+}
+
+/// The environment of an agent.
+fn environment(profile: &Profile) -> Vec<(OsString, OsString)> {
+    // On Unix the system knows the home; on Windows nothing needs the variable.
+    let home = if cfg!(unix) { std::env::home_dir() } else { None };
+    config::environment(profile, config::with_home(std::env::vars_os(), home))
 }
