@@ -628,10 +628,11 @@ impl Hub {
 
     /// How long a process may outlive the daemon depends on whether a turn runs in it.
     pub(crate) fn lease(&mut self, id: AgentId, out: &mut Batch) {
-        let busy = self.sessions_of(id).iter().any(|key| self.is_running(*key));
+        let runs = self.sessions_of(id).iter().any(|key| self.is_running(*key));
         let Some(host) = self.agents.get_mut(&id).and_then(|agent| agent.host.as_mut()) else {
             return;
         };
+        let busy = runs || self.ledger.abandoned(host.id).next().is_some();
         if host.adopted && host.leased != Some(busy) {
             host.leased = Some(busy);
             out.effects.push(Effect::HostLease { host: host.id, busy });

@@ -276,6 +276,11 @@ impl Hub {
         {
             return open.openers.append(&mut adoption.openers);
         }
+        if self.works_on(slot, &adoption.id) {
+            let to = adoption.openers[0].to.clone();
+            let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
+            return self.agent_mut(slot).waiting.push(waiting);
+        }
         if self.ledger.adoptions().count() >= AT_ONCE {
             let text = format!("{AT_ONCE} sessions are being taken over already");
             let fault = Fault::new(Reason::TooMany, text).hint("try again in a moment");

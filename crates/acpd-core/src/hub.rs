@@ -167,6 +167,7 @@ impl Hub {
                 }
                 Timer::List(ask) => self.on_list_timer(ask, out),
                 Timer::Adopt(ask) => self.on_adopt_timer(ask, out),
+                Timer::Abandoned(ask) => self.on_abandoned_timer(ask, out),
                 Timer::Returning => self.on_returning_timer(out),
                 Timer::Agent(_)
                 | Timer::Idle(_)

@@ -266,6 +266,7 @@ impl Hub {
             }
             Why::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
             Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
+            Why::Abandoned { .. } => self.abandoned_ended(slot, out),
             Why::Restore { session, .. } => {
                 self.restore_answered(session, outcome, out);
                 self.unpark(slot, host, out);
@@ -521,6 +522,7 @@ impl Hub {
                 self.unpark(slot, host, out);
             }
             Some(Why::GivenUp) => self.unpark(slot, host, out),
+            Some(Why::Abandoned { .. }) => self.abandoned_ended(slot, out),
             Some(Why::Initialize | Why::Farewell) | None => {}
         }
         if !is_response && let Some(session) = head_text(head, b"\"sessionId\":") {

@@ -59,6 +59,8 @@ pub(crate) enum Why {
     NewSession(NewSession),
     /// The prompt of the session's running turn.
     Prompt { session: SessionKey },
+    /// A prompt whose turn was given up, with the agent's id for its session.
+    Abandoned { session: String },
     /// A step of the session's restore.
     Restore {
         session: SessionKey,
@@ -213,12 +215,24 @@ impl Ledger {
         found.map(|(id, asked)| (*id, asked.host))
     }
 
-    /// Drops the prompt of a session's running turn.
-    fn drop_prompt(&mut self, key: SessionKey) -> Option<u64> {
+    /// The prompt of a session's running turn.
+    fn prompt_of(&mut self, key: SessionKey) -> Option<(u64, &mut Asked)> {
         let is_it = |asked: &Asked| matches!(asked.why, Why::Prompt { session } if session == key);
-        let id = *self.asked.iter().find(|(_, asked)| is_it(asked))?.0;
-        self.asked.remove(&id);
-        Some(id)
+        let found = self.asked.iter_mut().find(|(_, asked)| is_it(asked));
+        found.map(|(id, asked)| (*id, asked))
+    }
+
+    /// The host that was asked and has not answered.
+    pub(crate) fn host_of(&self, ask: u64) -> Option<HostId> {
+        self.asked.get(&ask).map(|asked| asked.host)
+    }
+
+    /// Sessions in which a host works on a turn that was given up, by the agent's ids.
+    pub(crate) fn abandoned(&self, host: HostId) -> impl Iterator<Item = &str> {
+        self.asked.values().filter_map(move |asked| match &asked.why {
+            Why::Abandoned { session } if asked.host == host => Some(session.as_str()),
+            _ => None,
+        })
     }
 
     pub(crate) fn new_pending(&self, host: HostId) -> bool {
@@ -297,6 +311,7 @@ impl Hub {
     pub(crate) fn answered(&mut self, host: HostId, id: &Id, out: &mut Batch) -> Option<Why> {
         let (id, why) = self.ledger.answer(host, id)?;
         self.timers.clear(Timer::Adopt(id));
+        self.timers.clear(Timer::Abandoned(id));
         out.records.push(Record::Answered { id });
         Some(why)
     }
@@ -304,7 +319,10 @@ impl Hub {
     /// Takes back everything that a host will not answer any more, oldest first.
     pub(crate) fn unanswered(&mut self, host: HostId, out: &mut Batch) -> Vec<Why> {
         let gone = self.ledger.drop_host(host);
-        out.records.extend(gone.iter().map(|(id, _)| Record::Answered { id: *id }));
+        for (id, _) in &gone {
+            self.timers.clear(Timer::Abandoned(*id));
+            out.records.push(Record::Answered { id: *id });
+        }
         gone.into_iter().map(|(_, why)| why).collect()
     }
 
@@ -322,9 +340,18 @@ impl Hub {
         }
     }
 
-    /// The answer to a session's prompt does not matter any more.
-    pub(crate) fn drop_prompt(&mut self, key: SessionKey, out: &mut Batch) {
-        out.records.extend(self.ledger.drop_prompt(key).map(|id| Record::Answered { id }));
+    /// The answer to a session's prompt matters only as the end of its turn; the id of the request.
+    pub(crate) fn abandon_prompt(
+        &mut self,
+        key: SessionKey,
+        session: String,
+        out: &mut Batch,
+    ) -> Option<u64> {
+        let (id, asked) = self.ledger.prompt_of(key)?;
+        asked.why = Why::Abandoned { session };
+        let (host, why) = (asked.host, asked.why.clone());
+        out.records.push(Record::Asked(AskedRow { id, host, what: self.as_record(&why) }));
+        Some(id)
     }
 
     fn as_record(&self, why: &Why) -> record::Asked {
@@ -337,6 +364,7 @@ impl Hub {
                 params: String::from_utf8_lossy(&new.params).into_owned(),
             },
             Why::Prompt { session } => record::Asked::Prompt { session: *session },
+            Why::Abandoned { session } => record::Asked::Abandoned { session: session.clone() },
             Why::Restore { session, .. } => record::Asked::Restore { session: *session },
             Why::Relay { to, session, method, params } => {
                 let params = params.as_ref().filter(|_| method == "session/set_mode");

@@ -22,6 +22,7 @@
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
 
+mod abandoned;
 mod agent;
 mod client;
 mod decide;

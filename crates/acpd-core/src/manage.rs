@@ -454,9 +454,8 @@ impl Hub {
         let restoring = matches!(self.session(key).state, State::Restoring(_));
         let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
         self.cancel_running(key, Canceller::Acpd, None, out);
-        self.interrupt_turn(key, &closed, out);
+        self.abandon_turn(key, &closed, out);
         self.give_up_restore(key);
-        self.drop_prompt(key, out);
         self.close_interactions(key, out);
         self.fail_queue(key, &closed, out);
         if live {
@@ -482,7 +481,6 @@ impl Hub {
             self.farewell(key, name, out);
         }
         self.give_up_restore(key);
-        self.drop_prompt(key, out);
         self.remove_session(key, out);
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);

@@ -199,6 +199,11 @@ pub enum Asked {
         /// The session.
         session: SessionKey,
     },
+    /// A prompt whose turn acpd has given up and the agent has not: its session was closed or deleted.
+    Abandoned {
+        /// The agent's id for the session.
+        session: String,
+    },
     /// A step of a session's restore.
     Restore {
         /// The session.

@@ -212,6 +212,12 @@ impl Hub {
                 Why::Prompt { session }
             }
             Asked::Prompt { .. } => Why::Farewell,
+            Asked::Abandoned { session } => {
+                if let Some(slot) = self.hosts.get(&row.host) {
+                    self.watch_abandoned(row.id, *slot);
+                }
+                Why::Abandoned { session }
+            }
             Asked::Relay { sender, session, method, params } => {
                 let (to, params) = (self.requester(sender), params.map(Into::into));
                 Why::Relay { to, session, method, params }

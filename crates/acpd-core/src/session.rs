@@ -361,7 +361,9 @@ impl Hub {
             }
             State::Restoring(_) => {}
             State::Resting => {
-                if self.wants_host(key) && self.agents[&self.session(key).slot].is_up() {
+                let Session { slot, row, .. } = self.session(key);
+                let free = self.agents[slot].is_up() && !self.works_on(*slot, &row.agent_id);
+                if free && self.wants_host(key) {
                     self.begin_restore(key, out);
                 }
             }
@@ -469,7 +471,7 @@ impl Hub {
         let gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted");
         self.close_interactions(key, out);
         self.fail_queue(key, &gone, out);
-        self.interrupt_turn(key, &gone, out);
+        self.abandon_turn(key, &gone, out);
         self.unroute(key);
         self.withdraw_errands(key, out);
         self.drop_terminals(key, out);

@@ -158,6 +158,7 @@ impl Hub {
                     self.listed(id, (&to, cwd.as_deref(), first), None, out);
                 }
                 Why::Prompt { .. }
+                | Why::Abandoned { .. }
                 | Why::Restore { .. }
                 | Why::GivenUp
                 | Why::Initialize

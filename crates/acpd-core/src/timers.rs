@@ -22,6 +22,8 @@ pub(crate) enum Timer {
     List(u64),
     /// A session that an agent was asked for, to be taken over, by the id of the request.
     Adopt(u64),
+    /// A turn of a closed session that the agent has not ended, by the id of its prompt.
+    Abandoned(u64),
     /// Clients that were expected to come back.
     Returning,
 }

@@ -89,7 +89,8 @@ impl Hub {
             let fault = self.lost_fault(key);
             return self.refuse(&to, &fault, out);
         }
-        let ahead = session.queue.len() as u32 + u32::from(session.running.is_some());
+        let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
+        let ahead = session.queue.len() as u32 + u32::from(busy);
         let now = self.now;
         let sender = self.sender(&to);
         let session = self.session_mut(key);

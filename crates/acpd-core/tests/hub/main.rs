@@ -21,4 +21,5 @@ mod survival;
 mod terminals;
 mod transparency;
 mod turns;
+mod unwedging;
 mod views;

@@ -273,7 +273,13 @@ impl Process {
             "session/load" if self.quirks.load => self.load(&session, disk, truth, out),
             "session/close" if self.quirks.close => {
                 self.held.remove(&session);
-                self.turns.retain(|turn| turn.session != session);
+                for turn in self.turns.extract_if(.., |turn| turn.session == session) {
+                    // Some forget the prompt with the session: acpd has to stop those.
+                    if !self.ignores_cancel {
+                        let ended = json!({"stopReason":"cancelled"});
+                        out.push(json!({"jsonrpc":"2.0","id":turn.id,"result":ended}));
+                    }
+                }
                 Ok(json!({}))
             }
             "session/set_mode" => {
@@ -352,7 +358,7 @@ impl Process {
         if !self.held.contains_key(&session) {
             return Err(format!("prompt {text} for {session}, which this process does not hold"));
         }
-        if self.turns.iter().any(|turn| turn.session == session) && self.quirks.close {
+        if self.turns.iter().any(|turn| turn.session == session) {
             return Err(format!("prompt {text} came while another turn of {session} runs"));
         }
         if !self.quirks.from_zero {

@@ -1,0 +1,90 @@
+//! Turns that do not end when they should.
+
+use acpd_core::StopStep;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+fn close(bench: &mut Bench, client: acpd_core::ids::ClientId) {
+    let params = json!({"session":"s"});
+    bench.say(client, &json!({"id":7,"method":"_acpd/session/close","params":params}));
+    bench.got(client);
+}
+
+#[test]
+fn a_closed_session_does_not_come_back_while_its_old_turn_runs() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.prompt(a, &json!(2), "s", "old");
+    let old = bench.heard_one("session/prompt");
+    close(&mut bench, a);
+    bench.heard_one("session/cancel");
+    bench.prompt(a, &json!(3), "s", "new");
+    bench.chunk("s", "still at the old one");
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "the old turn runs");
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    bench.agent_answers(&old, &json!({"stopReason":"cancelled"}));
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "new");
+    bench.pass(60_000);
+    assert_eq!(bench.stops, [], "it has ended the turn");
+}
+
+#[test]
+fn an_agent_that_works_on_in_a_closed_session_is_stopped_and_the_next_prompt_runs() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.prompt(a, &json!(2), "s", "old");
+    bench.heard();
+    close(&mut bench, a);
+    bench.heard();
+    bench.prompt(a, &json!(3), "s", "new");
+    bench.pass(9_999);
+    assert_eq!(bench.stops, []);
+    bench.pass(1);
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+    bench.agent_dies();
+    bench.pass(1_000);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "new");
+}
+
+#[test]
+fn a_deleted_session_is_not_taken_over_again_while_its_old_turn_runs() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.used_session(a, "s");
+    bench.prompt(a, &json!(2), "s", "old");
+    let old = bench.heard_one("session/prompt");
+    bench.say(a, &json!({"id":7,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    bench.heard_one("session/cancel");
+    let load = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
+    bench.say(b, &json!({"id":8,"method":"session/load","params":load}));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "the old turn runs");
+    bench.agent_answers(&old, &json!({"stopReason":"cancelled"}));
+    let load = bench.heard_one("session/load");
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!(words(&bench.got(b)), ["result 8"]);
+}
+
+#[test]
+fn the_next_daemon_knows_of_a_turn_that_was_given_up() {
+    let mut bench = Bench::with_shims();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.prompt(a, &json!(2), "s", "old");
+    bench.heard();
+    close(&mut bench, a);
+    bench.heard();
+    bench.reboot();
+    let a = bench.plain();
+    bench.prompt(a, &json!(3), "s", "new");
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "the old turn runs");
+    assert_eq!(bench.leases.last(), Some(&true), "something runs in it");
+    bench.pass(10_000);
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+}
