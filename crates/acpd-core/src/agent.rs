@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            needed                 pid known              initialize answered
-//! Stopped ──────────▶ Starting ───────────────▶ Initializing ────────────▶ Ready ◀──▶ NeedsAuth
+//! Stopped ─(Queued)─▶ Starting ───────────────▶ Initializing ────────────▶ Ready ◀──▶ NeedsAuth
 //!    ▲                    │ cannot be made          │ error, timeout         │            │
 //!    │ not needed         ▼                         ▼                        ▼            ▼
 //!    ├──────────────── (judged) ◀── tree gone ── Stopping{why} ◀─ exit, stop, restart, idle, wedged
@@ -78,11 +78,16 @@ impl Parked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
     Stopped,
+    /// To be started when there is a place; see [`crate::cold`].
+    Queued,
     Starting,
     Initializing,
     NeedsAuth,
     Ready,
-    Stopping { why: StopWhy, stage: Stage },
+    Stopping {
+        why: StopWhy,
+        stage: Stage,
+    },
     Backoff,
     Failed(Reason),
 }
@@ -264,7 +269,7 @@ impl Agent {
     pub(crate) fn api_state(&self) -> AgentState {
         match self.state {
             State::Stopped => AgentState::Stopped,
-            State::Starting => AgentState::Starting,
+            State::Queued | State::Starting => AgentState::Starting,
             State::Initializing => AgentState::Initializing,
             State::NeedsAuth => AgentState::NeedsAuth,
             State::Ready => AgentState::Ready,
@@ -400,7 +405,8 @@ impl Hub {
         }
     }
 
-    pub(crate) fn start_agent(&mut self, id: AgentId, out: &mut Batch) {
+    /// Makes a process, now.
+    pub(crate) fn launch_agent(&mut self, id: AgentId, out: &mut Batch) {
         let host = HostId(self.ids.issue());
         let profile = self.agents[&id].profile.clone();
         let timeout = self.profile_of(id).start_timeout;
@@ -524,7 +530,7 @@ impl Hub {
         for waiting in std::mem::take(&mut self.agent_mut(id).waiting) {
             self.serve_waiting(id, waiting, out);
         }
-        for key in self.sessions_of(id) {
+        for key in self.sessions_by_urgency(id) {
             self.wake_session(key, out);
         }
         self.check_idle(id, out);
@@ -559,7 +565,8 @@ impl Hub {
                 let reason = self.agents[&id].reason.clone();
                 self.set_agent_state(id, State::Stopped, reason, out);
             }
-            State::Stopped | State::NeedsAuth | State::Ready | State::Failed(_) => {}
+            State::Stopped | State::Queued | State::NeedsAuth | State::Ready | State::Failed(_) => {
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use acpd_policy::Remembered;
 
 use crate::agent::{Agent, AgentId, Known};
 use crate::client::{Client, Naming};
+use crate::cold::StartQueue;
 use crate::errand::Errand;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, Input};
@@ -55,6 +56,7 @@ pub struct Hub {
     /// Requests that wait for a name.
     pub(crate) naming: Vec<Naming>,
     pub(crate) timers: Timers,
+    pub(crate) start_queue: StartQueue,
     /// Sessions whose row has to be written with this batch.
     pub(crate) dirty: BTreeSet<SessionKey>,
     /// Output that will be committed with this batch: up to where, and whether inside of a line.
@@ -124,6 +126,7 @@ impl Hub {
             Input::Tick => self.on_tick(out),
         }
         self.settle_names(out);
+        self.start_queued(out);
     }
 
     /// Completes a batch: rows that changed, and the output that it commits.

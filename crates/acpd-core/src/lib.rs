@@ -25,6 +25,7 @@
 mod abandoned;
 mod agent;
 mod client;
+mod cold;
 mod decide;
 mod errand;
 mod fanout;

@@ -17,6 +17,8 @@ pub struct Config {
     pub policy: Policy,
     /// Limit of one line in bytes, for messages about it.
     pub line_limit: u64,
+    /// So many processes may be started at the same time, at least 1.
+    pub cold_starts: u32,
     /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
 }

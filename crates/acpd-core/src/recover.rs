@@ -20,6 +20,7 @@ use acp_wire::{Id, build};
 use acpd_api::Reason;
 
 use crate::agent::{Agent, AgentId, Asker, Host, Known, State as AgentState, StopWhy};
+use crate::cold::StartQueue;
 use crate::decide::once;
 use crate::fault::Fault;
 use crate::foreign::Adoption;
@@ -100,6 +101,7 @@ impl Hub {
             ledger: Ledger::default(),
             naming: Vec::new(),
             timers: Timers::default(),
+            start_queue: StartQueue::default(),
             dirty: BTreeSet::new(),
             acks: BTreeMap::new(),
             store_failing: None,
@@ -335,7 +337,8 @@ impl Hub {
         for name in up {
             self.shared_slot(&name);
         }
-        let slots: Vec<AgentId> = self.agents.keys().copied().collect();
+        let mut slots: Vec<AgentId> = self.agents.keys().copied().collect();
+        self.most_urgent_first(&mut slots);
         for slot in slots {
             let wanted = self.is_needed(slot)
                 || self.sessions_of(slot).iter().any(|key| self.wants_host(*key));

@@ -31,7 +31,12 @@ impl Hub {
     ) {
         let Some(host) = self.agents[&id].host.as_ref().map(|host| (host.id, host.pid)) else {
             self.timers.clear(Timer::Agent(id));
-            let parked = matches!(self.agents[&id].state, State::Backoff | State::Failed(_));
+            let state = &self.agents[&id].state;
+            if *state == State::Queued && why == StopWhy::Restart {
+                // It is about to start, for whoever waits for it.
+                return;
+            }
+            let parked = matches!(state, State::Queued | State::Backoff | State::Failed(_));
             if parked {
                 // A person has looked at it: what failed before does not count any more.
                 let agent = self.agent_mut(id);

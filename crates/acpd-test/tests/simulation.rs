@@ -61,6 +61,7 @@ const MUST_OCCUR: &[&str] = &[
     "resumed",
     "session used elsewhere",
     "start refused",
+    "start waited for its turn",
     "store failing",
     "update before the session was made",
 ];

@@ -18,6 +18,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         agents: agents.map(|p| (p.name.clone(), hub_profile(config, p, paths))).collect(),
         policy: policy(config),
         line_limit: config.daemon.line_limit,
+        cold_starts: config.daemon.cold_starts,
         daemon: DaemonFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),

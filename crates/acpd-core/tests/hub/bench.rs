@@ -25,6 +25,8 @@ pub(crate) struct Bench {
     inbox: BTreeMap<ClientId, Vec<Bytes>>,
     heard: Vec<Value>,
     pub(crate) spawned: Vec<HostId>,
+    /// The profiles that they are of.
+    pub(crate) started: Vec<String>,
     pub(crate) stops: Vec<StopStep>,
     /// Processes of an earlier daemon that are being ended.
     pub(crate) swept: Vec<HostId>,
@@ -69,21 +71,32 @@ impl Bench {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut Profile)) -> Bench {
-        Bench::configured(change, Policy::default())
+        Bench::configured(AGENT, &[AGENT], change, Policy::default())
     }
 
     pub(crate) fn with_policy(policy: Policy) -> Bench {
-        Bench::configured(|_| {}, policy)
+        Bench::configured(AGENT, &[AGENT], |_| {}, policy)
     }
 
-    fn configured(change: impl FnOnce(&mut Profile), policy: Policy) -> Bench {
+    /// Several agents of which two may be started at the same time.
+    pub(crate) fn with_agents(names: &[&str]) -> Bench {
+        Bench::configured(names[0], names, |_| {}, Policy::default())
+    }
+
+    fn configured(
+        default_agent: &str,
+        names: &[&str],
+        change: impl FnOnce(&mut Profile),
+        policy: Policy,
+    ) -> Bench {
         let mut profile = Profile { fingerprint: "1".to_owned(), ..Profile::default() };
         change(&mut profile);
         let config = Config {
-            default_agent: AGENT.to_owned(),
-            agents: BTreeMap::from([(AGENT.to_owned(), profile)]),
+            default_agent: default_agent.to_owned(),
+            agents: names.iter().map(|name| ((*name).to_owned(), profile.clone())).collect(),
             policy,
             line_limit: 1_000_000,
+            cold_starts: 2,
             daemon: DaemonFacts::default(),
         };
         let mut batch = Batch::default();
@@ -99,6 +112,7 @@ impl Bench {
             inbox: BTreeMap::new(),
             heard: Vec::new(),
             spawned: Vec::new(),
+            started: Vec::new(),
             stops: Vec::new(),
             swept: Vec::new(),
             shims: false,
@@ -219,8 +233,9 @@ impl Bench {
                 let (client, session, upto) = (read.client, read.session, read.upto);
                 self.feed(Input::ReadDone { client, session, upto });
             }
-            Effect::Spawn { host, .. } => {
+            Effect::Spawn { host, agent } => {
                 self.spawned.push(host);
+                self.started.push(agent);
                 self.offset = 0;
                 self.chunk = 0;
                 if self.capabilities.is_some() {

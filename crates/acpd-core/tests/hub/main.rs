@@ -2,6 +2,7 @@
 
 mod agents;
 mod bench;
+mod cold;
 mod conformance;
 mod errands;
 mod foreign;

@@ -100,6 +100,8 @@ impl World {
             agents,
             policy: acpd_core::profile::Policy::default(),
             line_limit: 1 << 20,
+            // Not drawn: what older seeds have found they find again.
+            cold_starts: 1 + (seed % 3) as u32,
             daemon: DaemonFacts::default(),
         };
         World {
@@ -178,6 +180,14 @@ impl World {
         self.note("in ", &input);
         let Some(hub) = self.hub.as_mut() else { return Ok(()) };
         hub.handle(Time(self.now), input, &mut self.batch);
+        let (starting, waiting) = hub.cold_starts();
+        let places = self.config.cold_starts as usize;
+        if starting > places || (waiting > 0 && starting < places) {
+            return Err(format!("{starting} of {places} starts, and {waiting} wait"));
+        }
+        if waiting > 0 {
+            self.truth.hit("start waited for its turn");
+        }
         for effect in std::mem::take(&mut self.batch.urgent) {
             self.truth.hit("answer while the store fails");
             self.perform(effect)?;

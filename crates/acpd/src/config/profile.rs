@@ -37,6 +37,9 @@ keys! {
         Shared "client_queue" => pub client_queue: u64 as Size = 8 << 20;
         /// How many clients may be connected at once.
         Shared "max_clients" => pub max_clients: u32 as Count = 64;
+        /// How many agents may be started at the same time. The others wait for their turn: first come
+        /// those that somebody waits for, then those with a session that somebody has open.
+        Shared "cold_starts" => pub cold_starts: u32 as Count = 4;
         /// Who starts agents. With `"shim"` each agent has a small process of its own beside it, which
         /// keeps it and what it says while the daemon is away. With `"direct"` agents are children of
         /// the daemon and end with it.

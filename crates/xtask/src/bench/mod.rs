@@ -4,6 +4,7 @@
 //! compare. Nothing here fails because something was slow.
 
 pub mod agent;
+mod crowd;
 mod fair;
 mod hop;
 mod journal;
@@ -86,6 +87,7 @@ struct Bench {
     home: Home,
     /// The same with agents that are children of the daemon.
     without: Home,
+    bins: PathBuf,
     quick: bool,
     rows: Vec<Row>,
 }
@@ -95,7 +97,7 @@ impl Bench {
         let (home, without) = (Home::new(bins)?, Home::new(bins)?);
         configure(&home, "shim")?;
         configure(&without, "direct")?;
-        Ok(Bench { home, without, quick, rows: Vec::new() })
+        Ok(Bench { home, without, bins: bins.to_owned(), quick, rows: Vec::new() })
     }
 
     fn stop(self) -> Result {
@@ -105,7 +107,7 @@ impl Bench {
 
     fn measure(&mut self) -> Result {
         type Part = fn(&mut Bench) -> Result;
-        let parts: [(&str, Part); 14] = [
+        let parts: [(&str, Part); 15] = [
             ("disk", Bench::disk),
             ("memory", process::memory),
             ("shims", process::shims),
@@ -120,6 +122,7 @@ impl Bench {
             ("journal", journal::replay),
             ("deaths", start::deaths),
             ("the death of the daemon", hop::daemon_killed),
+            ("the death of many agents", crowd::deaths),
         ];
         for (name, part) in parts {
             eprintln!("measuring: {name}");

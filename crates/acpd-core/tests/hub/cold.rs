@@ -1,0 +1,171 @@
+//! How many processes are started at the same time, and in which order.
+
+use acpd_core::{Input, SpawnError};
+use serde_json::json;
+
+use crate::bench::{Bench, methods};
+
+const AGENTS: [&str; 8] = ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8"];
+
+/// All agents were up and have died together, so that two are being started again and the others
+/// wait for that.
+fn all_died() -> Bench {
+    let mut bench = Bench::with_agents(&AGENTS);
+    for agent in AGENTS {
+        start(&mut bench, agent);
+    }
+    all_die(&mut bench);
+    bench
+}
+
+/// A person wants this agent up.
+fn start(bench: &mut Bench, agent: &str) {
+    let client = bench.plain();
+    bench.say(client, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":agent}}));
+    assert_eq!(bench.got(client).last().expect("an answer")["result"]["state"], "ready");
+    bench.feed(Input::ClientClosed { client });
+}
+
+fn all_die(bench: &mut Bench) {
+    bench.pass(20_000);
+    bench.capabilities = None;
+    bench.started.clear();
+    let hosts = std::mem::take(&mut bench.spawned);
+    for host in hosts.clone() {
+        let (status, stderr) = ("signal 9".to_owned(), String::new());
+        bench.feed(Input::HostExited { host, status, stderr });
+    }
+    for host in hosts {
+        bench.feed(Input::HostGone { host });
+    }
+}
+
+/// The start of a process is over: it cannot be made.
+fn one_start_is_over(bench: &mut Bench) {
+    let host = bench.spawned.remove(0);
+    let error = SpawnError { message: "gone".to_owned(), hint: None, permanent: true };
+    bench.feed(Input::HostRefused { host, error });
+}
+
+fn wants_a_session(bench: &mut Bench, agent: &str) {
+    let client = bench.client(&json!({"agent":agent}));
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(client, &json!({"id":1,"method":"session/new","params":params}));
+}
+
+fn state(bench: &mut Bench, agent: &str) -> (String, String) {
+    let client = bench.plain();
+    bench.say(client, &json!({"id":0,"method":"_acpd/agent/show","params":{"agent":agent}}));
+    let got = bench.got(client);
+    bench.feed(Input::ClientClosed { client });
+    let word = |key: &str| got[0]["result"][key].as_str().unwrap_or_default().to_owned();
+    (word("state"), word("reason"))
+}
+
+#[test]
+fn agents_that_die_together_are_started_a_few_at_a_time() {
+    let mut bench = all_died();
+    assert_eq!(bench.started, ["a1", "a2"]);
+    let (is, why) = state(&mut bench, "a3");
+    assert_eq!(
+        (is.as_str(), why.as_str()),
+        ("starting", "waits for its turn: 2 agents are being started")
+    );
+    for over in 0..AGENTS.len() {
+        assert_eq!(bench.started.len(), (over + 2).min(AGENTS.len()));
+        one_start_is_over(&mut bench);
+    }
+    assert_eq!(bench.started, AGENTS);
+}
+
+#[test]
+fn an_agent_that_is_ready_makes_room_for_the_next() {
+    let mut bench = all_died();
+    bench.capabilities = Some(json!({}));
+    one_start_is_over(&mut bench);
+    // Each one that comes after it is ready at once.
+    assert_eq!(bench.started, AGENTS);
+}
+
+#[test]
+fn who_is_waited_for_goes_first() {
+    let mut bench = all_died();
+    wants_a_session(&mut bench, "a7");
+    one_start_is_over(&mut bench);
+    assert_eq!(bench.started, ["a1", "a2", "a7"]);
+    one_start_is_over(&mut bench);
+    assert_eq!(bench.started, ["a1", "a2", "a7", "a3"]);
+}
+
+#[test]
+fn nobody_waits_for_ever_behind_those_who_are_waited_for() {
+    let mut bench = all_died();
+    for agent in &AGENTS[3..] {
+        wants_a_session(&mut bench, agent);
+    }
+    for _ in 0..4 {
+        one_start_is_over(&mut bench);
+    }
+    assert_eq!(bench.started, ["a1", "a2", "a4", "a5", "a6", "a3"]);
+}
+
+#[test]
+fn an_agent_that_is_stopped_while_it_waits_is_never_started() {
+    let mut bench = all_died();
+    let client = bench.plain();
+    bench.say(client, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"a3"}}));
+    assert_eq!(bench.got(client)[0]["result"]["state"], "stopped");
+    bench.feed(Input::ClientClosed { client });
+    one_start_is_over(&mut bench);
+    assert_eq!(bench.started, ["a1", "a2", "a4"]);
+}
+
+#[test]
+fn an_agent_that_is_restarted_while_it_waits_keeps_its_turn_and_who_waits_for_it() {
+    let mut bench = all_died();
+    let client = bench.plain();
+    bench.say(client, &json!({"id":1,"method":"_acpd/agent/restart","params":{"agent":"a3"}}));
+    bench.capabilities = Some(json!({}));
+    one_start_is_over(&mut bench);
+    assert_eq!(bench.got(client)[0]["result"]["state"], "ready");
+}
+
+#[test]
+fn an_agent_that_nobody_wants_any_more_gives_up_its_turn() {
+    let mut bench = Bench::with_agents(&AGENTS[..3]);
+    start(&mut bench, "a1");
+    start(&mut bench, "a2");
+    let client = bench.client(&json!({"agent":"a3"}));
+    bench.used_session(client, "s");
+    all_die(&mut bench);
+    assert_eq!(bench.started, ["a1", "a2"]);
+    assert_eq!(state(&mut bench, "a3").0, "starting");
+    let params = json!({"session":"s"});
+    bench.say(client, &json!({"id":1,"method":"_acpd/session/remove","params":params}));
+    one_start_is_over(&mut bench);
+    assert_eq!(bench.started, ["a1", "a2"]);
+    assert_eq!(state(&mut bench, "a3").0, "stopped");
+}
+
+#[test]
+fn sessions_that_somebody_waits_for_come_back_first_then_those_that_are_open() {
+    let mut bench = Bench::new();
+    let gone = bench.plain();
+    for id in ["unattended", "watched", "prompted"] {
+        bench.used_session(gone, id);
+    }
+    bench.feed(Input::ClientClosed { client: gone });
+    let a = bench.plain();
+    let params = json!({"sessionId":"watched","cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":1,"method":"session/load","params":params}));
+    bench.pass(20_000);
+    bench.heard();
+    bench.leader_ends();
+    bench.prompt(a, &json!(2), "prompted", "go");
+    let host = bench.host();
+    bench.feed(Input::HostGone { host });
+    let heard = bench.heard();
+    assert_eq!(methods(&heard), ["session/resume"; 3]);
+    let order: Vec<_> = heard.iter().map(|line| &line["params"]["sessionId"]).collect();
+    assert_eq!(order, ["prompted", "watched", "unattended"]);
+}
