@@ -86,6 +86,9 @@ pub struct AgentInfo {
     /// Resident memory of the whole tree in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<u64>,
+    /// How many processes the tree has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
     /// Restarts after unexpected exits since the daemon started.
     pub restarts: u32,
     /// Command line.
@@ -99,6 +102,9 @@ pub struct AgentInfo {
     pub log: String,
     /// Whether the launch line was tried by acpd's authors.
     pub tried: bool,
+    /// What a person could do for it; only where one agent is told about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// MCP servers of the configuration that its sessions get.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpInfo>,

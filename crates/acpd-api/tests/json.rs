@@ -44,12 +44,14 @@ fn agent() -> AgentInfo {
         reason: Some("why".to_owned()),
         pid: Some(2),
         rss: Some(3),
+        processes: Some(2),
         restarts: 4,
         command: vec!["demo".to_owned(), "--acp".to_owned()],
         version: Some("demo 1.0".to_owned()),
         sessions: 5,
         log: "/log".to_owned(),
         tried: true,
+        hint: Some("install it".to_owned()),
         mcp: vec![
             McpInfo {
                 name: "files".to_owned(),
@@ -90,8 +92,16 @@ fn status_looks_like_this() {
 
 #[test]
 fn what_is_not_known_is_left_out() {
-    let agent =
-        AgentInfo { reason: None, pid: None, rss: None, version: None, mcp: vec![], ..agent() };
+    let agent = AgentInfo {
+        reason: None,
+        pid: None,
+        rss: None,
+        processes: None,
+        version: None,
+        hint: None,
+        mcp: vec![],
+        ..agent()
+    };
     let session = SessionInfo {
         name: None,
         title: None,

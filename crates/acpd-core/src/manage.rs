@@ -203,12 +203,14 @@ impl Hub {
             reason: shown.and_then(|agent| agent.reason.clone()),
             pid: shown.and_then(|agent| agent.host.as_ref()?.pid),
             rss: None,
+            processes: None,
             restarts: slots.iter().map(|agent| agent.restarts).sum(),
             command: profile.command.clone(),
             version: info.map(|info| format!("{} {}", info.name, info.version)),
             sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
             log: profile.log.clone(),
             tried: profile.tried,
+            hint: None,
             mcp: self.mcp_infos(name),
         }
     }

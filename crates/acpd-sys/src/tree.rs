@@ -31,6 +31,15 @@ const MARK: &str = "ACPD_HOST";
 /// than we kill.
 const MAX_ROUNDS: usize = 100;
 
+/// What a tree takes of the machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Memory in RAM in bytes; pages that several share count once for each.
+    pub bytes: u64,
+    /// How many processes run.
+    pub processes: u32,
+}
+
 /// The processes of one agent. Never this process, init, or another user's.
 #[derive(Debug)]
 pub struct Tree {
@@ -154,11 +163,11 @@ impl Tree {
         done.len()
     }
 
-    /// Looks, and sums up the memory in RAM (bytes; shared pages count once per process).
-    pub fn rss_bytes(&mut self) -> u64 {
+    /// Looks, and tells what the tree takes.
+    pub fn usage(&mut self) -> Usage {
         self.refresh();
         let sizes = self.alive.iter().map(|id| rss_bytes(id.pid).unwrap_or(0));
-        sizes.sum()
+        Usage { bytes: sizes.sum(), processes: self.alive.len() as u32 }
     }
 
     fn update(&mut self, table: &Table) {

@@ -85,7 +85,8 @@ fn killing_the_leader_leaves_a_tree_that_is_found_and_emptied() {
     let mut agent = start(HIDING);
     let mut tree = Tree::new(&agent.marker, agent.id);
     assert_eq!(tree.refresh(), 6);
-    assert!(tree.rss_bytes() > 6 * 4096);
+    let usage = tree.usage();
+    assert!(usage.bytes > 6 * 4096 && usage.processes == 6, "{usage:?}");
     agent.kill_leader();
     kill_all(&mut tree, agent.id, 5);
     assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));

@@ -28,6 +28,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::config::{self, Config, Installed};
 use crate::finder::Finder;
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
@@ -162,12 +163,31 @@ pub struct Service {
     pub journal: Journal,
     /// Finds what was said.
     pub finder: Finder,
-    /// Knows the memory of agents.
+    /// Knows what agents take.
     pub reaper: Reaper,
+    /// How agents are started.
+    pub config: Arc<Config>,
     /// Longest line in bytes.
     pub line_limit: usize,
     /// Connections at once.
     pub max_clients: usize,
+}
+
+impl Service {
+    /// What a person could do for the agent, as far as files show it.
+    async fn hint(&self, agent: &str) -> Option<String> {
+        let (config, agent) = (Arc::clone(&self.config), agent.to_owned());
+        let look = move || {
+            let profile = config.agent(&agent).ok()?;
+            let env = config::environment(profile, std::env::vars_os());
+            match config::installed(profile, &env) {
+                Installed::Missing { hint } => Some(hint),
+                Installed::Other | Installed::Here { .. } => None,
+            }
+        };
+        // Without an answer it is only not hinted.
+        tokio::task::spawn_blocking(look).await.ok().flatten()
+    }
 }
 
 /// The socket that connections come in by.
@@ -440,11 +460,12 @@ impl Out {
         let running = status.agents.iter().filter_map(|agent| agent.pid);
         let leaders: Vec<u32> = running.collect();
         if !leaders.is_empty() {
-            let memory = self.service.reaper.memory(leaders.clone()).await;
-            for (pid, rss) in leaders.into_iter().zip(memory) {
+            let usage = self.service.reaper.usage(leaders.clone()).await;
+            for (pid, usage) in leaders.into_iter().zip(usage) {
                 let agent = status.agents.iter_mut().find(|agent| agent.pid == Some(pid));
-                if let Some(agent) = agent.filter(|_| rss > 0) {
-                    agent.rss = Some(rss);
+                if let Some(agent) = agent.filter(|_| usage.processes > 0) {
+                    agent.rss = Some(usage.bytes);
+                    agent.processes = Some(usage.processes);
                 }
             }
         }
@@ -454,7 +475,13 @@ impl Out {
                 build::response(id, &status)
             }
             StatusPart::Agents => build::response(id, &AgentList { agents: status.agents }),
-            StatusPart::Agent(_) => build::response(id, &status.agents.pop()),
+            StatusPart::Agent(_) => {
+                let mut agent = status.agents.pop();
+                if let Some(agent) = &mut agent {
+                    agent.hint = self.service.hint(&agent.name).await;
+                }
+                build::response(id, &agent)
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_core::{Batch, Hub};
@@ -244,6 +245,7 @@ impl Daemon {
             journal,
             finder: finder.clone(),
             reaper: reaper.clone(),
+            config: Arc::new(config.clone()),
             line_limit: config.daemon.line_limit as usize,
             max_clients: config.daemon.max_clients as usize,
         };

@@ -74,7 +74,8 @@ pub(super) fn table<'a>(
     paint: Paint,
     width: Option<usize>,
 ) -> String {
-    let titles = ["AGENT", "STATE", "SINCE", "PID", "MEMORY", "RESTARTS", "SESSIONS", "REASON"];
+    let titles =
+        ["AGENT", "STATE", "SINCE", "PID", "MEMORY", "PROCS", "RESTARTS", "SESSIONS", "REASON"];
     let mut table = Table::new(titles);
     for agent in agents {
         table.row([
@@ -83,6 +84,7 @@ pub(super) fn table<'a>(
             human::ago(agent.since, now).into(),
             agent.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
             agent.rss.map(human::bytes).unwrap_or_default().into(),
+            agent.processes.map(|count| count.to_string()).unwrap_or_default().into(),
             agent.restarts.to_string().into(),
             agent.sessions.to_string().into(),
             // `agent show` tells the whole of it.
@@ -108,15 +110,25 @@ fn card(agent: &AgentInfo, paint: Paint) -> String {
     let mut add = |at: usize, key, value: Option<String>| {
         rows.splice(at..at, value.map(|value| (key, value)));
     };
-    add(3, "memory", agent.rss.map(human::bytes));
+    add(3, "memory", agent.rss.map(|bytes| memory(bytes, agent.processes)));
     add(3, "pid", agent.pid.map(|pid| pid.to_string()));
     add(3, "version", agent.version.as_deref().map(one_line));
     add(2, "reason", agent.reason.as_deref().map(one_line));
     rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
+    rows.extend(agent.hint.as_deref().map(|hint| ("hint", one_line(hint))));
     if !agent.tried {
         rows.push(("note", "this launch line has not been tried by acpd's authors".to_owned()));
     }
     key_values(&rows, paint)
+}
+
+/// What the whole tree takes.
+fn memory(bytes: u64, processes: Option<u32>) -> String {
+    match processes {
+        None => human::bytes(bytes),
+        Some(1) => format!("{} in 1 process", human::bytes(bytes)),
+        Some(count) => format!("{} in {count} processes", human::bytes(bytes)),
+    }
 }
 
 /// An MCP server of the configuration, and whether the agent gets it.

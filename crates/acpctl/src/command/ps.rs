@@ -98,7 +98,7 @@ mod tests {
                 "config": "/c"},
             "agents": [
                 agent("copilot", "failed", json!({"reason": "crash loop: exit code 3"})),
-                agent("demo", "ready", json!({"pid": 42, "rss": 90_000_000, "sessions": 2,
+                agent("demo", "ready", json!({"pid": 42, "rss": 90_000_000, "processes": 4, "sessions": 2,
                     "restarts": 1, "version": "demo 1.0"})),
                 agent("gemini", "stopped", json!({})),
             ],
@@ -119,9 +119,9 @@ mod tests {
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
         cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
 
-        AGENT    STATE   SINCE   PID  MEMORY  RESTARTS  SESSIONS  REASON
-        copilot  failed  1m ago  -    -       0         0         crash loop: exit code 3
-        demo     ready   1m ago  42   86 MB   1         2         -
+        AGENT    STATE   SINCE   PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
+        copilot  failed  1m ago  -    -       -      0         0         crash loop: exit code 3
+        demo     ready   1m ago  42   86 MB   4      1         2         -
 
         SESSION  AGENT  STATE  TURN           PROMPTS  USED     DIRECTORY  TITLE
         fix      demo   live   working 6s +1  3        10s ago  /work/app  -

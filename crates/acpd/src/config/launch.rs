@@ -136,7 +136,7 @@ pub fn resolve_program(
 }
 
 /// A variable's value; spelt exactly so if there is one, else in any case.
-fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
+pub(super) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
     let exact = env.iter().find(|(key, _)| key == name);
     let found = exact.or_else(|| env.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
     found.map(|(_, value)| value.as_os_str())

@@ -7,6 +7,7 @@
 mod catalogue;
 mod error;
 mod file;
+mod installed;
 mod key;
 mod kind;
 mod launch;
@@ -21,6 +22,7 @@ use std::path::Path;
 use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
+pub use installed::{Installed, installed};
 pub use kind::LONGEST_LINE;
 pub use launch::{environment, fingerprint, resolve_program, with_home};
 pub use mcp::{McpServer, SecretSource, Value, Values};

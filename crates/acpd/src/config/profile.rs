@@ -107,6 +107,9 @@ keys! {
         /// Start nothing, and talk with an agent that listens at this `host:port`. It is never stopped.
         /// Needs `host = "shim"`.
         Agent "tcp.connect" => tcp_connect: Option<String> as Address = None;
+        /// Whether a `command` that is `npx` or `uvx` is replaced by the package's own program when the
+        /// package is installed, in the version that the command asks for. Then a start needs no network.
+        Shared "prefer_installed" => pub prefer_installed: bool as Flag = true;
         /// Environment variables to set. Tables add up; the innermost value of a variable wins.
         Shared "env" => pub env: Variables as Environment = Variables::default();
         /// Environment variables to pass on from the daemon, besides those that every agent gets

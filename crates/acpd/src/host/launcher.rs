@@ -15,7 +15,7 @@ use acpd_sys::paths::Paths;
 
 use super::shim::{Leases, Place, Start, end_strays, remove_lost_sockets};
 use super::{AgentHost, Direct, HostEvents, Launch, Reaper, Shim};
-use crate::config::{self, Config, Host, Profile, Transport};
+use crate::config::{self, Config, Host, Installed, Profile, Transport};
 use crate::log::BoundedLog;
 
 /// How long a shim may take to start its agent, beside what the agent takes to listen.
@@ -70,11 +70,11 @@ impl Agents {
             let place = self.place(log);
             return Ok(Box::new(Shim::spawn(host, start, place)));
         }
-        let program = program(profile, &env, &self.exe)?;
+        let (program, first) = program(profile, &env, &self.exe)?;
         tracing::info!(agent, host = host.0, program = %program.display(), "starting an agent");
         let launch = Launch {
             program,
-            args: profile.command.iter().skip(1).cloned().collect(),
+            args: profile.command.iter().skip(first).cloned().collect(),
             env,
             cwd: cwd(profile),
             marker: self.marker(host),
@@ -209,9 +209,10 @@ impl Agents {
             Some(port) => arg.replace("{port}", &port.to_string()).into(),
             None => arg.into(),
         };
+        let (program, first) = program(profile, &env, &self.exe)?;
         Ok(Program {
-            program: program(profile, &env, &self.exe)?,
-            args: profile.command.iter().skip(1).map(arg).collect(),
+            program,
+            args: profile.command.iter().skip(first).map(arg).collect(),
             env,
             cwd: cwd(profile),
         })
@@ -227,12 +228,18 @@ fn refused(message: String, hint: &str) -> SpawnError {
     SpawnError { message, hint: Some(hint.to_owned()), permanent: true }
 }
 
+/// The program, and from where on the words of the command are its arguments.
 fn program(
     profile: &Profile,
     env: &[(OsString, OsString)],
     own: &Path,
-) -> Result<PathBuf, SpawnError> {
-    config::resolve_program(profile, env, own).map_err(|e| refused(e.to_string(), e.hint()))
+) -> Result<(PathBuf, usize), SpawnError> {
+    if let Installed::Here { program, args } = config::installed(profile, env) {
+        return Ok((program, args));
+    }
+    let found =
+        config::resolve_program(profile, env, own).map_err(|e| refused(e.to_string(), e.hint()))?;
+    Ok((found, 1))
 }
 
 fn cwd(profile: &Profile) -> PathBuf {

@@ -16,7 +16,7 @@ use acpd_core::StopStep;
 use acpd_core::ids::HostId;
 use acpd_shim::bundle::Bundle;
 use acpd_shim::orphans::Orphans;
-use acpd_sys::process::{ProcessId, StopSignal, Tree, discard, reap, reap_orphans};
+use acpd_sys::process::{ProcessId, StopSignal, Tree, Usage, discard, reap, reap_orphans};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
@@ -37,7 +37,7 @@ enum Job {
     Know { host: HostId, marker: String, leader: ProcessId },
     Unknow { host: HostId },
     ReapOrphans,
-    Memory { hosts: Vec<u32>, reply: oneshot::Sender<Vec<u64>> },
+    Usage { hosts: Vec<u32>, reply: oneshot::Sender<Vec<Usage>> },
 }
 
 /// What an earlier daemon, or a dead shim, left of an agent.
@@ -140,7 +140,7 @@ impl acpd_services::terminal::Children for Reaper {
 struct Trees {
     watched: BTreeMap<HostId, Watched>,
     swept: BTreeMap<HostId, Swept>,
-    /// Those that a shim looks after: only asked for their memory.
+    /// Those that a shim looks after: only asked for what they take.
     known: BTreeMap<HostId, (String, ProcessId)>,
 }
 
@@ -212,10 +212,10 @@ impl Reaper {
         self.send(Job::ReapOrphans);
     }
 
-    /// Memory in RAM of the trees with these leaders, in bytes; 0 for unknown ones.
-    pub async fn memory(&self, leaders: Vec<u32>) -> Vec<u64> {
+    /// What the trees with these leaders take; nothing for unknown ones.
+    pub async fn usage(&self, leaders: Vec<u32>) -> Vec<Usage> {
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Memory { hosts: leaders, reply });
+        self.send(Job::Usage { hosts: leaders, reply });
         answer.await.unwrap_or_default()
     }
 }
@@ -304,20 +304,20 @@ fn work(job: Job, trees: &mut Trees, children: &Children) {
             trees.known.remove(&host);
         }
         Job::ReapOrphans => children.reap_others(),
-        Job::Memory { hosts, reply } => {
+        Job::Usage { hosts, reply } => {
             // The asker may have gone away.
-            reply.send(hosts.iter().map(|pid| memory(trees, *pid)).collect()).ok();
+            reply.send(hosts.iter().map(|pid| usage(trees, *pid)).collect()).ok();
         }
     }
 }
 
-/// Memory of the tree with this leader, in bytes; 0 for an unknown one.
-fn memory(trees: &mut Trees, pid: u32) -> u64 {
+/// What the tree with this leader takes; nothing for an unknown one.
+fn usage(trees: &mut Trees, pid: u32) -> Usage {
     if let Some(watched) = trees.watched.values_mut().find(|watched| watched.leader.pid == pid) {
-        return watched.tree.rss_bytes();
+        return watched.tree.usage();
     }
     let known = trees.known.values().find(|(_, leader)| leader.pid == pid);
-    known.map_or(0, |(marker, leader)| Tree::new(marker, *leader).rss_bytes())
+    known.map_or_else(Usage::default, |(marker, leader)| Tree::new(marker, *leader).usage())
 }
 
 fn signal(watched: &mut Watched, step: StopStep) {
