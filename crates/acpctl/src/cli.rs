@@ -348,6 +348,8 @@ pub(crate) enum Agent {
         #[command(flatten)]
         json: Json,
     },
+    /// Find installed agents, ask each what it can do, and suggest a configuration.
+    Discover(Json),
     /// Start an agent and clear a crash loop.
     Start {
         /// Its name.

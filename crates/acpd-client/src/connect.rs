@@ -116,8 +116,8 @@ fn start(paths: &Paths) -> Result<(), ConnectError> {
     }
 }
 
-/// `$ACPD_EXE`, else `acpd` next to this program, else `acpd` in `PATH`.
-fn daemon_exe() -> PathBuf {
+/// The program `acpd`: `$ACPD_EXE`, else the one next to this program, else the one in `PATH`.
+pub fn daemon_exe() -> PathBuf {
     let given = env::var_os("ACPD_EXE").filter(|exe| !exe.is_empty()).map(PathBuf::from);
     let name = format!("acpd{}", env::consts::EXE_SUFFIX);
     let sibling = || {

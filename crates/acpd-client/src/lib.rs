@@ -17,7 +17,7 @@ mod request;
 pub mod resume;
 
 pub use acpd_sys::paths::{PathError, Paths};
-pub use connect::{Options, connect, wait_until_gone};
+pub use connect::{Options, connect, daemon_exe, wait_until_gone};
 pub use connection::{Connection, Reader, Writer, initialize_params};
 pub use error::{CallError, ConnectError, LinkError, error_data};
 pub use link::{Incoming, LinkReader, LinkWriter, PATIENCE, link};

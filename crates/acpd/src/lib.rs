@@ -8,6 +8,7 @@ pub mod clients;
 pub mod config;
 pub mod crash;
 pub mod daemon;
+pub mod discover;
 pub mod finder;
 pub mod hooks;
 pub mod host;

@@ -21,6 +21,13 @@ enum Command {
         #[arg(long, hide = true)]
         background: bool,
     },
+    /// Ask the installed agents of the catalogue what they can do.
+    #[command(hide = true)]
+    Discover {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// List where the daemon can be made to die (`ACPD_CRASH=NAME:N`).
     #[cfg(feature = "crash-points")]
     #[command(hide = true)]
@@ -56,6 +63,16 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Command::Discover { json } => match acpd::discover::run(json) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                #[expect(clippy::print_stderr, reason = "the last word of the program")]
+                {
+                    eprintln!("error: {error}");
+                }
+                ExitCode::FAILURE
+            }
+        },
         Command::ScriptedAgent => {
             use acpd_test::agent;
             agent::run(agent::Options::new(agent::Options::default_state()))

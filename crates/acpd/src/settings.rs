@@ -70,10 +70,15 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         mcp: servers(config, &profile.name),
-        services: Services {
-            fs: profile.services.contains(&Offer::Fs),
-            terminal: profile.services.contains(&Offer::Terminal),
-        },
+        services: services(profile),
+    }
+}
+
+/// What acpd does for the agent.
+pub fn services(profile: &config::Profile) -> Services {
+    Services {
+        fs: profile.services.contains(&Offer::Fs),
+        terminal: profile.services.contains(&Offer::Terminal),
     }
 }
 

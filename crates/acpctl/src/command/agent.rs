@@ -1,12 +1,15 @@
 //! `acpctl agent …`.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use acpd_api::{AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, McpInfo, method};
+use acpd_client::daemon_exe;
 use anstyle::Style;
 
 use super::{Door, log_file};
-use crate::cli::Agent;
+use crate::cli::{Agent, Json};
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::Live;
@@ -34,6 +37,7 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
             }
             Ok(ui.print(&card(&info, ui.out_paint()))?)
         }
+        Agent::Discover(json) => discover(json),
         Agent::Start { agent } => change(method::AGENT_START, "starting", agent, door, ui),
         Agent::Stop { agent } => change(method::AGENT_STOP, "stopping", agent, door, ui),
         Agent::Restart { agent } => change(method::AGENT_RESTART, "restarting", agent, door, ui),
@@ -42,6 +46,16 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
             log_file::print(Path::new(&info.log), tail, ui)
         }
     }
+}
+
+/// Becomes `acpd discover`: agents are asked in the environment of this terminal, not in the daemon's.
+fn discover(json: Json) -> Result {
+    let exe = daemon_exe();
+    let mut command = Command::new(&exe);
+    command.arg("discover").args(json.json.then_some("--json"));
+    // It only comes back with an error.
+    let error = command.exec();
+    Err(CommandError::file("run", &exe, &error))
 }
 
 fn ask(door: Door, method: &str, agent: String) -> Result<AgentInfo> {

@@ -10,6 +10,7 @@ mod clients;
 mod crash_points;
 mod crashes;
 mod daemon;
+mod discovering;
 mod disk;
 mod editors;
 mod fuzz;

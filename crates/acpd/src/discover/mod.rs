@@ -1,0 +1,189 @@
+//! `acpd discover`: the agents of the catalogue that are installed here, each asked once what it can do.
+//!
+//! It is no part of the daemon: it runs in the environment of who asks, starts the agents itself, one
+//! after another, and ends each with all its processes. Nothing is downloaded: what `npx` or `uvx` would
+//! have to fetch is not installed.
+
+mod probe;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use acp_wire::acp::InitializeResult;
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::config::{self, Installed, Profile};
+use crate::settings::services;
+use probe::{Launch, Trouble};
+
+/// How long an agent may take to say what it can do.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// An agent that is installed.
+struct Found<'a> {
+    profile: &'a Profile,
+    /// What `command` is to be in a profile, so that it does not depend on the `PATH` of the daemon.
+    command: toml::Value,
+    launch: Launch,
+}
+
+/// Looks, probes, and writes what it has found to stdout: profiles as TOML, or all of it as JSON.
+///
+/// # Errors
+/// When stdout cannot be written, or the system gives no signals.
+pub fn run(json: bool) -> io::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    // Where that cannot be, what an agent leaves behind is found by its mark.
+    acpd_sys::process::become_subreaper().ok();
+    let config = config::parse(Path::new("catalogue.toml"), "").map_err(io::Error::other)?;
+    let mut probed = Vec::new();
+    for found in config.agents.values().filter_map(find) {
+        say(format_args!("asking {} ({})", found.profile.name, found.launch.program.display()));
+        let result = match probe::ask(&found.launch, LIMIT, &stop) {
+            Err(Trouble::Stopped) => return Err(io::ErrorKind::Interrupted.into()),
+            Err(Trouble::Agent(why)) => {
+                say(format_args!("  {why}"));
+                Err(why)
+            }
+            Ok(result) => Ok(result),
+        };
+        probed.push((found, result));
+    }
+    if probed.is_empty() {
+        say(format_args!("no agent that acpd knows is installed; `acpctl agent ls` lists them"));
+    }
+    let text = if json {
+        let list: Vec<Value> =
+            probed.iter().map(|(found, result)| as_json(found, result)).collect();
+        format!("{:#}\n", Value::from(list))
+    } else {
+        as_toml(&probed)
+    };
+    io::stdout().lock().write_all(text.as_bytes())
+}
+
+fn say(text: std::fmt::Arguments<'_>) {
+    // Who does not read stderr does not want to know.
+    writeln!(io::stderr().lock(), "{text}").ok();
+}
+
+/// The agent, if it can be started without fetching anything.
+fn find(profile: &Profile) -> Option<Found<'_>> {
+    if profile.builtin {
+        return None;
+    }
+    let env: Vec<(OsString, OsString)> = config::environment(profile, std::env::vars_os());
+    let words = || profile.command.iter().cloned().map(toml::Value::String).collect();
+    let (program, first, command) = match config::installed(profile, &env) {
+        Installed::Missing { .. } => return None,
+        Installed::Here { program, args } => (program, args, toml::Value::Array(words())),
+        Installed::Other => {
+            let program = config::resolve_program(profile, &env, Path::new("")).ok()?;
+            let path = program.to_str()?.to_owned();
+            (program, 1, toml::Value::String(path))
+        }
+    };
+    let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
+    let launch = Launch {
+        program,
+        args: profile.command[first..].to_vec(),
+        env,
+        cwd: profile.cwd.clone().unwrap_or_else(home),
+        offers: services(profile),
+    };
+    Some(Found { profile, command, launch })
+}
+
+/// Its name and version, as it gives them.
+fn version(result: &InitializeResult) -> Option<String> {
+    let info = result.agent_info.as_ref()?;
+    Some(format!("{} {}", info.name, info.version))
+}
+
+/// What it can do with sessions, in words of the protocol.
+fn abilities(result: &InitializeResult) -> Vec<&'static str> {
+    let can = &result.capabilities;
+    let all = [
+        (can.resume, "resume"),
+        (can.load_session, "load"),
+        (can.list, "list"),
+        (can.close, "close"),
+        (can.delete, "delete"),
+    ];
+    all.into_iter().filter(|(can, _)| *can).map(|(_, word)| word).collect()
+}
+
+fn as_json(found: &Found<'_>, result: &Result<InitializeResult, String>) -> Value {
+    let mut value = json!({
+        "agent": found.profile.name,
+        "title": found.profile.title,
+        "program": found.launch.program,
+        "args": found.launch.args,
+        "tried": found.profile.tried,
+    });
+    match result {
+        Err(error) => value["error"] = json!(error),
+        Ok(result) => {
+            let logins = result
+                .auth_methods
+                .iter()
+                .map(|method| json!({"id": method.id, "name": method.name, "type": method.kind}));
+            value["version"] = json!(version(result));
+            value["sessions"] = json!(abilities(result));
+            value["authMethods"] = logins.collect();
+            value["login"] = json!(found.profile.login);
+        }
+    }
+    value
+}
+
+/// A configuration with all agents that have answered.
+fn as_toml(probed: &[(Found<'_>, Result<InitializeResult, String>)]) -> String {
+    let answered: Vec<_> =
+        probed.iter().filter_map(|(found, result)| Some((found, result.as_ref().ok()?))).collect();
+    let mut text = String::new();
+    if let Some((first, _)) = answered.first() {
+        let name = toml::Value::String(first.profile.name.clone());
+        // A string takes whatever is written.
+        writeln!(text, "# For clients that name no agent.\ndefault_agent = {name}").ok();
+    }
+    for (at, (found, result)) in answered.iter().enumerate() {
+        let mut facts: Vec<String> = version(result).into_iter().collect();
+        facts.push(match abilities(result).as_slice() {
+            [] => "cannot bring sessions back".to_owned(),
+            words => words.join(", "),
+        });
+        comment(&mut text, "\n", &facts.join("; "));
+        if !result.auth_methods.is_empty() {
+            let names = result.auth_methods.iter().map(|method| method.name.as_str());
+            comment(
+                &mut text,
+                "",
+                &format!("ways to log in: {}", names.collect::<Vec<_>>().join(", ")),
+            );
+        }
+        let same = |(other, _): &&(&Found<'_>, _)| other.launch.program == found.launch.program;
+        if let Some((other, _)) = answered[..at].iter().find(same) {
+            let name = &other.profile.name;
+            comment(&mut text, "", &format!("the same program as `{name}`: keep one of the two"));
+        }
+        writeln!(text, "[agents.{}]\ncommand = {}", found.profile.name, found.command).ok();
+    }
+    text
+}
+
+/// A comment of one line: what agents say of themselves may hold anything.
+fn comment(text: &mut String, before: &str, line: &str) {
+    let line: String =
+        line.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+    writeln!(text, "{before}# {line}").ok();
+}

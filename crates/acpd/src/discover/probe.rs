@@ -1,0 +1,174 @@
+//! One agent, started to be asked `initialize` and nothing else, and ended with all its processes.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use acp_wire::acp::{Implementation, InitializeParams, InitializeResult, Services};
+use acp_wire::{ErrorObject, Id, build};
+use acpd_sys::process::{
+    ProcessId, StopSignal, Tree, detach_child_alone, reap, reap_orphans, try_wait_leader,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// How often it is looked whether somebody has pressed Ctrl-C, and whether all processes are gone.
+const LOOK: Duration = Duration::from_millis(50);
+/// From each step of the end to the next: input closed, SIGTERM, SIGKILL.
+const STEP: Duration = Duration::from_secs(1);
+
+/// What is started.
+pub(super) struct Launch {
+    pub(super) program: PathBuf,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) cwd: PathBuf,
+    pub(super) offers: Services,
+}
+
+/// Why there is no answer.
+pub(super) enum Trouble {
+    /// Somebody wants no more of it.
+    Stopped,
+    /// What the agent did instead.
+    Agent(String),
+}
+
+/// An answer of an agent, or something else that it says.
+#[derive(Deserialize)]
+struct Line {
+    #[serde(default)]
+    id: Option<u64>,
+    #[serde(default)]
+    result: Option<Box<RawValue>>,
+    #[serde(default)]
+    error: Option<Box<RawValue>>,
+}
+
+/// Starts the agent, asks it, ends it.
+pub(super) fn ask(
+    launch: &Launch,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Result<InitializeResult, Trouble> {
+    let marker = format!("discover-{}", std::process::id());
+    let mut command = Command::new(&launch.program);
+    command
+        .args(&launch.args)
+        .env_clear()
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
+        .env("ACPD_HOST", &marker)
+        .current_dir(&launch.cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    detach_child_alone(&mut command);
+    let failed = |error: std::io::Error| Trouble::Agent(format!("it cannot be started: {error}"));
+    let mut child = command.spawn().map_err(failed)?;
+    // A child that is not reaped has its pid for itself; without a start time only kills are refused.
+    let leader = ProcessId::of(child.id()).unwrap_or(ProcessId { pid: child.id(), start: 0 });
+    let mut tree = Tree::below_us(marker, leader);
+    let mut stdin = child.stdin.take();
+    let stdout = child.stdout.take();
+    // An agent that reads nothing has ended, or will not answer either.
+    stdin.as_mut().map(|stdin| stdin.write_all(&question(launch.offers))).transpose().ok();
+    let answer = match stdout {
+        Some(stdout) => wait(&lines(stdout), leader.pid, limit, stop),
+        None => Err(Trouble::Agent("it has no output".to_owned())),
+    };
+    drop(stdin);
+    end(&mut tree);
+    // It is a zombie of ours by now.
+    reap(leader.pid).ok();
+    reap_orphans(&BTreeSet::new());
+    answer
+}
+
+fn question(offers: Services) -> Vec<u8> {
+    let implementation = Implementation {
+        name: "acpd".to_owned(),
+        title: Some("acpd".to_owned()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let params = InitializeParams::new(implementation, offers);
+    let mut line = build::request(&Id::from(1_u64), "initialize", &params).to_vec();
+    line.push(b'\n');
+    line
+}
+
+/// What it writes, line by line. The thread ends with the agent.
+fn lines(stdout: ChildStdout) -> Receiver<Vec<u8>> {
+    let (sender, lines) = sync_channel(16);
+    thread::spawn(move || {
+        let mut stdout = BufReader::new(stdout);
+        let mut line = Vec::new();
+        while matches!(stdout.read_until(b'\n', &mut line), Ok(1..)) {
+            if sender.send(std::mem::take(&mut line)).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+fn wait(
+    lines: &Receiver<Vec<u8>>,
+    leader: u32,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Result<InitializeResult, Trouble> {
+    let end = Instant::now() + limit;
+    let ended = || Trouble::Agent("it ended before it answered `initialize`".to_owned());
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Trouble::Stopped);
+        }
+        let line = match lines.recv_timeout(LOOK) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+            // What it has left behind may keep its output open.
+            Err(RecvTimeoutError::Timeout) if matches!(try_wait_leader(leader), Ok(Some(_))) => {
+                return Err(ended());
+            }
+            Err(RecvTimeoutError::Timeout) if Instant::now() < end => continue,
+            Err(RecvTimeoutError::Timeout) => {
+                let text = format!("no answer to `initialize` within {} s", limit.as_secs());
+                return Err(Trouble::Agent(text));
+            }
+        };
+        let Ok(Line { id: Some(1), result, error }) = serde_json::from_slice(&line) else {
+            continue;
+        };
+        return match (result, error) {
+            (Some(result), _) => InitializeResult::from_raw(&result)
+                .map_err(|error| Trouble::Agent(format!("its answer is unusable: {error}"))),
+            (None, Some(error)) => {
+                let ErrorObject { code, message, .. } = ErrorObject::from_raw(&error);
+                Err(Trouble::Agent(format!("`initialize` failed: {message} ({code})")))
+            }
+            (None, None) => Err(Trouble::Agent("its answer is empty".to_owned())),
+        };
+    }
+}
+
+/// Waits for the end of all processes; after a while with signals.
+fn end(tree: &mut Tree) {
+    for signal in [None, Some(StopSignal::Term), Some(StopSignal::Kill)] {
+        if let Some(signal) = signal {
+            tree.signal_all(signal);
+        }
+        let next = Instant::now() + STEP;
+        while Instant::now() < next {
+            if tree.is_empty() {
+                return;
+            }
+            thread::sleep(LOOK / 10);
+        }
+    }
+}
