@@ -79,6 +79,8 @@ pub struct Profile {
     pub use_resume: bool,
     /// `session/load` may be used.
     pub use_load: bool,
+    /// A session that is brought back gets its MCP servers again.
+    pub restore_mcp: bool,
     /// What acpd does for it when no editor does it.
     pub services: Services,
     /// MCP servers of the configuration for its sessions.
@@ -161,6 +163,7 @@ impl Default for Profile {
             late_replay: false,
             use_resume: true,
             use_load: true,
+            restore_mcp: true,
             services: Services::default(),
             mcp: Vec::new(),
         }

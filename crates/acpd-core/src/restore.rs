@@ -155,9 +155,11 @@ impl Hub {
         let session = self.session(key);
         let id = json!(session.row.agent_id).to_string();
         let params = session.restore_params();
+        let brings_mcp = step == Step::New || self.profile_of(session.slot).restore_mcp;
         let with_id = || {
             let params = Bytes::copy_from_slice(params.get().as_bytes());
-            set_member(&params, &["sessionId"], id.as_bytes())
+            let params = set_member(&params, &["sessionId"], id.as_bytes());
+            if brings_mcp { params } else { set_member(&params, &["mcpServers"], b"[]") }
         };
         let (name, params) = match step {
             Step::New => ("session/new", Bytes::copy_from_slice(params.get().as_bytes())),
@@ -172,6 +174,7 @@ impl Hub {
         // The list of sessions brings no servers.
         let servers = match step {
             Step::List => Vec::new(),
+            _ if !brings_mcp => Vec::new(),
             _ => self.servers_again(key),
         };
         self.restore_ask(key, name, &params, &servers, out);

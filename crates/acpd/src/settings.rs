@@ -69,6 +69,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         late_replay: profile.late_replay,
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
+        restore_mcp: profile.restore_mcp,
         mcp: servers(config, &profile.name),
         services: services(profile),
     }

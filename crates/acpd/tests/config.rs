@@ -552,6 +552,36 @@ fn every_agent_of_the_catalogue_has_a_valid_name_a_title_and_a_command() {
 }
 
 #[test]
+fn the_catalogue_knows_the_quirks_of_agents_and_a_table_of_the_user_comes_before_it() {
+    let seconds = Duration::from_secs;
+    let config = read("");
+    let agent = |name: &str| config.agent(name).unwrap();
+    assert_eq!(agent("zedcodex").stop_eof, Duration::from_millis(250));
+    assert_eq!(agent("fast-agent").stop_eof, seconds(2));
+    assert_eq!(
+        (agent("gemini").stop_eof, agent("gemini").stop_leftovers),
+        (seconds(1), seconds(3))
+    );
+    assert_eq!(agent("qwen").stop_leftovers, seconds(3));
+    assert!(agent("gemini").late_replay);
+    assert_eq!(agent("dirac").restore, [RestoreMethod::Load]);
+    assert!(!agent("devin").restore_mcp && agent("claude").restore_mcp);
+    assert_eq!(agent("droid").start_timeout, seconds(180));
+
+    let config = read(
+        "[defaults]\nstop.leftovers = '2s'\n[agents.devin]\nrestore_mcp = true\n[agents.gemini]\n\
+         late_replay = false\nstop.eof = '5s'\n[agents.dirac]\nrestore = ['resume', 'load']",
+    );
+    let agent = |name: &str| config.agent(name).unwrap();
+    assert!(agent("devin").restore_mcp && !agent("gemini").late_replay);
+    assert_eq!(
+        (agent("gemini").stop_eof, agent("gemini").stop_leftovers),
+        (seconds(5), seconds(2))
+    );
+    assert_eq!(agent("dirac").restore, [RestoreMethod::Resume, RestoreMethod::Load]);
+}
+
+#[test]
 fn the_documented_defaults_are_the_defaults() {
     let reference = config::reference_markdown();
     let mut file = String::new();

@@ -59,6 +59,28 @@ fn a_crash_in_a_turn_is_told_and_the_session_comes_back_with_its_mode() {
 }
 
 #[test]
+fn an_agent_that_refuses_mcp_servers_on_load_gets_none() {
+    for restore_mcp in [true, false] {
+        let mut bench = Bench::with(|profile| profile.restore_mcp = restore_mcp);
+        let a = bench.plain();
+        let server = json!({"name":"x","command":"/x","args":[],"env":[]});
+        let params = json!({"cwd":"/w","mcpServers":[server]});
+        bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+        let request = bench.heard_one("session/new");
+        assert_eq!(request["params"]["mcpServers"], json!([server]));
+        bench.agent_answers(&request, &json!({"sessionId":"s"}));
+        bench.prompt(a, &json!(2), "s", "go");
+        let request = bench.heard_one("session/prompt");
+        bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+        bench.agent_dies();
+        bench.pass(1_000);
+        let resume = bench.heard_one("session/resume");
+        let expected = if restore_mcp { json!([server]) } else { json!([]) };
+        assert_eq!(resume["params"]["mcpServers"], expected);
+    }
+}
+
+#[test]
 fn options_are_set_again_and_later_clients_see_them() {
     let mut bench = Bench::new();
     let a = bench.plain();

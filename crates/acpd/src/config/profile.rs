@@ -163,6 +163,9 @@ keys! {
         /// The methods that may be used to restore a session, as far as the agent offers them.
         Shared "restore" => pub restore: Vec<RestoreMethod> as SomeOf<RestoreMethod>
             = vec![RestoreMethod::Resume, RestoreMethod::Load];
+        /// Whether a session that is restored gets its MCP servers again. Without, an agent that refuses
+        /// them there has only those that it remembers itself.
+        Shared "restore_mcp" => pub restore_mcp: bool as Flag = true;
         /// What acpd does for the agent when no editor that is attached does it: `fs` reads and writes
         /// files in the folders of a session, and nowhere else; `terminal` runs commands, which end with
         /// the agent, its session or the daemon. What the agent is not offered, it does itself, and its
