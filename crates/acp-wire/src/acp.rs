@@ -16,7 +16,7 @@ pub use elicitation::{
 pub(crate) use read::Reader;
 pub use read::{
     AgentCapabilities, AuthMethod, ClientCapabilities, ClientInitialize, Implementation,
-    InitializeResult, Unreadable,
+    InitializeResult, TerminalLogin, Unreadable,
 };
 pub use session::{
     ConfigOption, Mode, Modes, NewSessionResult, PermissionAnswer, PermissionOption,

@@ -68,6 +68,9 @@ pub(crate) enum Command {
     /// List, start and stop agents.
     #[command(subcommand)]
     Agent(Agent),
+    /// Show the logins of agents, log in and log out.
+    #[command(subcommand)]
+    Auth(Auth),
     /// List what agents ask and wait for.
     Pending(Json),
     /// Allow what an agent asks for.
@@ -371,6 +374,33 @@ pub(crate) enum Agent {
         agent: String,
         #[command(flatten)]
         tail: Tail,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Auth {
+    /// Tell which agents are logged in, and how that is known.
+    Status {
+        /// Only this agent.
+        agent: Option<String>,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Log in to an agent; what waited for it goes on.
+    Login {
+        /// Its name.
+        agent: String,
+        /// The way to log in, by its id.
+        #[arg(long, value_name = "M")]
+        method: Option<String>,
+    },
+    /// Log out of an agent, for all who use it.
+    Logout {
+        /// Its name.
+        agent: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
     },
 }
 

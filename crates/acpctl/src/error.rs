@@ -159,7 +159,7 @@ fn detail(data: &str) -> Option<String> {
     Some(one_line(&text)).filter(|text| !text.is_empty())
 }
 
-const NEEDS_LOGIN: &str = "log in with the agent's own command, then try again";
+const NEEDS_LOGIN: &str = "log in with `acpctl auth login`, then try again";
 
 /// A hint for errors that came without one.
 fn way_out(reason: Reason) -> Option<&'static str> {

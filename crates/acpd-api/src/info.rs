@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::AuthInfo;
+
 /// Result of `_acpd/status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,6 +110,9 @@ pub struct AgentInfo {
     /// MCP servers of the configuration that its sessions get.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpInfo>,
+    /// Whether it is logged in.
+    #[serde(default)]
+    pub auth: AuthInfo,
 }
 
 /// An MCP server of the configuration, as one agent gets it.

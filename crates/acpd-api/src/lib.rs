@@ -7,6 +7,7 @@
 //!
 //! JSON members are camelCase as in ACP; times are milliseconds since the Unix epoch.
 
+mod auth;
 mod error;
 mod exit;
 mod hook;
@@ -19,6 +20,7 @@ mod params;
 mod resume;
 mod search;
 
+pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use error::{ErrorData, Reason};
 pub use exit::ExitCode;
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};

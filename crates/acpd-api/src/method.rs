@@ -27,6 +27,10 @@ pub const AGENT_STOP: &str = "_acpd/agent/stop";
 /// [`crate::AgentInfo`].
 pub const AGENT_RESTART: &str = "_acpd/agent/restart";
 
+/// A person has logged in without `authenticate`: the agent is started anew, and what waited for the
+/// login comes back: [`crate::AgentRef`] → [`crate::AgentInfo`]. Answered when it is ready or has failed.
+pub const AUTH_DONE: &str = "_acpd/auth/done";
+
 /// Sessions of all agents: [`crate::SessionListParams`] → [`crate::SessionList`].
 pub const SESSION_LIST: &str = "_acpd/session/list";
 /// One session by name, id or unique prefix: [`crate::SessionRef`] → [`crate::SessionInfo`].
@@ -91,3 +95,5 @@ pub const CLIENT_ANSWERED: &str = "_acpd/client/answered";
 pub const CLIENT_LEAVE: &str = "_acpd/client/leave";
 /// Notice [`crate::AgentNotice`]: an agent changed its state. Live only.
 pub const AGENT_STATE: &str = "_acpd/agent_state";
+/// Notice [`crate::AuthChanged`]: it changed whether an agent is logged in. Live only.
+pub const AUTH_CHANGED: &str = "_acpd/auth_changed";

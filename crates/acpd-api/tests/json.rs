@@ -1,13 +1,13 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
 use acpd_api::{
-    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, AttachParams, CaughtUp,
-    ClientMeta, ClientToken, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo,
-    InteractionInfo, LoadMeta, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part,
-    PromptQueued, Question, RawId, Reason, Received, RenameParams, RestoreLevel, Restored, Resume,
-    Resumed, Role, SearchParams, SearchResult, SessionGone, SessionInfo, SessionNotice, SessionRef,
-    SessionState, Skipped, Speaker, StateChanged, Status, StoreState, TurnEndInfo, TurnEnded,
-    TurnInfo, TurnStarted, TurnState,
+    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, AttachParams, AuthInfo,
+    AuthSource, AuthState, CaughtUp, ClientMeta, ClientToken, DaemonInfo, DaemonStopParams,
+    ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
+    NewSessionMeta, OptionInfo, Outcome, Part, PromptQueued, Question, RawId, Reason, Received,
+    RenameParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
+    SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, Speaker,
+    StateChanged, Status, StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
 };
 use serde_json::{Value, json};
 
@@ -66,6 +66,18 @@ fn agent() -> AgentInfo {
                 left_out: Some("why".to_owned()),
             },
         ],
+        auth: AuthInfo {
+            state: AuthState::Expired,
+            since: 8,
+            source: Some(AuthSource::Refused { method: "session/prompt".to_owned() }),
+            methods: vec![LoginMethod {
+                id: "m".to_owned(),
+                name: "Method".to_owned(),
+                kind: "terminal".to_owned(),
+            }],
+            hint: Some("how".to_owned()),
+            command: Some("demo login".to_owned()),
+        },
     }
 }
 

@@ -17,8 +17,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::acp::{AgentCapabilities, Implementation, InitializeParams, InitializeResult};
-use acp_wire::{ErrorObject, Id, Outcome, build, code};
+use acp_wire::acp::{
+    AgentCapabilities, AuthMethod, Implementation, InitializeParams, InitializeResult,
+};
+use acp_wire::{ErrorObject, Id, Outcome, build};
 use acpd_api::{AgentNotice, AgentState, Reason, method};
 use bytes::Bytes;
 
@@ -219,6 +221,8 @@ pub(crate) struct Known {
     pub(crate) row: AgentRow,
     pub(crate) capabilities: AgentCapabilities,
     pub(crate) info: Option<Implementation>,
+    /// The ways to log in.
+    pub(crate) methods: Vec<AuthMethod>,
 }
 
 impl Known {
@@ -228,10 +232,18 @@ impl Known {
             InitializeResult::from_raw(raw).ok()
         });
         match parsed {
-            Some(result) => {
-                Known { row, capabilities: result.capabilities, info: result.agent_info }
-            }
-            None => Known { row, capabilities: AgentCapabilities::default(), info: None },
+            Some(result) => Known {
+                row,
+                capabilities: result.capabilities,
+                info: result.agent_info,
+                methods: result.auth_methods,
+            },
+            None => Known {
+                row,
+                capabilities: AgentCapabilities::default(),
+                info: None,
+                methods: Vec::new(),
+            },
         }
     }
 }
@@ -501,6 +513,7 @@ impl Hub {
         }
         self.set_agent_state(id, State::Ready, None, out);
         self.save_host(id, out);
+        self.ask_auth_status(id, out);
         self.agent_usable(id, out);
     }
 
@@ -598,23 +611,6 @@ impl Hub {
         }
         for key in self.sessions_of(id) {
             self.fail_queue(key, &fault, out);
-        }
-    }
-
-    /// `-32000` was seen, or a request that needs a login has worked.
-    pub(crate) fn note_auth(&mut self, id: AgentId, error: Option<&ErrorObject>, out: &mut Batch) {
-        match error {
-            Some(error) if error.code == code::AUTH_REQUIRED && self.agents[&id].is_up() => {
-                let is_news = self.agents[&id].state != State::NeedsAuth;
-                self.set_agent_state(id, State::NeedsAuth, Some(error.message.clone()), out);
-                if is_news {
-                    self.hook_login(id, &error.message, out);
-                }
-            }
-            None if self.agents[&id].state == State::NeedsAuth => {
-                self.set_agent_state(id, State::Ready, None, out);
-            }
-            _ => {}
         }
     }
 

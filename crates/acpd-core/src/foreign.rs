@@ -393,7 +393,7 @@ impl Hub {
     ) {
         let result = match outcome {
             Outcome::Error(error) => {
-                self.note_auth(slot, Some(&ErrorObject::from_raw(error)), out);
+                self.note_refusal(slot, "session/load", &ErrorObject::from_raw(error), out);
                 for opener in &adoption.openers {
                     let line = self.for_client(slot, &opener.to, line);
                     self.respond(&opener.to, None, line, out);
@@ -407,7 +407,7 @@ impl Hub {
             self.refuse_adoption(adoption, &Fault::new(Reason::AgentProtocol, text), out);
             return self.unpark(slot, host, out);
         }
-        self.note_auth(slot, None, out);
+        self.note_success(slot, "session/load", out);
         let new = NewSession {
             to: Requester { client: NOBODY, id: Id::null() },
             name: None,

@@ -13,7 +13,7 @@ use crate::input::{Batch, Effect, Input};
 use crate::interaction::Interaction;
 use crate::ledger::{IdSource, Ledger, Requester};
 use crate::profile::{Config, Profile};
-use crate::record::{Record, Rest};
+use crate::record::{AuthRow, Record, Rest};
 use crate::returning::Returning;
 use crate::session::{Session, State};
 use crate::terminal::Terminal;
@@ -30,6 +30,8 @@ pub struct Hub {
     pub(crate) generation: String,
     pub(crate) ids: IdSource,
     pub(crate) known: BTreeMap<String, Known>,
+    /// Whether agents are logged in, by profile.
+    pub(crate) auth: BTreeMap<String, AuthRow>,
     pub(crate) agents: BTreeMap<AgentId, Agent>,
     pub(crate) next_slot: u32,
     pub(crate) hosts: BTreeMap<HostId, AgentId>,
@@ -109,6 +111,7 @@ impl Hub {
             Input::ServersLeftOut { host, request, servers } => {
                 self.on_servers_left_out(host, &request, servers, out);
             }
+            Input::LoginSeen { agent } => self.on_login_seen(&agent, out),
             Input::Served { errand, result } => self.on_served(errand, result, out),
             Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end, out),
             Input::StoreFailing { reason } => {

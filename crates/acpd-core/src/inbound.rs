@@ -104,6 +104,9 @@ impl Hub {
                 return;
             }
             // Not about a session: news for everybody who uses this agent.
+            if let ("auth/status_update", Some(told)) = (method, params) {
+                self.auth_status_told(slot, told, out);
+            }
             let profile = self.agents[&slot].profile.clone();
             return self.forward_to_profile(&profile, line, out);
         };
@@ -267,6 +270,12 @@ impl Hub {
             Why::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
             Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
             Why::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Why::AuthStatus => {
+                // One that fails says nothing.
+                if let Outcome::Result(result) = outcome {
+                    self.auth_status_told(slot, result, out);
+                }
+            }
             Why::Restore { session, .. } => {
                 self.restore_answered(session, outcome, out);
                 self.unpark(slot, host, out);
@@ -295,7 +304,7 @@ impl Hub {
         let made = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                self.note_auth(slot, Some(&error), out);
+                self.note_refusal(slot, "session/new", &error, out);
                 let line = self.for_client(slot, &new.to, line);
                 self.respond(&new.to, None, line, out);
                 return self.unpark(slot, host, out);
@@ -312,7 +321,7 @@ impl Hub {
             self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
             return self.unpark(slot, host, out);
         }
-        self.note_auth(slot, None, out);
+        self.note_success(slot, "session/new", out);
         let key = self.adopt_new(slot, &new, &made.session_id, out);
         self.take_values(key, made.modes, made.config_options, true, out);
         let mut line = self.for_client(slot, &new.to, line);
@@ -377,14 +386,17 @@ impl Hub {
     ) {
         let ok = match outcome {
             Outcome::Error(error) => {
-                self.note_auth(slot, Some(&ErrorObject::from_raw(error)), out);
+                self.note_refusal(slot, method, &ErrorObject::from_raw(error), out);
                 None
             }
             Outcome::Result(result) => Some(result),
         };
         if let Some(result) = ok {
-            if method == "authenticate" {
-                self.authenticated(slot, out);
+            match method {
+                "authenticate" => self.authenticated(slot, out),
+                "logout" => self.logged_out(slot, out),
+                "auth/status" => self.auth_status_told(slot, result, out),
+                _ => {}
             }
             if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
                 self.setting_changed(key, to.client, method, params.as_deref(), result, out);
@@ -407,8 +419,10 @@ impl Hub {
         if here.is_some_and(|client| !client.view.boolean_options) {
             line = without_boolean_options(&line, &["result", "configOptions"]);
         }
-        let code = locate(&line, &["error", "code"]);
-        if code.is_some_and(|code| line[code] == *code::AUTH_REQUIRED.to_string().as_bytes()) {
+        let error = locate(&line, &["error"]);
+        let error = error.and_then(|at| serde_json::from_slice::<&RawValue>(&line[at]).ok());
+        let error = error.map(ErrorObject::from_raw);
+        if error.is_some_and(|error| self.wants_login(slot, "", &error).is_some()) {
             let data = ErrorData::new(Reason::NeedsLogin).with_hint(self.login_hint(slot));
             let data = json!(data).to_string();
             line = set_member(&line, &["error", "data", NAMESPACE], data.as_bytes());
@@ -523,7 +537,7 @@ impl Hub {
             }
             Some(Why::GivenUp) => self.unpark(slot, host, out),
             Some(Why::Abandoned { .. }) => self.abandoned_ended(slot, out),
-            Some(Why::Initialize | Why::Farewell) | None => {}
+            Some(Why::Initialize | Why::AuthStatus | Why::Farewell) | None => {}
         }
         if !is_response && let Some(session) = head_text(head, b"\"sessionId\":") {
             let key = self.routes.get(&slot).and_then(|routes| routes.get(session)).copied();

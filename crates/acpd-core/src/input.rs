@@ -140,6 +140,11 @@ pub enum Input {
         /// Which.
         host: HostId,
     },
+    /// The file changed in which an agent that wants a login keeps it.
+    LoginSeen {
+        /// Agent profile.
+        agent: String,
+    },
     /// acpd has done what an agent asked of it.
     Served {
         /// For which request.
@@ -406,6 +411,13 @@ pub enum Effect {
     ReleaseTerminal {
         /// Which.
         terminal: InteractionId,
+    },
+    /// Begin or end to watch the file in which an agent keeps its login: [`Input::LoginSeen`].
+    WatchLogin {
+        /// Agent profile.
+        agent: String,
+        /// Whether it is to be watched.
+        wanted: bool,
     },
     /// Run the command that the configuration has for this, if it has one.
     Hook {

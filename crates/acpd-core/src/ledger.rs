@@ -80,6 +80,8 @@ pub(crate) enum Why {
     Adopt(Box<Adoption>),
     /// A step of a restore that was given up; its answer does not matter.
     GivenUp,
+    /// Whether the agent is logged in.
+    AuthStatus,
     /// `session/close` or `session/delete` whose answer does not matter.
     Farewell,
 }
@@ -254,9 +256,10 @@ impl Ledger {
     }
 
     pub(crate) fn open_of_host(&self, host: HostId) -> bool {
-        self.asked
-            .values()
-            .any(|asked| asked.host == host && !matches!(asked.why, Why::Farewell | Why::GivenUp))
+        self.asked.values().any(|asked| {
+            asked.host == host
+                && !matches!(asked.why, Why::AuthStatus | Why::Farewell | Why::GivenUp)
+        })
     }
 
     pub(crate) fn offer(&mut self, client: ClientId, id: u64, interaction: InteractionId) {
@@ -382,7 +385,7 @@ impl Hub {
                 cwd: adoption.cwd.clone(),
                 params: String::from_utf8_lossy(&adoption.params).into_owned(),
             },
-            Why::GivenUp | Why::Farewell => record::Asked::Nothing,
+            Why::AuthStatus | Why::GivenUp | Why::Farewell => record::Asked::Nothing,
         }
     }
 }

@@ -24,6 +24,7 @@
 
 mod abandoned;
 mod agent;
+mod auth;
 mod client;
 mod cold;
 mod decide;

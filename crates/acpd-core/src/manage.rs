@@ -48,6 +48,7 @@ impl Hub {
             method::AGENT_START => self.agent_start(to, params, out)?,
             method::AGENT_STOP => self.agent_stop(to, params, out)?,
             method::AGENT_RESTART => self.agent_restart(to, params, out)?,
+            method::AUTH_DONE => self.auth_done(to, params, out)?,
             method::SESSION_LIST => {
                 let filter: SessionListParams = read_or_default(params)?;
                 let sessions = self.session_infos(|row| {
@@ -212,6 +213,7 @@ impl Hub {
             tried: profile.tried,
             hint: None,
             mcp: self.mcp_infos(name),
+            auth: self.auth_info(name),
         }
     }
 
@@ -334,6 +336,9 @@ impl Hub {
                     self.save(key);
                 }
             }
+            for key in self.unblock(slot, out) {
+                self.session_mut(key).eager = true;
+            }
             let reason = Some("restarted by a person".to_owned());
             self.begin_stop(slot, StopWhy::Restart, reason, out);
         }
@@ -344,7 +349,7 @@ impl Hub {
         Ok(())
     }
 
-    fn slots_of(&self, agent: &str) -> Vec<AgentId> {
+    pub(crate) fn slots_of(&self, agent: &str) -> Vec<AgentId> {
         let slots = self.agents.iter().filter(|(_, slot)| slot.profile == agent);
         slots.map(|(id, _)| *id).collect()
     }
@@ -500,33 +505,6 @@ impl Hub {
         let ask = self.ask(host, Why::Farewell, out);
         let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
         self.host_write(slot, line, out);
-    }
-
-    pub(crate) fn login_hint(&self, slot: AgentId) -> String {
-        let agent = &self.agents[&slot].profile;
-        match &self.profile_of(slot).login_hint {
-            Some(hint) => format!("`{hint}`, then try again"),
-            None => {
-                format!("log in with the agent's own command, then `acpctl agent restart {agent}`")
-            }
-        }
-    }
-
-    /// A login worked: every session that waited for it comes back.
-    pub(crate) fn authenticated(&mut self, slot: AgentId, out: &mut Batch) {
-        let profile = self.agents[&slot].profile.clone();
-        for slot in self.slots_of(&profile) {
-            self.note_auth(slot, None, out);
-            for key in self.sessions_of(slot) {
-                let session = self.session_mut(key);
-                if session.row.rest == Rest::NeedsLogin && matches!(session.state, State::Resting) {
-                    session.row.rest = Rest::Parked;
-                    session.eager = true;
-                    self.save(key);
-                    self.need_session(key, Asker::Policy, out);
-                }
-            }
-        }
     }
 
     /// Ends the daemon alone.

@@ -53,8 +53,13 @@ pub struct Profile {
     pub fingerprint: String,
     /// File with the agent's stderr, for people.
     pub log: String,
-    /// What to tell a person when a login is needed.
+    /// The command that logs in, for people.
     pub login_hint: Option<String>,
+    /// What in an error other than -32000 says that a login is wanted: a text in its message or its
+    /// data, without regard to case, or its code.
+    pub auth_errors: Vec<String>,
+    /// It is known in which file it keeps its login: [`crate::Effect::WatchLogin`].
+    pub has_login_file: bool,
     /// The launch line was tried by acpd's authors.
     pub tried: bool,
     /// One process for all sessions, or one each.
@@ -144,6 +149,8 @@ impl Default for Profile {
             fingerprint: String::new(),
             log: String::new(),
             login_hint: None,
+            auth_errors: Vec::new(),
+            has_login_file: false,
             tried: false,
             sharing: Sharing::Agent,
             idle_timeout: 30 * 60_000,

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, StateKey};
-use acpd_api::RestoreLevel;
+use acpd_api::{AuthSource, AuthState, RestoreLevel};
 pub use acpd_policy::Remembered;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ pub enum Record {
     },
     /// Replaces what is known of an agent profile.
     Agent(AgentRow),
+    /// Replaces what is known of the login of an agent profile.
+    Auth(AuthRow),
     /// A process is to be started, with no process id yet, or was started; written before anything
     /// is said to it.
     Host(HostRow),
@@ -271,6 +273,19 @@ pub struct AgentRow {
     pub resume_lies: bool,
 }
 
+/// Whether an agent is logged in. Stored as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthRow {
+    /// Profile name.
+    pub agent: String,
+    /// The state.
+    pub state: AuthState,
+    /// Since when.
+    pub since: Time,
+    /// What it was learned from last.
+    pub source: AuthSource,
+}
+
 /// What a person wants of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Desired {
@@ -356,7 +371,7 @@ pub enum Rest {
     Parked,
     /// Closed by a person.
     Closed,
-    /// Waits for a login.
+    /// Waits for a login; also if a process holds it.
     NeedsLogin,
     /// The agent refused it for good.
     Lost,
@@ -469,6 +484,8 @@ pub struct Snapshot {
     pub boot: u64,
     /// Agents by name.
     pub agents: BTreeMap<String, AgentRow>,
+    /// Logins by agent.
+    pub auth: BTreeMap<String, AuthRow>,
     /// Processes that were not seen to be gone.
     pub hosts: BTreeMap<HostId, HostState>,
     /// Sessions.
@@ -549,6 +566,9 @@ impl Snapshot {
             Record::Boot { boot } => self.boot = *boot,
             Record::Agent(row) => {
                 self.agents.insert(row.name.clone(), row.clone());
+            }
+            Record::Auth(row) => {
+                self.auth.insert(row.agent.clone(), row.clone());
             }
             Record::Host(row) => match self.hosts.get_mut(&row.host) {
                 Some(state) => state.row = row.clone(),

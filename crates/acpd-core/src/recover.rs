@@ -72,6 +72,9 @@ impl Hub {
             hub.go_on_stopping(slot, stopping, out);
         }
         hub.start_needed(out);
+        for agent in hub.auth.keys() {
+            hub.watch_login(agent, out);
+        }
         hub
     }
 
@@ -83,6 +86,7 @@ impl Hub {
             generation: snapshot.generation.clone(),
             ids: IdSource::new(boot),
             known: BTreeMap::new(),
+            auth: snapshot.auth.clone(),
             agents: BTreeMap::new(),
             next_slot: 0,
             hosts: BTreeMap::new(),

@@ -77,6 +77,19 @@ enum Step {
     Settings,
 }
 
+impl Step {
+    /// The method that it asks.
+    fn method(self) -> &'static str {
+        match self {
+            Step::New => "session/new",
+            Step::Resume => "session/resume",
+            Step::List => "session/list",
+            Step::Load | Step::Retry | Step::Settle => "session/load",
+            Step::Settings => "session/set_config_option",
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Setting {
     Option { id: String, value: String },
@@ -245,7 +258,8 @@ impl Hub {
         out: &mut Batch,
     ) {
         let text = format!("{} ({})", error.message, error.code);
-        if error.code == code::AUTH_REQUIRED {
+        let slot = self.session(key).slot;
+        if self.note_refusal(slot, step.method(), error, out) {
             return self.session_needs_login(key, error, out);
         }
         match step {
@@ -415,7 +429,6 @@ impl Hub {
         let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
         let State::Restoring(restore) = old else { return };
         let slot = self.session(key).slot;
-        self.note_auth(slot, None, out);
         let doubtful = self.session(key).doubtful;
         if doubtful.is_none() || doubtful != self.agents[&slot].usable_host() {
             let (news, last_prompt) = restore.replay.finish();
@@ -429,6 +442,7 @@ impl Hub {
             self.tell_restored(key, restore.level, None, out);
         }
         self.set_live(key, out);
+        self.note_success(slot, "session/load", out);
         self.wake_session(key, out);
         self.check_idle(slot, out);
     }
@@ -546,18 +560,6 @@ impl Hub {
         self.notice(key, "warning", &text, out);
         self.unroute(key);
         self.restore_step(key, Step::New, out);
-    }
-
-    fn session_needs_login(&mut self, key: SessionKey, error: &ErrorObject, out: &mut Batch) {
-        let slot = self.session(key).slot;
-        self.note_auth(slot, Some(error), out);
-        self.rest(key, Rest::NeedsLogin, Some(error.message.clone()), out);
-        let id = self.session(key).row.public_id.clone();
-        let fault = Fault::new(Reason::NeedsLogin, error.message.clone())
-            .with_code(code::AUTH_REQUIRED)
-            .session(&id)
-            .hint(self.login_hint(slot));
-        self.fail_queue(key, &fault, out);
     }
 }
 

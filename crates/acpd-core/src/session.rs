@@ -87,6 +87,7 @@ pub(crate) const OPEN_TOOLS: usize = 256;
 impl Session {
     pub(crate) fn api_state(&self) -> SessionState {
         match (&self.state, self.row.rest) {
+            (State::Live, Rest::NeedsLogin) => SessionState::Blocked,
             (State::Live, _) => SessionState::Live,
             (State::Restoring(_), _) => SessionState::Restoring,
             (State::Resting, Rest::Parked) => SessionState::Parked,
@@ -326,7 +327,8 @@ impl Hub {
     /// Whether it needs its agent's process to be started.
     pub(crate) fn wants_host(&self, key: SessionKey) -> bool {
         let session = self.session(key);
-        !session.queue.is_empty() || !session.waiting.is_empty() || session.eager
+        let has_prompts = !session.queue.is_empty() && !self.waits_for_login(key);
+        has_prompts || !session.waiting.is_empty() || session.eager
     }
 
     /// Whether its agent's process must not be stopped for idleness.
@@ -388,6 +390,11 @@ impl Hub {
         let again = self.restarts_by_itself(self.session(key).slot);
         let session = self.session_mut(key);
         session.eager = again && (was_live || session.eager);
+        if self.waits_for_login(key) {
+            // It would be refused again.
+            let reason = self.session(key).row.reason.clone();
+            return self.rest(key, Rest::NeedsLogin, reason, out);
+        }
         self.rest(key, Rest::Parked, Some(fault.message.clone()), out);
     }
 

@@ -167,6 +167,7 @@ impl Hub {
                 | Why::Restore { .. }
                 | Why::GivenUp
                 | Why::Initialize
+                | Why::AuthStatus
                 | Why::Farewell => {}
             }
         }

@@ -113,6 +113,7 @@ impl Hub {
             let line = build::notification(method::PROMPT_QUEUED, &notice);
             self.tell_client(to.client, &line, out);
         }
+        self.try_without_login(key, out);
         self.need_session(key, Asker::Person, out);
     }
 
@@ -148,7 +149,9 @@ impl Hub {
     pub(crate) fn dispatch_next(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session(key);
         let slot = session.slot;
-        let free = matches!(session.state, State::Live) && session.running.is_none();
+        let free = matches!(session.state, State::Live)
+            && session.running.is_none()
+            && !self.waits_for_login(key);
         let Some(host) = self.agents[&slot].usable_host().filter(|_| free) else { return };
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
         let ask = self.ask(host, Why::Prompt { session: key }, out);
@@ -259,17 +262,18 @@ impl Hub {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let sender = running.sender.take();
         let slot = self.session(key).slot;
-        let mut forgotten = None;
+        let (mut forgotten, mut refused) = (None, None);
         let ended = match outcome {
             WireOutcome::Result(result) => {
-                self.note_auth(slot, None, out);
+                self.note_success(slot, "session/prompt", out);
                 let stop_reason =
                     stop_reason(result).map_or_else(String::new, std::borrow::Cow::into_owned);
                 Outcome::Stopped { stop_reason }
             }
             WireOutcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                self.note_auth(slot, Some(&error), out);
+                let wants_login = self.note_refusal(slot, "session/prompt", &error, out);
+                refused = wants_login.then(|| error.message.clone());
                 forgotten = says_forgotten(&error).then(|| error.message.clone());
                 Outcome::Error { code: error.code, message: error.message }
             }
@@ -281,6 +285,8 @@ impl Hub {
         }
         if let Some(reason) = forgotten {
             self.session_forgotten(key, reason, out);
+        } else if let Some(reason) = refused {
+            self.hold_for_login(key, &reason, out);
         }
         self.wake_session(key, out);
         self.turn_ended_while_stopping(slot, out);

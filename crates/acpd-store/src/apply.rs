@@ -46,6 +46,12 @@ impl<'c> Apply<'c> {
                 self.run("UPDATE meta SET boot = ?1", [int(*boot)])?;
             }
             Record::Agent(row) => self.agent(row)?,
+            Record::Auth(row) => {
+                self.run(
+                    "INSERT OR REPLACE INTO auth (agent, what) VALUES (?1, ?2)",
+                    params![row.agent, json_code(row)?],
+                )?;
+            }
             Record::Host(row) => self.host(row)?,
             Record::HostGone { host } => self.host_gone(*host)?,
             Record::HostOffset { host, offset, inside } => {

@@ -181,7 +181,15 @@ CREATE TABLE replies (
 ) STRICT;
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2)];
+/// Schema 3: whether agents are logged in; `what` is JSON.
+const V3: &str = "
+CREATE TABLE auth (
+    agent TEXT PRIMARY KEY,
+    what TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use acpd_core::ids::{HostId, InteractionId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, AskedRow, ClientState, HostRow, HostState, InteractionRow, Remembered, ReplyRow,
-    SessionRow, SessionState, Snapshot, TurnRest, TurnRow,
+    AgentRow, AskedRow, AuthRow, ClientState, HostRow, HostState, InteractionRow, Remembered,
+    ReplyRow, SessionRow, SessionState, Snapshot, TurnRest, TurnRow,
 };
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
@@ -24,6 +24,7 @@ pub(crate) fn read(conn: &mut Connection) -> Result<Snapshot, StoreError> {
         generation,
         boot,
         agents: agents(&tx)?,
+        auth: auth(&tx)?,
         hosts: hosts(&tx)?,
         sessions: sessions(&tx)?,
         turns: turns(&tx)?,
@@ -83,6 +84,12 @@ fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
             resume_lies: row.get(4)?,
         };
         Ok((name, agent))
+    })
+}
+
+fn auth(conn: &Connection) -> Result<BTreeMap<String, AuthRow>, StoreError> {
+    entries(conn, "SELECT agent, what FROM auth", |row| {
+        Ok((row.get(0)?, json_of("login state", &row.get::<_, String>(1)?)?))
     })
 }
 

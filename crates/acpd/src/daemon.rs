@@ -41,7 +41,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    fn new(message: impl fmt::Display, hint: Option<impl fmt::Display>) -> Failure {
+    pub(crate) fn new(message: impl fmt::Display, hint: Option<impl fmt::Display>) -> Failure {
         Failure { message: message.to_string(), hint: hint.map(|hint| hint.to_string()) }
     }
 

@@ -14,6 +14,8 @@ pub mod hooks;
 pub mod host;
 pub mod journal;
 pub mod log;
+pub mod login;
+pub mod logins;
 pub mod mcp;
 pub mod relay;
 pub mod service;

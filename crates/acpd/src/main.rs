@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use acpd::daemon::Failure;
+use acpd::login;
 use clap::{Parser, Subcommand};
 
 /// Keeps AI coding agents alive.
@@ -32,6 +34,21 @@ enum Command {
     #[cfg(feature = "crash-points")]
     #[command(hide = true)]
     CrashPoints,
+    /// Become the program that logs an agent in.
+    #[command(hide = true)]
+    Login {
+        /// The agent.
+        agent: String,
+        /// Add the words to the agent's own command line.
+        #[arg(long)]
+        own: bool,
+        /// A variable to set.
+        #[arg(long, value_name = "NAME=VALUE")]
+        env: Vec<String>,
+        /// The command line.
+        #[arg(last = true)]
+        words: Vec<String>,
+    },
     /// The agent `demo`: scripted, without login and network.
     #[command(hide = true)]
     ScriptedAgent,
@@ -47,14 +64,11 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run { background } => match acpd::daemon::run(background) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => {
-                #[expect(clippy::print_stderr, reason = "the last word of the program")]
-                {
-                    eprintln!("error: {failure}");
-                }
-                ExitCode::FAILURE
-            }
+            Err(failure) => failed(&failure),
         },
+        Command::Login { agent, own, env, words } => {
+            failed(&login::run(login::Login { agent, own, env, words }))
+        }
         #[cfg(feature = "crash-points")]
         #[expect(clippy::print_stdout, reason = "what it is for")]
         Command::CrashPoints => {
@@ -78,4 +92,12 @@ fn main() -> ExitCode {
             agent::run(agent::Options::new(agent::Options::default_state()))
         }
     }
+}
+
+fn failed(failure: &Failure) -> ExitCode {
+    #[expect(clippy::print_stderr, reason = "the last word of the program")]
+    {
+        eprintln!("error: {failure}");
+    }
+    ExitCode::FAILURE
 }

@@ -35,6 +35,7 @@ use crate::hooks::Hooks;
 use crate::host::{AgentHost, Agents, HostEvent};
 use crate::journal::{LogPage, Values};
 use crate::log;
+use crate::logins::Logins;
 use crate::mcp::{self, Completed};
 use crate::service::Pulse;
 use crate::services::Services;
@@ -154,7 +155,8 @@ pub struct Relay {
     finder: Finder,
     services: Services,
     terminals: Terminals,
-    /// What these two have done.
+    logins: Logins,
+    /// What these three have done.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
     client_queue: usize,
@@ -207,7 +209,8 @@ impl Relay {
         let (done, served) = mpsc::unbounded_channel();
         let (generation, reaper) = (&agents.generation, agents.reaper.clone());
         let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
-        let services = Services::new(done);
+        let services = Services::new(done.clone());
+        let logins = Logins::new(done);
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let mut relay = Relay {
             hub,
@@ -217,6 +220,7 @@ impl Relay {
             finder,
             services,
             terminals,
+            logins,
             served,
             hooks,
             client_queue,
@@ -621,6 +625,13 @@ impl Relay {
             Effect::TerminalOutput { errand, terminal } => self.terminals.output(errand, terminal),
             Effect::KillTerminal { terminal } => self.terminals.kill(terminal),
             Effect::ReleaseTerminal { terminal } => self.terminals.release(terminal),
+            Effect::WatchLogin { agent, wanted } => {
+                let file = self.agents.config.agent(&agent).ok();
+                match file.and_then(|profile| profile.login_file.clone()).filter(|_| wanted) {
+                    Some(file) => self.logins.watch(agent, file),
+                    None => self.logins.unwatch(&agent),
+                }
+            }
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Note { host, text } => {
                 let text = log::printable(&text);

@@ -43,6 +43,8 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         fingerprint: config::fingerprint(profile),
         log: paths.agent_log(&profile.name).display().to_string(),
         login_hint: profile.login.clone(),
+        auth_errors: profile.auth_errors.clone(),
+        has_login_file: profile.login_file.is_some(),
         tried: profile.tried,
         sharing: match profile.sharing {
             config::Sharing::Agent => Sharing::Agent,

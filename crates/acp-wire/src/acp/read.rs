@@ -1,6 +1,7 @@
 //! Reading values leniently, and the `initialize` exchange.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -74,6 +75,18 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl Reader<'_> {
+    /// Variables as `{NAME: VALUE}` or as `[{name, value}]`.
+    fn variables(self, path: &[&str]) -> Vec<(String, String)> {
+        let Some(raw) = self.raw(path) else { return Vec::new() };
+        if let Ok(map) = serde_json::from_str::<BTreeMap<String, String>>(raw.get()) {
+            return map.into_iter().collect();
+        }
+        let items = self.list(path).into_iter().map(Reader::new);
+        items.filter_map(|item| Some((item.string(&["name"])?, item.string(&["value"])?))).collect()
+    }
+}
+
 /// Who is at the other end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Implementation {
@@ -130,6 +143,8 @@ pub struct AgentCapabilities {
     pub embedded_context: bool,
     /// `logout`.
     pub logout: bool,
+    /// `auth/status` and its notification.
+    pub auth_status: bool,
     /// MCP servers over HTTP.
     pub mcp_http: bool,
     /// MCP servers over SSE.
@@ -147,6 +162,19 @@ pub struct AuthMethod {
     pub description: Option<String>,
     /// The `type`: `agent` (also when absent), `terminal`, or another.
     pub kind: String,
+    /// What to run in a person's terminal, for a method that is no call of `authenticate`.
+    pub terminal: Option<TerminalLogin>,
+}
+
+/// A login in a person's terminal (protocol brief, section 5.1).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TerminalLogin {
+    /// The program; nothing stands for the agent's own command line, which `args` are added to.
+    pub command: Option<String>,
+    /// Arguments.
+    pub args: Vec<String>,
+    /// Environment variables to set, by name.
+    pub env: Vec<(String, String)>,
 }
 
 impl InitializeResult {
@@ -169,6 +197,7 @@ impl InitializeResult {
                 audio: can(&["promptCapabilities", "audio"]),
                 embedded_context: can(&["promptCapabilities", "embeddedContext"]),
                 logout: can(&["auth", "logout"]),
+                auth_status: can(&["auth", "status"]),
                 mcp_http: can(&["mcpCapabilities", "http"]),
                 mcp_sse: can(&["mcpCapabilities", "sse"]),
             },
@@ -190,7 +219,29 @@ impl AuthMethod {
             name: method.string(&["name"]).unwrap_or_else(|| id.clone()),
             description: method.string(&["description"]),
             kind: method.string(&["type"]).unwrap_or_else(|| "agent".into()),
+            terminal: TerminalLogin::read(method),
             id,
+        })
+    }
+}
+
+impl TerminalLogin {
+    /// Also as agents said it before there was a `type` for it.
+    fn read(method: Reader<'_>) -> Option<Self> {
+        let is_terminal = |path: &[&str]| method.text(path).is_some_and(|kind| kind == "terminal");
+        let from = if is_terminal(&["type"]) {
+            method
+        } else if is_terminal(&["_meta", "type"]) {
+            method.object(&["_meta"])?
+        } else {
+            let hint = method.object(&["_meta", "terminal-auth"])?;
+            hint.text(&["command"])?;
+            hint
+        };
+        Some(Self {
+            command: from.string(&["command"]).filter(|_| !is_terminal(&["type"])),
+            args: from.strings(&["args"]),
+            env: from.variables(&["env"]),
         })
     }
 }

@@ -8,7 +8,7 @@ use acpd_api::{AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, McpI
 use acpd_client::daemon_exe;
 use anstyle::Style;
 
-use super::{Door, log_file};
+use super::{Door, auth, log_file};
 use crate::cli::{Agent, Json};
 use crate::error::{CommandError, Result};
 use crate::human;
@@ -73,7 +73,7 @@ fn change(method: &str, doing: &str, agent: String, door: Door, ui: &mut Ui) -> 
         AgentState::Failed => Err(CommandError::new(ExitCode::Error, line)
             .hint(format!("look into `acpctl agent logs {}`", info.name))),
         AgentState::NeedsAuth => Err(CommandError::new(ExitCode::NeedsLogin, line)
-            .hint("log in with the agent's own command, then start it again")),
+            .hint(format!("`acpctl auth login {}`", info.name))),
         _ => {
             ui.say(&line);
             Ok(())
@@ -94,7 +94,7 @@ pub(super) fn table<'a>(
     for agent in agents {
         table.row([
             Cell::new(&agent.name, BOLD),
-            Cell::new(word(agent.state), style(agent.state)),
+            state_cell(agent),
             human::ago(agent.since, now).into(),
             agent.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
             agent.rss.map(human::bytes).unwrap_or_default().into(),
@@ -102,10 +102,25 @@ pub(super) fn table<'a>(
             agent.restarts.to_string().into(),
             agent.sessions.to_string().into(),
             // `agent show` tells the whole of it.
-            cut(&one_line(agent.reason.as_deref().unwrap_or_default()), REASON).into(),
+            cut(&one_line(reason(agent).unwrap_or_default()), REASON).into(),
         ]);
     }
     table.render(paint, width)
+}
+
+/// The state; of an agent that wants a login, that, also while it does not run.
+fn state_cell(agent: &AgentInfo) -> Cell {
+    match agent.state {
+        AgentState::Stopped | AgentState::NeedsAuth if agent.auth.state.wants_login() => {
+            Cell::new(auth::word(agent.auth.state), YELLOW)
+        }
+        state => Cell::new(word(state), style(state)),
+    }
+}
+
+fn reason(agent: &AgentInfo) -> Option<&str> {
+    let hint = agent.auth.hint.as_deref();
+    hint.filter(|_| agent.state == AgentState::Stopped).or(agent.reason.as_deref())
 }
 
 fn card(agent: &AgentInfo, paint: Paint) -> String {
@@ -127,6 +142,7 @@ fn card(agent: &AgentInfo, paint: Paint) -> String {
     add(3, "memory", agent.rss.map(|bytes| memory(bytes, agent.processes)));
     add(3, "pid", agent.pid.map(|pid| pid.to_string()));
     add(3, "version", agent.version.as_deref().map(one_line));
+    add(2, "login", Some(auth::sentence(&agent.auth)));
     add(2, "reason", agent.reason.as_deref().map(one_line));
     rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
     rows.extend(agent.hint.as_deref().map(|hint| ("hint", one_line(hint))));

@@ -3,6 +3,7 @@
 mod acp;
 mod agent;
 mod attach;
+mod auth;
 mod completions;
 mod daemon;
 mod elsewhere;
@@ -41,6 +42,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Ps(json) => ps::ps(json, door, ui)?,
         Command::Session(command) => session::session(command, door, ui)?,
         Command::Agent(command) => agent::agent(command, door, ui)?,
+        Command::Auth(command) => auth::auth(command, door, ui)?,
         Command::Pending(json) => pending::pending(json, door, ui)?,
         Command::Allow(args) => pending::decide(&args, Decision::Allow, door, ui)?,
         Command::Deny(args) => pending::decide(&args, Decision::Deny, door, ui)?,

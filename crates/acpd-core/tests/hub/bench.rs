@@ -40,6 +40,8 @@ pub(crate) struct Bench {
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
     pub(crate) notes: Vec<String>,
+    /// Whether the file of the login was to be watched.
+    pub(crate) watched: Vec<bool>,
     /// What commands were run for.
     pub(crate) hooks: Vec<Value>,
     /// What acpd was to do for the agent.
@@ -122,6 +124,7 @@ impl Bench {
             leases: Vec::new(),
             left: None,
             notes: Vec::new(),
+            watched: Vec::new(),
             hooks: Vec::new(),
             served: Vec::new(),
             searched: Vec::new(),
@@ -282,6 +285,7 @@ impl Bench {
                 assert_eq!(about["event"], event.word());
                 self.hooks.push(about);
             }
+            Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Note { text, .. } => self.notes.push(text),
             Effect::Serve { errand, roots, service } => self.served.push((errand, roots, service)),
             Effect::CreateTerminal { .. }

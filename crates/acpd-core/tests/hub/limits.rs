@@ -89,7 +89,7 @@ fn a_login_that_is_wanted_comes_with_the_way_to_it() {
     bench.agent_refuses(&request, -32000);
     let got = bench.got(a);
     assert_eq!((got[0]["error"]["code"].as_i64(), reason(&got[0])), (Some(-32000), "needs_login"));
-    assert_eq!(got[0]["error"]["data"]["_acpd"]["hint"], "`gem login`, then try again");
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["hint"], "`acpctl auth login gem`, then try again");
 }
 
 #[test]

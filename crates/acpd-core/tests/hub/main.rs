@@ -1,6 +1,7 @@
 //! The hub by example: each test plays the clients and the agent of one scene.
 
 mod agents;
+mod auth;
 mod bench;
 mod cold;
 mod conformance;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Id, StateKey};
-use acpd_api::RestoreLevel;
+use acpd_api::{AuthSource, AuthState, RestoreLevel};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, Canceller, Desired, EventKind, EventRow, HostRow, InteractionRow,
-    Record, ReplyRow, Rest, Sender, SessionRow, Snapshot, TurnRest, TurnRow, ValueKey,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Desired, EventKind, EventRow, HostRow,
+    InteractionRow, Record, ReplyRow, Rest, Sender, SessionRow, Snapshot, TurnRest, TurnRow,
+    ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -119,6 +120,21 @@ fn agent_row() -> impl Strategy<Value = AgentRow> {
             resume_lies,
         },
     )
+}
+
+fn auth_row() -> impl Strategy<Value = AuthRow> {
+    let agent = select(vec!["claude".to_owned(), "copilot".to_owned()]);
+    let state = select(vec![AuthState::NotRequired, AuthState::Authenticated, AuthState::Expired]);
+    let source = prop_oneof![
+        text().prop_map(|method| AuthSource::Refused { method }),
+        Just(AuthSource::LoginFile),
+    ];
+    (agent, state, time(), source).prop_map(|(agent, state, since, source)| AuthRow {
+        agent,
+        state,
+        since,
+        source,
+    })
 }
 
 fn host_row() -> impl Strategy<Value = HostRow> {
@@ -275,6 +291,7 @@ fn client_record() -> impl Strategy<Value = Record> {
         1 => token().prop_map(|token| Record::ClientGone { token }),
         4 => reply_row.prop_map(Record::Reply),
         2 => (token(), id()).prop_map(|(token, id)| Record::ReplyGone { token, id }),
+        2 => auth_row().prop_map(Record::Auth),
         2 => (1..5_i64, text(), text(), time()).prop_map(|(id, agent, line, at)| {
             Record::Remembered(Remembered {
                 id,

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use acpd_api::{AuthSource, AuthState};
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, Canceller, Desired, EventKind, HostRow, Record, SessionRow,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Desired, EventKind, HostRow, Record, SessionRow,
     Snapshot, TurnRest, TurnRow, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
@@ -110,9 +111,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 2, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 2"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 3"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -206,6 +207,18 @@ fn records_of_schema_2() -> Vec<Record> {
     records
 }
 
+/// What `fixtures/v3.sql` holds.
+fn records_of_schema_3() -> Vec<Record> {
+    let mut records = records_of_schema_2();
+    records.push(Record::Auth(AuthRow {
+        agent: "claude".to_owned(),
+        state: AuthState::Expired,
+        since: Time(7),
+        source: AuthSource::Refused { method: "session/prompt".to_owned() },
+    }));
+    records
+}
+
 /// Opens a database that this script makes; what it holds must be what the records add up to.
 fn opens_with(script: &str, records: &[Record]) {
     let dir = tempfile::tempdir().unwrap();
@@ -242,6 +255,11 @@ fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
     opens_with(include_str!("../fixtures/v2.sql"), &records_of_schema_2());
 }
 
+#[test]
+fn a_database_of_schema_3_opens_with_all_that_is_in_it() {
+    opens_with(include_str!("../fixtures/v3.sql"), &records_of_schema_3());
+}
+
 /// All columns of all tables, with everything that SQLite says of them.
 fn columns(conn: &Connection) -> Vec<String> {
     let sql = "SELECT format('%s.%s %s notnull=%d default=%s pk=%d strict=%d wr=%d', t.name, c.name, \
@@ -258,7 +276,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v2.sql")).unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v3.sql")).unwrap();
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }

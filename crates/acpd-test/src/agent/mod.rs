@@ -72,6 +72,9 @@ pub fn run(options: Options) -> ExitCode {
         wire.send_raw(b"This agent is no longer maintained.\n");
         return wire.exit_code(0);
     }
+    if flags.login {
+        return ExitCode::from(u8::from(store.mark(AUTHED).is_err()));
+    }
     if flags.forget {
         store.forget();
     }
@@ -235,6 +238,7 @@ impl Agent {
         let answer = match method {
             "initialize" if flags.silent_start => return,
             "initialize" => Ok(self.initialize(params).into()),
+            "logout" => self.logout().map(Answer::from),
             "authenticate" => self.authenticate(params).map(Answer::from),
             "session/new" => self.new_session(params),
             "session/load" if !flags.no_load => self.load_session(params),
@@ -278,8 +282,12 @@ impl Agent {
             .filter(|(_, on)| *on)
             .map(|(name, _)| (name.to_owned(), json!({})))
             .collect();
-        let login =
+        let mut login =
             json!({"id": LOGIN_METHOD, "name": "Demo login", "description": "Needs no account"});
+        if flags.auth_terminal {
+            login["type"] = json!("terminal");
+            login["args"] = json!(["--login"]);
+        }
         json!({
             "protocolVersion": flags.protocol.unwrap_or(1),
             "agentCapabilities": {
@@ -287,6 +295,7 @@ impl Agent {
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": false, "sse": false},
                 "sessionCapabilities": session,
+                "auth": if flags.has_login() { json!({"logout": {}}) } else { json!({}) },
             },
             "authMethods": if flags.has_login() { json!([login]) } else { json!([]) },
             "agentInfo": {"name": "acpd-demo", "title": "Demo agent", "version": env!("CARGO_PKG_VERSION")},
@@ -303,12 +312,23 @@ impl Agent {
         }
     }
 
+    fn logout(&self) -> Result<Value, Failure> {
+        match self.store.unmark(AUTHED) {
+            Ok(()) => Ok(json!({})),
+            Err(error) => Err(Failure::internal(format!("cannot forget the login: {error}"))),
+        }
+    }
+
     fn check_login(&self) -> Result<(), Failure> {
         self.require_login(self.options.flags.auth_required)
     }
 
     fn require_login(&self, required: bool) -> Result<(), Failure> {
-        if required && !self.store.has(AUTHED) { Err(Failure::auth_required()) } else { Ok(()) }
+        match (required && !self.store.has(AUTHED), self.options.flags.auth_hidden) {
+            (false, _) => Ok(()),
+            (true, false) => Err(Failure::auth_required()),
+            (true, true) => Err(Failure::internal("upstream said: Not Logged In")),
+        }
     }
 
     fn new_session(&self, params: &Value) -> Result<Answer, Failure> {

@@ -22,6 +22,9 @@ flags for login
   auth-required      -32000 on new, load, resume and prompt until authenticate `demo-login`
   auth-list          the same on session/list too
   auth-once-after=N  -32000 once, on the prompt after the first N of this process
+  auth-hidden        with auth-required: -32603 with a text about it in place of -32000
+  auth-terminal      the login is `--login` in a terminal, not authenticate
+  login              makes the file `authed` and exits with 0
 flags for session/load
   load-fails-times=N -32602 for the first N loads, counted across restarts
   load-error=CODE    every load answers this error
@@ -82,6 +85,12 @@ pub struct Flags {
     pub auth_list: bool,
     /// The prompt after this many prompts of the process answers -32000, once.
     pub auth_once_after: Option<u32>,
+    /// The want of a login is an internal error.
+    pub auth_hidden: bool,
+    /// The login is a run with `--login`.
+    pub auth_terminal: bool,
+    /// The process makes the file `authed` and ends.
+    pub login: bool,
     /// Number of loads, across restarts, that answer -32602 first.
     pub load_fails_times: u32,
     /// Error code of every load.
@@ -205,6 +214,9 @@ impl Flags {
             ("auth-required", None) => self.auth_required = true,
             ("auth-list", None) => self.auth_list = true,
             ("auth-once-after", Some(value)) => self.auth_once_after = Some(number(flag, value)?),
+            ("auth-hidden", None) => self.auth_hidden = true,
+            ("auth-terminal", None) => self.auth_terminal = true,
+            ("login", None) => self.login = true,
             ("load-fails-times", Some(value)) => self.load_fails_times = number(flag, value)?,
             ("load-error", Some(value)) => self.load_error = Some(number(flag, value)?),
             ("forget", None) => self.forget = true,

@@ -115,6 +115,13 @@ impl Store {
         self.write(marker, "")
     }
 
+    pub(super) fn unmark(&self, marker: &str) -> io::Result<()> {
+        match fs::remove_file(self.root.join(marker)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts one up, across restarts, and returns the number before.
     pub(super) fn count(&self, counter: &str) -> u32 {
         let text = fs::read_to_string(self.root.join(counter)).unwrap_or_default();

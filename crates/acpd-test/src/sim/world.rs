@@ -230,7 +230,7 @@ impl World {
             Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Adopt(adopt) => self.begin_adoption(adopt),
-            Effect::HostLease { .. } | Effect::Index(_) => {}
+            Effect::HostLease { .. } | Effect::Index(_) | Effect::WatchLogin { .. } => {}
             Effect::HostForget { host } => self.forget(host)?,
             Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line),
             Effect::HostAck { host, offset } => self.ack(host, offset)?,

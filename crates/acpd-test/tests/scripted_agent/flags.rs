@@ -85,6 +85,18 @@ fn a_login_can_be_required_and_lasts() {
 }
 
 #[test]
+fn a_login_can_be_forgotten_or_be_wanted_in_hidden_words() {
+    let place = Place::new();
+    let mut agent = place.agent("auth-required,auth-hidden");
+    let new = || json!({"cwd": "/", "mcpServers": []});
+    assert_eq!(agent.call("session/new", new()).code(), -32603);
+    agent.call("authenticate", json!({"methodId": "demo-login"})).ok();
+    agent.call("session/new", new()).ok();
+    agent.call("logout", json!({})).ok();
+    assert_eq!(agent.call("session/new", new()).code(), -32603);
+}
+
+#[test]
 fn a_login_can_run_out_once() {
     let place = Place::new();
     let mut agent = place.agent("auth-once-after=1");

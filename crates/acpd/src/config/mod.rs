@@ -4,6 +4,7 @@
 //! all defaults. Every key is declared once, in `profile.rs`, and that declaration yields the
 //! reader, the default and the line in `docs/configuration.md` alike.
 
+mod auth;
 mod catalogue;
 mod error;
 mod file;

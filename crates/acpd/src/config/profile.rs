@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::auth::{AuthErrors, File};
 use super::key::{Key, Keys, Scope, keys};
 use super::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
@@ -175,8 +176,15 @@ keys! {
         Shared "enabled" => pub enabled: bool as Flag = true;
         /// The command that installs the agent, shown when it cannot be found.
         Agent "install" => pub install: Option<String> as Line = None;
-        /// The command that logs the agent in, shown when it asks for a login.
+        /// The command that logs the agent in. `acpctl auth login` runs it if the agent itself offers no
+        /// way.
         Agent "login" => pub login: Option<String> as Line = None;
+        /// The file in which the agent keeps its login. While a login is wanted, a change of it counts as
+        /// one.
+        Agent "login_file" => pub login_file: Option<PathBuf> as File = None;
+        /// How to tell an error of the agent that wants a login from others, for agents that do not say
+        /// so with -32000: a text in its message or its data, in any case, or its code.
+        Agent "auth_errors" => pub auth_errors: Vec<String> as AuthErrors = Vec::new();
         /// Whether acpd is tested with this agent.
         Catalogue "tried" => pub tried: bool as Flag = false;
         /// Whether the program is the daemon's own executable, whatever `command` calls it.

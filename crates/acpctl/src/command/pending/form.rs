@@ -60,7 +60,7 @@ pub(super) fn usage(form: &Form, id: &str) -> String {
 }
 
 /// Asks a person for each field.
-pub(super) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
+pub(in crate::command) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
     let paint = ui.err_paint();
     for text in form.title.iter().chain(&form.description) {
         ui.say(&one_line(text));

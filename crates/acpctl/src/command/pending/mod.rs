@@ -1,6 +1,6 @@
 //! `acpctl pending`, `allow`, `deny` and `answer`: what agents ask, answered from any terminal.
 
-mod form;
+pub(super) mod form;
 
 use acpd_api::{
     AnswerParams, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,

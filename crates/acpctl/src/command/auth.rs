@@ -1,0 +1,351 @@
+//! `acpctl auth …`: logins of agents.
+//!
+//! A login is a call of `authenticate` on a connection to the agent, or a command that gets the
+//! terminal; after a command the agent is started anew, because it reads its login at its start.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use acp_wire::acp::{
+    AuthMethod, ElicitationAnswer, ElicitationMode, ElicitationRequest, InitializeResult,
+    TerminalLogin,
+};
+use acp_wire::{ErrorObject, Message, Outcome, parse};
+use acpd_api::{
+    AgentInfo, AgentList, AgentRef, AuthInfo, AuthSource, AuthState, ClientMeta, Empty, ExitCode,
+    method,
+};
+use anstyle::Style;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::pending::form;
+use super::{Door, initialize_params};
+use crate::cli::{Auth, Json};
+use crate::error::{CommandError, Result, gone};
+use crate::human;
+use crate::live::{Event, Live};
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, YELLOW, one_line};
+use crate::table::{Cell, Table};
+use crate::ui::Ui;
+
+/// Runs an `auth` command.
+pub(super) fn auth(command: Auth, door: Door, ui: &mut Ui) -> Result {
+    match command {
+        Auth::Status { agent, json } => status(agent, json, door, ui),
+        Auth::Login { agent, method } => login(&agent, method.as_deref(), door, ui),
+        Auth::Logout { agent, yes } => logout(&agent, yes, door, ui),
+    }
+}
+
+fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result {
+    let agents = match agent {
+        Some(agent) => vec![door.connect()?.call(method::AGENT_SHOW, &AgentRef { agent })?],
+        None => {
+            let list: AgentList = door.connect()?.call(method::AGENT_LIST, &Empty {})?;
+            let known = |agent: &AgentInfo| agent.auth.state != AuthState::Unknown;
+            list.agents.into_iter().filter(|agent| json.json || known(agent)).collect()
+        }
+    };
+    if json.json {
+        let of = |agent: &AgentInfo| json!({"agent": agent.name, "auth": agent.auth});
+        return Ok(ui.json(&agents.iter().map(of).collect::<Vec<Value>>())?);
+    }
+    if agents.is_empty() {
+        ui.say("nothing is known of any login: no agent has worked yet");
+        return Ok(());
+    }
+    Ok(ui.print(&table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
+}
+
+fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<usize>) -> String {
+    let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "WAY OUT"]);
+    for AgentInfo { name, auth, .. } in agents {
+        table.row([
+            Cell::new(name, BOLD),
+            Cell::new(word(auth.state), style(auth.state)),
+            human::ago(auth.since, now).into(),
+            auth.source.as_ref().map(known_from).unwrap_or_default().into(),
+            auth.hint.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table.render(paint, width)
+}
+
+/// The state for people.
+pub(super) fn word(state: AuthState) -> &'static str {
+    match state {
+        AuthState::Unknown => "not known",
+        AuthState::NotRequired => "not needed",
+        AuthState::Authenticated => "logged in",
+        AuthState::NeedsLogin => "needs login",
+        AuthState::Expired => "login expired",
+    }
+}
+
+fn style(state: AuthState) -> Style {
+    match state {
+        AuthState::Unknown | AuthState::NotRequired => DIM,
+        AuthState::Authenticated => GREEN,
+        AuthState::NeedsLogin | AuthState::Expired => YELLOW,
+    }
+}
+
+fn known_from(source: &AuthSource) -> String {
+    match source {
+        AuthSource::Refused { method } => format!("`{method}` was refused"),
+        AuthSource::Pattern { method } => format!("an error of `{method}`"),
+        AuthSource::Worked { method } => format!("`{method}` worked"),
+        AuthSource::Status => "the agent".to_owned(),
+        AuthSource::Login => "a login".to_owned(),
+        AuthSource::LoginFile => "its login file".to_owned(),
+        AuthSource::Logout => "a logout".to_owned(),
+    }
+}
+
+/// Everything about a login in one line.
+pub(super) fn sentence(auth: &AuthInfo) -> String {
+    let since = match auth.since {
+        0 => String::new(),
+        since => format!(" since {}", human::clock(since)),
+    };
+    let from = auth.source.as_ref().map(|source| format!(" ({})", known_from(source)));
+    one_line(&format!("{}{since}{}", word(auth.state), from.unwrap_or_default()))
+}
+
+/// A way to log in.
+struct Way {
+    id: String,
+    name: String,
+    how: How,
+}
+
+enum How {
+    /// `authenticate`.
+    Call,
+    /// A command in this terminal.
+    Terminal(TerminalLogin),
+}
+
+fn login(agent: &str, wanted: Option<&str>, door: Door, ui: &mut Ui) -> Result {
+    let mut live = Live::new(door.single_link()?)?;
+    let info: AgentInfo = live.call(ui, method::AGENT_SHOW, &of(agent))?;
+    ui.spin(Some(&format!("asking {agent}")));
+    let bound = bind(agent, &mut live, ui);
+    ui.spin(None);
+    let offered = match bound {
+        Ok(result) => result.auth_methods,
+        // Some do not even start without a login.
+        Err(_) if info.auth.command.is_some() => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let way = choose(agent, ways(offered, info.auth.command.as_deref()), wanted, ui)?;
+    match &way.how {
+        How::Call => authenticate(&way.id, &mut live, ui)?,
+        How::Terminal(terminal) => {
+            run(agent, terminal, ui)?;
+            ui.spin(Some(&format!("restarting {agent}")));
+            let AgentInfo { .. } = live.call(ui, method::AUTH_DONE, &of(agent))?;
+        }
+    }
+    ui.spin(None);
+    ui.say(&format!("logged in to {agent}"));
+    Ok(())
+}
+
+fn of(agent: &str) -> AgentRef {
+    AgentRef { agent: agent.to_owned() }
+}
+
+/// Speaks to the agent from now on, which is started if it has never been.
+fn bind(agent: &str, live: &mut Live, ui: &mut Ui) -> Result<InitializeResult> {
+    let meta = ClientMeta { agent: Some(agent.to_owned()), ..ClientMeta::default() };
+    let mut params = initialize_params(&meta);
+    let can = &mut params["clientCapabilities"];
+    can["auth"] = json!({"terminal": true});
+    if ui.can_ask() {
+        can["elicitation"] = json!({"form": {}, "url": {}});
+    }
+    let result: Box<RawValue> = live.call(ui, "initialize", &params)?;
+    InitializeResult::from_raw(&result)
+        .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))
+}
+
+/// The agent's own ways; the command of the configuration only if it has none.
+fn ways(offered: Vec<AuthMethod>, command: Option<&str>) -> Vec<Way> {
+    let way = |method: AuthMethod| {
+        let how = match method.terminal {
+            Some(terminal) => How::Terminal(terminal),
+            None if method.kind == "agent" => How::Call,
+            None => return None,
+        };
+        Some(Way { id: method.id, name: method.name, how })
+    };
+    let mut ways: Vec<Way> = offered.into_iter().filter_map(way).collect();
+    let words = command.and_then(shlex::split).unwrap_or_default();
+    if let (true, Some((program, args))) = (ways.is_empty(), words.split_first()) {
+        let (command, args) = (Some(program.clone()), args.to_vec());
+        let how = How::Terminal(TerminalLogin { command, args, env: Vec::new() });
+        ways.push(Way { id: "command".to_owned(), name: words.join(" "), how });
+    }
+    ways
+}
+
+fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) -> Result<Way> {
+    let listed = || {
+        let ids: BTreeSet<String> = ways.iter().map(|way| format!("`{}`", way.id)).collect();
+        ids.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let at = match (wanted, ways.len()) {
+        (_, 0) => {
+            let text = format!("agent `{agent}` offers no way to log in");
+            return Err(CommandError::new(ExitCode::Error, text).hint(format!(
+                "log in with its own command, then `acpctl agent restart {agent}`"
+            )));
+        }
+        (Some(wanted), _) => {
+            let at = ways.iter().position(|way| way.id == wanted);
+            at.ok_or_else(|| {
+                CommandError::usage(format!("agent `{agent}` has no way `{wanted}` to log in"))
+                    .hint(format!("it has {}", listed()))
+            })?
+        }
+        (None, 1) => 0,
+        (None, _) if ui.can_ask() => ask_for_one(&ways, ui)?,
+        (None, _) => {
+            return Err(CommandError::usage(format!("agent `{agent}` has several ways to log in"))
+                .hint(format!("choose one with `--method`: {}", listed())));
+        }
+    };
+    Ok(ways.swap_remove(at))
+}
+
+fn ask_for_one(ways: &[Way], ui: &mut Ui) -> Result<usize> {
+    for (number, way) in (1..).zip(ways) {
+        ui.say(&format!("  {number}  {} ({})", one_line(&way.name), one_line(&way.id)));
+    }
+    loop {
+        let Some(line) = ui.ask("> ")? else { return Err(left()) };
+        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        if let Some(at) = number.filter(|at| *at < ways.len()) {
+            return Ok(at);
+        }
+        ui.say(&format!("one of the numbers 1 to {} is wanted", ways.len()));
+    }
+}
+
+fn left() -> CommandError {
+    CommandError::new(ExitCode::Cancelled, "nothing was changed")
+}
+
+/// Calls `authenticate`, and shows a person what the agent asks meanwhile.
+fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
+    ui.spin(Some("logging in, Ctrl-C cancels"));
+    let asked = live.request("authenticate", &json!({"methodId": id}))?;
+    loop {
+        let line = match live.next(ui)? {
+            Event::Line(line) => line,
+            Event::Closed => return Err(gone()),
+            Event::Failed(error) => return Err(error.into()),
+            Event::Interrupt => {
+                live.notify("$/cancel_request", &json!({"requestId": asked}))?;
+                return Err(CommandError::new(ExitCode::Cancelled, "the login was cancelled"));
+            }
+            Event::Key(_) => continue,
+        };
+        match parse(&line) {
+            Ok(Message::Response { id, outcome }) if id == asked => {
+                return match outcome {
+                    Outcome::Result(_) => Ok(()),
+                    Outcome::Error(error) => Err(CommandError::rpc(&ErrorObject::from_raw(error))
+                        .with_code(ExitCode::NeedsLogin)),
+                };
+            }
+            Ok(Message::Request { id, method, params }) => {
+                match params.map(ElicitationRequest::from_raw) {
+                    Some(Ok(question)) if method == "elicitation/create" => {
+                        ui.spin(None);
+                        let answer = answer(&question, ui)?;
+                        live.answer(&id, &answer)?;
+                        ui.spin(Some("logging in, Ctrl-C cancels"));
+                    }
+                    _ => live.refuse(&id, &method)?,
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn answer(question: &ElicitationRequest<'_>, ui: &mut Ui) -> Result<ElicitationAnswer> {
+    ui.say(&ui.err_paint().apply(BOLD, &one_line(&question.message)));
+    match &question.mode {
+        ElicitationMode::Form(form) => {
+            let content = form::ask(form, ui)?;
+            Ok(ElicitationAnswer::Accept { content: Some(content) })
+        }
+        ElicitationMode::Url { url, .. } => {
+            ui.say(&ui.err_paint().apply(CYAN, &one_line(url)));
+            let agrees = yes(ui, "open it, and agree? y/n > ")?;
+            let accept = ElicitationAnswer::Accept { content: None };
+            Ok(if agrees { accept } else { ElicitationAnswer::Decline })
+        }
+    }
+}
+
+fn yes(ui: &mut Ui, prompt: &str) -> Result<bool> {
+    loop {
+        match ui.ask(prompt)?.as_deref() {
+            None => return Err(left()),
+            Some("y" | "Y" | "yes") => return Ok(true),
+            Some("n" | "N" | "no") => return Ok(false),
+            Some(_) => ui.say("`y` or `n` is wanted"),
+        }
+    }
+}
+
+/// Runs a command in this terminal, as the agent's own program would be started.
+fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
+    ui.finish()?;
+    let mut command = Command::new(acpd_client::daemon_exe());
+    command.arg("login").arg(agent);
+    for (name, value) in &terminal.env {
+        command.arg("--env").arg(format!("{name}={value}"));
+    }
+    match &terminal.command {
+        None => command.arg("--own").arg("--"),
+        Some(program) => command.arg("--").arg(program),
+    };
+    let status = command.args(&terminal.args).status()?;
+    if status.success() {
+        return Ok(());
+    }
+    let text = format!("the login command of `{agent}` ended with {status}");
+    Err(CommandError::new(ExitCode::NeedsLogin, text)
+        .hint(format!("try again, or `acpctl auth status {agent}`")))
+}
+
+fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
+    let mut live = Live::new(door.single_link()?)?;
+    let info: AgentInfo = live.call(ui, method::AGENT_SHOW, &of(agent))?;
+    let offered = bind(agent, &mut live, ui)?.capabilities;
+    if !offered.logout {
+        let text = format!("agent `{agent}` offers no logout");
+        return Err(CommandError::new(ExitCode::Error, text)
+            .hint("log out with its own command, then restart it with `acpctl agent restart`"));
+    }
+    if !sure {
+        let concerns = format!("it concerns all clients and {} sessions", info.sessions);
+        if !ui.can_ask() {
+            return Err(CommandError::usage(format!("a logout is to be confirmed: {concerns}"))
+                .hint("add `--yes`"));
+        }
+        if !yes(ui, &format!("log out of {agent}? {concerns}. y/n > "))? {
+            return Err(left());
+        }
+    }
+    // There is nothing in the answer.
+    let _: Value = live.call(ui, "logout", &json!({}))?;
+    ui.say(&format!("logged out of {agent}"));
+    Ok(())
+}

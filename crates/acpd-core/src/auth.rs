@@ -1,0 +1,351 @@
+//! Whether an agent is logged in: one state per profile, on disk, and what waits for a login.
+//!
+//! ```text
+//!           a prompt works, no login offered
+//! unknown ───────────────────────────────────▶ not_required ─┐
+//!    │  │   a prompt works, auth/status, a login             │ a request wants a login
+//!    │  └──────────────────────────────────▶ authenticated   │
+//!    │                                        │      ▲       │
+//!    │ a request wants one   wants one, again ▼      │ login │
+//!    └──────────▶ needs_login ◀── logout   expired ──┘       │
+//!                   │   ▲────────────────────────────────────┘
+//!                   └───┴─ a login, or a request that proves one ─▶ authenticated
+//! ```
+//!
+//! What wants a login is said by -32000, by `auth_errors` of the profile, or by `auth/status`. The session
+//! that was refused waits with the prompts that were never dispatched; a login, or a person's next
+//! prompt, goes on with it. None of this is a failure of the process: it costs no restart.
+
+use acp_wire::{ErrorObject, Id, build, code, str_at};
+use acpd_api::{
+    AgentRef, AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod, Reason, method,
+};
+use serde_json::value::RawValue;
+
+use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::{Batch, Effect};
+use crate::ledger::{Requester, Why};
+use crate::manage::read;
+use crate::record::{AuthRow, Record, Rest};
+use crate::session::State;
+
+const PROMPT: &str = "session/prompt";
+
+impl Hub {
+    /// What an error says about the login, if it says that one is wanted.
+    pub(crate) fn wants_login(
+        &self,
+        slot: AgentId,
+        method: &str,
+        error: &ErrorObject,
+    ) -> Option<AuthSource> {
+        let method = method.to_owned();
+        if error.code == code::AUTH_REQUIRED {
+            return Some(AuthSource::Refused { method });
+        }
+        let data = error.data.as_ref().map_or("", |data| data.get()).to_lowercase();
+        let message = error.message.to_lowercase();
+        let is_it = |text: &String| match text.parse::<i64>() {
+            Ok(code) => error.code == code,
+            Err(_) => {
+                let text = text.to_lowercase();
+                message.contains(&text) || data.contains(&text)
+            }
+        };
+        let is_known = self.profile_of(slot).auth_errors.iter().any(is_it);
+        is_known.then_some(AuthSource::Pattern { method })
+    }
+
+    /// A request failed: whether it wants a login, which is noted.
+    pub(crate) fn note_refusal(
+        &mut self,
+        slot: AgentId,
+        method: &str,
+        error: &ErrorObject,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(source) = self.wants_login(slot, method, error) else { return false };
+        // A login that fails says only that this login failed.
+        if method != "authenticate" {
+            self.login_wanted(slot, source, &error.message, out);
+        }
+        true
+    }
+
+    fn login_wanted(&mut self, slot: AgentId, source: AuthSource, reason: &str, out: &mut Batch) {
+        let profile = self.agents[&slot].profile.clone();
+        match self.auth_state(&profile) {
+            AuthState::Authenticated => self.set_auth(&profile, AuthState::Expired, source, out),
+            AuthState::Unknown | AuthState::NotRequired => {
+                self.set_auth(&profile, AuthState::NeedsLogin, source, out);
+            }
+            AuthState::NeedsLogin | AuthState::Expired => {}
+        }
+        if self.agents[&slot].is_up() {
+            let is_news = self.agents[&slot].state != AgentState::NeedsAuth;
+            self.set_agent_state(slot, AgentState::NeedsAuth, Some(reason.to_owned()), out);
+            if is_news {
+                self.hook_login(slot, reason, out);
+            }
+        }
+    }
+
+    /// A request worked. After a prompt was refused only a prompt proves that there is a login: many
+    /// agents make and load sessions without one.
+    pub(crate) fn note_success(&mut self, slot: AgentId, method: &str, out: &mut Batch) {
+        let profile = self.agents[&slot].profile.clone();
+        let proves = match self.auth.get(&profile) {
+            Some(AuthRow { state: AuthState::Authenticated | AuthState::NotRequired, .. }) => false,
+            Some(AuthRow {
+                source: AuthSource::Refused { method: of } | AuthSource::Pattern { method: of },
+                ..
+            }) => method == PROMPT || of != PROMPT,
+            _ => method == PROMPT,
+        };
+        if !proves {
+            return;
+        }
+        let asked_for_one = self.auth_state(&profile).wants_login();
+        let offers_one = !self.known(&profile).methods.is_empty();
+        let state = if asked_for_one || offers_one {
+            AuthState::Authenticated
+        } else {
+            AuthState::NotRequired
+        };
+        let source = AuthSource::Worked { method: method.to_owned() };
+        self.set_auth(&profile, state, source, out);
+        self.release(&profile, out);
+    }
+
+    /// A login worked: every session that waited for it comes back.
+    pub(crate) fn authenticated(&mut self, slot: AgentId, out: &mut Batch) {
+        let profile = self.agents[&slot].profile.clone();
+        self.set_auth(&profile, AuthState::Authenticated, AuthSource::Login, out);
+        self.release(&profile, out);
+    }
+
+    /// A logout worked, for all who use the agent.
+    pub(crate) fn logged_out(&mut self, slot: AgentId, out: &mut Batch) {
+        let profile = self.agents[&slot].profile.clone();
+        self.set_auth(&profile, AuthState::NeedsLogin, AuthSource::Logout, out);
+        if self.agents[&slot].is_up() {
+            let reason = Some("logged out".to_owned());
+            self.set_agent_state(slot, AgentState::NeedsAuth, reason, out);
+        }
+    }
+
+    /// Goes on with what waited for a login, in the processes that there are.
+    fn release(&mut self, profile: &str, out: &mut Batch) {
+        for slot in self.slots_of(profile) {
+            if self.agents[&slot].state == AgentState::NeedsAuth {
+                self.set_agent_state(slot, AgentState::Ready, None, out);
+            }
+            for key in self.unblock(slot, out) {
+                self.need_session(key, Asker::Policy, out);
+            }
+        }
+    }
+
+    /// Takes the mark off the sessions that wait for a login.
+    pub(crate) fn unblock(&mut self, slot: AgentId, out: &mut Batch) -> Vec<SessionKey> {
+        let mut keys = self.sessions_of(slot);
+        keys.retain(|key| self.waits_for_login(*key));
+        for key in &keys {
+            let session = self.session_mut(*key);
+            session.row.rest = Rest::Parked;
+            session.row.reason = None;
+            session.eager = matches!(session.state, State::Resting);
+            self.save(*key);
+            self.tell_state(*key, out);
+        }
+        keys
+    }
+
+    pub(crate) fn waits_for_login(&self, key: SessionKey) -> bool {
+        self.session(key).row.rest == Rest::NeedsLogin
+    }
+
+    /// The agent wants a login before it goes on with a session that it holds: what was not given to
+    /// it waits.
+    pub(crate) fn hold_for_login(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
+        let row = &mut self.session_mut(key).row;
+        row.rest = Rest::NeedsLogin;
+        row.reason = Some(reason.to_owned());
+        self.save(key);
+        self.tell_state(key, out);
+    }
+
+    /// A person tries again, whatever was said about a login.
+    pub(crate) fn try_without_login(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.waits_for_login(key) {
+            let row = &mut self.session_mut(key).row;
+            row.rest = Rest::Parked;
+            row.reason = None;
+            self.save(key);
+            self.tell_state(key, out);
+        }
+    }
+
+    /// `_acpd/auth/done`.
+    pub(crate) fn auth_done(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let AgentRef { agent } = read(params)?;
+        if !self.config.agents.contains_key(&agent) {
+            return Err(self.unknown_agent(&agent));
+        }
+        self.login_found(&agent, AuthSource::Login, out);
+        let slot = self.shared_slot(&agent);
+        if self.agents[&slot].host.is_some() && !self.agents[&slot].is_up() {
+            self.agent_mut(slot).watchers.push(to.clone());
+        } else {
+            self.answer_agent(to, slot, out);
+        }
+        Ok(())
+    }
+
+    /// The file changed in which an agent keeps its login.
+    pub(crate) fn on_login_seen(&mut self, agent: &str, out: &mut Batch) {
+        if self.auth_state(agent).wants_login() {
+            self.login_found(agent, AuthSource::LoginFile, out);
+        }
+    }
+
+    /// There is a login that a running process does not know of: it is started anew, unless it works
+    /// on something.
+    fn login_found(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
+        self.set_auth(profile, AuthState::Authenticated, source, out);
+        for slot in self.slots_of(profile) {
+            let is_busy = self.sessions_of(slot).iter().any(|key| self.is_running(*key));
+            if self.agents[&slot].is_up() && !is_busy {
+                // Those that it holds come back with it; what waits is not given to the old one.
+                for key in self.unblock(slot, out) {
+                    self.session_mut(key).eager = true;
+                }
+                let reason = Some("restarted after a login".to_owned());
+                self.begin_stop(slot, StopWhy::Restart, reason, out);
+            }
+        }
+        self.release(profile, out);
+    }
+
+    /// Asks an agent that can tell whether it is logged in.
+    pub(crate) fn ask_auth_status(&mut self, slot: AgentId, out: &mut Batch) {
+        let profile = self.agents[&slot].profile.clone();
+        let Some(host) = self.agents[&slot].usable_host() else { return };
+        if self.known(&profile).capabilities.auth_status {
+            let ask = self.ask(host, Why::AuthStatus, out);
+            let line = build::request(&Id::from(ask), "auth/status", &acpd_api::Empty {});
+            self.host_write(slot, line, out);
+        }
+    }
+
+    /// The result of `auth/status`, or the params of its notification.
+    pub(crate) fn auth_status_told(&mut self, slot: AgentId, told: &RawValue, out: &mut Batch) {
+        let profile = self.agents[&slot].profile.clone();
+        let state = match str_at(told.get().as_bytes(), &["state"]).as_deref() {
+            Some("authenticated") => AuthState::Authenticated,
+            Some("not_required") => AuthState::NotRequired,
+            Some("unauthenticated") => {
+                let reason = "the agent says that it is not logged in";
+                return self.login_wanted(slot, AuthSource::Status, reason, out);
+            }
+            _ => return,
+        };
+        if self.auth_state(&profile) != state {
+            self.set_auth(&profile, state, AuthSource::Status, out);
+            self.release(&profile, out);
+        }
+    }
+
+    pub(crate) fn auth_state(&self, profile: &str) -> AuthState {
+        self.auth.get(profile).map_or(AuthState::Unknown, |row| row.state)
+    }
+
+    fn set_auth(&mut self, profile: &str, state: AuthState, source: AuthSource, out: &mut Batch) {
+        let old = self.auth.get(profile);
+        if old.is_some_and(|row| row.state == state && row.source == source) {
+            return;
+        }
+        let since = old.filter(|row| row.state == state).map_or(self.now, |row| row.since);
+        let row = AuthRow { agent: profile.to_owned(), state, since, source };
+        self.auth.insert(profile.to_owned(), row.clone());
+        out.records.push(Record::Auth(row));
+        self.watch_login(profile, out);
+        let notice = AuthChanged { agent: profile.to_owned(), auth: self.auth_info(profile) };
+        let line = build::notification(method::AUTH_CHANGED, &notice);
+        self.notify_profile(profile, &line, out);
+    }
+
+    /// Watches the file in which an agent keeps its login for as long as it wants one.
+    pub(crate) fn watch_login(&self, profile: &str, out: &mut Batch) {
+        if self.config.agents.get(profile).is_some_and(|known| known.has_login_file) {
+            let wanted = self.auth_state(profile).wants_login();
+            out.effects.push(Effect::WatchLogin { agent: profile.to_owned(), wanted });
+        }
+    }
+
+    /// What people are told about the login of an agent.
+    pub(crate) fn auth_info(&self, profile: &str) -> AuthInfo {
+        let row = self.auth.get(profile);
+        let methods = self.known.get(profile).map_or(&[][..], |known| &known.methods);
+        let state = self.auth_state(profile);
+        AuthInfo {
+            state,
+            since: row.map_or(0, |row| row.since.0),
+            source: row.map(|row| row.source.clone()),
+            methods: methods
+                .iter()
+                .map(|method| LoginMethod {
+                    id: method.id.clone(),
+                    name: method.name.clone(),
+                    kind: if method.terminal.is_some() { "terminal" } else { &method.kind }
+                        .to_owned(),
+                })
+                .collect(),
+            hint: state.wants_login().then(|| login_hint(profile)),
+            command: self.config.agents.get(profile).and_then(|known| known.login_hint.clone()),
+        }
+    }
+
+    pub(crate) fn login_hint(&self, slot: AgentId) -> String {
+        login_hint(&self.agents[&slot].profile)
+    }
+
+    /// The error for who needs a login first.
+    pub(crate) fn login_fault(&self, slot: AgentId, message: &str) -> Fault {
+        Fault::new(Reason::NeedsLogin, message.to_owned())
+            .with_code(code::AUTH_REQUIRED)
+            .hint(self.login_hint(slot))
+    }
+
+    /// A restore was refused: the newest prompt is answered, so that its sender can log in; those before
+    /// it wait for that.
+    pub(crate) fn session_needs_login(
+        &mut self,
+        key: SessionKey,
+        error: &ErrorObject,
+        out: &mut Batch,
+    ) {
+        let slot = self.session(key).slot;
+        self.rest(key, Rest::NeedsLogin, Some(error.message.clone()), out);
+        let id = self.session(key).row.public_id.clone();
+        let fault = self.login_fault(slot, &error.message).session(&id);
+        let queue = &mut self.session_mut(key).queue;
+        let newest = queue.pop_back();
+        let kept = std::mem::take(queue);
+        self.session_mut(key).queue.extend(newest);
+        self.fail_queue(key, &fault, out);
+        self.session_mut(key).queue = kept;
+    }
+}
+
+fn login_hint(agent: &str) -> String {
+    format!("`acpctl auth login {agent}`, then try again")
+}

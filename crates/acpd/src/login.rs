@@ -1,0 +1,63 @@
+//! `acpd login`: becomes the program that logs an agent in, in a person's terminal. `acpctl auth login`
+//! runs it, because only the daemon's program knows how agents are started.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use acpd_sys::paths::Paths;
+
+use crate::config;
+use crate::daemon::Failure;
+
+/// What is run.
+#[derive(Debug)]
+pub struct Login {
+    /// The agent.
+    pub agent: String,
+    /// Whether `words` are added to the agent's own command line.
+    pub own: bool,
+    /// `NAME=VALUE`.
+    pub env: Vec<String>,
+    /// A command line, or more arguments.
+    pub words: Vec<String>,
+}
+
+/// Runs it with the agent's environment in place of this process; returns only if that fails.
+pub fn run(login: Login) -> Failure {
+    match prepare(login) {
+        Ok(mut command) => {
+            let error = command.exec();
+            let program = command.get_program().to_string_lossy();
+            Failure::new(format!("cannot run `{program}`: {error}"), None::<String>)
+        }
+        Err(failure) => failure,
+    }
+}
+
+fn prepare(login: Login) -> Result<Command, Failure> {
+    let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
+    let config = config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))?;
+    let profile = config.agent(&login.agent).map_err(|e| Failure::new(&e, Some(e.hint())))?;
+    let mut env = config::environment(profile, std::env::vars_os());
+    for variable in &login.env {
+        if let Some((name, value)) = variable.split_once('=') {
+            env.push((name.into(), value.into()));
+        }
+    }
+    let (program, args) = if login.own {
+        let exe = std::env::current_exe().unwrap_or_default();
+        let program = config::resolve_program(profile, &env, &exe)
+            .map_err(|e| Failure::new(&e, Some(e.hint())))?;
+        let own = profile.command.iter().skip(1).cloned();
+        (program, own.chain(login.words).collect::<Vec<_>>())
+    } else {
+        let mut words = login.words.into_iter();
+        (words.next().unwrap_or_default().into(), words.collect())
+    };
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(env);
+    if let Some(cwd) = profile.cwd.as_ref().filter(|_| login.own) {
+        command.current_dir(cwd);
+    }
+    Ok(command)
+}
