@@ -7,6 +7,7 @@
 pub mod clients;
 pub mod config;
 pub mod crash;
+pub mod credentials;
 pub mod daemon;
 pub mod discover;
 pub mod finder;

@@ -110,19 +110,24 @@ fn look_up(value: &Value) -> Result<String, String> {
         Value::Reference { source, prefix } => (source, prefix),
     };
     let text = match source {
-        SecretSource::Env(name) => std::env::var(name).map_err(|error| match error {
-            std::env::VarError::NotPresent => {
-                format!("the variable `{name}` is not set in the daemon's environment")
-            }
-            std::env::VarError::NotUnicode(_) => format!("the variable `{name}` is not text"),
-        })?,
-        SecretSource::File(path) => read(path)?,
+        SecretSource::Env(name) => read_variable(name)?,
+        SecretSource::File(path) => read_secret(path)?,
     };
     Ok(format!("{prefix}{text}"))
 }
 
+/// The text of a variable of the daemon's environment.
+pub(crate) fn read_variable(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|error| match error {
+        std::env::VarError::NotPresent => {
+            format!("the variable `{name}` is not set in the daemon's environment")
+        }
+        std::env::VarError::NotUnicode(_) => format!("the variable `{name}` is not text"),
+    })
+}
+
 /// The text of a file, without the end of its last line.
-fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read_secret(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let file = secret_file(path).map_err(|error| match error {
         DirError::Open { source, .. } => format!("cannot open `{shown}`: {source}"),

@@ -30,6 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clients::{ClientEvent, Op, Sink};
 use crate::config;
 use crate::crash;
+use crate::credentials::{Credentials, Ready};
 use crate::finder::Finder;
 use crate::hooks::Hooks;
 use crate::host::{AgentHost, Agents, HostEvent};
@@ -156,6 +157,7 @@ pub struct Relay {
     services: Services,
     terminals: Terminals,
     logins: Logins,
+    credentials: Credentials,
     /// What these three have done.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
@@ -211,6 +213,7 @@ impl Relay {
         let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
         let services = Services::new(done.clone());
         let logins = Logins::new(done);
+        let credentials = Credentials::new(agents.reaper.clone());
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let mut relay = Relay {
             hub,
@@ -221,6 +224,7 @@ impl Relay {
             services,
             terminals,
             logins,
+            credentials,
             served,
             hooks,
             client_queue,
@@ -261,6 +265,7 @@ impl Relay {
                 Some((host, event)) = from.hosts.recv(), if hosts_may => {
                     self.host_event(host, event, &mut out);
                 }
+                Some(ready) = self.credentials.next() => self.spawn(ready, &mut out),
                 Some(input) = self.served.recv() => self.input(input, &mut out),
                 () = sleep_until(at), if at.is_some() => self.input(Input::Tick, &mut out),
                 () = sleep_until(opening), if opening.is_some() => {}
@@ -278,7 +283,7 @@ impl Relay {
             Some(End::Done) | None => {}
         }
         // At the same time: each may have to wait for what does not want to end.
-        tokio::join!(self.hooks.end(), self.terminals.end());
+        tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end());
         // Without their sinks the writers end after what they were given.
         self.sinks.clear();
         let restart = self.restart && self.end != Some(End::Aborted);
@@ -587,9 +592,11 @@ impl Relay {
                 let values = Values { id, session, mode, extra, boolean_options };
                 self.send(client, Op::Values(values), out);
             }
-            Effect::Spawn { host, agent } => match self.agents.spawn(host, &agent) {
-                Ok(running) => self.take_in(host, running),
-                Err(error) => self.input(Input::HostRefused { host, error }, out),
+            Effect::Spawn { host, agent } => match self.agents.config.agent(&agent) {
+                Ok(profile) if !profile.credentials.is_empty() => {
+                    self.credentials.look_up(host, profile);
+                }
+                _ => self.spawn(Ready { host, agent, found: Ok(Vec::new()) }, out),
             },
             Effect::Adopt(mut adopt) => {
                 let host = adopt.host;
@@ -671,6 +678,14 @@ impl Relay {
         } else if waiting > self.client_queue && !sink.lagging() {
             sink.set_lagging(true);
             self.input(Input::ClientLagged { client }, out);
+        }
+    }
+
+    fn spawn(&mut self, ready: Ready, out: &mut Batch) {
+        let Ready { host, agent, found } = ready;
+        match found.and_then(|secrets| self.agents.spawn(host, &agent, secrets)) {
+            Ok(running) => self.take_in(host, running),
+            Err(error) => self.input(Input::HostRefused { host, error }, out),
         }
     }
 

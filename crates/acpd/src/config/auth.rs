@@ -1,11 +1,13 @@
-//! The kinds of the keys about logins.
+//! The kinds of the keys about logins and credentials.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::kind::{Arguments, Directory, Fault, Kind, list, quoted, string};
+use super::kind::{Arguments, CommandLine, Directory, Fault, Kind, Timeout, list, quoted, string};
 
 /// What says in an error that a login is wanted.
 pub(super) struct AuthErrors;
@@ -46,5 +48,108 @@ impl Kind for File {
 
     fn show(value: &Option<PathBuf>) -> String {
         value.as_ref().map_or_else(String::new, |path| quoted(&path.to_string_lossy()))
+    }
+}
+
+/// Where the value of a variable is, which is looked up whenever an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Where it is.
+    pub source: CredentialSource,
+    /// How long a value that was found is used again; `None`: for one start.
+    pub ttl: Option<Duration>,
+}
+
+/// Where the value of a credential is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialSource {
+    /// It is what this command writes: a program and its arguments.
+    Command(Vec<String>),
+    /// In this file.
+    File(PathBuf),
+    /// In this variable of the daemon's environment.
+    Env(String),
+    /// Under this name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service.
+    Systemd(String),
+}
+
+/// Credentials by the names of variables. Each inner table adds to the outer ones.
+pub(super) struct Credentials;
+
+impl Kind for Credentials {
+    type Value = BTreeMap<String, Credential>;
+
+    fn describe() -> String {
+        "a table of references".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(Fault::wrong_type(value, &Self::describe()));
+        };
+        let mut credentials = BTreeMap::new();
+        for (name, item) in table {
+            let name = name.get_ref();
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let reason = format!("holds {name:?}, which cannot be the name of a variable");
+                return Err(Fault::new(item, reason));
+            }
+            let found = credential(item).map_err(|fault| Fault {
+                reason: format!("{} (the credential `{name}`)", fault.reason),
+                ..fault
+            })?;
+            credentials.insert(name.to_string(), found);
+        }
+        Ok(credentials)
+    }
+
+    fn show(_: &Self::Value) -> String {
+        // Only the default is ever shown.
+        "{}".to_owned()
+    }
+
+    fn merge(slot: &mut Self::Value, new: Self::Value) {
+        slot.extend(new);
+    }
+}
+
+const CREDENTIAL: &str = "one of `{ command = [\"program\", …] }`, `{ file = \"~/path\" }`, \
+                          `{ env = \"NAME\" }` and `{ systemd = \"name\" }`";
+
+/// What is written is not repeated in any message: somebody may have put a secret there.
+fn credential(item: &Spanned<DeValue<'_>>) -> Result<Credential, Fault> {
+    let wrong = || Fault::new(item, format!("must be {CREDENTIAL}"));
+    let DeValue::Table(table) = item.get_ref() else {
+        return Err(wrong().hint("a value itself belongs into `env`"));
+    };
+    let (mut source, mut ttl) = (None, None);
+    for (key, value) in table {
+        let found = match key.get_ref().as_ref() {
+            "command" => CredentialSource::Command(CommandLine::read(value)?),
+            "file" => CredentialSource::File(File::read(value)?.ok_or_else(wrong)?),
+            "env" => CredentialSource::Env(name(value)?),
+            "systemd" => CredentialSource::Systemd(name(value)?),
+            "ttl" => {
+                ttl = Some(Timeout::read(value)?);
+                continue;
+            }
+            other => {
+                return Err(Fault::new(value, format!("has an unknown key `{other}`"))
+                    .hint("the keys are `command`, `file`, `env`, `systemd` and `ttl`"));
+            }
+        };
+        if source.replace(found).is_some() {
+            return Err(Fault::new(item, "names more than one source"));
+        }
+    }
+    Ok(Credential { source: source.ok_or_else(wrong)?, ttl })
+}
+
+/// A name of a variable, or of a file in a directory.
+fn name(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
+    match string(value, "a name")? {
+        "" | "." | ".." => Err(Fault::new(value, "is no name")),
+        name if name.contains(['=', '/', '\0']) => Err(Fault::new(value, "is no name")),
+        name => Ok(name.to_owned()),
     }
 }

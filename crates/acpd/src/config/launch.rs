@@ -147,7 +147,8 @@ pub(super) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Optio
 /// count. It is the same in every version of acpd, and meant for keys of caches.
 pub fn fingerprint(profile: &Profile) -> String {
     let command = profile.command.iter().map(|word| ("command", word));
-    let names = profile.env.keys().map(|name| ("env", name));
+    let variables = profile.env.keys().map(|name| ("env", name));
+    let names = variables.chain(profile.credentials.keys().map(|name| ("credential", name)));
     let mut hash = FNV_OFFSET;
     let offers = profile.services.iter().map(|offer| ("service", offer.word()));
     let named = command.chain(names).map(|(kind, text)| (kind, text.as_str()));

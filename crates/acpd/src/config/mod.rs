@@ -22,6 +22,7 @@ use std::path::Path;
 
 use acpd_policy::{Policy, PolicyConfig, PolicyError};
 
+pub use auth::{Credential, CredentialSource};
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
 pub use installed::{Installed, installed};
 pub use kind::LONGEST_LINE;

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::auth::{AuthErrors, File};
+use super::auth::{AuthErrors, Credential, Credentials, File};
 use super::key::{Key, Keys, Scope, keys};
 use super::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
@@ -113,6 +113,10 @@ keys! {
         Shared "prefer_installed" => pub prefer_installed: bool as Flag = true;
         /// Environment variables to set. Tables add up; the innermost value of a variable wins.
         Shared "env" => pub env: Variables as Environment = Variables::default();
+        /// Environment variables whose values are looked up before each start; see
+        /// [credentials](#credentials).
+        Agent "credentials" => pub credentials: BTreeMap<String, Credential> as Credentials
+            = BTreeMap::new();
         /// Environment variables to pass on from the daemon, besides those that every agent gets
         /// (see below). Lists add up. `"*"` alone passes everything on.
         Shared "inherit_env" => pub inherit_env: Vec<String> as Names = Vec::new();

@@ -52,7 +52,7 @@ impl Agents {
         self.config.daemon.host == Host::Shim
     }
 
-    /// Starts an agent. What fails later than here is reported as `Refused`.
+    /// Starts an agent, with what was found of its credentials. What fails later than here is reported as `Refused`.
     ///
     /// # Errors
     /// When it is clear already that it cannot be started; nothing is reported then.
@@ -60,10 +60,13 @@ impl Agents {
         &mut self,
         host: HostId,
         agent: &str,
+        secrets: Vec<(String, String)>,
     ) -> Result<Box<dyn AgentHost + Send>, SpawnError> {
         let log = self.log(agent);
         let profile = self.config.agent(agent).map_err(|e| refused(e.to_string(), e.hint()))?;
-        let env = environment(profile);
+        let mut env = environment(profile);
+        env.retain(|(name, _)| !secrets.iter().any(|(secret, _)| name == secret.as_str()));
+        env.extend(secrets.into_iter().map(|(name, value)| (name.into(), value.into())));
         if self.config.daemon.host == Host::Shim {
             let start = self.start(host, profile, env)?;
             tracing::info!(agent, host = host.0, "starting an agent");

@@ -9,6 +9,7 @@ mod clients;
 #[cfg(feature = "crash-points")]
 mod crash_points;
 mod crashes;
+mod credentials;
 mod daemon;
 mod discovering;
 mod disk;

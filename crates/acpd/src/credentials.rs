@@ -1,0 +1,254 @@
+//! Credentials of agents: looked up before each start, given to the new process, and kept nowhere else.
+//!
+//! ```text
+//!  Effect::Spawn ─▶ the agent has credentials ─▶ files, variables, commands ─▶ the agent is started
+//!       │                                            │ one is not found
+//!       └─ it has none: started at once              └─▶ Input::HostRefused
+//! ```
+//!
+//! Architecture invariant: a value is in the memory of this process for as long as its `ttl`, in the
+//! environment of the agent, and in no message, log, file or database.
+
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use acpd_core::SpawnError;
+use acpd_core::ids::HostId;
+use acpd_sys::process::{ExitKind, detach_child_alone, wait_leader};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinSet, spawn_blocking};
+
+use crate::config::{Credential, CredentialSource, Profile};
+use crate::host::Reaper;
+use crate::mcp::{read_secret, read_variable};
+
+/// How long a command may run.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long its last words are waited for, if others hold its output open.
+const REST: Duration = Duration::from_millis(500);
+/// How long the end of the daemon waits for commands that were killed.
+const ENDING: Duration = Duration::from_secs(2);
+/// The longest value, in bytes.
+const LONGEST: u64 = 64 << 10;
+
+/// A value. Without `Debug`, so that none is ever shown.
+#[derive(Clone)]
+struct Secret(String);
+
+/// What was found for an agent that is to be started.
+pub struct Ready {
+    /// The process that is to be made.
+    pub host: HostId,
+    /// Its profile.
+    pub agent: String,
+    /// Names and values of variables, or what is wrong.
+    pub found: Result<Vec<(String, String)>, SpawnError>,
+}
+
+struct Answer {
+    host: HostId,
+    agent: String,
+    /// Names, values, and until when these are good.
+    found: Result<Vec<(String, Secret, Option<Instant>)>, SpawnError>,
+}
+
+/// What is looked up, and what is known from before.
+pub struct Credentials {
+    reaper: Reaper,
+    limit: Duration,
+    /// By profile and name.
+    known: BTreeMap<(String, String), (Secret, Instant)>,
+    tell: mpsc::UnboundedSender<Answer>,
+    answers: mpsc::UnboundedReceiver<Answer>,
+    tasks: JoinSet<()>,
+    /// Dropped when the daemon ends.
+    going_on: watch::Sender<()>,
+}
+
+impl Credentials {
+    /// Nothing is known yet. Commands are children of this reaper.
+    pub fn new(reaper: Reaper) -> Credentials {
+        let (tell, answers) = mpsc::unbounded_channel();
+        let (known, tasks) = (BTreeMap::new(), JoinSet::new());
+        let going_on = watch::channel(()).0;
+        Credentials { reaper, limit: LIMIT, known, tell, answers, tasks, going_on }
+    }
+
+    /// Begins to look up what an agent needs; [`Credentials::next`] has it then.
+    pub fn look_up(&mut self, host: HostId, profile: &Profile) {
+        while self.tasks.try_join_next().is_some() {}
+        let now = Instant::now();
+        let agent = profile.name.clone();
+        let (mut found, mut wanted) = (Vec::new(), Vec::new());
+        for (name, credential) in &profile.credentials {
+            match self.known.get(&(agent.clone(), name.clone())) {
+                Some((secret, until)) if now < *until => {
+                    found.push((name.clone(), secret.clone(), None));
+                }
+                _ => wanted.push((name.clone(), credential.clone())),
+            }
+        }
+        let (tell, reaper, limit) = (self.tell.clone(), self.reaper.clone(), self.limit);
+        let mut stop = self.going_on.subscribe();
+        self.tasks.spawn(async move {
+            for (name, credential) in wanted {
+                let until = credential.ttl.map(|ttl| Instant::now() + ttl);
+                match value(credential, &reaper, limit, &mut stop).await {
+                    Ok(text) => found.push((name, Secret(text), until)),
+                    Err(why) => {
+                        let found = Err(refused(&name, &why));
+                        // Nobody waits for it if the daemon ends.
+                        tell.send(Answer { host, agent, found }).ok();
+                        return;
+                    }
+                }
+            }
+            tell.send(Answer { host, agent, found: Ok(found) }).ok();
+        });
+    }
+
+    /// What was found next.
+    pub async fn next(&mut self) -> Option<Ready> {
+        let Answer { host, agent, found } = self.answers.recv().await?;
+        let keep = |found: Vec<(String, Secret, Option<Instant>)>| {
+            let mut values = Vec::new();
+            for (name, secret, until) in found {
+                if let Some(until) = until {
+                    self.known.insert((agent.clone(), name.clone()), (secret.clone(), until));
+                }
+                values.push((name, secret.0));
+            }
+            values
+        };
+        let found = found.map(keep);
+        Some(Ready { host, agent, found })
+    }
+
+    /// Ends all commands.
+    pub async fn end(mut self) {
+        drop(self.going_on);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(ENDING, ended).await.is_err() {
+            tracing::error!("commands of credentials could not be ended");
+        }
+    }
+}
+
+fn refused(name: &str, why: &str) -> SpawnError {
+    SpawnError {
+        message: format!("its credential `{name}` cannot be had: {why}"),
+        hint: Some("check `credentials` of the agent in the configuration".to_owned()),
+        permanent: false,
+    }
+}
+
+/// The value, or why there is none; without a word of it.
+async fn value(
+    credential: Credential,
+    reaper: &Reaper,
+    limit: Duration,
+    stop: &mut watch::Receiver<()>,
+) -> Result<String, String> {
+    let text = match credential.source {
+        CredentialSource::Command(words) => output(words, reaper.clone(), limit, stop).await?,
+        CredentialSource::Env(name) => read_variable(&name)?,
+        // Beside the runtime: the file may be on a disk that does not answer.
+        CredentialSource::File(path) => beside(move || read_secret(&path)).await?,
+        CredentialSource::Systemd(name) => {
+            let dir = std::env::var_os("CREDENTIALS_DIRECTORY")
+                .ok_or("`$CREDENTIALS_DIRECTORY` is not set: systemd gave the daemon none")?;
+            beside(move || read_secret(&Path::new(&dir).join(name))).await?
+        }
+    };
+    if text.contains('\0') {
+        return Err("it holds a NUL character".to_owned());
+    }
+    Ok(text)
+}
+
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    spawn_blocking(work).await.map_err(|error| error.to_string())?
+}
+
+/// What a command writes, without the end of its last line. What it complains of is not read: that may
+/// hold what it should not say.
+async fn output(
+    words: Vec<String>,
+    reaper: Reaper,
+    limit: Duration,
+    stop: &mut watch::Receiver<()>,
+) -> Result<String, String> {
+    let program = words.first().cloned().unwrap_or_default();
+    let starter = reaper.clone();
+    let start = move || {
+        let (output, input) = io::pipe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env("ACPD_HOST", "-");
+        command.stdin(Stdio::null()).stdout(input).stderr(Stdio::null());
+        if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
+            command.current_dir(home);
+        }
+        detach_child_alone(&mut command);
+        let child = starter.start_child(&mut command);
+        Ok((child.map_err(|error| format!("cannot start `{}`: {error}", words[0]))?, output))
+    };
+    let (child, output) = beside(start).await?;
+    let pid = child.id();
+    let exited = spawn_blocking(move || wait_leader(pid));
+    let mut said = Vec::new();
+    let ended = {
+        let talk = listen(output, &mut said);
+        let late = tokio::time::sleep(limit);
+        tokio::pin!(talk, late, exited);
+        let mut talking = true;
+        let ended = loop {
+            tokio::select! {
+                exit = &mut exited => break match exit {
+                    Ok(Ok(ExitKind::Code(0))) => Ok(()),
+                    Ok(Ok(exit)) => Err(format!("`{program}` ended with {exit}")),
+                    _ => Err(format!("nobody knows how `{program}` ended")),
+                },
+                () = &mut late => {
+                    break Err(format!("`{program}` took longer than {} s", limit.as_secs()));
+                }
+                // Nothing is ever sent.
+                _ = stop.changed() => break Err("the daemon ends".to_owned()),
+                _ = &mut talk, if talking => talking = false,
+            }
+        };
+        let discard = move || {
+            reaper.discard(child);
+            reaper.reap_orphans();
+        };
+        spawn_blocking(discard).await.ok();
+        if talking {
+            tokio::time::timeout(REST, talk).await.ok();
+        }
+        ended
+    };
+    ended?;
+    if said.len() as u64 > LONGEST {
+        return Err(format!("`{program}` wrote more than {LONGEST} bytes"));
+    }
+    let text = String::from_utf8(said).map_err(|_| format!("`{program}` wrote no text"))?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    if text.is_empty() {
+        return Err(format!("`{program}` wrote nothing"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads until nobody can write any more, or too much was written.
+async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
+    let output = pipe::Receiver::from_owned_fd(output.into())?;
+    output.take(LONGEST + 1).read_to_end(said).await?;
+    Ok(())
+}

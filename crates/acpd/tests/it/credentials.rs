@@ -1,0 +1,198 @@
+//! Credentials by reference: an agent gets them, and nothing else that acpd writes does.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use acpd_test::harness::{Config, Output, TestEnv, kill9, until};
+use serde_json::json;
+
+use crate::{echo, home};
+
+/// Part of every secret of these tests.
+const CANARY: &str = "canary-91f4";
+
+/// A file that only its owner may read.
+fn secret(env: &TestEnv, name: &str, text: &str) -> String {
+    let path = env.path(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+fn credentials(env: &TestEnv, list: &str, host: &str) {
+    let agent = echo().set("credentials", list);
+    env.configure(&Config::new([agent]).daemon("host", &format!("{host:?}")));
+}
+
+/// What the agent has in a variable.
+fn variable(env: &TestEnv, name: &str) -> String {
+    env.acpctl(&["run", &format!("[env {name}]")]).success().stdout().to_owned()
+}
+
+#[test]
+fn each_source_is_looked_up_and_beats_a_variable_of_the_same_name() {
+    for host in ["shim", "direct"] {
+        let env = home([]);
+        let file = secret(&env, "given/token", "of the file\n");
+        let list = format!(
+            "{{ A = {{ file = '{file}' }}, B = {{ command = ['printf', 'of the command'] }}, \
+             HOME = {{ env = 'SOME_TOKEN' }}, D = {{ systemd = 'token' }} }}"
+        );
+        credentials(&env, &list, host);
+        let mut start = env.acpctl_command(&["daemon", "start"]);
+        start.env("SOME_TOKEN", "of the variable");
+        start.env("CREDENTIALS_DIRECTORY", env.path("given"));
+        assert!(start.output().unwrap().status.success());
+        for (name, value) in [
+            ("A", "of the file"),
+            ("B", "of the command"),
+            ("HOME", "of the variable"),
+            ("D", "of the file"),
+        ] {
+            let said = variable(&env, name);
+            assert!(said.contains(value), "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_value_is_used_again_for_its_ttl_and_otherwise_looked_up_for_each_start() {
+    let env = home([]);
+    let (kept, new) = (env.path("kept"), env.path("new"));
+    let count =
+        |path: &Path| format!("\"echo >> '{}'; wc -l < '{}'\"", path.display(), path.display());
+    let list = format!(
+        "{{ KEPT = {{ command = {}, ttl = '1h' }}, NEW = {{ command = {} }} }}",
+        count(&kept),
+        count(&new)
+    );
+    credentials(&env, &list, "shim");
+    env.acpctl(&["agent", "start", "echo"]).success();
+    env.acpctl(&["agent", "restart", "echo"]).success();
+    let lines = |path: &Path| fs::read_to_string(path).unwrap().lines().count();
+    assert_eq!((lines(&kept), lines(&new)), (1, 2));
+}
+
+/// A start that fails for a credential.
+fn failing(list: &str) -> (TestEnv, Output) {
+    let env = home([]);
+    credentials(&env, list, "shim");
+    let start = env.acpctl(&["agent", "start", "echo"]).code(1);
+    (env, start)
+}
+
+#[test]
+fn a_credential_that_is_not_found_is_a_failed_start_that_names_it_and_no_value() {
+    for (source, why) in [
+        ("command = 'echo canary-91f4; echo canary-91f4 >&2; exit 3'", "exit code 3"),
+        ("command = ['/no/such/program', 'canary-91f4']", "cannot start `/no/such/program`"),
+        ("command = 'true'", "wrote nothing"),
+        ("file = '/no/such/file'", "cannot open `/no/such/file`"),
+        ("env = 'NO_SUCH_VARIABLE'", "`NO_SUCH_VARIABLE` is not set"),
+        ("systemd = 'token'", "`$CREDENTIALS_DIRECTORY` is not set"),
+    ] {
+        let (env, start) = failing(&format!("{{ TOKEN = {{ {source} }} }}"));
+        let start = start.explains(&["echo", "TOKEN", why]);
+        assert!(!start.stderr().contains(CANARY), "{start:?}");
+        assert!(!env.daemon_log().contains(CANARY), "{}", env.daemon_log());
+    }
+}
+
+/// The files below a directory that hold this text.
+fn holders(dir: &Path, text: &str, found: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            holders(&path, text, found);
+        } else if kind.is_file()
+            && fs::read(&path).is_ok_and(|bytes| {
+                bytes.windows(text.len()).any(|window| window == text.as_bytes())
+            })
+        {
+            found.push(path.display().to_string());
+        }
+    }
+}
+
+/// What acpd has written or says that holds this text.
+fn leaks(env: &TestEnv, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in ["state", "runtime"] {
+        if env.path(name).is_dir() {
+            holders(&env.path(name), text, &mut found);
+        }
+    }
+    for args in [
+        &["ps", "--json"][..],
+        &["agent", "show", "echo", "--json"],
+        &["auth", "status", "--json"],
+        &["session", "show", "fix", "--json"],
+        &["session", "log", "fix", "--json"],
+        &["session", "export", "fix", "--format", "json"],
+        &["agent", "show", "echo"],
+    ] {
+        let said = env.acpctl(args);
+        if said.stdout().contains(text) || said.stderr().contains(text) {
+            found.push(format!("{args:?}"));
+        }
+    }
+    found
+}
+
+#[test]
+fn secrets_are_in_nothing_that_acpd_writes() {
+    for host in ["shim", "direct"] {
+        let env = home([]);
+        let of = |slot: &str| format!("{CANARY}-{slot}");
+        let file = secret(&env, "given/file", &of("file"));
+        let shown = secret(&env, "given/shown", &of("command"));
+        let list = format!(
+            "{{ A = {{ file = '{file}', ttl = '1h' }}, B = {{ command = ['cat', '{shown}'] }}, \
+             C = {{ env = 'SOME_TOKEN' }} }}"
+        );
+        credentials(&env, &list, host);
+        let config = env.path("config").join("config.toml");
+        let text = fs::read_to_string(&config).unwrap();
+        let server = format!(
+            "\n[mcp.files]\ncommand = 'files'\n\
+             env = {{ TOKEN = {{ file = '{file}' }}, TEXT = '{}' }}\n",
+            of("mcp-env"),
+        );
+        let text = text.replace("env = {", &format!("env = {{ PLAIN = '{}',", of("env")));
+        env.write_config(&format!("{text}{server}"));
+        let mut start = env.acpctl_command(&["daemon", "start"]);
+        assert!(start.env("SOME_TOKEN", of("variable")).output().unwrap().status.success());
+
+        let mut client = env.client("echo");
+        let servers = json!([{"name": "mine", "command": "mine", "args": [],
+            "env": [{"name": "TOKEN", "value": "client-canary-77ab"}]}]);
+        let cwd = env.work("main");
+        let new = json!({"cwd": cwd, "mcpServers": servers, "_meta": {"_acpd": {"name": "fix"}}});
+        let made = client.ok("session/new", new);
+        let session = made["sessionId"].as_str().unwrap().to_owned();
+        client.say(&session, "say #one").unwrap();
+        let old = env.agent_pid("echo").unwrap();
+        kill9(old);
+        until("the next agent to be ready", || {
+            let agent = env.agent("echo");
+            (agent["state"] == "ready" && agent["pid"] != old).then_some(())
+        });
+        client.say(&session, "say #two").unwrap();
+        env.acpctl(&["run", "-s", "fix", "[auth]"]).code(4);
+        assert_eq!(leaks(&env, CANARY), Vec::<String>::new(), "{host}");
+
+        // What the client gave has to be sent again at a restore: it is in the database, and goes with
+        // the session.
+        let mut held = leaks(&env, "client-canary-77ab");
+        assert!(held.iter().any(|place| place.contains("acpd.db")), "{held:?}");
+        held.retain(|place| !place.contains("acpd.db"));
+        assert_eq!(held, Vec::<String>::new(), "{host}");
+        env.acpctl(&["session", "rm", "fix"]).success();
+        env.acpctl(&["daemon", "stop"]).success();
+        let mut held = Vec::new();
+        holders(&env.path("state"), "client-canary-77ab", &mut held);
+        assert_eq!(held, Vec::<String>::new(), "{host}");
+    }
+}
