@@ -125,7 +125,9 @@ impl Hub {
 
     /// The agent takes too long to list its sessions.
     pub(crate) fn on_list_timer(&mut self, ask: u64, out: &mut Batch) {
-        let Some((host, Why::List { to, cwd, first })) = self.ledger.give_up(ask) else { return };
+        let Some((host, Why::List { to, cwd, first })) = self.give_up_ask(ask, None, out) else {
+            return;
+        };
         let Some(&slot) = self.hosts.get(&host) else { return };
         self.listed(slot, (&to, cwd.as_deref(), first), None, out);
     }
@@ -281,6 +283,16 @@ impl Hub {
             let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
             return self.agent_mut(slot).waiting.push(waiting);
         }
+        let host = self.agents[&slot].usable_host();
+        if host.is_some_and(|host| self.ledger.may_replay(host, &adoption.id)) {
+            // Its lines could not be told from those of the next replay.
+            let text =
+                format!("the agent is still loading `{}` for an earlier request", adoption.id);
+            let fault = Fault::new(Reason::SessionBlocked, text)
+                .session(&adoption.id)
+                .hint("try again in a moment");
+            return self.refuse_adoption(&adoption, &fault, out);
+        }
         if self.ledger.adoptions().count() >= AT_ONCE {
             let text = format!("{AT_ONCE} sessions are being taken over already");
             let fault = Fault::new(Reason::TooMany, text).hint("try again in a moment");
@@ -347,7 +359,11 @@ impl Hub {
 
     fn give_up_adoption(&mut self, slot: AgentId, ask: u64, fault: &Fault, out: &mut Batch) {
         self.timers.clear(Timer::Adopt(ask));
-        let Some((host, Why::Adopt(adoption))) = self.ledger.give_up(ask) else { return };
+        let found = self.ledger.adoptions().find(|(id, ..)| *id == ask);
+        let Some(id) = found.map(|(.., open)| open.id.clone()) else { return };
+        let Some((host, Why::Adopt(adoption))) = self.give_up_ask(ask, Some(id), out) else {
+            return;
+        };
         self.refuse_adoption(&adoption, fault, out);
         if self.agent_mut(slot).parked.remove(&adoption.id).is_some() {
             out.records.push(Record::Unparked { host, session: Some(adoption.id) });

@@ -283,7 +283,7 @@ impl Hub {
             Why::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
-            Why::GivenUp => self.unpark(slot, host, out),
+            Why::GivenUp { .. } => self.unpark(slot, host, out),
             Why::Farewell => {}
         }
         if self.agents.contains_key(&slot) {
@@ -535,7 +535,7 @@ impl Hub {
                 self.restore_failed(session, Reason::LineTooLong, &fault.message, out);
                 self.unpark(slot, host, out);
             }
-            Some(Why::GivenUp) => self.unpark(slot, host, out),
+            Some(Why::GivenUp { .. }) => self.unpark(slot, host, out),
             Some(Why::Abandoned { .. }) => self.abandoned_ended(slot, out),
             Some(Why::Initialize | Why::AuthStatus | Why::Farewell) | None => {}
         }

@@ -79,7 +79,10 @@ pub(crate) enum Why {
     /// A session that only the agent knows, for clients that open it.
     Adopt(Box<Adoption>),
     /// A step of a restore that was given up; its answer does not matter.
-    GivenUp,
+    GivenUp {
+        /// The agent's id of the session that it may still replay.
+        session: Option<String>,
+    },
     /// Whether the agent is logged in.
     AuthStatus,
     /// `session/close` or `session/delete` whose answer does not matter.
@@ -173,21 +176,18 @@ impl Ledger {
     }
 
     /// Gives up the open restore step of a session; whether there was one.
-    pub(crate) fn give_up_restore(&mut self, key: SessionKey) -> bool {
-        let mut any = false;
-        for asked in self.asked.values_mut() {
-            if matches!(asked.why, Why::Restore { session, .. } if session == key) {
-                asked.why = Why::GivenUp;
-                any = true;
-            }
-        }
-        any
+    fn restore_of(&self, key: SessionKey) -> Option<u64> {
+        let is_it =
+            |asked: &Asked| matches!(asked.why, Why::Restore { session, .. } if session == key);
+        self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
     }
 
-    /// Stops waiting for an answer; what it was for.
-    pub(crate) fn give_up(&mut self, ask: u64) -> Option<(HostId, Why)> {
-        let asked = self.asked.get_mut(&ask)?;
-        Some((asked.host, std::mem::replace(&mut asked.why, Why::GivenUp)))
+    /// Whether a host may still replay a session that nobody waits for any more.
+    pub(crate) fn may_replay(&self, host: HostId, id: &str) -> bool {
+        self.asked.values().any(|asked| {
+            let of = matches!(&asked.why, Why::GivenUp { session: Some(session) } if session == id);
+            asked.host == host && of
+        })
     }
 
     /// All adoptions, with their hosts and the ids of the requests.
@@ -258,7 +258,7 @@ impl Ledger {
     pub(crate) fn open_of_host(&self, host: HostId) -> bool {
         self.asked.values().any(|asked| {
             asked.host == host
-                && !matches!(asked.why, Why::AuthStatus | Why::Farewell | Why::GivenUp)
+                && !matches!(asked.why, Why::AuthStatus | Why::Farewell | Why::GivenUp { .. })
         })
     }
 
@@ -343,6 +343,27 @@ impl Hub {
         }
     }
 
+    /// Stops waiting for an answer, after which `session` may still be replayed; what it was for.
+    pub(crate) fn give_up_ask(
+        &mut self,
+        ask: u64,
+        session: Option<String>,
+        out: &mut Batch,
+    ) -> Option<(HostId, Why)> {
+        let asked = self.ledger.asked.get_mut(&ask)?;
+        let was = std::mem::replace(&mut asked.why, Why::GivenUp { session });
+        let (host, why) = (asked.host, asked.why.clone());
+        out.records.push(Record::Asked(AskedRow { id: ask, host, what: self.as_record(&why) }));
+        Some((host, was))
+    }
+
+    /// Gives up the open restore step of a session; whether there was one.
+    pub(crate) fn give_up_restore_step(&mut self, key: SessionKey, out: &mut Batch) -> bool {
+        let Some(ask) = self.ledger.restore_of(key) else { return false };
+        let session = self.session(key).row.agent_id.clone();
+        self.give_up_ask(ask, Some(session), out).is_some()
+    }
+
     /// The answer to a session's prompt matters only as the end of its turn; the id of the request.
     pub(crate) fn abandon_prompt(
         &mut self,
@@ -385,7 +406,12 @@ impl Hub {
                 cwd: adoption.cwd.clone(),
                 params: String::from_utf8_lossy(&adoption.params).into_owned(),
             },
-            Why::AuthStatus | Why::GivenUp | Why::Farewell => record::Asked::Nothing,
+            Why::GivenUp { session: Some(session) } => {
+                record::Asked::GivenUp { session: session.clone() }
+            }
+            Why::AuthStatus | Why::GivenUp { session: None } | Why::Farewell => {
+                record::Asked::Nothing
+            }
         }
     }
 }

@@ -462,7 +462,7 @@ impl Hub {
         let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
         self.cancel_running(key, Canceller::Acpd, None, out);
         self.abandon_turn(key, &closed, out);
-        self.give_up_restore(key);
+        self.give_up_restore(key, out);
         self.close_interactions(key, out);
         self.fail_queue(key, &closed, out);
         if live {
@@ -487,7 +487,7 @@ impl Hub {
             };
             self.farewell(key, name, out);
         }
-        self.give_up_restore(key);
+        self.give_up_restore(key, out);
         self.remove_session(key, out);
         self.check_idle(slot, out);
         self.remove_unused_slot(slot);

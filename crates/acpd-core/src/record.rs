@@ -211,6 +211,11 @@ pub enum Asked {
         /// The session.
         session: SessionKey,
     },
+    /// A step of a restore that was given up; the agent may still replay the session.
+    GivenUp {
+        /// The agent's id of the session.
+        session: String,
+    },
     /// A client's request, relayed.
     Relay {
         /// Who gets the answer.

@@ -235,8 +235,11 @@ impl Hub {
                     session.doubtful = Some(row.host);
                     session.eager = true;
                 }
-                Why::GivenUp
+                let session =
+                    self.sessions.get(&session).map(|session| session.row.agent_id.clone());
+                Why::GivenUp { session }
             }
+            Asked::GivenUp { session } => Why::GivenUp { session: Some(session) },
             Asked::Nothing => Why::Farewell,
         };
         self.ledger.ask(row.id, row.host, why);

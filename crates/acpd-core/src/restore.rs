@@ -351,7 +351,7 @@ impl Hub {
         if matches!(self.session(other).state, State::Live) {
             return false;
         }
-        self.give_up_restore(other);
+        self.give_up_restore(other, out);
         self.timers.clear(Timer::Restore(other));
         let text = "the agent has given its id to another session";
         self.session_is_lost(other, text.to_owned(), out);
@@ -497,8 +497,8 @@ impl Hub {
 
     /// Stops waiting for a restore. What this process still replays for it cannot be told from what
     /// it replays for the next one, so no later replay of it counts as news.
-    pub(crate) fn give_up_restore(&mut self, key: SessionKey) {
-        if self.ledger.give_up_restore(key) {
+    pub(crate) fn give_up_restore(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.give_up_restore_step(key, out) {
             let host = self.agents[&self.session(key).slot].usable_host();
             self.session_mut(key).doubtful = host;
         }
@@ -515,7 +515,7 @@ impl Hub {
                 self.next_setting(key, out);
             }
             Step::New | Step::Resume | Step::List | Step::Load | Step::Settings => {
-                self.give_up_restore(key);
+                self.give_up_restore(key, out);
                 let slot = self.session(key).slot;
                 let time = duration(self.profile_of(slot).restore_timeout);
                 let text = format!("the agent did not bring it back within {time}");

@@ -489,7 +489,7 @@ impl Hub {
         ] {
             self.timers.clear(timer);
         }
-        self.give_up_restore(key);
+        self.give_up_restore(key, out);
         let gone = SessionGone { session_id: self.session(key).row.public_id.clone() };
         let line = build::notification(method::SESSION_REMOVED, &gone);
         self.tell_attached(key, &line, out);

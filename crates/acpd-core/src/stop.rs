@@ -165,7 +165,7 @@ impl Hub {
                 Why::Prompt { .. }
                 | Why::Abandoned { .. }
                 | Why::Restore { .. }
-                | Why::GivenUp
+                | Why::GivenUp { .. }
                 | Why::Initialize
                 | Why::AuthStatus
                 | Why::Farewell => {}

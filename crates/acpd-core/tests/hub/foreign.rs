@@ -363,3 +363,25 @@ fn tool_calls_of_a_history_are_none_of_the_next_turn() {
     let ended = got.iter().find(|line| line["method"] == "_acpd/turn_ended").expect("an end");
     assert_eq!(ended["params"]["tools"], 1);
 }
+
+#[test]
+fn what_is_replayed_for_a_removed_session_is_not_taken_over_with_it() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let first = bench.heard_one("session/load");
+    bench.say(a, &json!({"id":1,"method":"_acpd/session/remove","params":{"session":"s"}}));
+    bench.got(a);
+    bench.say(a, &load("2", "s"));
+    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "session_blocked");
+    bench.update("s", "user_message_chunk", "old words");
+    bench.agent_answers(&first, &json!({}));
+    bench.say(a, &load("3", "s"));
+    let second = bench.heard_one("session/load");
+    bench.update("s", "user_message_chunk", "old words");
+    bench.agent_answers(&second, &json!({}));
+    assert_eq!(words(&bench.got(a)), ["user_message_chunk", "result \"3\""]);
+}

@@ -188,6 +188,7 @@ fn asked() -> impl Strategy<Value = Asked> {
         session().prop_map(|session| Asked::Prompt { session }),
         session().prop_map(|session| Asked::Restore { session }),
         relayed,
+        agent_id().prop_map(|session| Asked::GivenUp { session }),
         Just(Asked::Nothing),
     ]
 }
