@@ -305,6 +305,10 @@ impl Hub {
             let fault = Fault::no_session(&adoption.id);
             return self.refuse_adoption(&adoption, &fault, out);
         };
+        // What came before it was asked for is no part of its history.
+        if self.agent_mut(slot).parked.remove(&adoption.id).is_some() {
+            out.records.push(Record::Unparked { host, session: Some(adoption.id.clone()) });
+        }
         let servers = self.choose_servers(slot, &adoption.cwd, &adoption.params);
         adoption.notices = servers.left_out;
         let text = String::from_utf8_lossy(&adoption.params).into_owned();
