@@ -271,6 +271,14 @@ pub(crate) enum Session {
         #[arg(long, conflicts_with = "name")]
         clear: bool,
     },
+    /// Tell a session that its directory is another one, after it was moved or renamed.
+    Move {
+        #[command(flatten)]
+        which: Which,
+        /// The directory that it works in from now on.
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        cwd: PathBuf,
+    },
     /// Free what the agent holds of a session; the next prompt brings it back.
     Close {
         #[command(flatten)]

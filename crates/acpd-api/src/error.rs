@@ -63,6 +63,8 @@ pub enum Reason {
     SessionLost,
     /// The session waits for something that a person must do.
     SessionBlocked,
+    /// The directory that a session works in does not exist.
+    CwdMissing,
     /// The session was deleted while the request waited.
     SessionRemoved,
     /// Another session has that name.

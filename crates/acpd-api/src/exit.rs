@@ -52,9 +52,10 @@ impl ExitCode {
 impl From<Reason> for ExitCode {
     fn from(reason: Reason) -> ExitCode {
         match reason {
-            Reason::AgentUnknown | Reason::SessionNotFound | Reason::SessionRemoved => {
-                ExitCode::NotFound
-            }
+            Reason::AgentUnknown
+            | Reason::SessionNotFound
+            | Reason::SessionRemoved
+            | Reason::CwdMissing => ExitCode::NotFound,
             Reason::NeedsLogin => ExitCode::NeedsLogin,
             Reason::AgentExited | Reason::AgentStopped | Reason::Interrupted => {
                 ExitCode::Interrupted

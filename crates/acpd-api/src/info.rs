@@ -260,7 +260,8 @@ pub struct TurnInfo {
     pub state: TurnState,
     /// Since when (ms since the epoch); 0 when there was no turn yet.
     pub since: u64,
-    /// How the last turn ended, in words: a stop reason, `interrupted`, `outcome_unknown`, `error`.
+    /// How the last turn ended, in words: a stop reason, `interrupted`, `unwedged`,
+    /// `outcome_unknown`, `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
 }

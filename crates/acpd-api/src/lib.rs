@@ -39,7 +39,7 @@ pub use notice::{
 };
 pub use params::{
     AgentList, AgentRef, AttachParams, AttachResult, DaemonStopParams, Empty, LogEntry, LogParams,
-    LogResult, RenameParams, SessionList, SessionListParams, SessionRef,
+    LogResult, MoveParams, RenameParams, SessionList, SessionListParams, SessionRef,
 };
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};

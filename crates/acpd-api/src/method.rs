@@ -46,6 +46,9 @@ pub const SESSION_ATTACH: &str = "_acpd/session/attach";
 pub const SESSION_DETACH: &str = "_acpd/session/detach";
 /// Gives a session another name: [`crate::RenameParams`] → [`crate::SessionInfo`].
 pub const SESSION_RENAME: &str = "_acpd/session/rename";
+/// Tells a session that its directory is another one; it comes back there: [`crate::MoveParams`] →
+/// [`crate::SessionInfo`]. Refused while a turn runs in it.
+pub const SESSION_MOVE: &str = "_acpd/session/move";
 /// Frees the agent's copy; the session stays listed and comes back with the next prompt:
 /// [`crate::SessionRef`] → [`crate::SessionInfo`].
 pub const SESSION_CLOSE: &str = "_acpd/session/close";

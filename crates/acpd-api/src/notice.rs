@@ -64,6 +64,11 @@ pub enum Outcome {
         /// Why, in words.
         reason: String,
     },
+    /// The turn was cancelled, the agent ignored that for too long and was stopped.
+    Unwedged {
+        /// Why, in words.
+        reason: String,
+    },
     /// It is not known whether the agent got the prompt; it is never sent again by itself.
     OutcomeUnknown {
         /// Why, in words.
@@ -78,6 +83,7 @@ impl Outcome {
             Outcome::Stopped { stop_reason } => stop_reason,
             Outcome::Error { .. } => "error",
             Outcome::Interrupted { .. } => "interrupted",
+            Outcome::Unwedged { .. } => "unwedged",
             Outcome::OutcomeUnknown { .. } => "outcome_unknown",
         }
     }
@@ -93,7 +99,7 @@ pub struct Restored {
     pub level: RestoreLevel,
     /// When (ms since the epoch).
     pub at: u64,
-    /// For [`RestoreLevel::Lost`]: why.
+    /// For [`RestoreLevel::Reseeded`] and [`RestoreLevel::Lost`]: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -83,6 +83,17 @@ pub struct RenameParams {
     pub name: Option<String>,
 }
 
+/// Parameters of `_acpd/session/move`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MoveParams {
+    /// Which session.
+    #[serde(rename = "ref")]
+    pub session: SessionRef,
+    /// The directory that it works in from now on, an absolute path.
+    pub cwd: String,
+}
+
 /// Parameters of `_acpd/session/attach`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -223,6 +223,8 @@ pub(crate) struct Known {
     pub(crate) info: Option<Implementation>,
     /// The ways to log in.
     pub(crate) methods: Vec<AuthMethod>,
+    /// `session/list` was advertised but answered with "method not found".
+    pub(crate) list_lies: bool,
 }
 
 impl Known {
@@ -237,12 +239,14 @@ impl Known {
                 capabilities: result.capabilities,
                 info: result.agent_info,
                 methods: result.auth_methods,
+                list_lies: false,
             },
             None => Known {
                 row,
                 capabilities: AgentCapabilities::default(),
                 info: None,
                 methods: Vec::new(),
+                list_lies: false,
             },
         }
     }
@@ -684,7 +688,8 @@ impl Hub {
     fn is_used(&mut self, id: AgentId) -> bool {
         let agent = &self.agents[&id];
         let profile = agent.profile.clone();
-        agent.host.as_ref().is_some_and(|host| self.ledger.open_of_host(host.id))
+        !agent.waiting.is_empty()
+            || agent.host.as_ref().is_some_and(|host| self.ledger.open_of_host(host.id))
             || (agent.dedicated.is_none() && self.known(&profile).row.desired == Desired::Up)
             || self.sessions_of(id).iter().any(|key| self.is_in_use(*key))
     }

@@ -19,6 +19,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
@@ -502,6 +503,9 @@ impl Hub {
                 let profile = self.agents[&slot].profile.clone();
                 self.send_initialized(&to, &profile, out);
             }
+            WaitFor::New(new) if new.directory != Directory::There => {
+                self.find_directory_for(slot, new, out);
+            }
             WaitFor::New(mut new) => {
                 let servers = self.choose_servers(slot, &new.cwd, &new.params);
                 new.notices = servers.left_out;
@@ -562,8 +566,8 @@ impl Hub {
         }
         let own = Bytes::copy_from_slice(raw.get().as_bytes());
         let params = remove_member(&own, &["_meta", NAMESPACE]);
-        let notices = Vec::new();
-        let new = NewSession { to: to.clone(), name: meta.name, cwd, params, notices };
+        let (notices, directory) = (Vec::new(), Directory::Unknown);
+        let new = NewSession { to: to.clone(), name: meta.name, cwd, params, notices, directory };
         let slot = match self.config.agents[profile].sharing {
             Sharing::Agent => self.shared_slot(profile),
             Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),

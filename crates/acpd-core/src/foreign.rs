@@ -22,6 +22,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::agent::{AgentId, WaitFor, Waiting};
+use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, duration};
@@ -434,6 +435,7 @@ impl Hub {
             cwd: adoption.cwd.clone(),
             params: remove_member(&adoption.params, &["sessionId"]),
             notices: Vec::new(),
+            directory: Directory::There,
         };
         let profile = self.agents[&slot].profile.clone();
         let was_loaded = self.way(&profile, ReadStyle::History).is_some();

@@ -113,6 +113,10 @@ impl Hub {
             }
             Input::LoginSeen { agent } => self.on_login_seen(&agent, out),
             Input::Served { errand, result } => self.on_served(errand, result, out),
+            Input::DirectoryFound { question, exists } => {
+                self.on_directory_found(question, exists, out);
+            }
+            Input::Summary { session, text } => self.on_summary(session, text, out),
             Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end, out),
             Input::StoreFailing { reason } => {
                 if self.store_failing.is_none() {

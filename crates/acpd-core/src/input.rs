@@ -162,6 +162,20 @@ pub enum Input {
         /// The servers.
         servers: Vec<LeftOut>,
     },
+    /// Whether a directory is there, asked for with [`Effect::FindDirectory`].
+    DirectoryFound {
+        /// Number of the question.
+        question: u64,
+        /// It is there.
+        exists: bool,
+    },
+    /// What a session was about, asked for with [`Effect::Summarize`]. One for each.
+    Summary {
+        /// Which.
+        session: SessionKey,
+        /// A few KiB for the agent, empty if the journal says nothing.
+        text: String,
+    },
     /// A command that acpd runs for an agent has ended. Comes once for each that was made, also if it
     /// is released by then.
     TerminalEnded {
@@ -385,6 +399,23 @@ pub enum Effect {
         roots: Vec<String>,
         /// What to do.
         service: FileService,
+    },
+    /// Find out whether an agent's session can work in a directory, and report
+    /// [`Input::DirectoryFound`]. What an agent elsewhere sees is not known: it is there.
+    FindDirectory {
+        /// Number of the question.
+        question: u64,
+        /// Agent profile.
+        agent: String,
+        /// Absolute path.
+        cwd: String,
+    },
+    /// Sum up for the agent what the journal of a session says, and report [`Input::Summary`].
+    Summarize {
+        /// Which.
+        session: SessionKey,
+        /// Up to this position.
+        upto: Seq,
     },
     /// Run a command for an agent, and report [`Input::Served`]. The terminal is named by the number
     /// of the request.

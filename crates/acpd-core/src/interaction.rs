@@ -399,7 +399,13 @@ impl Hub {
             self.send_behind(client, key, Effect::Send { client, line }, out);
         }
         if let Some(key) = key {
-            self.session_mut(key).interactions.remove(&interaction);
+            let now = self.now;
+            let session = self.session_mut(key);
+            session.interactions.remove(&interaction);
+            // The agent was waiting until now: its silence begins here.
+            if let Some(running) = session.running.as_mut() {
+                running.last_line = now;
+            }
             self.tell_state(key, out);
         }
     }

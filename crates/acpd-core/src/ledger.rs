@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use acp_wire::Id;
 use bytes::Bytes;
 
+use crate::directory::Directory;
 use crate::foreign::Adoption;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
@@ -118,6 +119,7 @@ pub(crate) struct NewSession {
     pub(crate) params: Bytes,
     /// What is to be said in the conversation once there is one.
     pub(crate) notices: Vec<String>,
+    pub(crate) directory: Directory,
 }
 
 /// A request that was sent to an agent.

@@ -14,8 +14,8 @@
 //!
 //! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`, their
 //! end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people in `interaction.rs`,
-//! open requests in `ledger.rs`, sessions that come back in `restore.rs` and `replay.rs`, clients that
-//! come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in `recover.rs`,
+//! open requests in `ledger.rs`, sessions that come back in `restore.rs` and `replay.rs` and those that
+//! begin anew in `reseed.rs`, their directories in `directory.rs`, clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in `recover.rs`,
 //! what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs` and `manage.rs`, what agents say in
 //! `inbound.rs`, which MCP servers they get in `mcp.rs`, sessions that only they know in `foreign.rs`.
 //!
@@ -28,6 +28,7 @@ mod auth;
 mod client;
 mod cold;
 mod decide;
+mod directory;
 mod errand;
 mod fanout;
 mod fault;
@@ -49,6 +50,7 @@ pub mod record;
 mod recover;
 mod replay;
 mod reply;
+mod reseed;
 mod restore;
 mod returning;
 mod session;
@@ -64,3 +66,4 @@ pub use input::{
     Adopt, Batch, Effect, FileService, Input, LeftOut, NewTerminal, Read, ReadStyle, Search,
     ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, View,
 };
+pub use reseed::GO_ON;

@@ -72,6 +72,7 @@ impl Hub {
                 self.check_idle(self.session(key).slot, out);
             }
             method::SESSION_RENAME => self.session_rename(to, params, out)?,
+            method::SESSION_MOVE => self.session_move(to, params, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);

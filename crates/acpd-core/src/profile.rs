@@ -86,6 +86,10 @@ pub struct Profile {
     pub use_load: bool,
     /// A session that is brought back gets its MCP servers again.
     pub restore_mcp: bool,
+    /// What becomes of a session that the agent cannot bring back.
+    pub on_lost: OnLost,
+    /// What becomes of a task whose turn was cut off.
+    pub on_interrupted: OnInterrupted,
     /// What acpd does for it when no editor does it.
     pub services: Services,
     /// MCP servers of the configuration for its sessions.
@@ -101,6 +105,26 @@ pub struct McpServer {
     pub kind: McpKind,
     /// Only for sessions that work there.
     pub workspace: Option<Workspaces>,
+}
+
+/// What becomes of a session that the agent cannot bring back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnLost {
+    /// The next prompt goes to a new session of the agent, behind a summary, and that is told.
+    #[default]
+    Reseed,
+    /// It is lost: prompts are refused.
+    Stop,
+}
+
+/// What becomes of a task whose turn was cut off because its process died.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnInterrupted {
+    /// Nothing: a person can send the prompt again.
+    #[default]
+    Fail,
+    /// The agent is asked to go on, once.
+    Continue,
 }
 
 /// How many processes an agent profile has.
@@ -171,6 +195,8 @@ impl Default for Profile {
             use_resume: true,
             use_load: true,
             restore_mcp: true,
+            on_lost: OnLost::default(),
+            on_interrupted: OnInterrupted::default(),
             services: Services::default(),
             mcp: Vec::new(),
         }

@@ -382,6 +382,8 @@ pub enum Rest {
     Lost,
     /// The agent failed to restore it for a reason that may pass; the next prompt tries again.
     Failed,
+    /// Its directory does not exist; the next prompt looks again.
+    NoDirectory,
 }
 
 /// One line of a journal.
@@ -419,6 +421,8 @@ pub enum EventKind {
     Extension,
     /// Like `Update`, but taken from an agent's replay: it happened outside acpd.
     Imported,
+    /// A sentence of acpd as `session/update`, for clients that are shown no notices.
+    Banner,
 }
 
 /// A turn.

@@ -22,6 +22,7 @@ use acpd_api::Reason;
 use crate::agent::{Agent, AgentId, Asker, Host, Known, State as AgentState, StopWhy};
 use crate::cold::StartQueue;
 use crate::decide::once;
+use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::foreign::Adoption;
 use crate::hub::Hub;
@@ -35,6 +36,7 @@ use crate::record::{
     Asked, AskedRow, Desired, HostState, InteractionRow, Record, Sender, SessionState, Snapshot,
     TurnRest, TurnRow,
 };
+use crate::reseed::{Summary, continues};
 use crate::session::{Session, State};
 use crate::timers::{Timer, Timers};
 use crate::turn::{Queued, Running, prompt_text};
@@ -186,6 +188,7 @@ impl Hub {
             interactions: BTreeSet::new(),
             eager: false,
             doubtful: None,
+            summary: Summary::default(),
             calls: BTreeMap::new(),
         };
         self.sessions.insert(key, session);
@@ -200,7 +203,8 @@ impl Hub {
             Asked::NewSession { sender, name, cwd, params } => {
                 let to = self.requester(sender);
                 let (params, notices) = (params.into(), Vec::new());
-                Why::NewSession(NewSession { to, name, cwd, params, notices })
+                let directory = Directory::There;
+                Why::NewSession(NewSession { to, name, cwd, params, notices, directory })
             }
             Asked::Adopt { session, cwd, params } => {
                 if let Some(&slot) = self.hosts.get(&row.host) {
@@ -255,6 +259,7 @@ impl Hub {
             }
             (TurnRest::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
+                    continues: line.as_deref().is_some_and(continues),
                     ticket: row.ticket,
                     number: session.row.prompts,
                     chunk,
@@ -376,7 +381,8 @@ impl Hub {
             return self.on_host_started(host, pid, start, out);
         }
         for key in self.sessions_of(slot) {
-            if self.session(key).row.host == Some(host) {
+            // A summary that is still owed is owed by the level.
+            if self.session(key).row.host == Some(host) && !self.owes_summary(key) {
                 self.session_mut(key).row.restore = Some(acpd_api::RestoreLevel::Exact);
                 self.save(key);
             }

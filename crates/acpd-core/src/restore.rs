@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!            never had a prompt
-//! begin ──────────────────────────────▶ New ──────────────────────────────┐
-//!   │ can resume                                                          │
+//! begin ─▶ Directory ───────────────────▶ New ──────────────────────────────┐
+//!   │ there, can resume                                                    │
 //!   ├──────────▶ Resume ── ok ────────────────────────────────────────────┤
 //!   │              │ any error but -32000                                 ▼
 //!   │ can load     ▼                     ok                            Settings ─▶ live
@@ -14,8 +14,10 @@
 //!   └───────────▶ lost           lost              -32000 anywhere ─▶ blocked until a login
 //! ```
 //!
-//! Architecture invariant: `session/new` is asked for only when there is nothing to lose, and every
-//! loss is told.
+//! What is lost begins anew with the next prompt, if it may (`reseed.rs`).
+//!
+//! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and
+//! every loss is told.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,9 +32,10 @@ use crate::agent::AgentId;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
-use crate::input::Batch;
+use crate::input::{Batch, Effect};
 use crate::ledger::Why;
 use crate::mcp::put_names;
+use crate::profile::OnLost;
 use crate::record::{EventKind, Record, Rest};
 use crate::replay::Replay;
 use crate::session::{State, option_map};
@@ -50,9 +53,13 @@ const LIST_PAGES: u32 = 100;
 /// A restore under way.
 #[derive(Debug)]
 pub(crate) struct Restore {
-    step: Step,
+    pub(crate) step: Step,
     level: RestoreLevel,
+    /// Why it is not the session that it was.
+    reason: Option<String>,
     tries: u32,
+    /// The agent refuses to load it with its MCP servers.
+    without_servers: bool,
     pages: u32,
     replay: Replay,
     /// What was in force before.
@@ -67,7 +74,9 @@ pub(crate) struct Restore {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
+    /// Whether its directory is there, asked with this number.
+    Directory(u64),
     New,
     Resume,
     List,
@@ -78,13 +87,13 @@ enum Step {
 }
 
 impl Step {
-    /// The method that it asks.
+    /// The method that it asks, or is going to.
     fn method(self) -> &'static str {
         match self {
             Step::New => "session/new",
             Step::Resume => "session/resume",
             Step::List => "session/list",
-            Step::Load | Step::Retry | Step::Settle => "session/load",
+            Step::Directory(_) | Step::Load | Step::Retry | Step::Settle => "session/load",
             Step::Settings => "session/set_config_option",
         }
     }
@@ -98,14 +107,16 @@ enum Setting {
 
 impl Hub {
     pub(crate) fn begin_restore(&mut self, key: SessionKey, out: &mut Batch) {
+        let question = self.ids.issue();
         let session = self.session(key);
         let row = &session.row;
-        let agent = row.agent.clone();
-        let fresh = row.prompts == 0 && !row.heard;
+        let (agent, cwd) = (row.agent.clone(), row.cwd.clone());
         let restore = Restore {
-            step: Step::New,
+            step: Step::Directory(question),
             level: RestoreLevel::Renewed,
+            reason: None,
             tries: 0,
+            without_servers: false,
             pages: 0,
             replay: Replay::new(row.last_prompt),
             mode: row.mode.clone(),
@@ -114,11 +125,21 @@ impl Hub {
             setting_mode: None,
             settings: VecDeque::new(),
         };
-        let may_resume = self.profile_of(session.slot).use_resume;
-        let known = self.known(&agent);
-        let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;
+        let timeout = self.profile_of(session.slot).restore_timeout;
         self.session_mut(key).state = State::Restoring(Box::new(restore));
         self.tell_state(key, out);
+        self.timers.set(Timer::Restore(key), self.now.after(timeout));
+        out.effects.push(Effect::FindDirectory { question, agent, cwd });
+    }
+
+    /// Its directory is there: on with it.
+    pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
+        let row = &self.session(key).row;
+        let agent = row.agent.clone();
+        let fresh = row.prompts == 0 && !row.heard;
+        let may_resume = self.profile_of(self.session(key).slot).use_resume;
+        let known = self.known(&agent);
+        let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;
         let session = self.session(key);
         if fresh {
             self.restore_step(key, Step::New, out);
@@ -135,7 +156,7 @@ impl Hub {
         }
     }
 
-    fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
+    pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
         match &mut self.sessions.get_mut(&key)?.state {
             State::Restoring(restore) => Some(restore),
             State::Live | State::Resting => None,
@@ -147,28 +168,37 @@ impl Hub {
         let session = self.session(key);
         let agent = session.row.agent.clone();
         let may_load = self.profile_of(session.slot).use_load;
-        let capabilities = self.known(&agent).capabilities;
-        if !may_load || !capabilities.load_session {
+        let known = self.known(&agent);
+        let (loads, lists) =
+            (known.capabilities.load_session, known.capabilities.list && !known.list_lies);
+        if !may_load || !loads {
             let text = match refused {
                 Some(error) => format!("agent `{agent}` cannot resume it: {error}"),
                 None => format!("agent `{agent}` can neither resume nor load sessions"),
             };
             self.session_is_lost(key, text, out);
-        } else if capabilities.list {
+        } else if lists {
             self.restore_step(key, Step::List, out);
         } else {
             self.restore_step(key, Step::Load, out);
         }
     }
 
-    fn restore_step(&mut self, key: SessionKey, step: Step, out: &mut Batch) {
+    pub(crate) fn restore_step(&mut self, key: SessionKey, step: Step, out: &mut Batch) {
         if let Some(restore) = self.restore_mut(key) {
             restore.step = step;
         }
+        let bare = self.restore_mut(key).is_some_and(|restore| restore.without_servers);
         let session = self.session(key);
         let id = json!(session.row.agent_id).to_string();
-        let params = session.restore_params();
-        let brings_mcp = step == Step::New || self.profile_of(session.slot).restore_mcp;
+        let mut params = session.restore_params();
+        if bare {
+            let text = Bytes::copy_from_slice(params.get().as_bytes());
+            let text = set_member(&text, &["mcpServers"], b"[]");
+            let text = String::from_utf8_lossy(&text).into_owned();
+            params = RawValue::from_string(text).unwrap_or_default();
+        }
+        let brings_mcp = !bare && (step == Step::New || self.profile_of(session.slot).restore_mcp);
         let with_id = || {
             let params = Bytes::copy_from_slice(params.get().as_bytes());
             let params = set_member(&params, &["sessionId"], id.as_bytes());
@@ -182,7 +212,7 @@ impl Hub {
                 let params = json!({ "cwd": session.row.cwd }).to_string();
                 ("session/list", Bytes::from(params))
             }
-            Step::Retry | Step::Settle | Step::Settings => return,
+            Step::Directory(_) | Step::Retry | Step::Settle | Step::Settings => return,
         };
         // The list of sessions brings no servers.
         let servers = match step {
@@ -246,7 +276,7 @@ impl Hub {
                 self.setting_restored(key, result, out);
                 self.next_setting(key, out);
             }
-            Step::Retry | Step::Settle => {}
+            Step::Directory(_) | Step::Retry | Step::Settle => {}
         }
     }
 
@@ -270,18 +300,24 @@ impl Hub {
                 self.load_or_lose(key, Some(&text), out);
             }
             // A list that fails says nothing about the session.
-            Step::List => self.restore_step(key, Step::Load, out),
+            Step::List => {
+                if error.code == code::METHOD_NOT_FOUND {
+                    let agent = self.session(key).row.agent.clone();
+                    self.known(&agent).list_lies = true;
+                }
+                self.restore_step(key, Step::Load, out);
+            }
             Step::Load if error.code == code::NOT_FOUND => {
                 self.session_is_lost(key, format!("the agent does not know it: {text}"), out);
             }
-            Step::Load => self.retry_load(key, &text, out),
+            Step::Load => self.retry_load(key, error.code, &text, out),
             Step::New => self.restore_failed(key, Reason::AgentStartFailed, &text, out),
             Step::Settings => {
                 let text = format!("a mode or option could not be set again: {text}");
                 self.notice(key, "warning", &text, out);
                 self.next_setting(key, out);
             }
-            Step::Retry | Step::Settle => {}
+            Step::Directory(_) | Step::Retry | Step::Settle => {}
         }
     }
 
@@ -292,11 +328,16 @@ impl Hub {
         out.records.push(Record::Agent(known.row.clone()));
     }
 
-    fn retry_load(&mut self, key: SessionKey, error: &str, out: &mut Batch) {
+    fn retry_load(&mut self, key: SessionKey, code: i64, error: &str, out: &mut Batch) {
         let now = self.now;
+        let has_servers = !self.servers_again(key).is_empty() || self.session(key).has_servers();
         let Some(restore) = self.restore_mut(key) else { return };
         restore.tries += 1;
         if restore.tries >= LOAD_TRIES {
+            if code == code::INVALID_PARAMS && has_servers && !restore.without_servers {
+                restore.without_servers = true;
+                return self.restore_step(key, Step::Load, out);
+            }
             let text = format!("it could not be loaded: {error}");
             return self.restore_failed(key, Reason::SessionBlocked, &text, out);
         }
@@ -334,13 +375,21 @@ impl Hub {
             return self.restore_failed(key, Reason::AgentProtocol, &text, out);
         }
         let agent_id = made.session_id.into_owned();
-        self.session_mut(key).row.agent_id = agent_id;
+        let level = self.restore_mut(key).map_or(RestoreLevel::Renewed, |restore| restore.level);
+        let row = &mut self.session_mut(key).row;
+        row.agent_id = agent_id;
+        if level == RestoreLevel::Reseeded {
+            // From now on the agent is owed a summary, also by the next daemon.
+            row.restore = Some(level);
+            row.heard = false;
+        }
+        self.save(key);
         self.route(key);
         out.durable = true;
         if let Some(host) = self.agents[&slot].usable_host() {
             self.read_parked(slot, host, key, out);
         }
-        self.session_back(key, RestoreLevel::Renewed, result, out);
+        self.session_back(key, level, result, out);
     }
 
     /// Makes an id free for a session that the agent has just made under it; `false` if the process
@@ -439,7 +488,14 @@ impl Hub {
         }
         self.session_mut(key).row.restore = Some(restore.level);
         if restore.level != RestoreLevel::Renewed {
-            self.tell_restored(key, restore.level, None, out);
+            self.tell_restored(key, restore.level, restore.reason.clone(), out);
+        }
+        if restore.level == RestoreLevel::Reseeded {
+            self.tell_reseeded(key, restore.reason.as_deref().unwrap_or_default(), out);
+        }
+        if restore.without_servers {
+            let text = "its MCP servers are left out: the agent did not load the session with them";
+            self.notice(key, "warning", text, out);
         }
         self.set_live(key, out);
         self.note_success(slot, "session/load", out);
@@ -514,7 +570,12 @@ impl Hub {
                 }
                 self.next_setting(key, out);
             }
-            Step::New | Step::Resume | Step::List | Step::Load | Step::Settings => {
+            Step::Directory(_)
+            | Step::New
+            | Step::Resume
+            | Step::List
+            | Step::Load
+            | Step::Settings => {
                 self.give_up_restore(key, out);
                 let slot = self.session(key).slot;
                 let time = duration(self.profile_of(slot).restore_timeout);
@@ -542,14 +603,27 @@ impl Hub {
 
     fn session_is_lost(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let restores = matches!(self.session(key).state, State::Restoring(_));
-        if restores && !self.session(key).row.heard {
+        if restores && !self.session(key).row.heard && !self.owes_summary(key) {
             return self.renew(key, &reason, out);
+        }
+        if self.profile_of(self.session(key).slot).on_lost == OnLost::Reseed {
+            return self.reseed(key, reason, out);
         }
         self.session_mut(key).row.restore = Some(RestoreLevel::Lost);
         self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
         self.rest(key, Rest::Lost, Some(reason), out);
         let fault = self.lost_fault(key);
         self.fail_queue(key, &fault, out);
+    }
+
+    /// Begins anew what cannot come back, for a prompt that waits.
+    pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        self.unroute(key);
+        if let Some(restore) = self.restore_mut(key) {
+            restore.level = RestoreLevel::Reseeded;
+            restore.reason = Some(reason);
+        }
+        self.restore_step(key, Step::New, out);
     }
 
     /// A session in which the agent has not said a word has nothing to lose: it is made anew.

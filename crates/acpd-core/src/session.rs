@@ -34,6 +34,7 @@ use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
 use crate::input::{Batch, Effect};
 use crate::ledger::{NewSession, Requester};
 use crate::record::{EventKind, Record, Rest, SessionRow, ValueKey};
+use crate::reseed::Summary;
 use crate::restore::Restore;
 use crate::turn::{Queued, Running};
 
@@ -56,6 +57,8 @@ pub(crate) struct Session {
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
+    /// What it was about, while the agent has to be told.
+    pub(crate) summary: Summary,
     /// What the agent has said about the tool calls of the running turn; nothing if that is too much.
     pub(crate) calls: BTreeMap<String, Option<Vec<Bytes>>>,
 }
@@ -92,7 +95,9 @@ impl Session {
             (State::Restoring(_), _) => SessionState::Restoring,
             (State::Resting, Rest::Parked) => SessionState::Parked,
             (State::Resting, Rest::Closed) => SessionState::Closed,
-            (State::Resting, Rest::NeedsLogin | Rest::Failed) => SessionState::Blocked,
+            (State::Resting, Rest::NeedsLogin | Rest::Failed | Rest::NoDirectory) => {
+                SessionState::Blocked
+            }
             (State::Resting, Rest::Lost) => SessionState::Lost,
         }
     }
@@ -105,6 +110,12 @@ impl Session {
         }
         let text = String::from_utf8_lossy(&params).into_owned();
         RawValue::from_string(text).unwrap_or_default()
+    }
+
+    /// Whether its client gave it MCP servers.
+    pub(crate) fn has_servers(&self) -> bool {
+        let servers = self.mcp_servers.as_ref();
+        servers.is_some_and(|list| list.iter().any(|byte| *byte == b'{'))
     }
 
     /// Follows a tool call's state, to be able to close it if the agent dies; whether that changed
@@ -260,6 +271,7 @@ impl Hub {
             interactions: BTreeSet::new(),
             eager: false,
             doubtful: None,
+            summary: Summary::default(),
             calls: BTreeMap::new(),
         };
         if self.agents[&slot].dedicated.is_some() {
@@ -383,7 +395,11 @@ impl Hub {
         self.unroute(key);
         self.close_interactions(key, out);
         self.close_tools(key, out);
+        let goes_on = self.is_to_go_on(key);
         self.interrupt_turn(key, fault, out);
+        if goes_on {
+            self.go_on(key, out);
+        }
         for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
             self.refuse(&relayed.to, fault, out);
         }

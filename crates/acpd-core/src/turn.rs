@@ -27,7 +27,9 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
+use crate::profile::OnLost;
 use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
+use crate::reseed::{continues, with_summary};
 use crate::session::State;
 use crate::summary::changed_files;
 use crate::timers::Timer;
@@ -67,6 +69,8 @@ pub(crate) struct Running {
     pub(crate) once: Option<Verdict>,
     /// This daemon has seen all of it.
     pub(crate) whole: bool,
+    /// It is acpd's own, to go on with a task that was cut off.
+    pub(crate) continues: bool,
 }
 
 impl Hub {
@@ -85,7 +89,8 @@ impl Hub {
             );
             return self.refuse(&to, &fault, out);
         }
-        if session.row.rest == Rest::Lost && matches!(session.state, State::Resting) {
+        let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
+        if stays_lost && session.row.rest == Rest::Lost && matches!(session.state, State::Resting) {
             let fault = self.lost_fault(key);
             return self.refuse(&to, &fault, out);
         }
@@ -153,14 +158,16 @@ impl Hub {
             && session.running.is_none()
             && !self.waits_for_login(key);
         let Some(host) = self.agents[&slot].usable_host().filter(|_| free) else { return };
+        let Some(summary) = self.summary_for_next(key, out) else { return };
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
         let ask = self.ask(host, Why::Prompt { session: key }, out);
-        let line = self.to_agent_id(key, set_id(&prompt.line, &Id::from(ask)));
+        let line = with_summary(set_id(&prompt.line, &Id::from(ask)), summary);
+        let text = prompt_text(&line);
+        let line = self.to_agent_id(key, line);
         let number = self.journal_prompt(key, &prompt, out);
         let chunk = self.host_write(slot, line, out);
         out.durable = true;
         let now = self.now;
-        let text = prompt_text(&prompt.line);
         let session = self.session_mut(key);
         session.row.last_prompt = hash(&text);
         session.row.updated = now;
@@ -177,6 +184,7 @@ impl Hub {
             echo: Some(text),
             once: once(&prompt.line),
             whole: true,
+            continues: continues(&prompt.line),
         });
         self.save(key);
         self.save_turn(key, host, out);
@@ -355,6 +363,8 @@ impl Hub {
             fault = Fault::new(Reason::OutcomeUnknown, reason);
             let reason = reason.to_owned();
             self.end_turn(key, Outcome::OutcomeUnknown { reason }, out);
+        } else if cancelling.is_some() && self.is_wedged(self.session(key).slot) {
+            self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone() }, out);
         } else {
             self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone() }, out);
         }
@@ -373,9 +383,14 @@ impl Hub {
     }
 
     /// Whether it cannot be known that a process which is lost has got this line.
-    fn is_undecided(&self, slot: AgentId, chunk: u64) -> bool {
+    pub(crate) fn is_undecided(&self, slot: AgentId, chunk: u64) -> bool {
         let agent = &self.agents[&slot];
         agent.host.as_ref().is_some_and(|host| host.lost && host.is_unwritten(chunk))
+    }
+
+    /// Whether the process was stopped because it ignored a cancel.
+    fn is_wedged(&self, slot: AgentId) -> bool {
+        matches!(self.agents[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
     }
 
     /// `session/cancel`: the running turn and whatever waits behind it.

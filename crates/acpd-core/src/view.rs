@@ -16,7 +16,7 @@ use crate::terminal::TerminalName;
 
 /// The line as this client gets it; `None` = not at all.
 pub fn render(line: &Bytes, kind: EventKind, seq: Seq, view: &View) -> Option<Bytes> {
-    if kind == EventKind::Notice && !view.notices {
+    if (kind == EventKind::Notice && !view.notices) || (kind == EventKind::Banner && view.notices) {
         return None;
     }
     let line = downgrade(line, kind, view)?;

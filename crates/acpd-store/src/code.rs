@@ -67,6 +67,7 @@ pub(crate) fn kind_code(kind: EventKind) -> i64 {
         EventKind::Notice => 2,
         EventKind::Extension => 3,
         EventKind::Imported => 4,
+        EventKind::Banner => 5,
         EventKind::State(slot) => STATE + slot_code(slot),
     }
 }
@@ -78,6 +79,7 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
         2 => EventKind::Notice,
         3 => EventKind::Extension,
         4 => EventKind::Imported,
+        5 => EventKind::Banner,
         _ => {
             let slot = SLOTS.into_iter().find(|slot| STATE + slot_code(*slot) == code);
             EventKind::State(slot.ok_or_else(|| unknown("event kind", &code.to_string()))?)
@@ -92,6 +94,7 @@ pub(crate) fn rest_code(rest: Rest) -> &'static str {
         Rest::NeedsLogin => "needs_login",
         Rest::Lost => "lost",
         Rest::Failed => "failed",
+        Rest::NoDirectory => "no_directory",
     }
 }
 
@@ -102,6 +105,7 @@ pub(crate) fn rest_of(code: &str) -> Result<Rest, StoreError> {
         "needs_login" => Rest::NeedsLogin,
         "lost" => Rest::Lost,
         "failed" => Rest::Failed,
+        "no_directory" => Rest::NoDirectory,
         other => return Err(unknown("session state", other)),
     })
 }

@@ -24,7 +24,7 @@ use crate::finder::Finder;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
 use crate::log::{self, BoundedLog};
-use crate::relay::{Clock, Ended, Relay, Sources};
+use crate::relay::{Clock, Ended, Readers, Relay, Sources};
 use crate::service::Manager;
 use crate::{crash, settings, signals};
 
@@ -242,7 +242,7 @@ impl Daemon {
             .map_err(|e| Failure::system("cannot start a thread", e))?;
         let service = Service {
             events: client_events,
-            journal,
+            journal: journal.clone(),
             finder: finder.clone(),
             reaper: reaper.clone(),
             config: Arc::new(config.clone()),
@@ -271,7 +271,8 @@ impl Daemon {
                 stops: self.signals,
                 pulse: manager.pulse(),
             };
-            let relay = Relay::new(hub, first, clock, agents, self.writer, finder, open)
+            let readers = Readers { journal, finder };
+            let relay = Relay::new(hub, first, clock, agents, self.writer, readers, open)
                 .map_err(|e| Failure::system("cannot start a thread", e))?;
             let accepting = tokio::spawn(async move {
                 // Never, if the daemon ends before.

@@ -20,6 +20,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use crate::summary::summarize;
+
 /// Lines of one piece of journal, in bytes.
 const PIECE: usize = 1 << 20;
 /// Lines of one answer to `_acpd/session/log`, in bytes.
@@ -68,6 +70,7 @@ enum Job {
     Piece(Read, oneshot::Sender<Option<Piece>>),
     Log(LogPage, oneshot::Sender<Bytes>),
     Values(Values, oneshot::Sender<Bytes>),
+    Summary(SessionKey, Seq, oneshot::Sender<String>),
 }
 
 /// Handle of the thread.
@@ -104,6 +107,11 @@ impl Journal {
         answer.unwrap_or_else(|| failure(&id, GONE))
     }
 
+    /// What a session was about, up to a position; empty if that cannot be read.
+    pub async fn summary(&self, session: SessionKey, upto: Seq) -> String {
+        self.ask(|reply| Job::Summary(session, upto, reply)).await.unwrap_or_default()
+    }
+
     async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.jobs.send(job(reply)).ok()?;
@@ -120,6 +128,13 @@ fn serve(mut reader: Reader, queue: &Receiver<Job>) {
             }
             Job::Log(page, reply) => {
                 reply.send(log(&mut reader, page)).ok();
+            }
+            Job::Summary(session, upto, reply) => {
+                let text = summarize(&mut reader, session, upto).unwrap_or_else(|error| {
+                    tracing::error!(%error, "the journal could not be summed up");
+                    String::new()
+                });
+                reply.send(text).ok();
             }
             Job::Values(values, reply) => {
                 reply.send(session_values(&mut reader, values)).ok();

@@ -23,4 +23,5 @@ pub mod service;
 pub mod services;
 pub mod settings;
 pub mod signals;
+mod summary;
 pub mod terminals;

@@ -28,12 +28,13 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clients::{ClientEvent, Op, Sink};
-use crate::config;
+use crate::config::{self, Transport};
 use crate::crash;
 use crate::credentials::{Credentials, Ready};
 use crate::finder::Finder;
 use crate::hooks::Hooks;
 use crate::host::{AgentHost, Agents, HostEvent};
+use crate::journal::Journal;
 use crate::journal::{LogPage, Values};
 use crate::log;
 use crate::logins::Logins;
@@ -86,6 +87,15 @@ impl Clock {
         // A millisecond begun is not over: round up, or the deadline is found a little too early.
         tokio::time::Instant::from_std(self.from + after + Duration::from_millis(1))
     }
+}
+
+/// What was said: for the hub, and for people.
+#[derive(Debug)]
+pub struct Readers {
+    /// The journal.
+    pub journal: Journal,
+    /// The index.
+    pub finder: Finder,
 }
 
 /// Where events come from.
@@ -153,7 +163,7 @@ pub struct Relay {
     clock: Clock,
     agents: Agents,
     writer: Writer,
-    finder: Finder,
+    readers: Readers,
     services: Services,
     terminals: Terminals,
     logins: Logins,
@@ -199,7 +209,7 @@ impl Relay {
         clock: Clock,
         agents: Agents,
         writer: Writer,
-        finder: Finder,
+        readers: Readers,
         open: oneshot::Sender<()>,
     ) -> io::Result<Relay> {
         let client_queue = agents.config.daemon.client_queue as usize;
@@ -220,7 +230,7 @@ impl Relay {
             clock,
             agents,
             writer,
-            finder,
+            readers,
             services,
             terminals,
             logins,
@@ -587,7 +597,7 @@ impl Relay {
             Effect::Search { client, id, search } => {
                 self.send(client, Op::Search(id, search), out);
             }
-            Effect::Index(session) => self.finder.update(session),
+            Effect::Index(session) => self.readers.finder.update(session),
             Effect::SendValues { client, id, session, mode, extra, boolean_options } => {
                 let values = Values { id, session, mode, extra, boolean_options };
                 self.send(client, Op::Values(values), out);
@@ -625,6 +635,12 @@ impl Relay {
             Effect::Serve { errand, roots, service } => {
                 self.services.serve(errand, roots, service);
             }
+            Effect::FindDirectory { question, agent, cwd } => {
+                self.find_directory(question, &agent, cwd, out);
+            }
+            Effect::Summarize { session, upto } => {
+                self.services.summarize(self.readers.journal.clone(), session, upto);
+            }
             Effect::CreateTerminal { terminal, new } => {
                 let environment = self.agents.environment(&new.agent);
                 self.terminals.create(terminal, *new, environment);
@@ -649,6 +665,15 @@ impl Relay {
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }
+    }
+
+    /// An agent that listens somewhere may have other directories than this machine.
+    fn find_directory(&mut self, question: u64, agent: &str, cwd: String, out: &mut Batch) {
+        let profile = self.agents.config.agents.get(agent);
+        if profile.is_some_and(|profile| matches!(profile.transport(), Transport::TcpConnect(_))) {
+            return self.input(Input::DirectoryFound { question, exists: true }, out);
+        }
+        self.services.find_directory(question, cwd);
     }
 
     /// A line that is to bring MCP servers, with them; nothing for all other lines.

@@ -1,16 +1,20 @@
 //! What acpd does for agents when no editor does it: files of a session, confined to its folders.
+//! And what the hub has to know of files and of the journal.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acp_wire::code;
-use acpd_core::ids::InteractionId;
+use acpd_core::ids::{InteractionId, Seq, SessionKey};
 use acpd_core::{FileService, Input, ServeError};
 use acpd_services::fs::{FsError, Roots, read_text_file, write_text_file};
 use acpd_sys::limits;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
+
+use crate::journal::Journal;
 
 /// Requests that are served at once. The others wait; each blocks a thread.
 const AT_ONCE: usize = 8;
@@ -40,6 +44,30 @@ impl Services {
             });
             // The daemon ends.
             done.send(Input::Served { errand, result }).ok();
+        });
+    }
+
+    /// Looks for a directory.
+    pub fn find_directory(&self, question: u64, cwd: String) {
+        let done = self.done.clone();
+        tokio::task::spawn_blocking(move || {
+            // One that may not be looked at may be there.
+            let exists = Path::new(&cwd).metadata().map_or_else(
+                |error| !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+                |found| found.is_dir(),
+            );
+            // The daemon ends.
+            done.send(Input::DirectoryFound { question, exists }).ok();
+        });
+    }
+
+    /// Sums up a session.
+    pub fn summarize(&self, journal: Journal, session: SessionKey, upto: Seq) {
+        let done = self.done.clone();
+        tokio::spawn(async move {
+            let text = journal.summary(session, upto).await;
+            // The daemon ends.
+            done.send(Input::Summary { session, text }).ok();
         });
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use acpd_core::profile::{
-    Config as HubConfig, DaemonFacts, McpServer, Profile, Restart, Services, Sharing, StopTimes,
+    Config as HubConfig, DaemonFacts, McpServer, OnInterrupted, OnLost, Profile, Restart, Services,
+    Sharing, StopTimes,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -72,6 +73,14 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         restore_mcp: profile.restore_mcp,
+        on_lost: match profile.on_lost {
+            config::OnLost::Reseed => OnLost::Reseed,
+            config::OnLost::Stop => OnLost::Stop,
+        },
+        on_interrupted: match profile.on_interrupted {
+            config::OnInterrupted::Fail => OnInterrupted::Fail,
+            config::OnInterrupted::Continue => OnInterrupted::Continue,
+        },
         mcp: servers(config, &profile.name),
         services: services(profile),
     }

@@ -2,8 +2,8 @@
 
 use acp_wire::{Message, parse};
 use acpd_api::{
-    AgentInfo, AgentRef, Empty, ExitCode, LogParams, LogResult, RenameParams, SessionInfo,
-    SessionList, SessionListParams, SessionRef, SessionState, TurnState, method,
+    AgentInfo, AgentRef, Empty, ExitCode, LogParams, LogResult, MoveParams, RenameParams,
+    SessionInfo, SessionList, SessionListParams, SessionRef, SessionState, TurnState, method,
 };
 use acpd_client::Connection;
 use anstyle::Style;
@@ -68,6 +68,13 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
                 Some(name) => ui.say(&format!("session {} is `{name}` now", info.session_id)),
                 None => ui.say(&format!("session {} has no name now", info.session_id)),
             }
+            Ok(())
+        }
+        Session::Move { which: session, cwd } => {
+            let cwd = text(&directory(&cwd)?)?;
+            let params = MoveParams { session: which(&session), cwd };
+            let info: SessionInfo = door.connect()?.call(method::SESSION_MOVE, &params)?;
+            ui.say(&format!("{} works in {} now", handle(&info), info.cwd));
             Ok(())
         }
         Session::Close { which: session } => {

@@ -62,6 +62,9 @@ fn ended(outcome: &Outcome) -> Option<(anstyle::Style, String)> {
             YELLOW,
             format!("turn interrupted: {}; the last message may be incomplete", one_line(reason)),
         ),
+        Outcome::Unwedged { reason } => {
+            (YELLOW, format!("turn cancelled: {}; the session comes back", one_line(reason)))
+        }
         Outcome::OutcomeUnknown { reason } => (
             YELLOW,
             format!(
@@ -87,9 +90,11 @@ fn restored(restored: &Restored) -> Option<(anstyle::Style, String)> {
         }
         RestoreLevel::Reseeded => (
             YELLOW,
-            "previous session could not be restored: the agent goes on with a summary; \
-             your history is intact"
-                .to_owned(),
+            format!(
+                "previous session could not be restored: {}; the agent goes on with a summary; \
+                 your history is intact",
+                reason.unwrap_or_else(|| "the agent no longer has it".to_owned())
+            ),
         ),
         RestoreLevel::Lost => (
             RED,

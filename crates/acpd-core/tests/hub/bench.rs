@@ -52,6 +52,10 @@ pub(crate) struct Bench {
     pub(crate) searched: Vec<Search>,
     /// Sessions with something new to be found.
     pub(crate) indexed: Vec<SessionKey>,
+    /// Directories that do not exist.
+    pub(crate) missing: Vec<String>,
+    /// What the journal of any session says.
+    pub(crate) summary: &'static str,
     pub(crate) acked: u64,
     pub(crate) exited: bool,
     offset: u64,
@@ -130,6 +134,8 @@ impl Bench {
             searched: Vec::new(),
             indexed: Vec::new(),
             terminals: Vec::new(),
+            missing: Vec::new(),
+            summary: "it was about a fish",
             acked: 0,
             exited: false,
             offset: 0,
@@ -145,6 +151,11 @@ impl Bench {
     /// A bench whose processes outlive the daemon.
     pub(crate) fn with_shims() -> Bench {
         Bench { shims: true, ..Bench::new() }
+    }
+
+    /// The configuration is another one for the next daemon.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut Profile)) {
+        change(self.config.agents.get_mut(AGENT).expect("the one"));
     }
 
     /// The daemon dies and the next one starts; leftovers are swept when the test says so.
@@ -295,6 +306,14 @@ impl Bench {
             Effect::Abort | Effect::Exit => self.exited = true,
             Effect::Search { search, .. } => self.searched.push(*search),
             Effect::Index(session) => self.indexed.push(session),
+            Effect::FindDirectory { question, cwd, .. } => {
+                let exists = !self.missing.contains(&cwd);
+                self.feed(Input::DirectoryFound { question, exists });
+            }
+            Effect::Summarize { session, .. } => {
+                let text = self.summary.to_owned();
+                self.feed(Input::Summary { session, text });
+            }
             Effect::ReadLog { client, id, session_id, .. } => {
                 let page = json!({"sessionId":session_id,"entries":[]});
                 self.deliver(client, build::response(&id, &page));

@@ -19,6 +19,7 @@
 //! tests.
 
 use acpd_core::ids::{ClientId, Time};
+use acpd_core::profile::OnLost;
 use acpd_core::{Batch, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -126,7 +127,7 @@ fn a_crash_gives_each_open_request_one_error_and_closes_every_tool_call() {
 
 #[test]
 fn of_an_agent_that_can_neither_resume_nor_load_the_history_remains() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
     bench.capabilities = Some(json!({}));
     let a = bench.plain();
     bench.session(a, "s");

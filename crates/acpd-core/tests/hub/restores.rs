@@ -1,5 +1,6 @@
 //! Sessions that come back, or do not.
 
+use acpd_core::profile::OnLost;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, word, words};
@@ -172,7 +173,7 @@ fn a_late_replay_is_waited_for_before_the_next_prompt() {
 
 #[test]
 fn a_session_that_the_agent_no_longer_has_is_lost_and_never_made_anew() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
     bench.capabilities = Some(json!({"loadSession":true}));
     let a = bench.plain();
     bench.used_session(a, "s");
@@ -249,7 +250,7 @@ fn a_session_without_a_prompt_is_made_anew_without_a_word() {
 
 #[test]
 fn an_id_that_the_agent_gave_away_costs_the_old_session_and_not_the_new_one() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
     let a = bench.plain();
     bench.used_session(a, "0");
     bench.agent_dies();
@@ -288,7 +289,7 @@ fn a_session_that_a_running_agent_forgets_is_restored_for_the_next_prompt() {
 #[test]
 fn a_session_in_which_the_agent_never_said_a_word_begins_anew_and_says_so() {
     for spoke in [false, true] {
-        let mut bench = Bench::new();
+        let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
         bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
         let a = bench.client(&json!({"notices":true}));
         bench.session(a, "s");
@@ -317,4 +318,72 @@ fn a_session_in_which_the_agent_never_said_a_word_begins_anew_and_says_so() {
         bench.prompt(a, &json!(2), "s", "again");
         assert_eq!(bench.heard_one("session/prompt")["params"]["sessionId"], "other");
     }
+}
+
+#[test]
+fn a_list_that_is_only_promised_is_asked_for_once() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let list = bench.heard_one("session/list");
+    bench.agent_refuses(&list, -32601);
+    let load = bench.heard_one("session/load");
+    bench.agent_answers(&load, &json!({}));
+    bench.pass(20_000);
+    bench.agent_dies();
+    bench.pass(1_000);
+    bench.heard_one("session/load");
+}
+
+#[test]
+fn servers_that_the_agent_refuses_on_load_are_left_out_and_that_is_told() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.client(&json!({"notices":true}));
+    let server = json!({"name":"m","command":"x","args":[],"env":[]});
+    let params = json!({"cwd":"/w","mcpServers":[server]});
+    bench.say(a, &json!({"id":"new","method":"session/new","params":params}));
+    let new = bench.heard_one("session/new");
+    bench.agent_answers(&new, &json!({"sessionId":"s"}));
+    bench.prompt(a, &json!(1), "s", "go");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.agent_dies();
+    bench.pass(1_000);
+    bench.got(a);
+    for _ in 0..3 {
+        let load = bench.heard_one("session/load");
+        assert_eq!(load["params"]["mcpServers"][0]["name"], "m");
+        bench.agent_refuses(&load, -32602);
+        bench.pass(1_500);
+    }
+    let load = bench.heard_one("session/load");
+    assert_eq!(load["params"]["mcpServers"], json!([]));
+    bench.agent_answers(&load, &json!({}));
+    let got = bench.got(a);
+    let told = got.iter().find(|line| line["method"] == "_acpd/notice").expect("told");
+    assert!(told["params"]["text"].as_str().expect("text").contains("MCP servers are left out"));
+    assert_eq!(bench.state("s"), "live");
+}
+
+#[test]
+fn a_restore_that_takes_too_long_is_given_up_and_tried_again() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.pass(1_000);
+    bench.heard_one("session/resume");
+    bench.pass(30_000);
+    assert_eq!(bench.state("s"), "blocked");
+    let got = bench.got(a);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    bench.prompt(a, &json!(3), "s", "go");
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
 }

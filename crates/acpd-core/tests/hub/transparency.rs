@@ -107,7 +107,17 @@ impl Wire {
     fn feed(&mut self, input: Input) -> (Vec<String>, Vec<String>) {
         let (mut to_client, mut to_agent, mut written) = (Vec::new(), Vec::new(), Vec::new());
         let mut batch = Batch::default();
-        self.bench.hub.handle(Time(self.bench.now), input, &mut batch);
+        let now = Time(self.bench.now);
+        self.bench.hub.handle(now, input, &mut batch);
+        for effect in std::mem::take(&mut batch.effects) {
+            match effect {
+                Effect::FindDirectory { question, .. } => {
+                    let found = Input::DirectoryFound { question, exists: true };
+                    self.bench.hub.handle(now, found, &mut batch);
+                }
+                effect => batch.effects.push(effect),
+            }
+        }
         let text = |line: &Bytes| String::from_utf8(line.to_vec()).expect("text");
         batch.effects.retain(|effect| match effect {
             Effect::Send { line, .. } => {

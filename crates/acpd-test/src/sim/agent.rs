@@ -351,7 +351,13 @@ impl Process {
         truth: &mut Truth,
         out: &mut Vec<Value>,
     ) -> Result<Option<Answer>, String> {
-        let text = params["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
+        let blocks = params["prompt"].as_array().map(Vec::as_slice).unwrap_or_default();
+        // What comes before the client's own words is a summary.
+        if blocks.len() > 1 {
+            truth.hit("summary before a prompt");
+        }
+        let text = blocks.last().and_then(|block| block["text"].as_str()).unwrap_or_default();
+        let text = text.to_owned();
         if !truth.received.insert(text.clone()) {
             return Err(format!("prompt {text} reached an agent twice"));
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::{Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::profile::{Config, DaemonFacts, Profile, Sharing};
+use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnRest};
 use acpd_core::{Batch, Effect, Hub, Input, StatusPart};
 use bytes::Bytes;
@@ -89,6 +89,7 @@ impl World {
                 late_replay: quirk.late_replay,
                 fingerprint: "1".to_owned(),
                 idle_timeout: 60_000,
+                on_lost: if name == "solo" { OnLost::Stop } else { OnLost::Reseed },
                 ..Profile::default()
             };
             agents.insert(name.to_owned(), profile);
@@ -237,6 +238,13 @@ impl World {
             Effect::HostStop { host, step } => self.stop(host, step),
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
+            Effect::FindDirectory { question, .. } => {
+                self.feed(Input::DirectoryFound { question, exists: true })?;
+            }
+            Effect::Summarize { session, .. } => {
+                self.truth.hit("summary asked for");
+                self.feed(Input::Summary { session, text: "all of it".to_owned() })?;
+            }
             Effect::Note { .. } => self.truth.hit("odd line noted"),
             // The agents of the simulation do everything themselves.
             Effect::Serve { errand, .. }

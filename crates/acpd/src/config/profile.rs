@@ -171,6 +171,15 @@ keys! {
         /// Whether a session that is restored gets its MCP servers again. Without, an agent that refuses
         /// them there has only those that it remembers itself.
         Shared "restore_mcp" => pub restore_mcp: bool as Flag = true;
+        /// What becomes of a session that the agent cannot bring back. With `"reseed"` the next prompt
+        /// goes to a new session of the agent, behind a summary of the last request, and that is told.
+        /// With `"stop"` it is lost, and prompts to it are refused.
+        Shared "on_lost" => pub on_lost: OnLost as OneOf<OnLost> = OnLost::Reseed;
+        /// What becomes of a task whose turn was cut off because the agent died. With `"continue"` the
+        /// agent is asked to go on once its session is back: once, and not if somebody has cancelled
+        /// the turn or sent another prompt.
+        Shared "on_interrupted" => pub on_interrupted: OnInterrupted as OneOf<OnInterrupted>
+            = OnInterrupted::Fail;
         /// What acpd does for the agent when no editor that is attached does it: `fs` reads and writes
         /// files in the folders of a session, and nowhere else; `terminal` runs commands, which end with
         /// the agent, its session or the daemon. What the agent is not offered, it does itself, and its
@@ -326,6 +335,34 @@ pub enum Restart {
 impl Choice for Restart {
     const WORDS: &'static [(&'static str, Self)] =
         &[("on-failure", Self::OnFailure), ("never", Self::Never)];
+}
+
+/// What becomes of a session that the agent cannot bring back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLost {
+    /// It goes on with a summary.
+    Reseed,
+    /// It is lost.
+    Stop,
+}
+
+impl Choice for OnLost {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("reseed", Self::Reseed), ("stop", Self::Stop)];
+}
+
+/// What becomes of a task whose turn was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnInterrupted {
+    /// Nothing.
+    Fail,
+    /// The agent is asked to go on.
+    Continue,
+}
+
+impl Choice for OnInterrupted {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("fail", Self::Fail), ("continue", Self::Continue)];
 }
 
 /// Something that acpd does for agents.

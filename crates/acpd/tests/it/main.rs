@@ -22,6 +22,7 @@ mod main_job;
 mod mangle;
 mod mcp;
 mod permissions;
+mod recovering;
 mod restoring;
 mod searching;
 mod service;

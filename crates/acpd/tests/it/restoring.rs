@@ -54,7 +54,7 @@ fn a_name_stays_with_its_conversation_when_the_agent_counts_from_zero_again() {
 // peers 6
 #[test]
 fn an_id_that_the_agent_gives_away_again_does_not_mix_two_conversations() {
-    let env = home([echo().flags("count-ids no-load no-resume")]);
+    let env = home([echo().flags("count-ids no-load no-resume").set("on_lost", "\"stop\"")]);
     let (mut client, lost) = talk(&env);
     kill_agent(&env);
     let new = client.new_session(&env.work("main"), Some("new"));
@@ -69,7 +69,7 @@ fn an_id_that_the_agent_gives_away_again_does_not_mix_two_conversations() {
 // peers 7
 #[test]
 fn a_conversation_that_cannot_come_back_is_lost_loudly_and_stays_readable() {
-    let env = home([echo().flags("no-load no-resume")]);
+    let env = home([echo().flags("no-load no-resume").set("on_lost", "\"stop\"")]);
     let (mut client, session) = talk(&env);
     kill_agent(&env);
     let run = ["run", "-s", "fix", "say #two"];
@@ -94,7 +94,7 @@ fn a_conversation_that_cannot_come_back_is_lost_loudly_and_stays_readable() {
 // peers 7
 #[test]
 fn an_agent_that_has_forgotten_a_conversation_does_not_get_a_new_one_in_its_place() {
-    let env = home([echo().flags("forget")]);
+    let env = home([echo().flags("forget").set("on_lost", "\"stop\"")]);
     let (_client, _) = talk(&env);
     kill_agent(&env);
     env.acpctl(&["run", "-s", "fix", "say #two"]).code(7).explains(&["is lost"]);

@@ -1,0 +1,156 @@
+//! The directory that a session works in: looked for before an agent is asked for the session, and
+//! changed by a person when it has moved.
+//!
+//! Many agents take a directory at its word, and make a session in one that is not there, or a new
+//! folder; others refuse in words of their own. So acpd looks itself. The hub knows no files: it asks
+//! ([`Effect::FindDirectory`]) and goes on with the answer.
+
+use acp_wire::set_member;
+use acpd_api::{MoveParams, Reason};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::{Batch, Effect};
+use crate::ledger::{NewSession, Requester};
+use crate::manage::read;
+use crate::params::workspace;
+use crate::record::Rest;
+use crate::restore::Step;
+use crate::session::State;
+use crate::timers::Timer;
+
+/// What is known of the directory of a session that is to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Directory {
+    Unknown,
+    /// Asked for with this number.
+    Asked(u64),
+    There,
+}
+
+impl Hub {
+    /// Looks for the directory of a new session, which waits for that with its agent.
+    pub(crate) fn find_directory_for(
+        &mut self,
+        slot: AgentId,
+        mut new: NewSession,
+        out: &mut Batch,
+    ) {
+        let question = self.ids.issue();
+        let (agent, cwd) = (self.agents[&slot].profile.clone(), new.cwd.clone());
+        new.directory = Directory::Asked(question);
+        let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
+        self.agent_mut(slot).waiting.push(waiting);
+        out.effects.push(Effect::FindDirectory { question, agent, cwd });
+    }
+
+    pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool, out: &mut Batch) {
+        let waits = |state: &State| match state {
+            State::Restoring(restore) => restore.step == Step::Directory(question),
+            State::Live | State::Resting => false,
+        };
+        let restoring = self.sessions.iter().find(|(_, session)| waits(&session.state));
+        if let Some(key) = restoring.map(|(key, _)| *key) {
+            self.timers.clear(Timer::Restore(key));
+            if exists {
+                self.restore_there(key, out);
+            } else {
+                self.directory_missing(key, out);
+            }
+            return;
+        }
+        let asked = |waiting: &mut Waiting| match &waiting.what {
+            WaitFor::New(new) => new.directory == Directory::Asked(question),
+            _ => false,
+        };
+        let mut slots = self.agents.iter_mut();
+        let found = slots
+            .find_map(|(slot, agent)| Some((*slot, agent.waiting.extract_if(.., asked).next()?)));
+        let Some((slot, Waiting { to, what: WaitFor::New(mut new) })) = found else { return };
+        if exists {
+            new.directory = Directory::There;
+            let waiting = Waiting { to, what: WaitFor::New(new) };
+            if self.agents[&slot].is_up() {
+                self.serve_waiting(slot, waiting, out);
+            } else {
+                // It has begun to go down since: on with the next process, if there is one.
+                self.agent_mut(slot).waiting.push(waiting);
+            }
+        } else {
+            let fault = missing(&new.cwd).hint("make it, or choose another directory");
+            self.refuse(&to, &fault, out);
+            self.check_idle(slot, out);
+        }
+    }
+
+    fn directory_missing(&mut self, key: SessionKey, out: &mut Batch) {
+        let row = &self.session(key).row;
+        let (id, name) = (row.public_id.clone(), row.name.clone());
+        let fault = missing(&row.cwd).session(&id).hint(format!(
+            "put it back, or tell where it is: `acpctl session move {} --cwd DIR`",
+            name.as_ref().unwrap_or(&id)
+        ));
+        self.rest(key, Rest::NoDirectory, Some(fault.message.clone()), out);
+        self.fail_queue(key, &fault, out);
+        self.check_idle(self.session(key).slot, out);
+    }
+
+    /// `_acpd/session/move`: its directory is another one.
+    pub(crate) fn session_move(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: MoveParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        let cwd = workspace(&params.cwd)?.to_owned();
+        let session = self.session(key);
+        let row = &session.row;
+        if session.running.is_some()
+            || !session.queue.is_empty()
+            || self.works_on(session.slot, &row.agent_id)
+        {
+            return Err(Fault::new(Reason::SessionBlocked, "the session works on a prompt")
+                .session(&row.public_id)
+                .hint("wait until it is done, or cancel it"));
+        }
+        if let Some(name) = &row.name
+            && (self.by_name(&row.agent, &cwd, name).is_some_and(|other| other != key)
+                || self.is_being_named(&row.agent, &cwd, name))
+        {
+            let mut fault = Fault::invalid(format!("another session is named `{name}` in `{cwd}`"));
+            fault.data.reason = Reason::NameTaken;
+            return Err(fault.hint("rename one of them: `acpctl session rename`"));
+        }
+        if !matches!(session.state, State::Resting) {
+            // What the agent holds works in the old directory.
+            self.close_session(key, out);
+        }
+        let row = &mut self.session_mut(key).row;
+        row.params = set_member(&row.params, &["cwd"], json!(cwd).to_string().as_bytes());
+        row.cwd = cwd;
+        if matches!(row.rest, Rest::NoDirectory | Rest::Closed) {
+            row.rest = Rest::Parked;
+            row.reason = None;
+        }
+        let is_attached = !self.session(key).attached.is_empty();
+        self.save(key);
+        self.tell_state(key, out);
+        if is_attached && self.session(key).row.rest == Rest::Parked {
+            self.session_mut(key).eager = true;
+            self.need_session(key, Asker::Policy, out);
+        }
+        let info = self.session(key).info();
+        self.answer(to, &info, out);
+        Ok(())
+    }
+}
+
+fn missing(cwd: &str) -> Fault {
+    Fault::new(Reason::CwdMissing, format!("the directory `{cwd}` does not exist"))
+}

@@ -1,0 +1,211 @@
+//! Sessions that go on with a summary, and tasks that an agent is asked to finish.
+
+use acpd_core::profile::{OnInterrupted, OnLost};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, methods, words};
+
+/// A used session whose agent died and does not know it any more; nobody has prompted it since.
+fn lost(bench: &mut Bench, client: acpd_core::ids::ClientId) {
+    bench.capabilities = Some(json!({"loadSession":true}));
+    bench.used_session(client, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+}
+
+/// The same, up to the answer to `session/new` for the next prompt.
+fn reseeded(bench: &mut Bench, client: acpd_core::ids::ClientId) {
+    lost(bench, client);
+    bench.prompt(client, &json!(2), "s", "and now?");
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    let new = bench.heard_one("session/new");
+    bench.agent_answers(&new, &json!({"sessionId":"t"}));
+}
+
+#[test]
+fn a_lost_session_goes_on_with_a_summary_before_the_next_prompt_and_says_so() {
+    let mut bench = Bench::new();
+    let (plain, noticed) = (bench.plain(), bench.client(&json!({"notices":true})));
+    lost(&mut bench, plain);
+    assert_eq!(bench.state("s"), "parked", "it waits for a prompt");
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "nothing is made that nobody has asked for");
+    let open = json!({"id":1,"method":"_acpd/session/attach","params":{"ref":{"session":"s"}}});
+    bench.say(noticed, &open);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    bench.got(plain);
+    bench.prompt(plain, &json!(2), "s", "and now?");
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    let new = bench.heard_one("session/new");
+    assert_eq!(new["params"]["cwd"], "/w");
+    bench.agent_answers(&new, &json!({"sessionId":"t"}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["sessionId"], "t");
+    let blocks = prompt["params"]["prompt"].as_array().expect("blocks");
+    assert_eq!(blocks.len(), 2);
+    assert!(blocks[0]["text"].as_str().expect("text").contains("it was about a fish"));
+    assert_eq!(blocks[1]["text"], "and now?");
+    // Who sees no notices sees a sentence; who sees them sees the level and the reason.
+    let got = bench.got(plain);
+    assert_eq!(words(&got), ["agent_message_chunk"]);
+    let text = got[0]["params"]["update"]["content"]["text"].as_str().expect("text");
+    assert!(text.contains("could not be restored: the agent does not know it"), "{text}");
+    let got = bench.got(noticed);
+    let told = got.iter().find(|line| line["method"] == "_acpd/restored").expect("told");
+    assert_eq!(told["params"]["level"], "reseeded");
+    assert!(told["params"]["reason"].as_str().expect("why").contains("does not know it"));
+    assert!(!words(&got).contains(&"agent_message_chunk".to_owned()), "{got:?}");
+    // The public id stays.
+    bench.chunk("t", "go on");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    let got = bench.got(plain);
+    assert_eq!(words(&got), ["agent_message_chunk", "result 2"]);
+    assert_eq!(got[0]["params"]["sessionId"], "s");
+    // Once is enough.
+    bench.prompt(plain, &json!(3), "s", "more");
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_summary_that_is_owed_is_given_by_the_next_daemon() {
+    let mut bench = Bench::with_shims();
+    let modes = json!({"modes":{"currentModeId":"ask","availableModes":[
+        {"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}});
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.session_with(a, "s", &modes);
+    let set = json!({"sessionId":"s","modeId":"code"});
+    bench.say(a, &json!({"id":2,"method":"session/set_mode","params":set}));
+    let set = bench.heard_one("session/set_mode");
+    bench.agent_answers(&set, &json!({}));
+    bench.prompt(a, &json!(1), "s", "go");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.agent_dies();
+    bench.prompt(a, &json!(3), "s", "and now?");
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    let new = bench.heard_one("session/new");
+    let mut made = modes;
+    made["sessionId"] = "t".into();
+    bench.agent_answers(&new, &made);
+    let set = bench.heard_one("session/set_mode");
+    // The daemon dies before the mode is in force, and does not know how far it had come.
+    bench.reboot();
+    bench.agent_answers(&set, &json!({}));
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    let new = bench.heard_one("session/new");
+    bench.agent_answers(&new, &json!({"sessionId":"u"}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_new_session_that_dies_before_its_first_word_gets_the_summary_again() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    reseeded(&mut bench, a);
+    bench.heard_one("session/prompt");
+    bench.agent_dies();
+    bench.pass(2_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    bench.prompt(a, &json!(3), "s", "once more");
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    let new = bench.heard_one("session/new");
+    bench.agent_answers(&new, &json!({"sessionId":"u"}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn what_was_lost_for_good_goes_on_once_it_may() {
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
+    bench.shims = true;
+    let a = bench.plain();
+    lost(&mut bench, a);
+    assert_eq!(bench.state("s"), "lost");
+    bench.change(|profile| profile.on_lost = OnLost::Reseed);
+    bench.reboot();
+    let a = bench.plain();
+    bench.prompt(a, &json!(2), "s", "and now?");
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    bench.heard_one("session/new");
+}
+
+fn continuing() -> Bench {
+    Bench::with(|profile| profile.on_interrupted = OnInterrupted::Continue)
+}
+
+/// Plays a crash in a turn, up to the restored session.
+fn cut_off(bench: &mut Bench) {
+    bench.agent_dies();
+    bench.pass(2_000);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+}
+
+#[test]
+fn an_agent_that_was_cut_off_is_asked_once_to_go_on() {
+    let mut bench = continuing();
+    let (a, b) = (bench.plain(), bench.client(&json!({"notices":true})));
+    bench.used_session(a, "s");
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.heard_one("session/prompt");
+    bench.got(b);
+    cut_off(&mut bench);
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"][0]["text"], acpd_core::GO_ON);
+    let told = words(&bench.got(b));
+    for word in ["_acpd/turn_ended", "_acpd/notice", "_acpd/turn_started"] {
+        assert!(told.contains(&word.to_owned()), "{word}: {told:?}");
+    }
+    assert_eq!(
+        bench.got(a).last().expect("shown")["params"]["update"]["content"]["text"],
+        acpd_core::GO_ON
+    );
+    // That it is cut off again is for a person.
+    cut_off(&mut bench);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn nobody_is_asked_to_go_on_with_what_a_person_has_cancelled_or_followed_up() {
+    let mut bench = continuing();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.heard();
+    cut_off(&mut bench);
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "it was cancelled");
+    bench.prompt(a, &json!(3), "s", "go");
+    bench.prompt(a, &json!(4), "s", "another thing");
+    bench.heard();
+    cut_off(&mut bench);
+    let heard = bench.heard();
+    assert_eq!(methods(&heard), ["session/prompt"]);
+    assert_eq!(heard[0]["params"]["prompt"][0]["text"], "another thing");
+}
+
+#[test]
+fn without_being_told_so_acpd_asks_nobody_to_go_on() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.heard();
+    cut_off(&mut bench);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}

@@ -1,0 +1,177 @@
+//! What a session was about, in a few KiB for an agent that has lost it: the last request, and how
+//! the last answer ends. Read from the end of the journal, a piece at a time.
+
+use acp_wire::str_at;
+use acpd_api::method;
+use acpd_core::GO_ON;
+use acpd_core::ids::{Seq, SessionKey};
+use acpd_core::record::{EventKind, EventRow};
+use acpd_store::{Reader, StoreError};
+
+/// Bytes of the request, from its beginning.
+const REQUEST: usize = 4 << 10;
+/// Bytes of the answer, from its end.
+const ANSWER: usize = 3 << 10;
+/// Lines that are read at once, in number and in bytes.
+const LINES: u64 = 256;
+const BYTES: usize = 16 << 20;
+
+/// Sums up a session up to a position; empty if nobody has said anything in it.
+pub(crate) fn summarize(
+    reader: &mut Reader,
+    session: SessionKey,
+    upto: Seq,
+) -> Result<String, StoreError> {
+    let mut summary = Summary::default();
+    let mut end = upto;
+    while end > 0 {
+        let after = end.saturating_sub(LINES);
+        let rows = reader.events(session, after, end, BYTES)?;
+        if rows.iter().rev().any(|row| summary.take(row)) {
+            break;
+        }
+        end = after;
+    }
+    Ok(summary.text())
+}
+
+/// Texts as they are met, from the last to the first.
+#[derive(Debug, Default)]
+struct Summary {
+    request: Vec<String>,
+    answer: Vec<String>,
+    answer_bytes: usize,
+}
+
+impl Summary {
+    /// Takes the line before those that it has; whether there is enough.
+    fn take(&mut self, row: &EventRow) -> bool {
+        let is_said = matches!(row.kind, EventKind::Update | EventKind::Imported);
+        if !is_said {
+            let begins = str_at(&row.line, &["method"]).as_deref() == Some(method::TURN_STARTED);
+            return begins && self.has_request();
+        }
+        let text = || str_at(&row.line, &["params", "update", "content", "text"]);
+        match str_at(&row.line, &["params", "update", "sessionUpdate"]).as_deref() {
+            Some("user_message_chunk") => {
+                self.request.extend(text().map(std::borrow::Cow::into_owned));
+            }
+            Some("agent_message_chunk") => {
+                if self.has_request() {
+                    return true;
+                }
+                if let Some(text) = text().filter(|_| self.answer_bytes < ANSWER) {
+                    self.answer_bytes += text.len();
+                    self.answer.push(text.into_owned());
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Whether the whole request is known. What acpd itself has asked is none.
+    fn has_request(&mut self) -> bool {
+        if self.request.len() == 1 && self.request[0] == GO_ON {
+            self.request.clear();
+        }
+        !self.request.is_empty()
+    }
+
+    fn text(mut self) -> String {
+        if !self.has_request() && self.answer.is_empty() {
+            return String::new();
+        }
+        let joined = |texts: &[String]| texts.iter().rev().map(String::as_str).collect::<String>();
+        let (request, answer) = (joined(&self.request), joined(&self.answer));
+        let (request, answer) = (request.trim(), answer.trim());
+        let mut text = String::new();
+        if !request.is_empty() {
+            let kept = &request[..request.floor_char_boundary(REQUEST)];
+            let more = if kept.len() < request.len() { " …" } else { "" };
+            text = format!("My last request was:\n{kept}{more}");
+        }
+        if !answer.is_empty() {
+            let from = answer.ceil_char_boundary(answer.len().saturating_sub(ANSWER));
+            let more = if from > 0 { "… " } else { "" };
+            let gap = if text.is_empty() { "" } else { "\n\n" };
+            text += &format!("{gap}Your answer to it ended with:\n{more}{}", &answer[from..]);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acpd_core::ids::Time;
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(kind: &str, text: &str) -> EventRow {
+        let content = json!({"type":"text","text":text});
+        let update = json!({"sessionUpdate":kind,"content":content});
+        let line = json!({"method":"session/update","params":{"sessionId":"s","update":update}});
+        row(EventKind::Update, &line)
+    }
+
+    fn row(kind: EventKind, line: &serde_json::Value) -> EventRow {
+        let line = line.to_string().into();
+        EventRow { session: SessionKey(1), seq: 1, pv: 1, kind, at: Time(0), line, origin: None }
+    }
+
+    fn started() -> EventRow {
+        row(EventKind::Notice, &json!({"method":method::TURN_STARTED,"params":{}}))
+    }
+
+    fn sum(rows: &[EventRow]) -> String {
+        let mut summary = Summary::default();
+        let _ = rows.iter().rev().any(|row| summary.take(row));
+        summary.text()
+    }
+
+    #[test]
+    fn the_last_request_and_the_end_of_its_answer_are_kept() {
+        let rows = [
+            started(),
+            said("user_message_chunk", "old"),
+            said("agent_message_chunk", "old answer"),
+            started(),
+            said("user_message_chunk", "find "),
+            said("user_message_chunk", "the fish"),
+            said("agent_message_chunk", "it is "),
+            said("agent_thought_chunk", "hm"),
+            said("agent_message_chunk", "here"),
+        ];
+        let expected =
+            "My last request was:\nfind the fish\n\nYour answer to it ended with:\nit is here";
+        assert_eq!(sum(&rows), expected);
+    }
+
+    #[test]
+    fn a_summary_is_bounded_whatever_was_said() {
+        let rows = [
+            started(),
+            said("user_message_chunk", &"é".repeat(100_000)),
+            said("agent_message_chunk", &"ü".repeat(100_000)),
+        ];
+        let text = sum(&rows);
+        assert!(text.len() < 8 << 10, "{}", text.len());
+        assert!(text.ends_with('ü'));
+    }
+
+    #[test]
+    fn what_acpd_itself_has_asked_is_no_request() {
+        let rows = [
+            started(),
+            said("user_message_chunk", "find the fish"),
+            said("agent_message_chunk", "I look"),
+            started(),
+            said("user_message_chunk", GO_ON),
+        ];
+        let expected =
+            "My last request was:\nfind the fish\n\nYour answer to it ended with:\nI look";
+        assert_eq!(sum(&rows), expected);
+        assert_eq!(sum(&[started()]), "");
+    }
+}
