@@ -83,28 +83,27 @@ impl Hub {
         self.append(key, EventKind::Banner, line, None, out);
     }
 
-    /// What has to go before the next prompt; the outer `None` if that is still to be found out.
-    pub(crate) fn summary_for_next(
-        &mut self,
-        key: SessionKey,
-        out: &mut Batch,
-    ) -> Option<Option<String>> {
+    /// Whether a prompt that waits has to wait for the summary that goes before it.
+    pub(crate) fn lacks_summary(&mut self, key: SessionKey, out: &mut Batch) -> bool {
         if !self.owes_summary(key) || self.session(key).queue.is_empty() {
-            return Some(None);
+            return false;
         }
         let session = self.session_mut(key);
-        match std::mem::replace(&mut session.summary, Summary::Asked) {
-            Summary::Known(text) => {
-                session.summary = Summary::Unknown;
-                return Some(Some(text));
-            }
-            Summary::Asked => {}
-            Summary::Unknown => {
-                let upto = session.head;
-                out.effects.push(Effect::Summarize { session: key, upto });
-            }
+        if session.summary == Summary::Unknown {
+            session.summary = Summary::Asked;
+            let upto = session.head;
+            out.effects.push(Effect::Summarize { session: key, upto });
         }
-        None
+        session.summary == Summary::Asked
+    }
+
+    /// Puts the summary that is owed before a prompt to the agent.
+    pub(crate) fn with_summary(&mut self, key: SessionKey, prompt: Bytes) -> Bytes {
+        let owed = self.owes_summary(key);
+        match std::mem::take(&mut self.session_mut(key).summary) {
+            Summary::Known(text) if owed => with_first_block(prompt, &text),
+            _ => prompt,
+        }
     }
 
     pub(crate) fn on_summary(&mut self, key: SessionKey, text: String, out: &mut Batch) {
@@ -164,10 +163,9 @@ pub(crate) fn continues(prompt: &[u8]) -> bool {
 }
 
 /// The prompt with a first block that sums up what was before.
-pub(crate) fn with_summary(prompt: Bytes, summary: Option<String>) -> Bytes {
-    let Some(summary) = summary else { return prompt };
+fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
     let Some(blocks) = locate(&prompt, &["params", "prompt"]) else { return prompt };
-    let text = if summary.is_empty() { "(acpd's journal says nothing more.)" } else { &summary };
+    let text = if summary.is_empty() { "(acpd's journal says nothing more.)" } else { summary };
     let text = format!(
         "[acpd] Our previous session was lost and could not be restored. This is all that is known \
          of it:\n\n{text}\n\n[acpd] My next message follows."

@@ -73,6 +73,13 @@ pub(crate) struct Restore {
     settings: VecDeque<Setting>,
 }
 
+impl Restore {
+    /// The process holds the session already; only its settings or the end of a replay are missing.
+    pub(crate) fn is_back(&self) -> bool {
+        matches!(self.step, Step::Settle | Step::Settings)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Whether its directory is there, asked with this number.
@@ -397,7 +404,7 @@ impl Hub {
     pub(crate) fn claim_id(&mut self, slot: AgentId, agent_id: &str, out: &mut Batch) -> bool {
         let other = self.routes.get(&slot).and_then(|routes| routes.get(agent_id)).copied();
         let Some(other) = other else { return true };
-        if matches!(self.session(other).state, State::Live) {
+        if self.is_held(slot, agent_id) {
             return false;
         }
         self.give_up_restore(other, out);

@@ -115,7 +115,7 @@ impl Session {
     /// Whether its client gave it MCP servers.
     pub(crate) fn has_servers(&self) -> bool {
         let servers = self.mcp_servers.as_ref();
-        servers.is_some_and(|list| list.iter().any(|byte| *byte == b'{'))
+        servers.is_some_and(|list| list.contains(&b'{'))
     }
 
     /// Follows a tool call's state, to be able to close it if the agent dies; whether that changed
@@ -294,7 +294,11 @@ impl Hub {
     /// Whether the process holds a session under this id of its own.
     pub(crate) fn is_held(&self, slot: AgentId, agent_id: &str) -> bool {
         let key = self.routes.get(&slot).and_then(|routes| routes.get(agent_id));
-        key.is_some_and(|key| matches!(self.session(*key).state, State::Live))
+        key.is_some_and(|key| match &self.session(*key).state {
+            State::Live => true,
+            State::Restoring(restore) => restore.is_back(),
+            State::Resting => false,
+        })
     }
 
     pub(crate) fn unroute(&mut self, key: SessionKey) {

@@ -29,7 +29,7 @@ use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
 use crate::profile::OnLost;
 use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
-use crate::reseed::{continues, with_summary};
+use crate::reseed::continues;
 use crate::session::State;
 use crate::summary::changed_files;
 use crate::timers::Timer;
@@ -158,10 +158,12 @@ impl Hub {
             && session.running.is_none()
             && !self.waits_for_login(key);
         let Some(host) = self.agents[&slot].usable_host().filter(|_| free) else { return };
-        let Some(summary) = self.summary_for_next(key, out) else { return };
+        if self.lacks_summary(key, out) {
+            return;
+        }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
         let ask = self.ask(host, Why::Prompt { session: key }, out);
-        let line = with_summary(set_id(&prompt.line, &Id::from(ask)), summary);
+        let line = self.with_summary(key, set_id(&prompt.line, &Id::from(ask)));
         let text = prompt_text(&line);
         let line = self.to_agent_id(key, line);
         let number = self.journal_prompt(key, &prompt, out);

@@ -95,7 +95,9 @@ impl Summary {
             let from = answer.ceil_char_boundary(answer.len().saturating_sub(ANSWER));
             let more = if from > 0 { "… " } else { "" };
             let gap = if text.is_empty() { "" } else { "\n\n" };
-            text += &format!("{gap}Your answer to it ended with:\n{more}{}", &answer[from..]);
+            for part in [gap, "Your answer to it ended with:\n", more, &answer[from..]] {
+                text.push_str(part);
+            }
         }
         text
     }

@@ -143,6 +143,39 @@ fn what_was_lost_for_good_goes_on_once_it_may() {
     bench.heard_one("session/new");
 }
 
+#[test]
+fn an_id_of_a_session_that_is_nearly_back_is_not_taken_from_it() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({}));
+    let a = bench.plain();
+    bench.used_session(a, "0");
+    let modes = json!({"modes":{"currentModeId":"ask","availableModes":[
+        {"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}});
+    bench.session_with(a, "1", &modes);
+    let set = json!({"sessionId":"1","modeId":"code"});
+    bench.say(a, &json!({"id":2,"method":"session/set_mode","params":set}));
+    let set = bench.heard_one("session/set_mode");
+    bench.agent_answers(&set, &json!({}));
+    bench.agent_dies();
+    bench.pass(1_000);
+    // The agent counts from zero again, and what was `1` is `0` now, but for its mode.
+    let new = bench.heard_one("session/new");
+    let mut made = modes;
+    made["sessionId"] = "0".into();
+    bench.agent_answers(&new, &made);
+    let set = bench.heard_one("session/set_mode");
+    bench.prompt(a, &json!(3), "0", "and now?");
+    bench.heard_one("session/new");
+    bench.agent_answers(&set, &json!({}));
+    bench.prompt(a, &json!(4), "1", "go");
+    assert_eq!(bench.heard_one("session/prompt")["params"]["sessionId"], "0");
+    bench.got(a);
+    bench.chunk("0", "here");
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["agent_message_chunk"]);
+    assert_eq!(got[0]["params"]["sessionId"], "1");
+}
+
 fn continuing() -> Bench {
     Bench::with(|profile| profile.on_interrupted = OnInterrupted::Continue)
 }
