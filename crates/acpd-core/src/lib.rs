@@ -12,12 +12,14 @@
 //!             deadlines         the store     clients, processes, journal reads
 //! ```
 //!
-//! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`, their
-//! end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people in `interaction.rs`,
-//! open requests in `ledger.rs`, sessions that come back in `restore.rs` and `replay.rs` and those that
-//! begin anew in `reseed.rs`, their directories in `directory.rs`, clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in `recover.rs`,
-//! what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs` and `manage.rs`, what agents say in
-//! `inbound.rs`, which MCP servers they get in `mcp.rs`, sessions that only they know in `foreign.rs`.
+//! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`,
+//! their end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people
+//! in `interaction.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
+//! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
+//! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
+//! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`
+//! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs`,
+//! sessions that only they know in `foreign.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.

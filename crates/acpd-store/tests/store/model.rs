@@ -105,6 +105,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
         Just(EventKind::Notice),
         Just(EventKind::Extension),
         Just(EventKind::Imported),
+        Just(EventKind::Banner),
     ]
 }
 
@@ -190,11 +191,19 @@ fn asked() -> impl Strategy<Value = Asked> {
         relayed,
         agent_id().prop_map(|session| Asked::GivenUp { session }),
         Just(Asked::Nothing),
+        Just(Asked::Abandoned { session: "old".to_owned() }),
     ]
 }
 
 fn session_row() -> impl Strategy<Value = SessionRow> {
-    let rest = select(vec![Rest::Parked, Rest::Closed, Rest::NeedsLogin, Rest::Lost, Rest::Failed]);
+    let rest = select(vec![
+        Rest::Parked,
+        Rest::Closed,
+        Rest::NeedsLogin,
+        Rest::Lost,
+        Rest::Failed,
+        Rest::NoDirectory,
+    ]);
     let restore = select(vec![
         RestoreLevel::Exact,
         RestoreLevel::Resumed,
