@@ -1,13 +1,12 @@
 //! What a turn has to be found by: chunks become messages, updates become the titles of calls.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use acp_wire::{Message, parse};
+use acp_wire::{locate, str_at};
 use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
 use acpd_core::record::EventRow;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 /// What acpd's own notices begin with.
 const NOTICES: &str = "_acpd/";
@@ -49,40 +48,14 @@ struct Open {
     place: usize,
 }
 
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow)]
-    update: Update<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Update<'a> {
-    #[serde(rename = "sessionUpdate")]
-    kind: String,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    message_id: Option<String>,
-    tool_call_id: Option<String>,
-    title: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Block {
-    r#type: String,
-    text: String,
-}
-
 impl Turn {
     /// Takes a line; tells whether the turn is over with it.
     pub(super) fn line(&mut self, row: &EventRow) -> bool {
-        let Ok(Message::Notification { method, params: Some(params) }) = parse(&row.line) else {
-            return false;
-        };
+        let Some(method) = str_at(&row.line, &["method"]) else { return false };
         if method == "session/update" {
             // What is no update of ACP has no words that we know of.
-            if let Ok(Params { update }) = serde_json::from_str(params.get()) {
-                self.update(row, update);
+            if let Some(update) = locate(&row.line, &["params", "update"]) {
+                self.update(row, &row.line[update]);
             }
         } else if method.starts_with(NOTICES) {
             self.open = None;
@@ -95,44 +68,46 @@ impl Turn {
         self.documents
     }
 
-    fn update(&mut self, row: &EventRow, update: Update<'_>) {
-        match &*update.kind {
-            "user_message_chunk" => self.chunk(row, Speaker::User, update),
-            "agent_message_chunk" => self.chunk(row, Speaker::Agent, update),
-            "agent_thought_chunk" => self.open = None,
-            "tool_call" | "tool_call_update" => self.call(row, update),
+    fn update(&mut self, row: &EventRow, update: &[u8]) {
+        match str_at(update, &["sessionUpdate"]).as_deref() {
+            Some("user_message_chunk") => self.chunk(row, Speaker::User, update),
+            Some("agent_message_chunk") => self.chunk(row, Speaker::Agent, update),
+            Some("agent_thought_chunk") => self.open = None,
+            Some("tool_call" | "tool_call_update") => self.call(row, update),
             _ => {}
         }
     }
 
-    fn chunk(&mut self, row: &EventRow, by: Speaker, update: Update<'_>) {
-        let id = update.message_id;
-        let block = update.content.map(|content| serde_json::from_str::<Block>(content.get()));
-        let text = match block {
-            Some(Ok(block)) if block.r#type == "text" => block.text,
-            // An image, say: a part of the message without words.
-            _ => String::new(),
-        };
+    fn chunk(&mut self, row: &EventRow, by: Speaker, update: &[u8]) {
+        let id = str_at(update, &["messageId"]);
         let place = match &self.open {
-            Some(open) if open.by == by && open.id == id => open.place,
-            _ => self.begin(row, by),
+            Some(open) if open.by == by && open.id.as_deref() == id.as_deref() => open.place,
+            _ => {
+                let (place, id) = (self.begin(row, by), id.map(Cow::into_owned));
+                self.open = Some(Open { by, id, place });
+                place
+            }
         };
-        self.say(place, &text);
-        self.open = Some(Open { by, id, place });
+        // An image, say, is a part of the message without words.
+        if str_at(update, &["content", "type"]).as_deref() == Some("text")
+            && let Some(text) = str_at(update, &["content", "text"])
+        {
+            self.say(place, &text);
+        }
     }
 
-    fn call(&mut self, row: &EventRow, update: Update<'_>) {
-        let Some(id) = update.tool_call_id else { return };
-        let place = match self.calls.get(&id) {
+    fn call(&mut self, row: &EventRow, update: &[u8]) {
+        let Some(id) = str_at(update, &["toolCallId"]) else { return };
+        let place = match self.calls.get(&*id) {
             Some(place) => *place,
             None => {
                 self.open = None;
                 let place = self.begin(row, Speaker::Tool);
-                self.calls.insert(id, place);
+                self.calls.insert(id.into_owned(), place);
                 place
             }
         };
-        if let Some(title) = update.title {
+        if let Some(title) = str_at(update, &["title"]) {
             self.bytes -= std::mem::take(&mut self.documents[place].text).len();
             self.say(place, &title);
         }
