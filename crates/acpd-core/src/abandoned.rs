@@ -31,7 +31,7 @@ impl Hub {
     /// Begins to count the time that the agent has to end such a turn.
     pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: AgentId) {
         let timeout = self.profile_of(slot).cancel_timeout;
-        self.timers.set(Timer::Abandoned(ask), self.now.after(timeout));
+        self.timers.set(Timer::Asked(ask), self.now.after(timeout));
     }
 
     /// Whether such a turn runs in the agent's process, under the agent's id for its session.

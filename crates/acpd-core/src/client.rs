@@ -26,7 +26,7 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::mcp::put_names;
-use crate::params::{needs_store, own_meta, session_cwd, valid_name, without_terminal_logins};
+use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without_terminal_logins};
 use crate::profile::Sharing;
 use crate::record::Rest;
 use crate::returning::is_kept;
@@ -509,8 +509,7 @@ impl Hub {
             WaitFor::New(mut new) => {
                 let servers = self.choose_servers(slot, &new.cwd, &new.params);
                 new.notices = servers.left_out;
-                let text = String::from_utf8_lossy(&new.params).into_owned();
-                let params = RawValue::from_string(text).unwrap_or_default();
+                let params = raw(&new.params);
                 let ask = self.ask(host, Why::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
                 self.host_write(slot, put_names(&line, &servers.names), out);

@@ -15,7 +15,7 @@
 //! journal. A history that cannot be taken whole is not taken at all.
 
 use acp_wire::acp::{SessionList, SessionParams};
-use acp_wire::{ErrorObject, Id, Outcome, build, code, locate, remove_member, str_at};
+use acp_wire::{ErrorObject, Id, Outcome, build, code, remove_member, str_at};
 use acpd_api::{LoadMeta, NAMESPACE, Reason};
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -29,10 +29,11 @@ use crate::ids::{HostId, SessionKey, duration};
 use crate::input::{Batch, ReadStyle};
 use crate::ledger::{NOBODY, NewSession, Requester, Why};
 use crate::mcp::put_names;
-use crate::params::{own_meta, session_cwd};
+use crate::params::{own_meta, raw, session_cwd};
 use crate::profile::Sharing;
 use crate::record::Record;
 use crate::replay::Replay;
+use crate::restore::values_of;
 use crate::timers::Timer;
 
 /// An agent that has not listed its sessions in this time (ms) is not waited for.
@@ -108,7 +109,7 @@ impl Hub {
         let why = Why::List { to: to.clone(), cwd, first: cursor.is_none() };
         let ask = self.ask(host, why, out);
         self.host_write(slot, build::request(&Id::from(ask), "session/list", &asked), out);
-        self.timers.set(Timer::List(ask), self.now.after(LIST_TIME));
+        self.timers.set(Timer::Asked(ask), self.now.after(LIST_TIME));
         Ok(())
     }
 
@@ -195,7 +196,7 @@ impl Hub {
             }
             _ => return Err(Fault::no_session(session)),
         };
-        if self.is_ours(profile, session) || !(unknown || self.can_adopt(profile, style)) {
+        if self.is_ours(profile, session) || !(unknown || self.way(profile, style).is_some()) {
             return Err(Fault::no_session(session));
         }
         let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
@@ -242,11 +243,7 @@ impl Hub {
         })
     }
 
-    /// Whether the agent can give a session back that it knows.
-    fn can_adopt(&mut self, profile: &str, style: ReadStyle) -> bool {
-        self.way(profile, style).is_some()
-    }
-
+    /// The method by which the agent can give a session back that it knows.
     fn way(&mut self, profile: &str, style: ReadStyle) -> Option<&'static str> {
         let config = &self.config.agents[profile];
         let (use_load, use_resume) = (config.use_load, config.use_resume);
@@ -312,8 +309,7 @@ impl Hub {
         }
         let servers = self.choose_servers(slot, &adoption.cwd, &adoption.params);
         adoption.notices = servers.left_out;
-        let text = String::from_utf8_lossy(&adoption.params).into_owned();
-        let params = RawValue::from_string(text).unwrap_or_default();
+        let params = raw(&adoption.params);
         let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::from(ask), method, &params);
         self.host_write(slot, put_names(&line, &servers.names), out);
@@ -322,7 +318,7 @@ impl Hub {
 
     pub(crate) fn await_adoption(&mut self, slot: AgentId, ask: u64) {
         let timeout = self.profile_of(slot).restore_timeout;
-        self.timers.set(Timer::Adopt(ask), self.now.after(timeout));
+        self.timers.set(Timer::Asked(ask), self.now.after(timeout));
     }
 
     /// A line for a session that may be being taken over: the bytes that are there already if it is. A
@@ -363,7 +359,6 @@ impl Hub {
     }
 
     fn give_up_adoption(&mut self, slot: AgentId, ask: u64, fault: &Fault, out: &mut Batch) {
-        self.timers.clear(Timer::Adopt(ask));
         let found = self.ledger.adoptions().find(|(id, ..)| *id == ask);
         let Some(id) = found.map(|(.., open)| open.id.clone()) else { return };
         let Some((host, Why::Adopt(adoption))) = self.give_up_ask(ask, Some(id), out) else {
@@ -376,8 +371,8 @@ impl Hub {
     }
 
     fn hosts_of(&self, profile: &str) -> Vec<HostId> {
-        let slots = self.agents.values().filter(|agent| agent.profile == profile);
-        slots.filter_map(|agent| agent.host.as_ref().map(|host| host.id)).collect()
+        let slots = self.slots_of(profile).into_iter();
+        slots.filter_map(|slot| self.agents[&slot].host.as_ref().map(|host| host.id)).collect()
     }
 
     pub(crate) fn refuse_adoption(&mut self, adoption: &Adoption, fault: &Fault, out: &mut Batch) {
@@ -448,11 +443,8 @@ impl Hub {
         // It is never begun anew: what the agent has of it may be more than it has shown.
         row.heard = true;
         row.last_prompt = last_prompt;
-        let member = |name: &str| {
-            let range = locate(result.get().as_bytes(), &[name])?;
-            serde_json::from_str::<&RawValue>(&result.get()[range]).ok()
-        };
-        self.take_values(key, member("modes"), member("configOptions"), true, out);
+        let (modes, options) = values_of(result);
+        self.take_values(key, modes, options, true, out);
         self.read_parked(slot, host, key, out);
         let session = self.session_mut(key);
         // Its turns are over, whatever they left open.

@@ -175,9 +175,7 @@ impl Hub {
                 Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
-                Timer::List(ask) => self.on_list_timer(ask, out),
-                Timer::Adopt(ask) => self.on_adopt_timer(ask, out),
-                Timer::Abandoned(ask) => self.on_abandoned_timer(ask, out),
+                Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Returning => self.on_returning_timer(out),
                 Timer::Agent(_)
                 | Timer::Idle(_)

@@ -315,8 +315,7 @@ impl Hub {
     /// The request that a host's response belongs to; it is answered with that.
     pub(crate) fn answered(&mut self, host: HostId, id: &Id, out: &mut Batch) -> Option<Why> {
         let (id, why) = self.ledger.answer(host, id)?;
-        self.timers.clear(Timer::Adopt(id));
-        self.timers.clear(Timer::Abandoned(id));
+        self.timers.clear(Timer::Asked(id));
         out.records.push(Record::Answered { id });
         Some(why)
     }
@@ -325,7 +324,7 @@ impl Hub {
     pub(crate) fn unanswered(&mut self, host: HostId, out: &mut Batch) -> Vec<Why> {
         let gone = self.ledger.drop_host(host);
         for (id, _) in &gone {
-            self.timers.clear(Timer::Abandoned(*id));
+            self.timers.clear(Timer::Asked(*id));
             out.records.push(Record::Answered { id: *id });
         }
         gone.into_iter().map(|(_, why)| why).collect()
@@ -345,6 +344,16 @@ impl Hub {
         }
     }
 
+    /// An agent has not answered in time.
+    pub(crate) fn on_asked_timer(&mut self, ask: u64, out: &mut Batch) {
+        match self.ledger.asked.get(&ask).map(|asked| &asked.why) {
+            Some(Why::List { .. }) => self.on_list_timer(ask, out),
+            Some(Why::Adopt(_)) => self.on_adopt_timer(ask, out),
+            Some(Why::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
+            _ => {}
+        }
+    }
+
     /// Stops waiting for an answer, after which `session` may still be replayed; what it was for.
     pub(crate) fn give_up_ask(
         &mut self,
@@ -352,6 +361,7 @@ impl Hub {
         session: Option<String>,
         out: &mut Batch,
     ) -> Option<(HostId, Why)> {
+        self.timers.clear(Timer::Asked(ask));
         let asked = self.ledger.asked.get_mut(&ask)?;
         let was = std::mem::replace(&mut asked.why, Why::GivenUp { session });
         let (host, why) = (asked.host, asked.why.clone());

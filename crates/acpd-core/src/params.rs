@@ -38,6 +38,12 @@ pub(crate) fn own_meta<T: serde::de::DeserializeOwned>(meta: &str) -> Result<Opt
     read.map(Some).map_err(|e| Fault::invalid(format!("`_meta.{NAMESPACE}`: {e}")))
 }
 
+/// JSON text as a value; `null` if it is none.
+pub(crate) fn raw(json: &[u8]) -> Box<RawValue> {
+    let text = String::from_utf8_lossy(json).into_owned();
+    RawValue::from_string(text).unwrap_or_default()
+}
+
 /// A working directory as names are unique in it: without slashes at its end.
 ///
 /// # Errors

@@ -35,6 +35,7 @@ use crate::ids::{SessionKey, duration};
 use crate::input::{Batch, Effect};
 use crate::ledger::Why;
 use crate::mcp::put_names;
+use crate::params::raw;
 use crate::profile::OnLost;
 use crate::record::{EventKind, Record, Rest};
 use crate::replay::Replay;
@@ -202,8 +203,7 @@ impl Hub {
         if bare {
             let text = Bytes::copy_from_slice(params.get().as_bytes());
             let text = set_member(&text, &["mcpServers"], b"[]");
-            let text = String::from_utf8_lossy(&text).into_owned();
-            params = RawValue::from_string(text).unwrap_or_default();
+            params = raw(&text);
         }
         let brings_mcp = !bare && (step == Step::New || self.profile_of(session.slot).restore_mcp);
         let with_id = || {
@@ -251,8 +251,7 @@ impl Hub {
         let Some(host) = self.agents[&slot].usable_host() else { return };
         let renews = name == "session/new";
         let ask = self.ask(host, Why::Restore { session: key, renews }, out);
-        let text = String::from_utf8_lossy(params).into_owned();
-        let params = RawValue::from_string(text).unwrap_or_default();
+        let params = raw(params);
         let line = build::request(&Id::from(ask), name, &params);
         self.host_write(slot, put_names(&line, servers), out);
         let timeout = self.profile_of(slot).restore_timeout;
@@ -422,11 +421,7 @@ impl Hub {
         result: &RawValue,
         out: &mut Batch,
     ) {
-        let member = |name: &str| {
-            let range = locate(result.get().as_bytes(), &[name])?;
-            serde_json::from_str::<&RawValue>(&result.get()[range]).ok()
-        };
-        let (modes, options) = (member("modes"), member("configOptions"));
+        let (modes, options) = values_of(result);
         self.take_values(key, modes, options, false, out);
         let slot = self.session(key).slot;
         let late = self.profile_of(slot).late_replay && level == RestoreLevel::Loaded;
@@ -642,6 +637,15 @@ impl Hub {
         self.unroute(key);
         self.restore_step(key, Step::New, out);
     }
+}
+
+/// `modes` and `configOptions` of the answer to a load or a resume.
+pub(crate) fn values_of(result: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
+    let member = |name: &str| {
+        let range = locate(result.get().as_bytes(), &[name])?;
+        serde_json::from_str::<&RawValue>(&result.get()[range]).ok()
+    };
+    (member("modes"), member("configOptions"))
 }
 
 /// What differs between what was in force and what the agent came back with; options first, and no

@@ -33,6 +33,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
 use crate::input::{Batch, Effect};
 use crate::ledger::{NewSession, Requester};
+use crate::params::raw;
 use crate::record::{EventKind, Record, Rest, SessionRow, ValueKey};
 use crate::reseed::Summary;
 use crate::restore::Restore;
@@ -108,8 +109,7 @@ impl Session {
         if let Some(servers) = &self.mcp_servers {
             params = set_member(&params, &["mcpServers"], servers);
         }
-        let text = String::from_utf8_lossy(&params).into_owned();
-        RawValue::from_string(text).unwrap_or_default()
+        raw(&params)
     }
 
     /// Whether its client gave it MCP servers.

@@ -18,12 +18,8 @@ pub(crate) enum Timer {
     Cancel(SessionKey),
     /// A turn that has been silent.
     Stall(SessionKey),
-    /// An agent that was asked for its sessions, by the id of the request.
-    List(u64),
-    /// A session that an agent was asked for, to be taken over, by the id of the request.
-    Adopt(u64),
-    /// A turn of a closed session that the agent has not ended, by the id of its prompt.
-    Abandoned(u64),
+    /// An agent that does not answer, by the id of the request.
+    Asked(u64),
     /// Clients that were expected to come back.
     Returning,
 }
