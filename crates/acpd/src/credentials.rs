@@ -17,20 +17,19 @@ use std::time::{Duration, Instant};
 
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
-use acpd_sys::process::{ExitKind, detach_child_alone, wait_leader};
+use acpd_sys::process::ExitKind;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
+use crate::attend::{End, attend, set_apart};
 use crate::config::{Credential, CredentialSource, Profile};
 use crate::host::Reaper;
 use crate::mcp::{read_secret, read_variable};
 
 /// How long a command may run.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long its last words are waited for, if others hold its output open.
-const REST: Duration = Duration::from_millis(500);
 /// How long the end of the daemon waits for commands that were killed.
 const ENDING: Duration = Duration::from_secs(2);
 /// The longest value, in bytes.
@@ -190,50 +189,24 @@ async fn output(
     let start = move || {
         let (output, input) = io::pipe().map_err(|error| error.to_string())?;
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).env("ACPD_HOST", "-");
+        command.args(&words[1..]);
         command.stdin(Stdio::null()).stdout(input).stderr(Stdio::null());
         if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
             command.current_dir(home);
         }
-        detach_child_alone(&mut command);
+        set_apart(&mut command);
         let child = starter.start_child(&mut command);
         Ok((child.map_err(|error| format!("cannot start `{}`: {error}", words[0]))?, output))
     };
     let (child, output) = beside(start).await?;
-    let pid = child.id();
-    let exited = spawn_blocking(move || wait_leader(pid));
     let mut said = Vec::new();
-    let ended = {
-        let talk = listen(output, &mut said);
-        let late = tokio::time::sleep(limit);
-        tokio::pin!(talk, late, exited);
-        let mut talking = true;
-        let ended = loop {
-            tokio::select! {
-                exit = &mut exited => break match exit {
-                    Ok(Ok(ExitKind::Code(0))) => Ok(()),
-                    Ok(Ok(exit)) => Err(format!("`{program}` ended with {exit}")),
-                    _ => Err(format!("nobody knows how `{program}` ended")),
-                },
-                () = &mut late => {
-                    break Err(format!("`{program}` took longer than {} s", limit.as_secs()));
-                }
-                // Nothing is ever sent.
-                _ = stop.changed() => break Err("the daemon ends".to_owned()),
-                _ = &mut talk, if talking => talking = false,
-            }
-        };
-        let discard = move || {
-            reaper.discard(child);
-            reaper.reap_orphans();
-        };
-        spawn_blocking(discard).await.ok();
-        if talking {
-            tokio::time::timeout(REST, talk).await.ok();
-        }
-        ended
-    };
-    ended?;
+    match attend(child, reaper, listen(output, &mut said), limit, stop).await {
+        End::Exit(ExitKind::Code(0)) => {}
+        End::Exit(exit) => return Err(format!("`{program}` ended with {exit}")),
+        End::Late => return Err(format!("`{program}` took longer than {} s", limit.as_secs())),
+        End::Stopped => return Err("the daemon ends".to_owned()),
+        End::Unknown => return Err(format!("nobody knows how `{program}` ended")),
+    }
     if said.len() as u64 > LONGEST {
         return Err(format!("`{program}` wrote more than {LONGEST} bytes"));
     }

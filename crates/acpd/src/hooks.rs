@@ -19,13 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use acpd_api::HookEvent;
-use acpd_sys::process::{ExitKind, detach_child_alone, wait_leader};
+use acpd_sys::process::ExitKind;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 
+use crate::attend::{End, attend, set_apart};
 use crate::config;
 use crate::host::Reaper;
 use crate::log::printable;
@@ -34,8 +35,6 @@ use crate::log::printable;
 const AT_ONCE: u32 = 8;
 /// How long one may run.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long what it wrote is read on when its group is gone, if others hold its output open.
-const REST: Duration = Duration::from_millis(500);
 /// How long the end of the daemon waits for commands that were killed.
 const ENDING: Duration = Duration::from_secs(2);
 /// What is kept of the output of one command, in bytes …
@@ -121,58 +120,22 @@ struct Run {
     _place: OwnedSemaphorePermit,
 }
 
-/// How it ended.
-enum End {
-    Exit(ExitKind),
-    Late,
-    /// The daemon ends, or nobody knows.
-    Untold,
-}
-
 impl Run {
     async fn run(mut self, about: Bytes) {
         let name = self.hook.event.word();
-        let (stdin, output, exited, child) = match self.start(&about).await {
+        let (stdin, output, child) = match self.start(&about).await {
             Ok(started) => started,
             Err(error) => return self.refuse(&error),
         };
         let mut said = Vec::new();
-        let end = {
-            let talk = async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) };
-            tokio::pin!(talk);
-            let late = tokio::time::sleep(self.limit);
-            tokio::pin!(late, exited);
-            let mut talking = true;
-            let end = loop {
-                tokio::select! {
-                    exit = &mut exited => break match exit {
-                        Ok(Ok(exit)) => End::Exit(exit),
-                        _ => End::Untold,
-                    },
-                    () = &mut late => break End::Late,
-                    // Nothing is ever sent.
-                    _ = self.stop.changed() => break End::Untold,
-                    _ = &mut talk, if talking => talking = false,
-                }
-            };
-            let reaper = self.reaper.clone();
-            let discard = move || {
-                // Whoever else is in its group goes with it, and becomes a child of ours.
-                reaper.discard(child);
-                reaper.reap_orphans();
-            };
-            spawn_blocking(discard).await.ok();
-            if talking {
-                tokio::time::timeout(REST, talk).await.ok();
-            }
-            end
-        };
+        let talk = async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) };
+        let end = attend(child, self.reaper.clone(), talk, self.limit, &mut self.stop).await;
         let said = String::from_utf8_lossy(&said);
         for line in said.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
             tracing::info!(hook = name, "{}", printable(line));
         }
         match end {
-            End::Exit(ExitKind::Code(0)) | End::Untold => {}
+            End::Exit(ExitKind::Code(0)) | End::Stopped | End::Unknown => {}
             End::Exit(exit) => tracing::warn!(hook = name, "a hook ended with {exit}"),
             End::Late => {
                 let limit = self.limit;
@@ -194,8 +157,7 @@ impl Run {
             io::Result::Ok((stdin, output, child))
         };
         let (stdin, output, child) = spawn_blocking(start).await.map_err(io::Error::other)??;
-        let pid = child.id();
-        Ok((stdin, output, spawn_blocking(move || wait_leader(pid)), child))
+        Ok((stdin, output, child))
     }
 
     /// Says it once: it will be the same every time.
@@ -208,22 +170,18 @@ impl Run {
     }
 }
 
-type Started = (Option<ChildStdin>, PipeReader, JoinHandle<io::Result<ExitKind>>, Child);
+type Started = (Option<ChildStdin>, PipeReader, Child);
 
 fn command(hook: &Hook, cwd: Option<&Path>) -> Command {
     let (program, args) = hook.command.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
     let mut command = Command::new(program);
-    command
-        .args(args)
-        .env("ACPD_EVENT", hook.event.word())
-        // Another mark, and not none: it belongs to no agent, whatever started the daemon.
-        .env("ACPD_HOST", "-");
+    command.args(args).env("ACPD_EVENT", hook.event.word());
     let home = std::env::home_dir();
     let mut places = cwd.into_iter().chain(home.as_deref());
     if let Some(place) = places.find(|place| place.is_dir()) {
         command.current_dir(place);
     }
-    detach_child_alone(&mut command);
+    set_apart(&mut command);
     command
 }
 
