@@ -27,7 +27,7 @@ use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::mcp::put_names;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without_terminal_logins};
-use crate::profile::Sharing;
+use crate::profile::{ClosedBy, Sharing};
 use crate::record::Rest;
 use crate::returning::is_kept;
 use crate::session::{Relayed, State};
@@ -718,10 +718,15 @@ impl Hub {
         users.len()
     }
 
-    /// `session/close` of one client only detaches it, unless it was the last.
+    /// `session/close` of one client only detaches it, unless it was the last or may close it for all.
     fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        // Connections are numbered as they come.
+        let mut users = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
+        let is_owner = users.next().is_some_and(|(owner, _)| *owner == client);
+        let for_all = is_owner && self.profile_of(session.slot).closed_by == ClosedBy::Owner;
         self.detach(client, key, out);
-        if self.other_users(client, key) == 0 {
+        if for_all || self.other_users(client, key) == 0 {
             self.close_session(key, out);
         }
     }

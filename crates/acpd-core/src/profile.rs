@@ -86,6 +86,8 @@ pub struct Profile {
     pub use_load: bool,
     /// A session that is brought back gets its MCP servers again.
     pub restore_mcp: bool,
+    /// Whose `session/close` closes a session that others use as well.
+    pub closed_by: ClosedBy,
     /// What becomes of a session that the agent cannot bring back.
     pub on_lost: OnLost,
     /// What becomes of a task whose turn was cut off.
@@ -105,6 +107,16 @@ pub struct McpServer {
     pub kind: McpKind,
     /// Only for sessions that work there.
     pub workspace: Option<Workspaces>,
+}
+
+/// Whose `session/close` closes a session that others use as well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClosedBy {
+    /// Nobody's: each only leaves, until the last one does.
+    #[default]
+    Last,
+    /// That of the controller that has been there longest.
+    Owner,
 }
 
 /// What becomes of a session that the agent cannot bring back.
@@ -195,6 +207,7 @@ impl Default for Profile {
             use_resume: true,
             use_load: true,
             restore_mcp: true,
+            closed_by: ClosedBy::default(),
             on_lost: OnLost::default(),
             on_interrupted: OnInterrupted::default(),
             services: Services::default(),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use acpd_core::profile::{
-    Config as HubConfig, DaemonFacts, McpServer, OnInterrupted, OnLost, Profile, Restart, Services,
-    Sharing, StopTimes,
+    ClosedBy, Config as HubConfig, DaemonFacts, McpServer, OnInterrupted, OnLost, Profile, Restart,
+    Services, Sharing, StopTimes,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -73,6 +73,10 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         restore_mcp: profile.restore_mcp,
+        closed_by: match profile.closed_by {
+            config::ClosedBy::Last => ClosedBy::Last,
+            config::ClosedBy::Owner => ClosedBy::Owner,
+        },
         on_lost: match profile.on_lost {
             config::OnLost::Reseed => OnLost::Reseed,
             config::OnLost::Stop => OnLost::Stop,

@@ -1,5 +1,6 @@
 //! Prompts, cancels and questions to people.
 
+use acpd_core::profile::ClosedBy;
 use acpd_core::{Input, StopStep};
 use serde_json::{Value, json};
 
@@ -271,6 +272,23 @@ fn a_client_that_closes_the_session_is_answered_before_it_is_let_go() {
     bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
     assert_eq!(words(&bench.got(a)), ["result 1", "result 2"]);
     assert_eq!(bench.state("s"), "live");
+}
+
+#[test]
+fn where_its_owner_closes_a_session_the_others_are_told_and_their_prompts_fail() {
+    let mut bench = Bench::with(|profile| profile.closed_by = ClosedBy::Owner);
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.say(b, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
+    assert_eq!(bench.state("s"), "live", "a guest only leaves");
+    bench.say(b, &json!({"id":3,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.prompt(b, &json!(4), "s", "and then");
+    bench.got(b);
+    bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
+    assert_eq!(bench.state("s"), "closed");
+    assert!(words(&bench.got(b)).contains(&"error 4".to_owned()));
 }
 
 #[test]

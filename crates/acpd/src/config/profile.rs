@@ -171,6 +171,10 @@ keys! {
         /// Whether a session that is restored gets its MCP servers again. Without, an agent that refuses
         /// them there has only those that it remembers itself.
         Shared "restore_mcp" => pub restore_mcp: bool as Flag = true;
+        /// Whose `session/close` closes a session that several clients use. With `"last"` each client only
+        /// leaves it, until the last one does. With `"owner"` the client that has been there longest closes
+        /// it for all.
+        Shared "closed_by" => pub closed_by: ClosedBy as OneOf<ClosedBy> = ClosedBy::Last;
         /// What becomes of a session that the agent cannot bring back. With `"reseed"` the next prompt
         /// goes to a new session of the agent, behind a summary of the last request, and that is told.
         /// With `"stop"` it is lost, and prompts to it are refused.
@@ -335,6 +339,19 @@ pub enum Restart {
 impl Choice for Restart {
     const WORDS: &'static [(&'static str, Self)] =
         &[("on-failure", Self::OnFailure), ("never", Self::Never)];
+}
+
+/// Whose `session/close` closes a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClosedBy {
+    /// That of the last client that uses it.
+    Last,
+    /// That of the client that has used it longest.
+    Owner,
+}
+
+impl Choice for ClosedBy {
+    const WORDS: &'static [(&'static str, Self)] = &[("last", Self::Last), ("owner", Self::Owner)];
 }
 
 /// What becomes of a session that the agent cannot bring back.
