@@ -257,6 +257,10 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
+        if let Outcome::Error(error) = outcome {
+            let code = Some(ErrorObject::from_raw(error).code);
+            self.log_failure(slot, why.session(), why.what(), code, out);
+        }
         match why {
             Why::Initialize => self.on_initialized(slot, outcome, out),
             Why::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
@@ -289,6 +293,24 @@ impl Hub {
         if self.agents.contains_key(&slot) {
             self.check_idle(slot, out);
         }
+    }
+
+    /// Tells the log what failed.
+    pub(crate) fn log_failure(
+        &self,
+        slot: AgentId,
+        session: Option<SessionKey>,
+        what: &str,
+        code: Option<i64>,
+        out: &mut Batch,
+    ) {
+        let session = session.and_then(|key| self.sessions.get(&key));
+        out.effects.push(Effect::Failure {
+            agent: self.agents[&slot].profile.clone(),
+            session: session.map(|session| session.row.public_id.clone()),
+            what: what.to_owned(),
+            code,
+        });
     }
 
     /// The answer to a client's `session/new`.

@@ -464,6 +464,18 @@ pub enum Effect {
         /// One sentence.
         text: String,
     },
+    /// An agent refused a request, or a session could not come back, for the log. Never holds a
+    /// payload, nor the agent's words.
+    Failure {
+        /// Agent profile.
+        agent: String,
+        /// Public id of the session that it is about.
+        session: Option<String>,
+        /// The method that was refused, or what became of the session.
+        what: String,
+        /// Code of the agent's error.
+        code: Option<i64>,
+    },
     /// End the daemon and leave agents running where they can be; where not, stop them first
     /// ([`Input::Stop`]). The request is answered by who does it: whether the daemon can start again
     /// is known only there.

@@ -91,6 +91,32 @@ pub(crate) enum Why {
 }
 
 impl Why {
+    /// The session that it is about, if it is one of ours.
+    pub(crate) fn session(&self) -> Option<SessionKey> {
+        match self {
+            Why::Prompt { session } | Why::Restore { session, .. } => Some(*session),
+            Why::Relay { session, .. } => *session,
+            _ => None,
+        }
+    }
+
+    /// What was asked, for the log: a method, as far as it is always the same one.
+    pub(crate) fn what(&self) -> &str {
+        match self {
+            Why::Initialize => "initialize",
+            Why::NewSession(_) => "session/new",
+            Why::Prompt { .. } => "session/prompt",
+            Why::Abandoned { .. } => "session/prompt that was given up",
+            Why::Restore { .. } => "restore",
+            Why::Relay { method, .. } => method,
+            Why::List { .. } => "session/list",
+            Why::Adopt(_) => "taking over",
+            Why::GivenUp { .. } => "restore that was given up",
+            Why::AuthStatus => "auth/status",
+            Why::Farewell => "session/close",
+        }
+    }
+
     /// The client's request that it is for.
     fn requester(&self) -> Option<&Requester> {
         match self {

@@ -438,6 +438,14 @@ impl Hub {
         }
         self.save(key);
         self.tell_state(key, out);
+        let failed = match rest {
+            Rest::Parked | Rest::Closed => return,
+            Rest::NeedsLogin => "session needs a login",
+            Rest::Lost => "session lost",
+            Rest::Failed => "session not restored",
+            Rest::NoDirectory => "directory of the session missing",
+        };
+        self.log_failure(self.session(key).slot, Some(key), failed, None, out);
     }
 
     /// A process holds the session.

@@ -360,6 +360,7 @@ impl Hub {
         let (sender, cancelling, chunk) =
             (running.sender.take(), running.cancelling, running.chunk);
         let mut fault = fault.clone();
+        self.log_failure(self.session(key).slot, Some(key), "turn interrupted", None, out);
         if self.is_undecided(self.session(key).slot, chunk) {
             let reason = "acpd ended before it knew that the agent had got the prompt";
             fault = Fault::new(Reason::OutcomeUnknown, reason);

@@ -661,6 +661,9 @@ impl Relay {
                 tracing::debug!(host = host.0, text, "an agent did something odd");
                 self.with(host, |host| host.note(&text));
             }
+            Effect::Failure { agent, session, what, code } => {
+                tracing::warn!(agent, session, code, what, "an agent failed");
+            }
             Effect::Leave { client, id, restart } => self.leave_for(client, &id, restart, out),
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),

@@ -40,6 +40,8 @@ pub(crate) struct Bench {
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
     pub(crate) notes: Vec<String>,
+    /// Session, what failed and the code of each failure for the log.
+    pub(crate) failures: Vec<(Option<String>, String, Option<i64>)>,
     /// Whether the file of the login was to be watched.
     pub(crate) watched: Vec<bool>,
     /// What commands were run for.
@@ -128,6 +130,7 @@ impl Bench {
             leases: Vec::new(),
             left: None,
             notes: Vec::new(),
+            failures: Vec::new(),
             watched: Vec::new(),
             hooks: Vec::new(),
             served: Vec::new(),
@@ -298,6 +301,9 @@ impl Bench {
             }
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Note { text, .. } => self.notes.push(text),
+            Effect::Failure { session, what, code, .. } => {
+                self.failures.push((session, what, code));
+            }
             Effect::Serve { errand, roots, service } => self.served.push((errand, roots, service)),
             Effect::CreateTerminal { .. }
             | Effect::TerminalOutput { .. }

@@ -212,6 +212,35 @@ fn a_load_that_fails_for_now_is_tried_again() {
 }
 
 #[test]
+fn failures_are_told_to_the_log_with_the_session_and_the_code() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.prompt(a, &json!(1), "s", "go");
+    bench.heard_one("session/prompt");
+    bench.agent_dies();
+    bench.pass(1_000);
+    for _ in 0..3 {
+        let load = bench.heard_one("session/load");
+        bench.agent_refuses(&load, -32602);
+        bench.pass(2_000);
+    }
+    let failed = |what: &str, code| (Some("s".to_owned()), what.to_owned(), code);
+    let refused = failed("restore", Some(-32602));
+    assert_eq!(
+        bench.failures,
+        [
+            failed("turn interrupted", None),
+            refused.clone(),
+            refused.clone(),
+            refused,
+            failed("session not restored", None)
+        ]
+    );
+}
+
+#[test]
 fn a_login_brings_back_what_waited_for_it() {
     let mut bench = Bench::new();
     let a = bench.plain();

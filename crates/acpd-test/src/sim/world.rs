@@ -246,6 +246,7 @@ impl World {
                 self.feed(Input::Summary { session, text: "all of it".to_owned() })?;
             }
             Effect::Note { .. } => self.truth.hit("odd line noted"),
+            Effect::Failure { .. } => self.truth.hit("failure logged"),
             // The agents of the simulation do everything themselves.
             Effect::Serve { errand, .. }
             | Effect::CreateTerminal { terminal: errand, .. }

@@ -26,6 +26,9 @@ fn a_login_that_runs_out_costs_one_prompt() {
     let error = client.say(&session, "say #two").unwrap_err();
     assert_eq!(error["code"], -32000, "the editor has a login of its own for this: {error}");
     assert_eq!(reason(&error), "needs_login", "{error}");
+    let log = env.daemon_log();
+    let logged = log.lines().find(|line| line.contains("session/prompt")).unwrap_or_default();
+    assert!(logged.contains(&session) && logged.contains("-32000"), "{log}");
     client.say(&session, "say #three").unwrap();
     assert!(client.said(&session).contains("tags=one,three"), "{}", client.said(&session));
 }
