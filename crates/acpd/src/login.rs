@@ -1,6 +1,7 @@
 //! `acpd login`: becomes the program that logs an agent in, in a person's terminal. `acpctl auth login`
 //! runs it, because only the daemon's program knows how agents are started.
 
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -24,11 +25,15 @@ pub struct Login {
 
 /// Runs it with the agent's environment in place of this process; returns only if that fails.
 pub fn run(login: Login) -> Failure {
+    let agent = login.agent.clone();
     match prepare(login) {
         Ok(mut command) => {
             let error = command.exec();
             let program = command.get_program().to_string_lossy();
-            Failure::new(format!("cannot run `{program}`: {error}"), None::<String>)
+            let hint = (error.kind() == io::ErrorKind::NotFound).then(|| {
+                format!("install it, or set another command: `login` of `[agents.{agent}]`")
+            });
+            Failure::new(format!("cannot run `{program}`: {error}"), hint)
         }
         Err(failure) => failure,
     }

@@ -118,9 +118,14 @@ fn state_cell(agent: &AgentInfo) -> Cell {
     }
 }
 
+/// Why it is in its state; where a login is all that is missing, the way to it. An agent that was
+/// started again is ready until it is asked for something.
 fn reason(agent: &AgentInfo) -> Option<&str> {
-    let hint = agent.auth.hint.as_deref();
-    hint.filter(|_| agent.state == AgentState::Stopped).or(agent.reason.as_deref())
+    let (reason, hint) = (agent.reason.as_deref(), agent.auth.hint.as_deref());
+    match agent.state {
+        AgentState::Stopped | AgentState::NeedsAuth => hint.or(reason),
+        _ => reason.or(hint),
+    }
 }
 
 fn card(agent: &AgentInfo, paint: Paint) -> String {
@@ -145,7 +150,8 @@ fn card(agent: &AgentInfo, paint: Paint) -> String {
     add(2, "login", Some(auth::sentence(&agent.auth)));
     add(2, "reason", agent.reason.as_deref().map(one_line));
     rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
-    rows.extend(agent.hint.as_deref().map(|hint| ("hint", one_line(hint))));
+    let hint = agent.hint.as_deref().or(agent.auth.hint.as_deref());
+    rows.extend(hint.map(|hint| ("hint", one_line(hint))));
     if !agent.tried {
         rows.push(("note", "this launch line has not been tried by acpd's authors".to_owned()));
     }
@@ -200,5 +206,36 @@ fn style(state: AgentState) -> Style {
         AgentState::Starting | AgentState::Initializing | AgentState::Stopping => CYAN,
         AgentState::NeedsAuth | AgentState::Backoff => YELLOW,
         AgentState::Failed => RED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_card_of_an_agent_that_wants_a_login_tells_the_way_to_it() {
+        let agent: AgentInfo = serde_json::from_value(json!({
+            "name": "copilot", "title": "Copilot", "state": "needs_auth", "since": 0,
+            "reason": "Authentication required", "restarts": 0, "command": ["copilot", "--acp"],
+            "sessions": 0, "log": "/l", "tried": true,
+            "auth": {"state": "needs_login", "since": 0,
+                "source": {"kind": "refused", "method": "session/new"},
+                "hint": "`acpctl auth login copilot`, then try again"},
+        }))
+        .unwrap();
+        insta::assert_snapshot!(card(&agent, Paint::plain()), @"
+        agent     copilot (Copilot)
+        state     needs login
+        reason    Authentication required
+        login     needs login (`session/new` was refused)
+        command   copilot --acp
+        sessions  0
+        restarts  0
+        log       /l
+        hint      `acpctl auth login copilot`, then try again
+        ");
     }
 }

@@ -101,6 +101,11 @@ mod tests {
                 agent("demo", "ready", json!({"pid": 42, "rss": 90_000_000, "processes": 4, "sessions": 2,
                     "restarts": 1, "version": "demo 1.0"})),
                 agent("gemini", "stopped", json!({})),
+                agent("kimi", "ready", json!({"auth": {"state": "needs_login", "since": 40_000,
+                    "hint": "`acpctl auth login kimi`, then try again"}})),
+                agent("opencode", "needs_auth", json!({"reason": "Authentication required",
+                    "auth": {"state": "needs_login", "since": 40_000,
+                        "hint": "`acpctl auth login opencode`, then try again"}})),
             ],
             "sessions": [
                 session("s-1", json!({"name": "fix", "queued": 1,
@@ -119,9 +124,11 @@ mod tests {
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
         cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
 
-        AGENT    STATE   SINCE   PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
-        copilot  failed  1m ago  -    -       -      0         0         crash loop: exit code 3
-        demo     ready   1m ago  42   86 MB   4      1         2         -
+        AGENT     STATE        SINCE   PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
+        copilot   failed       1m ago  -    -       -      0         0         crash loop: exit code 3
+        demo      ready        1m ago  42   86 MB   4      1         2         -
+        kimi      ready        1m ago  -    -       -      0         0         `acpctl auth login kimi`, then try again
+        opencode  needs login  1m ago  -    -       -      0         0         `acpctl auth login opencode`, then try again
 
         SESSION  AGENT  STATE  TURN           PROMPTS  USED     DIRECTORY  TITLE
         fix      demo   live   working 6s +1  3        10s ago  /work/app  -

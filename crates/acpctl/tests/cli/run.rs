@@ -122,6 +122,15 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
 }
 
 #[test]
+fn a_directory_that_is_gone_may_have_moved() {
+    let home = Home::new();
+    let output = home.run(&["run", "-s", "fix", "--cwd", "/nowhere/app", "more"]);
+    assert_eq!(output.code, Some(3), "{}", output.err);
+    let hint = "hint: if it was moved, tell its sessions: `acpctl session move SESSION --cwd DIR`";
+    assert!(output.err.contains(hint), "{}", output.err);
+}
+
+#[test]
 fn a_whole_id_goes_on_with_its_session() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {

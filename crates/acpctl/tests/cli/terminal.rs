@@ -56,6 +56,26 @@ impl Person {
 }
 
 #[test]
+fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
+    let home = Home::new();
+    let listener = home.listen();
+    let (mut person, child) = Person::start(&home, "dumb", &["run", "-s", "fix", "hello"]);
+    let mut client = Client::accept(&listener);
+    client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
+    let mut other = session("s-1");
+    other["cwd"] = json!("/nowhere/app");
+    client.answer(method::SESSION_SHOW, other);
+    person.sees("the one in `/nowhere/app`, which is gone");
+    person.sees("acpctl session move s-1 --cwd DIR");
+    client.answer("initialize", capable());
+    client.answer("session/new", json!({"sessionId": "s-2"}));
+    let prompt = client.expect("session/prompt");
+    assert_eq!(prompt["params"]["sessionId"], "s-2");
+    client.result(&prompt, json!({"stopReason": "end_turn"}));
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
+#[test]
 fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
     let home = Home::new();
     let listener = home.listen();

@@ -91,6 +91,11 @@ fn a_login_command_of_the_configuration_is_run_if_the_agent_offers_no_way() {
     env.acpctl(&["daemon", "stop"]).success();
     env.configure(&Config::new([failing]));
     env.acpctl(&["auth", "login", "echo"]).code(4).explains(&["ended with"]);
+    let missing = echo().set("login", "\"no-such-program login\"");
+    env.acpctl(&["daemon", "stop"]).success();
+    env.configure(&Config::new([missing]));
+    let words = ["cannot run `no-such-program`", "install it, or set another command"];
+    env.acpctl(&["auth", "login", "echo"]).code(4).explains(&words);
 }
 
 #[test]

@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     // Everything that can be wrong with the arguments is found before the daemon is bothered.
     let mut attachments = attachments(args)?;
-    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?;
+    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?).map_err(moved)?;
     let (prompt, piped) = prompt(&args.prompt, ui)?;
     attachments.extend(piped);
     if prompt.trim().is_empty() && attachments.is_empty() {
@@ -61,6 +61,15 @@ pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> 
     }
     let outcome = turn.prompt(&target.session_id, &params)?;
     outcome.map_err(|error| CommandError::rpc(&error)).map(|result| end(&mut turn, &result))
+}
+
+/// A directory that is gone may have got another name.
+fn moved(error: CommandError) -> CommandError {
+    match error.code() {
+        ExitCode::NotFound => error
+            .hint("if it was moved, tell its sessions: `acpctl session move SESSION --cwd DIR`"),
+        _ => error,
+    }
 }
 
 /// The answer to every permission question of the turn.
@@ -147,7 +156,21 @@ fn existing(
         return Ok(Some(session));
     }
     let wanted = SessionRef { cwd: None, exact_name: false, ..wanted };
-    Ok(show(turn, &wanted)?.filter(|session| session.session_id == name))
+    let Some(other) = show(turn, &wanted)? else { return Ok(None) };
+    if other.session_id == name {
+        return Ok(Some(other));
+    }
+    // A name counts in its directory. Where that is gone, the session may have been meant all the same.
+    let is_gone = other.name.as_deref() == Some(name) && !Path::new(&other.cwd).is_dir();
+    if is_gone && turn.ui.can_ask() {
+        let line = format!(
+            "`{name}` begins anew here; the one in `{}`, which is gone, moves with: \
+             acpctl session move {} --cwd DIR",
+            other.cwd, other.session_id
+        );
+        turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
+    }
+    Ok(None)
 }
 
 /// The last used session of this directory.
