@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -22,6 +22,8 @@ use serde_json::value::RawValue;
 const LOOK: Duration = Duration::from_millis(50);
 /// From each step of the end to the next: input closed, SIGTERM, SIGKILL.
 const STEP: Duration = Duration::from_secs(1);
+/// Characters of an agent's last line on stderr that are told.
+const WORDS: usize = 200;
 
 /// What is started.
 pub(super) struct Launch {
@@ -67,7 +69,7 @@ pub(super) fn ask(
         .current_dir(&launch.cwd)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+        .stderr(Stdio::piped());
     detach_child_alone(&mut command);
     let failed = |error: std::io::Error| Trouble::Agent(format!("it cannot be started: {error}"));
     let mut child = command.spawn().map_err(failed)?;
@@ -76,6 +78,7 @@ pub(super) fn ask(
     let mut tree = Tree::below_us(marker, leader);
     let mut stdin = child.stdin.take();
     let stdout = child.stdout.take();
+    let words = child.stderr.take().map(last_words);
     // An agent that reads nothing has ended, or will not answer either.
     stdin.as_mut().map(|stdin| stdin.write_all(&question(launch.offers))).transpose().ok();
     let answer = match stdout {
@@ -87,7 +90,30 @@ pub(super) fn ask(
     // It is a zombie of ours by now.
     reap(leader.pid).ok();
     reap_orphans(&BTreeSet::new());
-    answer
+    answer.map_err(|trouble| match (trouble, words) {
+        // All that could write has ended; what has escaped is not waited for.
+        (Trouble::Agent(why), Some(words)) => match words.recv_timeout(LOOK) {
+            Ok(words) => Trouble::Agent(format!("{why}: {words}")),
+            Err(_) => Trouble::Agent(why),
+        },
+        (trouble, _) => trouble,
+    })
+}
+
+/// The last line that it wrote to stderr, when that has ended; nothing if it wrote none.
+fn last_words(stderr: ChildStderr) -> Receiver<String> {
+    let (sender, words) = sync_channel(1);
+    thread::spawn(move || {
+        let lines = BufReader::new(stderr).split(b'\n').map_while(Result::ok);
+        let last = lines.filter(|line| !line.trim_ascii().is_empty()).last();
+        if let Some(line) = last {
+            let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+            let words = line.chars().take(WORDS).map(|c| if c.is_control() { ' ' } else { c });
+            // There is room for one.
+            sender.send(words.collect()).ok();
+        }
+    });
+    words
 }
 
 fn question(offers: Services) -> Vec<u8> {

@@ -72,6 +72,16 @@ fn scripts_get_all_that_was_found() {
 }
 
 #[test]
+fn an_agent_that_gives_no_answer_is_told_with_its_last_words() {
+    let env = home([echo()]);
+    let script = "echo one >&2; printf 'no \\033[1mmodel\\n\\n' >&2; setsid sleep 1000 & exit 3";
+    let done = discover(&env, &[("copilot", script)], &["--json"]).finish().success();
+    let list: Value = serde_json::from_str(done.stdout()).unwrap();
+    assert_eq!(list[0]["error"], "it ended before it answered `initialize`: no  [1mmodel");
+    assert!(env.tree().is_empty(), "{:?}", env.tree());
+}
+
+#[test]
 fn an_interrupted_search_leaves_no_agent_behind() {
     let env = home([echo()]);
     let silent = "trap '' TERM; sleep 1000 & wait; exec sleep 1000";
