@@ -8,9 +8,9 @@
 //!   │              │ any error but -32000                                 ▼
 //!   │ can load     ▼                     ok                            Settings ─▶ live
 //!   ├──────────▶ List ── listed ─▶ Load ────▶ (Settle: late replay) ──────┘
-//!   │              │               │  ▲ other error, three times
-//!   │              │ not listed    │  └── Retry
-//!   │ can neither  ▼               ▼ -32002
+//!   │              │ not listed    │  ▲ other error, three times
+//!   │              ▼               │  └── Retry
+//!   │ can neither  ListAll (same)  ▼ -32002
 //!   └───────────▶ lost           lost              -32000 anywhere ─▶ blocked until a login
 //! ```
 //!
@@ -61,6 +61,8 @@ pub(crate) struct Restore {
     tries: u32,
     /// The agent refuses to load it with its MCP servers.
     without_servers: bool,
+    /// The agent lists it, but not in its directory.
+    elsewhere: bool,
     pages: u32,
     replay: Replay,
     /// What was in force before.
@@ -87,7 +89,10 @@ pub(crate) enum Step {
     Directory(u64),
     New,
     Resume,
+    /// Whether the agent lists it in its directory …
     List,
+    /// … or anywhere: agents that find a moved session all the same list it where it was.
+    ListAll,
     Load,
     Retry,
     Settle,
@@ -100,7 +105,7 @@ impl Step {
         match self {
             Step::New => "session/new",
             Step::Resume => "session/resume",
-            Step::List => "session/list",
+            Step::List | Step::ListAll => "session/list",
             Step::Directory(_) | Step::Load | Step::Retry | Step::Settle => "session/load",
             Step::Settings => "session/set_config_option",
         }
@@ -125,6 +130,7 @@ impl Hub {
             reason: None,
             tries: 0,
             without_servers: false,
+            elsewhere: false,
             pages: 0,
             replay: Replay::new(row.last_prompt),
             mode: row.mode.clone(),
@@ -219,11 +225,12 @@ impl Hub {
                 let params = json!({ "cwd": session.row.cwd }).to_string();
                 ("session/list", Bytes::from(params))
             }
+            Step::ListAll => ("session/list", Bytes::from_static(b"{}")),
             Step::Directory(_) | Step::Retry | Step::Settle | Step::Settings => return,
         };
         // The list of sessions brings no servers.
         let servers = match step {
-            Step::List => Vec::new(),
+            Step::List | Step::ListAll => Vec::new(),
             _ if !brings_mcp => Vec::new(),
             _ => self.servers_again(key),
         };
@@ -276,7 +283,7 @@ impl Hub {
         match step {
             Step::New => self.session_renewed(key, result, out),
             Step::Resume => self.session_back(key, RestoreLevel::Resumed, result, out),
-            Step::List => self.session_listed(key, result, out),
+            Step::List | Step::ListAll => self.session_listed(key, step, result, out),
             Step::Load => self.session_back(key, RestoreLevel::Loaded, result, out),
             Step::Settings => {
                 self.setting_restored(key, result, out);
@@ -306,7 +313,7 @@ impl Hub {
                 self.load_or_lose(key, Some(&text), out);
             }
             // A list that fails says nothing about the session.
-            Step::List => {
+            Step::List | Step::ListAll => {
                 if error.code == code::METHOD_NOT_FOUND {
                     let agent = self.session(key).row.agent.clone();
                     self.known(&agent).list_lies = true;
@@ -344,6 +351,11 @@ impl Hub {
                 restore.without_servers = true;
                 return self.restore_step(key, Step::Load, out);
             }
+            if restore.elsewhere {
+                // Some agents have it for its old directory only.
+                let text = format!("the agent does not load it in another directory: {error}");
+                return self.session_is_lost(key, text, out);
+            }
             let text = format!("it could not be loaded: {error}");
             return self.restore_failed(key, Reason::SessionBlocked, &text, out);
         }
@@ -352,20 +364,29 @@ impl Hub {
         self.timers.set(Timer::Restore(key), now.after(delay));
     }
 
-    fn session_listed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
+    fn session_listed(&mut self, key: SessionKey, step: Step, result: &RawValue, out: &mut Batch) {
         let page = SessionList::from_raw(result);
         let wanted = &self.session(key).row.agent_id;
         if page.sessions.iter().any(|session| session.session_id == *wanted) {
+            if let Some(restore) = self.restore_mut(key) {
+                restore.elsewhere = step == Step::ListAll;
+            }
             return self.restore_step(key, Step::Load, out);
         }
         let cwd = self.session(key).row.cwd.clone();
         let Some(restore) = self.restore_mut(key) else { return };
         restore.pages += 1;
-        match page.next_cursor.filter(|_| restore.pages < LIST_PAGES) {
-            Some(cursor) => {
-                let params = json!({ "cwd": cwd, "cursor": cursor }).to_string();
-                self.restore_ask(key, "session/list", params.as_bytes(), &[], out);
+        match page.next_cursor {
+            Some(cursor) if restore.pages < LIST_PAGES => {
+                let mut params = json!({ "cursor": cursor });
+                if step == Step::List {
+                    params["cwd"] = json!(cwd);
+                }
+                self.restore_ask(key, "session/list", params.to_string().as_bytes(), &[], out);
             }
+            // A list that was not read to its end says nothing about the session.
+            Some(_) => self.restore_step(key, Step::Load, out),
+            None if step == Step::List => self.restore_step(key, Step::ListAll, out),
             None => self.session_is_lost(key, "the agent does not list it".to_owned(), out),
         }
     }
@@ -576,6 +597,7 @@ impl Hub {
             | Step::New
             | Step::Resume
             | Step::List
+            | Step::ListAll
             | Step::Load
             | Step::Settings => {
                 self.give_up_restore(key, out);

@@ -332,6 +332,8 @@ fn a_session_in_which_the_agent_never_said_a_word_begins_anew_and_says_so() {
         let list = bench.heard_one("session/list");
         bench.got(a);
         bench.agent_answers(&list, &json!({"sessions":[]}));
+        let list = bench.heard_one("session/list");
+        bench.agent_answers(&list, &json!({"sessions":[]}));
         if spoke {
             assert_eq!(bench.heard(), Vec::<Value>::new());
             assert_eq!(bench.state("s"), "lost");
@@ -364,6 +366,71 @@ fn a_list_that_is_only_promised_is_asked_for_once() {
     bench.pass(20_000);
     bench.agent_dies();
     bench.pass(1_000);
+    bench.heard_one("session/load");
+}
+
+#[test]
+fn a_session_that_is_listed_in_another_directory_is_loaded_in_its_own() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let list = bench.heard_one("session/list");
+    assert_eq!(list["params"], json!({"cwd":"/w"}));
+    bench.agent_answers(&list, &json!({"sessions":[]}));
+    let list = bench.heard_one("session/list");
+    assert_eq!(list["params"], json!({}));
+    let other = json!([{"sessionId":"other","cwd":"/w"}]);
+    bench.agent_answers(&list, &json!({"sessions":other,"nextCursor":"c"}));
+    let list = bench.heard_one("session/list");
+    assert_eq!(list["params"], json!({"cursor":"c"}));
+    bench.agent_answers(&list, &json!({"sessions":[{"sessionId":"s","cwd":"/before"}]}));
+    let load = bench.heard_one("session/load");
+    assert_eq!(load["params"]["cwd"], "/w");
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!(bench.state("s"), "live");
+}
+
+#[test]
+fn a_session_that_an_agent_keeps_for_its_old_directory_goes_on_with_a_summary() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let refuse = |bench: &mut Bench| {
+        let list = bench.heard_one("session/list");
+        bench.agent_answers(&list, &json!({"sessions":[]}));
+        let list = bench.heard_one("session/list");
+        bench.agent_answers(&list, &json!({"sessions":[{"sessionId":"s","cwd":"/before"}]}));
+        for _ in 0..3 {
+            let load = bench.heard_one("session/load");
+            bench.agent_refuses(&load, -32602);
+            bench.pass(1_500);
+        }
+    };
+    refuse(&mut bench);
+    assert_eq!(bench.state("s"), "parked", "it waits for a prompt");
+    bench.prompt(a, &json!(2), "s", "go on");
+    refuse(&mut bench);
+    bench.heard_one("session/new");
+}
+
+#[test]
+fn a_list_without_an_end_is_no_reason_to_give_a_session_up() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    for _ in 0..100 {
+        let list = bench.heard_one("session/list");
+        bench.agent_answers(&list, &json!({"sessions":[],"nextCursor":"more"}));
+    }
     bench.heard_one("session/load");
 }
 
