@@ -168,8 +168,17 @@ impl Drop for Home {
 
 /// Kills a process and everything below it at once; returns what was killed.
 pub fn kill_tree(leader: ProcessId) -> Vec<ProcessId> {
-    let mut tree = Tree::new("killed by xtask", leader);
+    let mut tree = tree(leader);
     let alive = tree.alive();
     tree.signal_all(StopSignal::Kill);
     alive
+}
+
+/// A process and everything below it. An agent has the mark that acpd gave it, as all below it have:
+/// without it they would be taken for strangers.
+pub fn tree(leader: ProcessId) -> Tree {
+    let environ = fs::read(format!("/proc/{}/environ", leader.pid)).unwrap_or_default();
+    let mark = environ.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(b"ACPD_HOST="));
+    let mark = mark.map_or("looked at by xtask".into(), String::from_utf8_lossy);
+    Tree::new(mark, leader)
 }

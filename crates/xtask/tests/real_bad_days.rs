@@ -1,0 +1,346 @@
+//! Bad days with real agents: no login, a dead wrapper, a lost conversation, a directory that is gone, and
+//! everything killed at once. What acpd promises for each is in `docs/recovery.md`.
+//!
+//! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use acpd_sys::process::Liveness;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use xtask::home::{Home, kill_tree, tree};
+use xtask::real::{Model, Scripts, ready};
+use xtask::{Result, workspace};
+
+#[test]
+fn copilot_without_a_login_is_started_once_and_its_sessions_wait_for_the_login() {
+    without_a_login().unwrap();
+}
+
+#[test]
+fn claude_whose_npx_is_killed_in_a_turn_leaves_nothing_and_comes_back() {
+    wrapper_killed("claude", "claude+npx", 4).unwrap();
+}
+
+#[test]
+fn copilot_whose_loader_is_killed_in_a_turn_leaves_nothing_and_comes_back() {
+    wrapper_killed("copilot", "copilot+loader", 2).unwrap();
+}
+
+#[test]
+fn zedcodex_whose_sessions_were_deleted_goes_on_with_a_summary_and_says_so() {
+    forgotten().unwrap();
+}
+
+#[test]
+fn zedcodex_waits_for_a_directory_and_goes_on_where_it_was_moved() {
+    directory_gone("zedcodex").unwrap();
+}
+
+#[test]
+fn copilot_waits_for_a_directory_and_goes_on_where_it_was_moved() {
+    directory_gone("copilot").unwrap();
+}
+
+#[test]
+fn two_agents_killed_at_once_bring_all_their_sessions_back() {
+    both_killed().unwrap();
+}
+
+fn without_a_login() -> Result {
+    let Some(stage) = Stage::new(&["copilot"])? else { return Ok(()) };
+    // Who has a login is told by a file, as if `copilot login` had made it.
+    let script = stage.home.path("copilot");
+    let login = script.with_extension("login");
+    let choice = r#"[ -e "$0.login" ] || exec "$1" copilot+noauth
+exec "$1" copilot
+"#;
+    fs::write(&script, choice)?;
+    let sh = ["sh".to_owned(), path(&script)?, path(&stage.scripts.run_agent())?];
+    stage.configure(&[("copilot", &sh)])?;
+    let state = |of: &str| -> Result<Value> {
+        let status = stage.home.read_json(&["ps"])?;
+        let list = status[of].as_array().ok_or("no list")?;
+        let is = |entry: &&Value| entry["name"] == if of == "agents" { "copilot" } else { "work" };
+        Ok(list.iter().find(is).cloned().unwrap_or_default())
+    };
+    let refused = |prompt: &str| -> Result {
+        let said = stage.run("copilot", "work", prompt)?;
+        said.ended(4, &["Authentication required", "acpctl auth login copilot"]);
+        Ok(())
+    };
+
+    // However often one asks, it is one process, and no session is begun.
+    refused("say #never")?;
+    refused("say #never")?;
+    let agent = state("agents")?;
+    assert_eq!(agent["state"], "needs_auth", "{agent}");
+    assert_eq!(agent["auth"]["state"], "needs_login", "{agent}");
+    assert_eq!(agent["auth"]["methods"][0]["id"], "copilot-login", "{agent}");
+    assert_eq!(agent["restarts"], 0, "it is no crash: {agent}");
+    assert_eq!(state("sessions")?, Value::Null);
+    for shown in [stage.home.read(&["ps"])?, stage.home.read(&["auth", "status"])?] {
+        assert!(shown.contains("needs login"), "{shown}");
+        assert!(shown.contains("acpctl auth login copilot"), "{shown}");
+    }
+    assert_eq!(stage.starts("copilot")?.len(), 1);
+
+    // With a login it works; without one again, the session waits and its prompt is refused.
+    fs::write(&login, "")?;
+    stage.home.read(&["agent", "restart", "copilot"])?;
+    stage.run("copilot", "work", "say #one")?.answered("tags=one");
+    fs::remove_file(&login)?;
+    stage.home.read(&["agent", "restart", "copilot"])?;
+    refused("say #two")?;
+    refused("say #two")?;
+    let session = state("sessions")?;
+    assert_eq!(session["state"], "blocked", "{session}");
+    assert_eq!(session["queued"], 0, "{session}");
+    assert_eq!(stage.starts("copilot")?.len(), 3);
+
+    // What was refused was refused: it is not sent behind anybody's back after the login.
+    fs::write(&login, "")?;
+    stage.home.read(&["agent", "restart", "copilot"])?;
+    stage.run("copilot", "work", "say #three")?.answered("tags=one,three");
+    assert_eq!(state("agents")?["auth"]["state"], "authenticated");
+    assert_eq!(stage.starts("copilot")?.len(), 4);
+    stage.home.stop()
+}
+
+/// The process that acpd has started only waits for the true agent: at least `depth` processes.
+fn wrapper_killed(agent: &str, variant: &str, depth: usize) -> Result {
+    let Some(stage) = Stage::new(&[agent])? else { return Ok(()) };
+    stage.configure(&[(agent, &stage.variant(variant)?)])?;
+    stage.run(agent, "work", "say #one")?.answered("tags=one");
+    let turn = stage.in_a_turn(agent, "work", "say #two [slow 300]")?;
+    let wrapper = stage.home.agent(agent)?;
+    let old = tree(wrapper).alive();
+    assert!(old.len() >= depth, "{old:?}");
+    kill(Pid::from_raw(i32::try_from(wrapper.pid)?), Signal::SIGKILL)?;
+    turn.finish()?.ended(6, &["SIGKILL"]);
+
+    stage.run(agent, "work", "say #three")?.answered("tags=one,two,three");
+    let alive: Vec<_> = old.iter().filter(|process| process.is_alive() != Liveness::Gone).collect();
+    assert!(alive.is_empty(), "{alive:?} of {old:?}");
+    let starts = stage.starts(agent)?;
+    assert_eq!(starts.len(), 2, "started once more");
+    let beside: Vec<_> = old.iter().filter(|process| starts[1].contains(&process.pid)).collect();
+    assert!(beside.is_empty(), "{beside:?} lived when the next one started");
+    stage.home.stop()
+}
+
+fn forgotten() -> Result {
+    let Some(stage) = Stage::new(&["zedcodex"])? else { return Ok(()) };
+    stage.configure(&[("zedcodex", &stage.variant("zedcodex")?)])?;
+    stage.run("zedcodex", "work", "say #one")?.answered("tags=one");
+    stage.home.read(&["agent", "stop", "zedcodex"])?;
+    fs::remove_dir_all(stage.home.path("agent/.codex/sessions"))?;
+    stage.home.read(&["agent", "start", "zedcodex"])?;
+
+    let said = stage.run("zedcodex", "work", "say #two")?;
+    said.ended(7, &["previous session could not be restored", "goes on with a summary"]);
+    // The stand-in repeats the tags of what it was told: the first can only come from the summary.
+    assert!(said.stdout.contains("tags=one,two"), "{said:?}");
+    let log = stage.home.read(&["session", "log", "work", "--json"])?;
+    let lines: Vec<Value> =
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let restored = lines.iter().filter(|entry| entry["line"]["method"] == "_acpd/restored");
+    let levels: Vec<_> = restored.map(|entry| &entry["line"]["params"]["level"]).collect();
+    assert_eq!(levels, ["reseeded"]);
+    // From here on it is a conversation like any other.
+    stage.run("zedcodex", "work", "say #three")?.answered("tags=one,two,three");
+    stage.home.stop()
+}
+
+fn directory_gone(agent: &str) -> Result {
+    let Some(stage) = Stage::new(&[agent])? else { return Ok(()) };
+    stage.configure(&[(agent, &stage.variant(agent)?)])?;
+    let (old, new) = (stage.home.path("old"), stage.home.path("new"));
+    fs::create_dir(&old)?;
+    let begun = ["run", "-a", agent, "-s", "work", "--cwd", &path(&old)?, "say #one"];
+    Said::of(&mut stage.home.acpctl(&begun))?.answered("tags=one");
+    let sessions = stage.home.read_json(&["session", "ls"])?;
+    let id = sessions["sessions"][0]["sessionId"].as_str().ok_or("no session")?.to_owned();
+
+    fs::rename(&old, &new)?;
+    stage.home.read(&["agent", "restart", agent])?;
+    let said = stage.run(agent, &id, "say #never")?;
+    said.ended(3, &["does not exist", "acpctl session move work --cwd DIR"]);
+    assert_eq!(stage.home.read_json(&["session", "show", &id])?["state"], "blocked");
+    // It is back: nothing has to be done.
+    fs::rename(&new, &old)?;
+    stage.run(agent, &id, "say #two")?.answered("tags=one,two");
+    // It moves for good, and its name with it.
+    fs::rename(&old, &new)?;
+    stage.home.read(&["session", "move", &id, "--cwd", &path(&new)?])?;
+    let there = ["run", "-a", agent, "-s", "work", "--cwd", &path(&new)?, "say #three"];
+    Said::of(&mut stage.home.acpctl(&there))?.answered("tags=one,two,three");
+    stage.home.stop()
+}
+
+fn both_killed() -> Result {
+    const AGENTS: [&str; 2] = ["zedcodex", "copilot"];
+    let Some(stage) = Stage::new(&AGENTS)? else { return Ok(()) };
+    let [codex, copilot] = [stage.variant("zedcodex")?, stage.variant("copilot")?];
+    stage.configure(&[("zedcodex", &codex), ("copilot", &copilot)])?;
+    let sessions =
+        || AGENTS.into_iter().flat_map(|agent| ["a", "b", "c"].map(|name| (agent, name)));
+    for (agent, name) in sessions() {
+        let tag = format!("{name}-of-{agent}");
+        stage.run(agent, name, &format!("say #{tag}"))?.answered(&format!("tags={tag}"));
+    }
+    // Each has a turn, too.
+    let turns = AGENTS.map(|agent| stage.in_a_turn(agent, "a", "say #cut [slow 300]"));
+    let leaders = AGENTS.map(|agent| stage.home.agent(agent));
+    for leader in leaders {
+        kill_tree(leader?);
+    }
+    for turn in turns {
+        turn?.finish()?.ended(6, &["SIGKILL"]);
+    }
+    // All at once, while they start.
+    let back: Vec<_> = sessions()
+        .map(|(agent, name)| (agent, name, Running::start(stage.command(agent, name, "say #back"))))
+        .collect();
+    for (agent, name, back) in back {
+        let cut = if name == "a" { ",cut" } else { "" };
+        back?.finish()?.answered(&format!("tags={name}-of-{agent}{cut},back"));
+    }
+    for agent in AGENTS {
+        assert_eq!(stage.starts(agent)?.len(), 2, "{agent}");
+    }
+    stage.home.stop()
+}
+
+/// A home, real agents in it, and the stand-in for their models.
+struct Stage {
+    home: Home,
+    scripts: Scripts,
+    model: Model,
+}
+
+impl Stage {
+    /// `None`, after a line that says why, when these agents cannot be had here.
+    fn new(agents: &[&str]) -> Result<Option<Stage>> {
+        let Some(scripts) = ready(agents)? else { return Ok(None) };
+        let model = scripts.start_model()?;
+        let home = Home::new(&workspace::bin_dir("debug")?)?;
+        Ok(Some(Stage { home, scripts, model }))
+    }
+
+    /// The command that becomes an agent, as `run_agent.sh` names it.
+    fn variant(&self, name: &str) -> Result<[String; 2]> {
+        Ok([path(&self.scripts.run_agent())?, name.to_owned()])
+    }
+
+    /// Profiles of these names. Each start of one is noted, with all processes that there are then.
+    fn configure(&self, agents: &[(&str, &[String])]) -> Result {
+        let note = self.home.path("note.sh");
+        fs::write(&note, "(cd /proc && echo [0-9]*) >>\"$AGENT_STARTS\"\nexec \"$@\"\n")?;
+        let mut tables = vec!["[daemon]\nhost = \"shim\"\n".to_owned()];
+        for (name, command) in agents {
+            let own = [
+                ("AGENT_STARTS", path(&self.home.path(&format!("{name}.starts")))?),
+                ("AGENT_WRAP", format!("sh {}", path(&note)?)),
+            ];
+            let env = self.scripts.environment(&self.home, &self.model);
+            let env = env.iter().chain(&own).map(|(key, value)| format!("{key} = {value:?}"));
+            let env = env.collect::<Vec<_>>().join(", ");
+            tables.push(format!("[agents.{name}]\ncommand = {command:?}\nenv = {{ {env} }}\n"));
+        }
+        self.home.configure(&tables.concat())
+    }
+
+    /// The pids that there were at each start of an agent.
+    fn starts(&self, agent: &str) -> Result<Vec<Vec<u32>>> {
+        let text = fs::read_to_string(self.home.path(&format!("{agent}.starts")))?;
+        let pids = |line: &str| line.split(' ').filter_map(|pid| pid.parse().ok()).collect();
+        Ok(text.lines().map(pids).collect())
+    }
+
+    fn command(&self, agent: &str, session: &str, prompt: &str) -> Command {
+        self.home.acpctl(&["run", "-a", agent, "-s", session, prompt])
+    }
+
+    /// A whole turn.
+    fn run(&self, agent: &str, session: &str, prompt: &str) -> Result<Said> {
+        Said::of(&mut self.command(agent, session, prompt))
+    }
+
+    /// A turn of which the first piece was seen.
+    fn in_a_turn(&self, agent: &str, session: &str, prompt: &str) -> Result<Running> {
+        let mut turn = Running::start(self.command(agent, session, prompt))?;
+        // "tick 1/300": the answer is one long line.
+        let stdout = turn.0.stdout.as_mut().ok_or("no pipe")?;
+        let mut seen = Vec::new();
+        BufReader::with_capacity(1, stdout).read_until(b'/', &mut seen)?;
+        if seen.ends_with(b"/") { Ok(turn) } else { Err(turn.finish()?.stderr.into()) }
+    }
+}
+
+/// A command that runs; it ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn start(mut command: Command) -> Result<Running> {
+        Ok(Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?))
+    }
+
+    fn finish(mut self) -> Result<Said> {
+        let mut said = Said::default();
+        // Neither is more than a pipe holds.
+        self.0.stdout.take().ok_or("no pipe")?.read_to_string(&mut said.stdout)?;
+        self.0.stderr.take().ok_or("no pipe")?.read_to_string(&mut said.stderr)?;
+        said.code = self.0.wait()?.code();
+        Ok(said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// What a command said, and how it ended.
+#[derive(Debug, Default)]
+struct Said {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Said {
+    fn of(command: &mut Command) -> Result<Said> {
+        let output = command.output()?;
+        let code = output.status.code();
+        let [stdout, stderr] = [output.stdout, output.stderr].map(String::from_utf8);
+        Ok(Said { code, stdout: stdout?, stderr: stderr? })
+    }
+
+    /// With this code, and these words on stderr.
+    #[track_caller]
+    fn ended(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in {self:?}");
+        }
+    }
+
+    /// A good answer, that ends with `tags`.
+    #[track_caller]
+    fn answered(&self, tags: &str) {
+        self.ended(0, &[]);
+        assert!(self.stdout.trim_end().ends_with(tags), "no {tags:?} at the end of {self:?}");
+    }
+}
+
+fn path(path: &Path) -> Result<String> {
+    Ok(path.to_str().ok_or("a path is not UTF-8")?.to_owned())
+}
