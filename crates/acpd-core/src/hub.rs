@@ -16,6 +16,7 @@ use crate::profile::{Config, Profile};
 use crate::record::{AuthRow, Record, Rest};
 use crate::returning::Returning;
 use crate::session::{Session, State};
+use crate::shown::ShownCall;
 use crate::terminal::Terminal;
 use crate::timers::{Timer, Timers};
 
@@ -50,6 +51,8 @@ pub struct Hub {
     pub(crate) errands: BTreeMap<InteractionId, Errand>,
     /// By the ids that agents know.
     pub(crate) terminals: BTreeMap<String, Terminal>,
+    /// Tool calls that show commands that run, by their ids.
+    pub(crate) shown: BTreeMap<(SessionKey, String), ShownCall>,
     /// Who was shown the page of which question.
     pub(crate) pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
     pub(crate) ledger: Ledger,
@@ -118,6 +121,7 @@ impl Hub {
             }
             Input::Summary { session, text } => self.on_summary(session, text, out),
             Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end, out),
+            Input::TerminalSeen { terminal, tail } => self.on_terminal_seen(terminal, tail, out),
             Input::StoreFailing { reason } => {
                 if self.store_failing.is_none() {
                     self.store_failing_since = self.now;
@@ -176,6 +180,7 @@ impl Hub {
                     self.on_stall_timer(key, out);
                 }
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
+                Timer::Terminal(terminal) => self.on_terminal_timer(terminal, out),
                 Timer::Returning => self.on_returning_timer(out),
                 Timer::Agent(_)
                 | Timer::Idle(_)

@@ -184,6 +184,13 @@ pub enum Input {
         /// How, and what it had written.
         end: TerminalEnd,
     },
+    /// What a command has written so far, asked for with [`Effect::LookAtTerminal`].
+    TerminalSeen {
+        /// Which.
+        terminal: InteractionId,
+        /// The last of it.
+        tail: TerminalTail,
+    },
     /// The journal cannot be written; the batch is retried.
     StoreFailing {
         /// What the system said.
@@ -273,9 +280,16 @@ pub struct TerminalEnd {
     pub code: Option<u32>,
     /// The name of the signal that ended it.
     pub signal: Option<String>,
-    /// The last of its output, for people; at most some KiB.
+    /// The last of what it wrote; at most some KiB.
+    pub tail: TerminalTail,
+}
+
+/// The last of what a command wrote, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TerminalTail {
+    /// At most some KiB.
     pub output: String,
-    /// There was more output before.
+    /// There was more before.
     pub truncated: bool,
 }
 
@@ -429,6 +443,12 @@ pub enum Effect {
     TerminalOutput {
         /// For which request.
         errand: InteractionId,
+        /// Which.
+        terminal: InteractionId,
+    },
+    /// Tell the last of what a command has written so far, with [`Input::TerminalSeen`]; nothing if it
+    /// was released.
+    LookAtTerminal {
         /// Which.
         terminal: InteractionId,
     },

@@ -19,7 +19,8 @@
 //! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`
 //! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs`,
-//! sessions that only they know in `foreign.rs`.
+//! sessions that only they know in `foreign.rs`, what acpd does for them in `errand.rs` and
+//! `terminal.rs`, and what of that is shown in `shown.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -56,6 +57,7 @@ mod reseed;
 mod restore;
 mod returning;
 mod session;
+mod shown;
 mod stop;
 mod summary;
 mod terminal;
@@ -66,6 +68,6 @@ pub mod view;
 pub use hub::Hub;
 pub use input::{
     Adopt, Batch, Effect, FileService, Input, LeftOut, NewTerminal, Read, ReadStyle, Search,
-    ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, View,
+    ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
 };
 pub use reseed::GO_ON;

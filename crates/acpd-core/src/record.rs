@@ -478,7 +478,8 @@ pub struct InteractionRow {
     pub session: Option<SessionKey>,
     /// The process that asked.
     pub host: HostId,
-    /// The agent's request, complete, with its own id.
+    /// The agent's request, complete, with its own id. A notification is none: it is the line for the
+    /// session's journal if the daemon ends before it can say more of a command.
     pub line: Bytes,
     /// When it was asked.
     pub at: Time,

@@ -103,6 +103,7 @@ impl Hub {
             interactions: BTreeMap::new(),
             errands: BTreeMap::new(),
             terminals: BTreeMap::new(),
+            shown: BTreeMap::new(),
             pages: BTreeMap::new(),
             ledger: Ledger::default(),
             naming: Vec::new(),
@@ -292,7 +293,7 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, row: InteractionRow, out: &mut Batch) {
-        if self.errand_again(&row, out) {
+        if self.errand_again(&row, out) || self.say_last_word(&row, out) {
             return;
         }
         let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };

@@ -398,6 +398,7 @@ impl Hub {
         self.timers.clear(crate::timers::Timer::Restore(key));
         self.unroute(key);
         self.close_interactions(key, out);
+        self.end_shown(key, "ended with the agent", out);
         self.close_tools(key, out);
         let goes_on = self.is_to_go_on(key);
         self.interrupt_turn(key, fault, out);

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!  create ─▶ the editor of the session ─▶ `editor-E-ID` ─▶ every later call goes to that editor
-//!     └────▶ acpd ─▶ running ─▶ ended ─▶ waits are answered, its output goes into the journal
+//!     └────▶ acpd ─▶ running ─▶ ended ─▶ waits are answered
 //!                       └─────────┴─▶ released; its output stays known as long as there is room
 //! ```
+//!
+//! What a conversation shows of those of acpd is in [`crate::shown`].
 //!
 //! The id that an agent gets names the owner ([`TerminalName`]), so what two editors call the same is
 //! not the same for the agent, and what a client is shown needs no memory.
@@ -12,28 +14,21 @@
 //! Architecture invariant: nothing of a terminal survives the session's hold on its process. acpd's
 //! own end then, editors are told to release theirs.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use acp_wire::{ErrorObject, Id, build, code, locate, set_member, str_at};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::errand::{By, Call};
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Batch, Effect, NewTerminal, ServeError, TerminalEnd};
-use crate::record::EventKind;
-use crate::view::{replace_terminals, text_item};
+use crate::shown::Growth;
 
 /// Terminals of one session that are remembered.
 const MOST: usize = 64;
-/// Tool calls that show a terminal of acpd and get its output.
-const SHOWN: usize = 4;
-/// The longest content of a tool call that is kept for that, in bytes.
-const CONTENT: usize = 16 << 10;
 
 /// The id of a terminal as the agent knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,12 +84,11 @@ enum Of {
 
 /// One that acpd runs.
 #[derive(Debug)]
-struct Own {
+pub(crate) struct Own {
     number: InteractionId,
     released: bool,
-    end: Option<TerminalEnd>,
-    /// Tool calls that show it, with their content.
-    shown: BTreeMap<String, Bytes>,
+    pub(crate) end: Option<TerminalEnd>,
+    pub(crate) growth: Growth,
 }
 
 /// `params` of `terminal/create`.
@@ -254,7 +248,8 @@ impl Hub {
             return Err(ServeError { code: code::INTERNAL, message });
         }
         let name = TerminalName::Own(number).to_string();
-        let own = Own { number, released: false, end: None, shown: BTreeMap::new() };
+        let growth = Growth::new(self.now);
+        let own = Own { number, released: false, end: None, growth };
         let result = json!({ "terminalId": name }).to_string();
         self.terminals.insert(name, Terminal { session: key, of: Of::Acpd(own) });
         Ok(result.into())
@@ -291,67 +286,26 @@ impl Hub {
         end: TerminalEnd,
         out: &mut Batch,
     ) {
-        let name = TerminalName::Own(number).to_string();
         let status = exit_status(&end);
-        let Some(terminal) = self.terminals.get_mut(&name) else { return };
-        let Of::Acpd(own) = &mut terminal.of else { return };
+        let Some((key, own)) = self.own_mut(number) else { return };
         own.end = Some(end);
-        let (key, shown) = (terminal.session, own.shown.clone());
         for wait in self.waits(key, |line| own_terminal(line) == Some(number)) {
             self.end_errand(wait, |id| build::response(id, &status), out);
         }
-        for (call, content) in shown {
-            self.show_output(key, &call, &content, out);
-        }
+        self.show_end(number, out);
     }
 
-    /// A tool call of the agent, journalled just now: if it shows terminals of acpd, what is known of
-    /// their output is shown behind it, and the rest when they have ended.
-    pub(crate) fn terminals_shown(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
-        if self.terminals.is_empty() {
-            return;
-        }
-        let Some(content) = locate(line, &["params", "update", "content"]) else { return };
-        let Some(call) = str_at(line, &["params", "update", "toolCallId"]) else { return };
-        if line[content.clone()] == *b"null" {
-            return;
-        }
-        // A slice would keep the whole buffer that the line came in.
-        let content = Bytes::copy_from_slice(&line[content]);
-        let mut ended = false;
-        let mut names = Vec::new();
-        replace_terminals(&content, &[], |_, name| {
-            names.push(name.to_owned());
-            None
-        });
-        let of_session = self.terminals.iter_mut().filter(|(_, of)| of.session == key);
-        for (name, terminal) in of_session {
-            let Of::Acpd(own) = &mut terminal.of else { continue };
-            // The new content takes the place of the old one.
-            own.shown.remove(&*call);
-            if names.contains(name) && own.shown.len() < SHOWN && content.len() <= CONTENT {
-                own.shown.insert(call.clone().into_owned(), content.clone());
-                ended |= own.end.is_some();
-            }
-        }
-        if ended {
-            self.show_output(key, &call, &content, out);
-        }
+    /// A terminal of acpd, and whose it is.
+    pub(crate) fn own(&self, number: InteractionId) -> Option<(SessionKey, &Own)> {
+        let terminal = self.terminals.get(&TerminalName::Own(number).to_string())?;
+        let Of::Acpd(own) = &terminal.of else { return None };
+        Some((terminal.session, own))
     }
 
-    /// Journals the content of a tool call with the output of those terminals that have ended.
-    fn show_output(&mut self, key: SessionKey, call: &str, content: &Bytes, out: &mut Batch) {
-        let content =
-            replace_terminals(content, &[], |_, name| match &self.terminals.get(name)?.of {
-                Of::Acpd(Own { end: Some(end), .. }) => Some(text_item(&end.shown())),
-                _ => None,
-            });
-        let Ok(content) = serde_json::from_slice::<&RawValue>(&content) else { return };
-        let update =
-            json!({ "sessionUpdate": "tool_call_update", "toolCallId": call, "content": content });
-        let params = json!({ "sessionId": self.session(key).row.public_id, "update": update });
-        let line = build::notification("session/update", &params);
-        self.append(key, EventKind::Update, line, None, out);
+    pub(crate) fn own_mut(&mut self, number: InteractionId) -> Option<(SessionKey, &mut Own)> {
+        let terminal = self.terminals.get_mut(&TerminalName::Own(number).to_string())?;
+        let Of::Acpd(own) = &mut terminal.of else { return None };
+        Some((terminal.session, own))
     }
 
     /// The process does not hold the session any more: nobody is going to release its terminals.
@@ -360,6 +314,7 @@ impl Hub {
             let error = ErrorObject::new(code::INTERNAL, "the session was closed");
             self.withdraw_errand(wait, &error, out);
         }
+        self.end_shown(key, "ended with the session", out);
         let gone = self.terminals.extract_if(.., |_, terminal| terminal.session == key);
         for (name, terminal) in gone.collect::<Vec<_>>() {
             match (terminal.of, TerminalName::parse(&name)) {
@@ -394,27 +349,6 @@ pub(crate) fn own_terminal(line: &[u8]) -> Option<InteractionId> {
     match TerminalName::parse(&str_at(line, &["params", "terminalId"])?)? {
         TerminalName::Own(number) => Some(number),
         TerminalName::Editor { .. } => None,
-    }
-}
-
-impl TerminalEnd {
-    /// As it is shown in a conversation.
-    fn shown(&self) -> String {
-        let mut text = String::new();
-        if self.truncated {
-            text.push_str("…\n");
-        }
-        text.push_str(&self.output);
-        let how = match (&self.signal, self.code) {
-            (Some(signal), _) => format!("(ended by {signal})"),
-            (None, Some(code)) if code != 0 => format!("(exit code {code})"),
-            _ if self.output.is_empty() => "(no output)".to_owned(),
-            _ => return text,
-        };
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text + &how
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::AgentId;
-use crate::ids::{SessionKey, Time};
+use crate::ids::{InteractionId, SessionKey, Time};
 
 /// What a deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +20,8 @@ pub(crate) enum Timer {
     Stall(SessionKey),
     /// An agent that does not answer, by the id of the request.
     Asked(u64),
+    /// The next look at a command that runs.
+    Terminal(InteractionId),
     /// Clients that were expected to come back.
     Returning,
 }

@@ -80,9 +80,7 @@ pub(crate) fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> By
             Some(set_member(item, &["terminalId"], id.as_bytes()))
         }
         TerminalName::Editor { .. } => Some(text_item("(a terminal of another editor)")),
-        TerminalName::Own(_) => {
-            Some(text_item("(a terminal of acpd; its output is shown when the command has ended)"))
-        }
+        TerminalName::Own(_) => Some(text_item("(a terminal of acpd; its output follows)")),
     })
 }
 

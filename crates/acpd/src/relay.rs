@@ -646,6 +646,7 @@ impl Relay {
                 self.terminals.create(terminal, *new, environment);
             }
             Effect::TerminalOutput { errand, terminal } => self.terminals.output(errand, terminal),
+            Effect::LookAtTerminal { terminal } => self.terminals.look(terminal),
             Effect::KillTerminal { terminal } => self.terminals.kill(terminal),
             Effect::ReleaseTerminal { terminal } => self.terminals.release(terminal),
             Effect::WatchLogin { agent, wanted } => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use acp_wire::code;
 use acpd_core::ids::InteractionId;
-use acpd_core::{Input, NewTerminal, ServeError, TerminalEnd};
+use acpd_core::{Input, NewTerminal, ServeError, TerminalEnd, TerminalTail};
 use acpd_services::terminal::{
     CreateTerminal, Exit, Output, TerminalError, Terminals as Held, end_leftovers,
 };
@@ -26,8 +26,10 @@ use crate::host::Reaper;
 const GRACE: Duration = Duration::from_secs(1);
 /// How long the end of the daemon waits for the end of its commands.
 const END: Duration = Duration::from_secs(3);
-/// Bytes of output that are shown in a conversation.
+/// Bytes of output that are shown in a conversation when a command has ended.
 const SHOWN: usize = 16 << 10;
+/// The same while it runs.
+const GROWING: usize = 4 << 10;
 
 /// The commands of a daemon.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub struct Terminals {
 enum Order {
     Create { terminal: InteractionId, request: Box<CreateTerminal> },
     Output { errand: InteractionId, terminal: InteractionId },
+    Look { terminal: InteractionId },
     Kill { terminal: InteractionId },
     Release { terminal: InteractionId },
 }
@@ -103,6 +106,11 @@ impl Terminals {
         self.order(Order::Output { errand, terminal });
     }
 
+    /// Tells the last of what a command has written, if it is not released.
+    pub fn look(&self, terminal: InteractionId) {
+        self.order(Order::Look { terminal });
+    }
+
     /// Ends a command.
     pub fn kill(&self, terminal: InteractionId) {
         self.order(Order::Kill { terminal });
@@ -157,6 +165,13 @@ async fn run(
                 let output = held.output(&terminal.0.to_string());
                 answer(errand, output.map(result).map_err(|error| refusal(&error)));
             }
+            Order::Look { terminal } => {
+                if let Ok(output) = held.output(&terminal.0.to_string()) {
+                    let tail = tail_of(&output, GROWING);
+                    // The daemon ends.
+                    done.send(Input::TerminalSeen { terminal, tail }).ok();
+                }
+            }
             // The hub may not know yet that it could not be made.
             Order::Kill { terminal } => drop(held.kill(&terminal.0.to_string())),
             Order::Release { terminal } => drop(held.release(&terminal.0.to_string())),
@@ -176,10 +191,16 @@ fn result(output: Output) -> Bytes {
 }
 
 fn terminal_end(output: Output) -> TerminalEnd {
-    let Output { text, truncated, exit } = output;
-    let Exit { code, signal } = exit.unwrap_or_default();
-    let from = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));
-    TerminalEnd { code, signal, output: text[from..].to_owned(), truncated: truncated || from > 0 }
+    let tail = tail_of(&output, SHOWN);
+    let Exit { code, signal } = output.exit.unwrap_or_default();
+    TerminalEnd { code, signal, tail }
+}
+
+/// At most so many bytes of the end.
+fn tail_of(output: &Output, most: usize) -> TerminalTail {
+    let text = &output.text;
+    let from = text.ceil_char_boundary(text.len().saturating_sub(most));
+    TerminalTail { output: text[from..].to_owned(), truncated: output.truncated || from > 0 }
 }
 
 fn refusal(error: &TerminalError) -> ServeError {

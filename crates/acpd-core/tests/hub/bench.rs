@@ -8,6 +8,7 @@ use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{
     Adopt, Batch, Effect, FileService, Hub, Input, ReadStyle, Search, StatusPart, StopStep,
+    TerminalTail,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -50,6 +51,8 @@ pub(crate) struct Bench {
     pub(crate) served: Vec<(InteractionId, Vec<String>, FileService)>,
     /// What acpd was to do with terminals.
     pub(crate) terminals: Vec<Effect>,
+    /// What commands that run have written.
+    pub(crate) screens: BTreeMap<InteractionId, TerminalTail>,
     /// What was to be found for clients.
     pub(crate) searched: Vec<Search>,
     /// Sessions with something new to be found.
@@ -137,6 +140,7 @@ impl Bench {
             searched: Vec::new(),
             indexed: Vec::new(),
             terminals: Vec::new(),
+            screens: BTreeMap::new(),
             missing: Vec::new(),
             summary: "it was about a fish",
             acked: 0,
@@ -309,6 +313,10 @@ impl Bench {
             | Effect::TerminalOutput { .. }
             | Effect::KillTerminal { .. }
             | Effect::ReleaseTerminal { .. } => self.terminals.push(effect),
+            Effect::LookAtTerminal { terminal } => {
+                let tail = self.screens.get(&terminal).cloned().unwrap_or_default();
+                self.feed(Input::TerminalSeen { terminal, tail });
+            }
             Effect::Abort | Effect::Exit => self.exited = true,
             Effect::Search { search, .. } => self.searched.push(*search),
             Effect::Index(session) => self.indexed.push(session),

@@ -21,6 +21,7 @@ mod restores;
 mod returning;
 mod schema;
 mod searching;
+mod shown;
 mod survival;
 mod terminals;
 mod transparency;

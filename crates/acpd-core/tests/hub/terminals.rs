@@ -2,13 +2,13 @@
 
 use acpd_core::ids::{ClientId, InteractionId};
 use acpd_core::profile::Services;
-use acpd_core::{Effect, Input, NewTerminal, ServeError, TerminalEnd};
+use acpd_core::{Effect, Input, NewTerminal, ServeError, TerminalEnd, TerminalTail};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, methods, words};
 
-fn bench() -> Bench {
+pub(crate) fn bench() -> Bench {
     let mut bench = Bench::with(|profile| profile.services = Services { fs: true, terminal: true });
     bench.shims = true;
     bench
@@ -31,7 +31,7 @@ fn editor_with(bench: &mut Bench, number: u64, meta: &Value) -> ClientId {
 }
 
 /// Goes to a session of another.
-fn joins(bench: &mut Bench, client: ClientId) {
+pub(crate) fn joins(bench: &mut Bench, client: ClientId) {
     let params = json!({"sessionId":"s","cwd":"/w"});
     bench.say(client, &json!({"id":1,"method":"session/resume","params":params}));
     bench.got(client);
@@ -46,12 +46,12 @@ fn ask(bench: &mut Bench, id: u64, method: &str, more: &Value) {
     bench.agent(&json!({"jsonrpc":"2.0","id":id,"method":method,"params":params}));
 }
 
-fn call(bench: &mut Bench, id: u64, method: &str, terminal: &str) {
+pub(crate) fn call(bench: &mut Bench, id: u64, method: &str, terminal: &str) {
     ask(bench, id, method, &json!({ "terminalId": terminal }));
 }
 
 /// A terminal of acpd: its number, and its id as the agent knows it.
-fn own(bench: &mut Bench) -> (InteractionId, String) {
+pub(crate) fn own(bench: &mut Bench) -> (InteractionId, String) {
     ask(bench, 100, "create", &json!({"command":"make"}));
     let Some(Effect::CreateTerminal { terminal, .. }) = bench.terminals.pop() else {
         panic!("nothing to run")
@@ -77,13 +77,13 @@ fn served(bench: &mut Bench, errand: InteractionId, result: Result<&str, ServeEr
     bench.feed(Input::Served { errand, result });
 }
 
-fn ends(bench: &mut Bench, terminal: InteractionId, code: u32, output: &str) {
-    let output = output.to_owned();
-    let end = TerminalEnd { code: Some(code), signal: None, output, truncated: false };
+pub(crate) fn ends(bench: &mut Bench, terminal: InteractionId, code: u32, output: &str) {
+    let tail = TerminalTail { output: output.to_owned(), truncated: false };
+    let end = TerminalEnd { code: Some(code), signal: None, tail };
     bench.feed(Input::TerminalEnded { terminal, end });
 }
 
-fn shows(bench: &mut Bench, terminal: &str) {
+pub(crate) fn shows(bench: &mut Bench, terminal: &str) {
     let content = json!([
         {"type":"diff","path":"/w/x","newText":"y"},
         {"type":"terminal","terminalId":terminal},
@@ -95,7 +95,7 @@ fn shows(bench: &mut Bench, terminal: &str) {
 }
 
 /// The second item of a tool call's content: a terminal's id, or its text.
-fn shown(line: &Value) -> &str {
+pub(crate) fn shown(line: &Value) -> &str {
     let item = &line["params"]["update"]["content"][1];
     item["terminalId"].as_str().or(item["content"]["text"].as_str()).expect("something")
 }
@@ -370,7 +370,7 @@ fn the_output_of_a_command_of_acpd_is_shown_when_it_has_ended() {
     joins(&mut bench, b);
     shows(&mut bench, &name);
     let got = bench.got(b);
-    assert!(shown(&got[0]).contains("when the command has ended"), "{got:?}");
+    assert!(shown(&got[0]).contains("its output follows"), "{got:?}");
     call(&mut bench, 1, "release", &name);
     ends(&mut bench, number, 2, "error: no\n");
     let got = bench.got(b);

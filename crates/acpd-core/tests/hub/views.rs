@@ -6,7 +6,7 @@ use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::view::render;
-use acpd_core::{Input, View};
+use acpd_core::{Effect, Input, TerminalEnd, TerminalTail, View};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -31,6 +31,12 @@ enum Step {
     /// The agent answers what waits longest.
     Answer,
     Crash,
+    /// The agent runs a command of acpd and shows it.
+    Run,
+    /// The commands write something.
+    Write,
+    /// The last command ends.
+    End,
     Pass,
 }
 
@@ -53,6 +59,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Ask),
         4 => Just(Step::Answer),
         1 => Just(Step::Crash),
+        1 => Just(Step::Run),
+        2 => Just(Step::Write),
+        1 => Just(Step::End),
         2 => Just(Step::Pass),
     ]
 }
@@ -118,7 +127,7 @@ struct Scene {
 
 impl Scene {
     fn new(views: &[View]) -> Scene {
-        let mut bench = Bench::new();
+        let mut bench = Bench::with(|profile| profile.services.terminal = true);
         let maker = bench.plain();
         bench.session(maker, "s");
         bench.feed(Input::ClientClosed { client: maker });
@@ -252,8 +261,37 @@ impl Scene {
                 self.pending.clear();
                 self.bench.agent_dies();
             }
+            Step::Run => self.run(),
+            Step::Write => {
+                for screen in self.bench.screens.values_mut() {
+                    screen.output.push('x');
+                }
+            }
+            Step::End => {
+                let Some((terminal, tail)) = self.bench.screens.pop_last() else { return };
+                let end = TerminalEnd { code: Some(1), signal: None, tail };
+                self.bench.feed(Input::TerminalEnded { terminal, end });
+            }
             Step::Pass => self.bench.pass(2_000),
         }
+    }
+
+    fn run(&mut self) {
+        self.next += 1;
+        let params = json!({"sessionId":"s","command":"make"});
+        self.bench.agent(&json!({"id":self.next,"method":"terminal/create","params":params}));
+        let made = self.bench.terminals.pop();
+        let Some(Effect::CreateTerminal { terminal, .. }) = made else { return };
+        self.bench.feed(Input::Served { errand: terminal, result: Ok("{}".into()) });
+        let mut heard = self.bench.heard();
+        let name = heard.pop().expect("the answer")["result"]["terminalId"].clone();
+        self.pending.extend(heard);
+        let content = json!([{"type":"terminal","terminalId":name}]);
+        let update = json!({"sessionUpdate":"tool_call","toolCallId":"t","title":"T",
+            "content":content});
+        let params = json!({"sessionId":"s","update":update});
+        self.bench.agent(&json!({"method":"session/update","params":params}));
+        self.bench.screens.insert(terminal, TerminalTail::default());
     }
 
     /// Who works in a session is attached to it, if it is not yet.

@@ -251,6 +251,7 @@ impl World {
             Effect::Serve { errand, .. }
             | Effect::CreateTerminal { terminal: errand, .. }
             | Effect::TerminalOutput { errand, .. }
+            | Effect::LookAtTerminal { terminal: errand }
             | Effect::KillTerminal { terminal: errand }
             | Effect::ReleaseTerminal { terminal: errand } => {
                 return Err(format!("{errand:?} was asked by nobody"));

@@ -65,6 +65,15 @@ fn wait_gone(pids: [u32; 4]) {
     }
 }
 
+/// The text that the tool calls of a session have shown last.
+fn shown(env: &TestEnv, session: &str) -> String {
+    let text = |line: &Value| {
+        let text = line["params"]["update"]["content"][0]["content"]["text"].as_str();
+        text.map(str::to_owned)
+    };
+    env.journal(session).iter().rev().find_map(|(_, line)| text(line)).unwrap_or_default()
+}
+
 /// A turn that has made such a command and pauses, and the processes of the command.
 fn running(env: &TestEnv, agent: &str) -> (Client, String, [u32; 4]) {
     let (file, dir) = hiding(env);
@@ -117,6 +126,25 @@ fn a_command_has_its_arguments_its_environment_and_its_folder() {
     let out = env.acpctl(&["run", "-s", "cmd", &format!("[terminal create {file}]")]).success();
     let error = told(out.stdout(), "create")["error"].as_str().unwrap().to_owned();
     assert!(error.contains("no-such-program") && error.contains("PATH"), "{error}");
+}
+
+#[test]
+fn the_output_is_shown_while_the_command_runs() {
+    let env = hosted([agent()]);
+    let pipe = env.path("pipe");
+    let script = r#"mkfifo "$PIPE"; echo first; cat "$PIPE"; exit 3"#;
+    let variables = json!([{"name":"PIPE","value":pipe}]);
+    let wanted = json!({"command":"sh","args":["-c",script],"env":variables});
+    let file = params(&env, "params", &wanted);
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("cmd"));
+    let run = format!("[terminal create {file}] [terminal wait_for_exit]");
+    let turn = client.prompt(&session, &run);
+    until("the first line", || (shown(&env, "cmd") == "first\n").then_some(()));
+    fs::write(&pipe, "second\n").unwrap();
+    client.answer(turn).unwrap();
+    let all = "first\nsecond\n(exit code 3)";
+    until("the end", || (shown(&env, "cmd") == all).then_some(()));
 }
 
 #[test]
@@ -209,6 +237,7 @@ fn what_a_killed_daemon_leaves_the_next_one_ends_and_the_agent_is_told() {
     assert!(pids.iter().all(|pid| exists(*pid)));
     env.acpctl(&["daemon", "start"]).success();
     wait_gone(pids);
+    assert_eq!(shown(&env, "cmd"), "(ended when acpd was restarted)");
     env.release("middle");
     until("the answer", || env.said("cmd").contains("terminal release").then_some(()));
     for call in ["output", "release"] {
