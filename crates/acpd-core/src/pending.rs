@@ -62,7 +62,7 @@ impl Hub {
                 acpd_api::Question::Permission {
                     title: request.title.map(std::borrow::Cow::into_owned),
                     tool_kind: request.kind.map(std::borrow::Cow::into_owned),
-                    subject: self.subject_of_question(id).map(|subject| subject.to_string()),
+                    subject: self.subject_of_question(id).map(|subject| subject.asked()),
                     options: options.iter().map(info).collect(),
                 }
             }

@@ -87,6 +87,19 @@ pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Opt
     (size <= LONGEST_INPUT).then_some(Subject::Call { kind: facts.kind, title, input })
 }
 
+impl Subject {
+    /// What is asked for, in one line for people. As text a subject says what a decision is remembered
+    /// for, which leaves out an input that they were shown when they decided.
+    pub fn asked(&self) -> String {
+        match self {
+            Self::Call { kind, title, input } => {
+                format!("{kind}: {} {}", OneLine(title), OneLine(input))
+            }
+            _ => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |items: &BTreeSet<String>| {

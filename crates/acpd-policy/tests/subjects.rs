@@ -56,7 +56,9 @@ fn any_other_call_is_remembered_with_its_very_input() {
     let query = call(json!({"sql": "select 1", "db": "x"}));
     assert_eq!(query, call(json!({"db": "x", "sql": "select 1"})));
     assert_ne!(query, call(json!({"db": "x", "sql": "drop table t"})));
-    assert_eq!(query.expect("it is known").to_string(), "other: db (with the same input)");
+    let query = query.expect("it is known");
+    assert_eq!(query.to_string(), "other: db (with the same input)");
+    assert_eq!(query.asked(), r#"other: db {"db":"x","sql":"select 1"}"#);
     assert_eq!(call(json!({"text": "x".repeat(20_000)})), None);
     let shown = |text: &str| {
         let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);

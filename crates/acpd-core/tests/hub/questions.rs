@@ -69,6 +69,24 @@ fn alone(mut bench: Bench) -> Bench {
 }
 
 #[test]
+fn every_question_says_what_it_asks_for_and_a_remembered_decision_what_it_holds_for() {
+    let mut bench = alone(Bench::new());
+    for (id, query) in [(7, "select 1"), (8, "drop table t")] {
+        let call = json!({"toolCallId":"c","title":"db","kind":"other","rawInput":{"sql":query}});
+        asks(&mut bench, id, &call);
+    }
+    let subjects: Vec<Value> =
+        pending(&mut bench).iter_mut().map(|open| open["question"]["subject"].take()).collect();
+    assert_eq!(
+        subjects,
+        [r#"other: db {"sql":"select 1"}"#, r#"other: db {"sql":"drop table t"}"#]
+    );
+    answer(&mut bench, &json!({"kind":"allow","always":true}));
+    let list = call(&mut bench, "_acpd/policy/list", &json!({}));
+    assert_eq!(list["result"]["remembered"][0]["subject"], "other: db (with the same input)");
+}
+
+#[test]
 fn a_question_waits_while_nobody_is_there_and_is_answered_from_a_terminal() {
     let mut bench = alone(Bench::new());
     asks(&mut bench, 7, &run("git push"));
