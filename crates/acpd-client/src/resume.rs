@@ -320,8 +320,8 @@ impl Resumption {
         let line = if line.len() <= COPIED { Bytes::copy_from_slice(&line) } else { line };
         let number = self.safe + self.unsafe_lines.len() as u64 + 1;
         match parse(&line) {
-            // Sent once more by the user: allowed before the first session, and never counted. The
-            // connection has its token already.
+            // Sent once more by the user, because the first failed: never counted. The connection has
+            // its token already.
             Ok(Message::Request { id, method, .. }) if method == "initialize" => {
                 if self.line == Line::Up {
                     out.push_back(line.clone());

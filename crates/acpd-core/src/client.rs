@@ -40,9 +40,13 @@ const OPEN_REQUESTS: usize = 128;
 pub(crate) struct Client {
     /// The agent profile it is bound to, once it has sent `initialize`.
     pub(crate) profile: Option<String>,
+    /// That was answered.
+    pub(crate) initialized: bool,
     pub(crate) view: View,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) sessions: BTreeSet<SessionKey>,
+    /// Sessions that it has made.
+    pub(crate) made: BTreeSet<SessionKey>,
     /// Pieces of journal that are on their way to it.
     pub(crate) reads: BTreeMap<SessionKey, u32>,
     /// It does not keep up: nothing is sent to it that is not an answer.
@@ -389,6 +393,11 @@ impl Hub {
         params: Option<&RawValue>,
         out: &mut Batch,
     ) -> Result<(), Fault> {
+        if self.is_initialized(to.client) {
+            return Err(Fault::invalid("this connection is initialized already")
+                .with_code(code::INVALID_REQUEST)
+                .hint("open another connection"));
+        }
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let asked =
             ClientInitialize::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
@@ -400,10 +409,6 @@ impl Hub {
         let profile = meta.agent.unwrap_or_else(|| self.config.default_agent.clone());
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
-        }
-        if self.clients.get(&to.client).is_some_and(|client| !client.sessions.is_empty()) {
-            return Err(Fault::invalid("`initialize` comes before the first session")
-                .with_code(code::INVALID_REQUEST));
         }
         let fingerprint = self.config.agents[&profile].fingerprint.clone();
         let client = to.client;
@@ -438,6 +443,15 @@ impl Hub {
         self.with_agent(slot, Waiting { to: to.clone(), what: WaitFor::Initialize }, out)
     }
 
+    /// Whether its `initialize` was answered, or waits for the agent. One that failed may be repeated.
+    fn is_initialized(&self, client: ClientId) -> bool {
+        let waits = |waiting: &Waiting| {
+            waiting.to.client == client && matches!(waiting.what, WaitFor::Initialize)
+        };
+        self.clients.get(&client).is_some_and(|client| client.initialized)
+            || self.agents.values().any(|agent| agent.waiting.iter().any(waits))
+    }
+
     /// The agent's own result, with what acpd adds to every agent.
     fn send_initialized(&mut self, to: &Requester, profile: &str, out: &mut Batch) {
         let Some(mut result) = self.known(profile).row.initialize.clone() else { return };
@@ -469,6 +483,9 @@ impl Hub {
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line, out);
+        if let Some(client) = self.clients.get_mut(&to.client) {
+            client.initialized = true;
+        }
         self.catch_client_up(to.client, out);
     }
 

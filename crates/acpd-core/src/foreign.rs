@@ -150,6 +150,7 @@ impl Hub {
         let ours = |id: &str| rows.iter().any(|row| row.agent_id == id || row.public_id == id);
         let others = others.into_iter().flat_map(|page| page.sessions);
         let (ours, others): (Vec<_>, Vec<_>) = others.partition(|other| ours(&other.session_id));
+        rows.retain(|row| self.lists(to.client, row.key));
         rows.retain(|row| first && cwd.is_none_or(|cwd| row.cwd == cwd));
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
         let own = rows.iter().map(|row| {

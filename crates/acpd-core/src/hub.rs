@@ -181,6 +181,7 @@ impl Hub {
                 }
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.on_terminal_timer(terminal, out),
+                Timer::Unused => self.on_unused_timer(out),
                 Timer::Returning => self.on_returning_timer(out),
                 Timer::Agent(_)
                 | Timer::Idle(_)

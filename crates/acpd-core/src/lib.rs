@@ -20,7 +20,8 @@
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`
 //! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs`,
 //! sessions that only they know in `foreign.rs`, what acpd does for them in `errand.rs` and
-//! `terminal.rs`, and what of that is shown in `shown.rs`.
+//! `terminal.rs`, and what of that is shown in `shown.rs`, sessions that
+//! nobody used in `unused.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -63,6 +64,7 @@ mod summary;
 mod terminal;
 mod timers;
 mod turn;
+mod unused;
 pub mod view;
 
 pub use hub::Hub;

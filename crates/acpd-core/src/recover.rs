@@ -74,6 +74,7 @@ impl Hub {
             hub.go_on_stopping(slot, stopping, out);
         }
         hub.start_needed(out);
+        hub.watch_unused();
         for agent in hub.auth.keys() {
             hub.watch_login(agent, out);
         }

@@ -281,6 +281,10 @@ impl Hub {
         self.sessions.insert(key, session);
         self.public.entry(agent).or_default().insert(public_id, key);
         self.route(key);
+        if let Some(client) = self.clients.get_mut(&new.to.client) {
+            client.made.insert(key);
+        }
+        self.watch_unused();
         key
     }
 

@@ -22,6 +22,8 @@ pub(crate) enum Timer {
     Asked(u64),
     /// The next look at a command that runs.
     Terminal(InteractionId),
+    /// A session that nobody used.
+    Unused,
     /// Clients that were expected to come back.
     Returning,
 }

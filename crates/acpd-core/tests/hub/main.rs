@@ -26,5 +26,6 @@ mod survival;
 mod terminals;
 mod transparency;
 mod turns;
+mod unused;
 mod unwedging;
 mod views;

@@ -1,5 +1,6 @@
 //! Wire rules: ids, malformed lines, order, and bytes that stay bytes.
 
+use acpd_core::Input;
 use serde_json::json;
 
 use crate::bench::{Bench, methods, word, words};
@@ -44,6 +45,36 @@ fn malformed_lines_are_answered_and_harm_nothing() {
     }
     bench.say(a, &json!({"id":1,"method":"session/list"}));
     assert_eq!(words(&bench.got(a)), ["result 1"]);
+}
+
+#[test]
+fn a_connection_is_initialized_once() {
+    let mut bench = Bench::with_agents(&["one", "two"]);
+    let hello = |id: &str, agent: &str| {
+        let params = json!({"protocolVersion":1,"_meta":{"_acpd":{"agent":agent}}});
+        json!({"id":id,"method":"initialize","params":params})
+    };
+    // One that failed is none.
+    let a = bench.connect(&json!({"agent":"three"}));
+    assert!(bench.got(a)[0]["error"].is_object());
+    // Neither a second one that does not wait for the first.
+    let capabilities = bench.capabilities.take();
+    bench.say(a, &hello("1", "one"));
+    bench.say(a, &hello("2", "two"));
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error \"2\""]);
+    bench.capabilities = capabilities;
+    let host = bench.host();
+    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    let got = bench.got(a);
+    assert_eq!(got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"]["agent"], "one");
+    for agent in ["one", "two"] {
+        bench.say(a, &hello("3", agent));
+        let got = bench.got(a);
+        assert_eq!(got[0]["error"]["code"], -32600);
+        assert_eq!(got[0]["error"]["message"], "this connection is initialized already");
+    }
+    assert_eq!(bench.started, ["one"]);
 }
 
 #[test]

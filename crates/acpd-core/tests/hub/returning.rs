@@ -1,11 +1,11 @@
 //! Clients with a token: what is kept for them, what is not, and what they may do.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
 use acpd_core::record::TurnRest;
+use acpd_core::{Input, SpawnError};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{AGENT, Bench, words};
 use crate::survival::{TOKEN, answer_of, back, token, working};
 
 const FIRST: ClientId = ClientId(1);
@@ -100,22 +100,28 @@ fn answers_that_nobody_confirms_are_not_kept_without_end() {
 }
 
 #[test]
-fn a_second_initialize_does_not_forget_what_has_to_be_asked_again() {
-    let mut bench = Bench::with_shims();
+fn an_initialize_that_is_repeated_does_not_forget_what_has_to_be_asked_again() {
+    let mut bench = Bench::new();
     let a = bench.client(&token());
     bench.session(a, "s");
+    let host = bench.host();
     // It comes back while the agent cannot be asked for its capabilities, and asks once more.
+    bench.snapshot.agents.get_mut(AGENT).expect("known").initialize = None;
+    let capabilities = bench.capabilities.take();
     bench.reboot();
+    bench.feed(Input::HostGone { host });
     let resume = json!({"generation":"","sessions":{},"open":["l"],"asked":[]});
     let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
-    let first = bench.got(client);
+    let error = SpawnError { message: "no such file".to_owned(), hint: None, permanent: true };
+    let host = bench.host();
+    bench.feed(Input::HostRefused { host, error });
+    assert!(bench.got(client)[0]["error"].is_object());
+    bench.capabilities = capabilities;
     let params = json!({"protocolVersion":1,"_meta":{"_acpd":{"client":{"token":TOKEN}}}});
     bench.say(client, &json!({"id":"init2","method":"initialize","params":params}));
-    let second = bench.got(client);
-    for got in [first, second] {
-        let own = &got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"];
-        assert_eq!(own["again"], json!(["l"]));
-    }
+    let got = bench.got(client);
+    let own = &got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"];
+    assert_eq!(own["again"], json!(["l"]));
 }
 
 #[test]

@@ -1,0 +1,116 @@
+//! Sessions that nobody ever used: who is shown them, and when they are deleted.
+
+use acpd_core::Input;
+use acpd_core::ids::ClientId;
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+const HOUR: u64 = 3_600_000;
+
+/// The ids that an editor is shown.
+fn listed(bench: &mut Bench, client: ClientId) -> Vec<String> {
+    bench.say(client, &json!({"id":"list","method":"session/list"}));
+    let sessions = bench.got(client)[0]["result"]["sessions"].take();
+    let id = |entry: &Value| entry["sessionId"].as_str().expect("an id").to_owned();
+    sessions.as_array().expect("a list").iter().map(id).collect()
+}
+
+/// The ids that acpd's own list has.
+fn known(bench: &mut Bench, client: ClientId) -> Vec<String> {
+    bench.say(client, &json!({"id":"list","method":"_acpd/session/list"}));
+    let sessions = bench.got(client)[0]["result"]["sessions"].take();
+    let id = |entry: &Value| entry["sessionId"].as_str().expect("an id").to_owned();
+    sessions.as_array().expect("a list").iter().map(id).collect()
+}
+
+fn leave(bench: &mut Bench, client: ClientId, session: &str) {
+    let params = json!({"session":session});
+    bench.say(client, &json!({"id":"gone","method":"_acpd/session/detach","params":params}));
+    bench.got(client);
+}
+
+fn open(bench: &mut Bench, client: ClientId, session: &str) {
+    let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
+    bench.say(client, &json!({"id":"open","method":"session/load","params":params}));
+    assert!(bench.got(client).iter().any(|line| line["result"].is_object()));
+}
+
+#[test]
+fn an_unused_session_is_listed_to_who_made_it_and_while_somebody_has_it_open() {
+    let mut bench = Bench::new();
+    let (maker, other) = (bench.plain(), bench.plain());
+    bench.session(maker, "s");
+    assert_eq!(listed(&mut bench, other), ["s"], "it is open");
+    leave(&mut bench, maker, "s");
+    assert_eq!(listed(&mut bench, maker), ["s"]);
+    assert_eq!(listed(&mut bench, other), Vec::<String>::new());
+    assert_eq!(known(&mut bench, other), ["s"], "it is there");
+    open(&mut bench, other, "s");
+    assert_eq!(listed(&mut bench, other), ["s"]);
+    leave(&mut bench, other, "s");
+    assert_eq!(listed(&mut bench, other), Vec::<String>::new());
+    bench.feed(Input::ClientClosed { client: maker });
+    open(&mut bench, other, "s");
+    bench.prompt(other, &json!(1), "s", "go");
+    leave(&mut bench, other, "s");
+    assert_eq!(listed(&mut bench, other), ["s"], "it has a prompt");
+}
+
+#[test]
+fn a_session_with_a_name_is_listed_and_kept_though_nobody_used_it() {
+    let mut bench = Bench::new();
+    let (maker, other) = (bench.plain(), bench.plain());
+    bench.session(maker, "s");
+    let params = json!({"ref":{"session":"s"},"name":"later"});
+    bench.say(maker, &json!({"id":1,"method":"_acpd/session/rename","params":params}));
+    bench.feed(Input::ClientClosed { client: maker });
+    assert_eq!(listed(&mut bench, other), ["s"]);
+    bench.pass(100 * HOUR);
+    assert_eq!(listed(&mut bench, other), ["s"]);
+}
+
+#[test]
+fn what_nobody_used_is_deleted_after_a_day() {
+    let mut bench = Bench::new();
+    let maker = bench.plain();
+    bench.used_session(maker, "used");
+    bench.session(maker, "s");
+    bench.feed(Input::ClientClosed { client: maker });
+    let other = bench.plain();
+    bench.pass(23 * HOUR);
+    assert_eq!(known(&mut bench, other), ["used", "s"]);
+    bench.pass(HOUR);
+    assert_eq!(known(&mut bench, other), ["used"]);
+    assert_eq!(bench.snapshot.sessions.len(), 1);
+    bench.pass(100 * HOUR);
+    assert_eq!(known(&mut bench, other), ["used"]);
+}
+
+#[test]
+fn what_is_open_is_deleted_when_it_is_left_and_not_before() {
+    let mut bench = Bench::new();
+    let maker = bench.plain();
+    bench.session(maker, "s");
+    bench.pass(50 * HOUR);
+    assert_eq!(known(&mut bench, maker), ["s"]);
+    leave(&mut bench, maker, "s");
+    bench.pass(HOUR);
+    assert_eq!(known(&mut bench, maker), Vec::<String>::new());
+}
+
+#[test]
+fn the_next_daemon_deletes_them_and_clients_that_come_back_are_waited_for() {
+    let mut bench = Bench::new();
+    let maker = bench.plain();
+    bench.session(maker, "s");
+    let host = bench.host();
+    bench.now += 30 * HOUR;
+    bench.reboot();
+    bench.feed(Input::HostGone { host });
+    let other = bench.plain();
+    bench.pass(5 * 60_000);
+    assert_eq!(known(&mut bench, other), ["s"]);
+    bench.pass(HOUR);
+    assert_eq!(known(&mut bench, other), Vec::<String>::new());
+}
