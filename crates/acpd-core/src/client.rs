@@ -222,13 +222,11 @@ impl Hub {
             return Err(Fault::invalid(format!("`{method}` is not a request"))
                 .with_code(code::METHOD_NOT_FOUND));
         }
-        // A session that the agent made out of another one would be known to nobody.
-        if method == "session/fork" {
-            return Err(Fault::invalid("acpd does not offer `session/fork`")
-                .with_code(code::METHOD_NOT_FOUND));
-        }
         if method == "session/new" {
             return self.new_session(to.clone(), &profile, params, out);
+        }
+        if method == "session/fork" {
+            return self.fork_session(to, &profile, params, line, out);
         }
         if method == "session/list" {
             return self.list_sessions(to, &profile, params, out);
@@ -282,7 +280,7 @@ impl Hub {
         Ok(())
     }
 
-    fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
+    pub(crate) fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
         match self.session(key).attached.get(&client) {
             Some(attached) if attached.role == Role::Observer => {
                 Err(Fault::invalid("this connection only observes the session")
@@ -460,9 +458,10 @@ impl Hub {
         for name in ["list", "resume", "close", "delete"] {
             result = set_member(&result, &[session[0], session[1], name], b"{}");
         }
-        // A session that the agent makes out of another one would be known to nobody, and a server in a
-        // client is reached by one client's connection only.
-        result = remove_member(&result, &[session[0], session[1], "fork"]);
+        if self.can_fork(profile).is_err() {
+            result = remove_member(&result, &[session[0], session[1], "fork"]);
+        }
+        // A server in a client is reached by one client's connection only.
         result = remove_member(&result, &["agentCapabilities", "mcpCapabilities", "acp"]);
         result = set_member(&result, &["protocolVersion"], b"1");
         let mut own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
@@ -523,6 +522,7 @@ impl Hub {
             WaitFor::New(new) if new.directory != Directory::There => {
                 self.find_directory_for(slot, new, out);
             }
+            WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new, out),
             WaitFor::New(mut new) => {
                 let servers = self.choose_servers(slot, &new.cwd, &new.params);
                 new.notices = servers.left_out;
@@ -543,6 +543,9 @@ impl Hub {
     /// Gives a client's request about a live session to the agent.
     pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed, out: &mut Batch) {
         let Relayed { to, method, line } = relayed;
+        if method == "session/fork" {
+            return self.begin_fork(key, to, &line, out);
+        }
         let slot = self.session(key).slot;
         if self.is_clogged(slot) {
             let fault = self.clogged_fault(slot);
@@ -583,7 +586,8 @@ impl Hub {
         let own = Bytes::copy_from_slice(raw.get().as_bytes());
         let params = remove_member(&own, &["_meta", NAMESPACE]);
         let (notices, directory) = (Vec::new(), Directory::Unknown);
-        let new = NewSession { to: to.clone(), name: meta.name, cwd, params, notices, directory };
+        let (to_, name, fork) = (to.clone(), meta.name, None);
+        let new = NewSession { to: to_, name, cwd, params, notices, directory, fork };
         let slot = match self.config.agents[profile].sharing {
             Sharing::Agent => self.shared_slot(profile),
             Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),

@@ -432,6 +432,7 @@ impl Hub {
             params: remove_member(&adoption.params, &["sessionId"]),
             notices: Vec::new(),
             directory: Directory::There,
+            fork: None,
         };
         let profile = self.agents[&slot].profile.clone();
         let was_loaded = self.way(&profile, ReadStyle::History).is_some();

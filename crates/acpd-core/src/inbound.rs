@@ -313,7 +313,7 @@ impl Hub {
         });
     }
 
-    /// The answer to a client's `session/new`.
+    /// The answer to a client's `session/new` or `session/fork`.
     fn session_made(
         &mut self,
         slot: AgentId,
@@ -323,10 +323,11 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
+        let method = if new.fork.is_some() { "session/fork" } else { "session/new" };
         let made = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                self.note_refusal(slot, "session/new", &error, out);
+                self.note_refusal(slot, method, &error, out);
                 let line = self.for_client(slot, &new.to, line);
                 self.respond(&new.to, None, line, out);
                 return self.unpark(slot, host, out);
@@ -334,7 +335,8 @@ impl Hub {
             Outcome::Result(result) => NewSessionResult::from_raw(result),
         };
         let Ok(made) = made else {
-            let fault = Fault::new(Reason::Other, "the agent's answer to `session/new` has no id");
+            let text = format!("the agent's answer to `{method}` has no id");
+            let fault = Fault::new(Reason::Other, text);
             self.refuse(&new.to, &fault, out);
             return self.unpark(slot, host, out);
         };
@@ -343,8 +345,11 @@ impl Hub {
             self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
             return self.unpark(slot, host, out);
         }
-        self.note_success(slot, "session/new", out);
+        self.note_success(slot, method, out);
         let key = self.adopt_new(slot, &new, &made.session_id, out);
+        if let Some(point) = &new.fork {
+            self.begin_forked(key, point, out);
+        }
         self.take_values(key, made.modes, made.config_options, true, out);
         let mut line = self.for_client(slot, &new.to, line);
         let row = &self.session(key).row;
@@ -353,6 +358,10 @@ impl Hub {
             line = set_member(&line, &["result", "sessionId"], id.as_bytes());
         }
         let to = new.to;
+        if new.fork.is_some() {
+            // Where it begins to follow, for a client that comes back before it has the answer.
+            self.tell_cursor(to.client, key, out);
+        }
         self.respond(&to, Some(key), line, out);
         self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
         for text in new.notices {

@@ -14,7 +14,7 @@ use crate::foreign::Adoption;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::Batch;
-use crate::record::{self, AskedRow, Record};
+use crate::record::{self, AskedRow, ForkPoint, Record};
 use crate::timers::Timer;
 
 /// Issues ids: incarnation in the upper bits, so that numbers stay below 2⁵³ for JavaScript.
@@ -56,7 +56,7 @@ pub(crate) struct Requester {
 pub(crate) enum Why {
     /// acpd's own `initialize`.
     Initialize,
-    /// A client's `session/new`.
+    /// A client's `session/new` or `session/fork`.
     NewSession(NewSession),
     /// The prompt of the session's running turn.
     Prompt { session: SessionKey },
@@ -104,6 +104,7 @@ impl Why {
     pub(crate) fn what(&self) -> &str {
         match self {
             Why::Initialize => "initialize",
+            Why::NewSession(new) if new.fork.is_some() => "session/fork",
             Why::NewSession(_) => "session/new",
             Why::Prompt { .. } => "session/prompt",
             Why::Abandoned { .. } => "session/prompt that was given up",
@@ -135,7 +136,7 @@ impl Why {
     }
 }
 
-/// A client's `session/new` until it is answered.
+/// A client's `session/new` or `session/fork` until it is answered.
 #[derive(Debug, Clone)]
 pub(crate) struct NewSession {
     pub(crate) to: Requester,
@@ -146,6 +147,8 @@ pub(crate) struct NewSession {
     /// What is to be said in the conversation once there is one.
     pub(crate) notices: Vec<String>,
     pub(crate) directory: Directory,
+    /// It is asked for with `session/fork`, to go on from here.
+    pub(crate) fork: Option<ForkPoint>,
 }
 
 /// A request that was sent to an agent.
@@ -424,6 +427,7 @@ impl Hub {
                 name: new.name.clone(),
                 cwd: new.cwd.clone(),
                 params: String::from_utf8_lossy(&new.params).into_owned(),
+                fork: new.fork.clone(),
             },
             Why::Prompt { session } => record::Asked::Prompt { session: *session },
             Why::Abandoned { session } => record::Asked::Abandoned { session: session.clone() },

@@ -19,9 +19,9 @@
 //! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`
 //! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs`,
-//! sessions that only they know in `foreign.rs`, what acpd does for them in `errand.rs` and
-//! `terminal.rs`, and what of that is shown in `shown.rs`, sessions that
-//! nobody used in `unused.rs`.
+//! sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and those that nobody
+//! used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and what of that is
+//! shown in `shown.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -37,6 +37,8 @@ mod errand;
 mod fanout;
 mod fault;
 mod foreign;
+mod fork;
+mod forked;
 mod hook;
 mod hub;
 pub mod ids;

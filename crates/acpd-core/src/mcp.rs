@@ -1,7 +1,7 @@
 //! MCP servers of the configuration: which of them a session gets, and how they get to the agent.
 //!
 //! ```text
-//!  session/new, load, resume ─▶ chosen here ─▶ line with names ─▶ outbox row ─▶ commit
+//!  session/new, fork, load, resume ─▶ chosen here ─▶ line with names ─▶ outbox row ─▶ commit
 //!                                                                                 │
 //!  agent ◀── the same chunk, whole ◀── the daemon puts the servers in ◀── HostWrite, Adopt
 //! ```
@@ -43,7 +43,7 @@ use crate::profile::{McpServer, Workspaces};
 /// bring servers are always made here.
 const MARK: &[u8] = b"{\"_acpd\":{\"mcp\":";
 /// The methods that bring servers to an agent.
-const METHODS: [&str; 3] = ["session/new", "session/load", "session/resume"];
+const METHODS: [&str; 4] = ["session/new", "session/load", "session/resume", "session/fork"];
 
 /// The servers of a session.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -15,6 +15,7 @@ pub use acpd_policy::Remembered;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub use crate::forked::{ForkPoint, Forked};
 use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 
 /// One change of what is on disk.
@@ -111,6 +112,8 @@ pub enum Record {
     },
     /// Appends to a session's journal.
     Event(EventRow),
+    /// Begins the journal of a session that was forked from another one, unless it has begun.
+    Forked(Forked),
     /// Replaces a turn.
     Turn(TurnRow),
     /// Replaces an interaction.
@@ -176,7 +179,7 @@ pub struct AskedRow {
 pub enum Asked {
     /// acpd's own `initialize`.
     Initialize,
-    /// A client's `session/new`.
+    /// A client's `session/new` or `session/fork`.
     NewSession {
         /// Who gets the answer; nobody if the client does not come back.
         sender: Option<Sender>,
@@ -186,6 +189,9 @@ pub enum Asked {
         cwd: String,
         /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
         params: String,
+        /// Where it goes on from, if it is a fork.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fork: Option<ForkPoint>,
     },
     /// A session that only the agent knows, to be taken over.
     Adopt {
@@ -642,6 +648,13 @@ impl Snapshot {
                     state.head = row.seq;
                 }
             }
+            Record::Forked(fork) if self.sessions.contains_key(&fork.from) => {
+                let begins = |state: &&mut SessionState| state.head == 0;
+                if let Some(state) = self.sessions.get_mut(&fork.session).filter(begins) {
+                    state.head = fork.upto;
+                }
+            }
+            Record::Forked(_) => {}
             Record::Turn(row) => self.apply_turn(row),
             Record::Interaction(row) => {
                 self.interactions.insert(row.id, row.clone());

@@ -202,11 +202,11 @@ impl Hub {
     fn recover_asked(&mut self, row: AskedRow) {
         let why = match row.what {
             Asked::Initialize => Why::Initialize,
-            Asked::NewSession { sender, name, cwd, params } => {
+            Asked::NewSession { sender, name, cwd, params, fork } => {
                 let to = self.requester(sender);
                 let (params, notices) = (params.into(), Vec::new());
                 let directory = Directory::There;
-                Why::NewSession(NewSession { to, name, cwd, params, notices, directory })
+                Why::NewSession(NewSession { to, name, cwd, params, notices, directory, fork })
             }
             Asked::Adopt { session, cwd, params } => {
                 if let Some(&slot) = self.hosts.get(&row.host) {

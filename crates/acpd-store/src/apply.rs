@@ -3,18 +3,20 @@
 use std::collections::HashMap;
 
 use acp_wire::StateKey;
-use acpd_core::ids::{HostId, Seq, SessionKey};
+use acpd_core::ids::{HostId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, AskedRow, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow, SessionRow,
-    TurnRest, TurnRow,
+    AgentRow, AskedRow, EventKind, EventRow, Forked, HostRow, InteractionRow, Record, ReplyRow,
+    SessionRow, TurnRest, TurnRow,
 };
-use rusqlite::{CachedStatement, Connection, Params, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::code::{
     MAX_SEQ, SLOTS, canceller_code, desired_code, event_key, int, json_code, kind_code, rest_code,
-    restore_code, slot_code,
+    restore_code, seq_of, slot_code,
 };
 use crate::error::StoreError;
+use crate::reader::event;
+use crate::snapshot::number;
 
 /// Records on their way into one transaction, which the caller begins and commits.
 pub(crate) struct Apply<'c> {
@@ -106,6 +108,7 @@ impl<'c> Apply<'c> {
             }
             Record::SessionRemoved { session } => self.session_removed(*session)?,
             Record::Event(row) => self.event(row)?,
+            Record::Forked(fork) => self.forked(fork)?,
             Record::Turn(row) => self.turn(row)?,
             Record::Interaction(row) => self.interaction(row)?,
             Record::InteractionGone { id } => {
@@ -282,6 +285,56 @@ impl<'c> Apply<'c> {
             self.run(sql, [session.0])?;
         }
         Ok(())
+    }
+
+    /// Copies the lines of another journal. Its lines are read one by one while they are written:
+    /// they are in another range of the table.
+    fn forked(&mut self, fork: &Forked) -> Result<(), StoreError> {
+        let begins = self.head(fork.session)? == Some(0);
+        if !begins || self.head(fork.from)?.is_none() {
+            return Ok(());
+        }
+        self.tails.insert(fork.session, Some(Tail { head: fork.upto, ..Tail::default() }));
+        let conn = self.conn;
+        let upto = event_key(fork.from, fork.upto)?;
+        let mut from = event_key(fork.from, 0)?;
+        let mut bytes = 0;
+        let mut back = conn.prepare_cached(
+            "SELECT key, length(line), at FROM events WHERE key BETWEEN ?1 AND ?2 \
+             ORDER BY key DESC",
+        )?;
+        let mut lines = back.query([from, upto])?;
+        while let Some(line) = lines.next()? {
+            bytes += number(line, 1)?;
+            if bytes > fork.most {
+                let key: i64 = line.get(0)?;
+                self.event(&fork.instead(seq_of(key), Time(number(line, 2)?)))?;
+                from = key + 1;
+                break;
+            }
+        }
+        let mut copied = conn.prepare_cached(
+            "SELECT key, pv, kind, at, line, origin FROM events WHERE key BETWEEN ?1 AND ?2 \
+             ORDER BY key",
+        )?;
+        let mut rows = copied.query([from, upto])?;
+        while let Some(row) = rows.next()? {
+            self.event(&fork.line(event(fork.from, row)?))?;
+        }
+        Ok(())
+    }
+
+    /// Last position of a session's journal, with the records so far; `None` if there is no session.
+    fn head(&self, session: SessionKey) -> Result<Option<Seq>, StoreError> {
+        match self.tails.get(&session) {
+            Some(None) => Ok(None),
+            Some(Some(tail)) if tail.head != 0 => Ok(Some(tail.head)),
+            Some(Some(_)) | None => {
+                let mut known =
+                    self.conn.prepare_cached("SELECT head FROM sessions WHERE session = ?1")?;
+                Ok(known.query_row([session.0], |row| number(row, 0)).optional()?)
+            }
+        }
     }
 
     fn event(&mut self, row: &EventRow) -> Result<(), StoreError> {

@@ -155,7 +155,7 @@ impl Reader {
 }
 
 /// A row of the columns `key, pv, kind, at, line, origin`.
-fn event(session: SessionKey, row: &Row<'_>) -> Result<EventRow, StoreError> {
+pub(crate) fn event(session: SessionKey, row: &Row<'_>) -> Result<EventRow, StoreError> {
     Ok(EventRow {
         session,
         seq: seq_of(row.get(0)?),

@@ -131,6 +131,8 @@ pub struct AgentCapabilities {
     pub list: bool,
     /// `session/resume`.
     pub resume: bool,
+    /// `session/fork` (unstable).
+    pub fork: bool,
     /// `session/close`.
     pub close: bool,
     /// `session/delete`.
@@ -191,6 +193,7 @@ impl InitializeResult {
                 load_session: can(&["loadSession"]),
                 list: can(&["sessionCapabilities", "list"]),
                 resume: can(&["sessionCapabilities", "resume"]),
+                fork: can(&["sessionCapabilities", "fork"]),
                 close: can(&["sessionCapabilities", "close"]),
                 delete: can(&["sessionCapabilities", "delete"]),
                 image: can(&["promptCapabilities", "image"]),

@@ -189,6 +189,11 @@ impl Bench {
                 Record::Event(row) => {
                     self.journal.entry(row.session).or_default().push(row.clone());
                 }
+                Record::Forked(fork) => {
+                    let from = self.journal.get(&fork.from).map_or(&[][..], Vec::as_slice);
+                    let lines = fork.lines(from);
+                    self.journal.insert(fork.session, lines);
+                }
                 Record::Value { session, key, json } => {
                     self.values.insert((*session, *key), json.clone());
                 }

@@ -8,6 +8,7 @@ mod conformance;
 mod directories;
 mod errands;
 mod foreign;
+mod forks;
 mod fuzz;
 mod hooks;
 mod limits;

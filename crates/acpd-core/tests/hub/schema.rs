@@ -16,6 +16,7 @@ pub(crate) fn check_to_agent(line: &Value) {
         Some("session/new") => conforms::<v1::NewSessionRequest>(line),
         Some("session/load") => conforms::<v1::LoadSessionRequest>(line),
         Some("session/resume") => conforms::<v1::ResumeSessionRequest>(line),
+        Some("session/fork") => conforms::<v1::ForkSessionRequest>(line),
         Some("session/list") => conforms::<v1::ListSessionsRequest>(line),
         Some("session/close") => conforms::<v1::CloseSessionRequest>(line),
         Some("session/delete") => conforms::<v1::DeleteSessionRequest>(line),

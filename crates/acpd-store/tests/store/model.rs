@@ -6,7 +6,7 @@ use acp_wire::{Id, StateKey};
 use acpd_api::{AuthSource, AuthState, RestoreLevel};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Desired, EventKind, EventRow, HostRow,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Desired, EventKind, EventRow, Forked, HostRow,
     InteractionRow, Record, ReplyRow, Rest, Sender, SessionRow, Snapshot, TurnRest, TurnRow,
     ValueKey,
 };
@@ -37,6 +37,15 @@ impl Model {
                     row.seq = state.map_or(1, |state| state.head + 1);
                     if state.is_some() {
                         self.journals.entry(row.session).or_default().push(row.clone());
+                    }
+                }
+                Record::Forked(fork) => {
+                    let head = |key| self.snapshot.sessions.get(key).map(|state| state.head);
+                    fork.upto = fork.upto.min(head(&fork.from).unwrap_or(0));
+                    if head(&fork.session) == Some(0) && head(&fork.from).is_some() {
+                        let from = self.journals.get(&fork.from).map_or(&[][..], Vec::as_slice);
+                        let lines = fork.lines(from);
+                        self.journals.insert(fork.session, lines);
                     }
                 }
                 Record::Value { session, key, json }
@@ -173,8 +182,10 @@ fn agent_id() -> impl Strategy<Value = String> {
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    let created = (sender(), option::of(text()), text(), text())
-        .prop_map(|(sender, name, cwd, params)| Asked::NewSession { sender, name, cwd, params });
+    let created =
+        (sender(), option::of(text()), text(), text()).prop_map(|(sender, name, cwd, params)| {
+            Asked::NewSession { sender, name, cwd, params, fork: None }
+        });
     let relayed = (sender(), option::of(session()), text(), option::of(text())).prop_map(
         |(sender, session, method, params)| Asked::Relay { sender, session, method, params },
     );
@@ -246,6 +257,20 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             last_outcome,
             created,
             updated,
+        },
+    )
+}
+
+fn forked() -> impl Strategy<Value = Forked> {
+    let bounds = (0..12_u64, select(vec![0, 60, 5000, u64::MAX]));
+    (session(), text(), session(), bounds, bytes()).prop_map(
+        |(session, public_id, from, (upto, most), left_out)| Forked {
+            session,
+            public_id,
+            from,
+            upto,
+            most,
+            left_out,
         },
     )
 }
@@ -342,6 +367,7 @@ fn session_record() -> impl Strategy<Value = Record> {
             .prop_map(|(session, key, json)| Record::Value { session, key, json }),
         1 => session().prop_map(|session| Record::SessionRemoved { session }),
         12 => event_row.prop_map(Record::Event),
+        2 => forked().prop_map(Record::Forked),
         4 => turn_row().prop_map(Record::Turn),
         2 => interaction_row.prop_map(Record::Interaction),
         1 => interaction().prop_map(|id| Record::InteractionGone { id }),

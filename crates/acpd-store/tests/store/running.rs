@@ -148,6 +148,7 @@ pub(crate) fn asked(id: u64, host: u64, params: &str) -> Record {
         name: None,
         cwd: "/src".to_owned(),
         params: params.to_owned(),
+        fork: None,
     };
     Record::Asked(AskedRow { id, host: HostId(host), what })
 }

@@ -1,0 +1,265 @@
+//! Forks: sessions that go on from what another one has come to, each for itself.
+//!
+//! ```text
+//!  session/fork ─▶ the session is brought back, if it is not live ─▶ its directory is looked for
+//!                                                                              │
+//!   a session of acpd's, which begins ◀── answered ── its process is asked, the point kept
+//!   with the journal up to the point        │
+//!                                           └── error, process gone ─▶ the client's error
+//! ```
+//!
+//! From the agent's point of view a fork is a new session, so here it is a `session/new` that begins
+//! with a journal ([`crate::record::Record::Forked`]) and is never made anew as an empty one.
+//!
+//! Two sessions are then in one process. For agents with a process for each session that is one too
+//! many: it would have to be closed there before it is restored elsewhere, which not every agent can.
+//! So it is not offered for those.
+
+use acp_wire::acp::SessionParams;
+use acp_wire::{Id, Message, build, code, locate, remove_member, set_member};
+use acpd_api::{NAMESPACE, NewSessionMeta, Outcome, Reason, SessionNotice, TurnEnded, method};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::directory::Directory;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::{Batch, Effect};
+use crate::ledger::{NewSession, Requester, Why};
+use crate::mcp::put_names;
+use crate::params::{own_meta, raw, session_cwd, valid_name};
+use crate::profile::Sharing;
+use crate::record::{EventKind, ForkPoint, Forked, Record, Rest};
+use crate::session::{Relayed, State};
+
+/// Bytes of a journal that a fork takes over at most: all of them are copied in one transaction.
+const MOST: u64 = 32 << 20;
+
+impl Hub {
+    /// Whether sessions of this agent can be forked.
+    ///
+    /// # Errors
+    /// When the agent cannot, or has a process for each session.
+    pub(crate) fn can_fork(&mut self, profile: &str) -> Result<(), Fault> {
+        let refused = |text: String| Err(Fault::invalid(text).with_code(code::METHOD_NOT_FOUND));
+        if !self.known(profile).capabilities.fork {
+            return refused(format!("agent `{profile}` does not offer `session/fork`"));
+        }
+        match self.config.agents.get(profile).map(|profile| profile.sharing) {
+            Some(Sharing::Session) => refused(format!(
+                "agent `{profile}` has a process for each session, and a fork begins in that of \
+                 another one"
+            )),
+            Some(Sharing::Agent) | None => Ok(()),
+        }
+    }
+
+    /// A client's `session/fork`.
+    pub(crate) fn fork_session(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        // What an agent can do that never ran is known when it does.
+        if self.known(profile).row.initialize.is_some() {
+            self.can_fork(profile)?;
+        }
+        let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let id = SessionParams::from_raw(params).session_id;
+        let id = id.ok_or_else(|| Fault::invalid("`session/fork` needs a `sessionId`"))?;
+        let key = self.by_public_id(profile, &id).ok_or_else(|| {
+            Fault::no_session(&id)
+                .hint("only sessions that acpd knows can be forked; `session/load` makes it one")
+        })?;
+        self.may_control(to.client, key)?;
+        if self.session(key).row.rest == Rest::Lost {
+            return Err(self.lost_fault(key));
+        }
+        self.fork_of(key, to, params)?;
+        let (to, method, line) = (to.clone(), "session/fork".to_owned(), line.clone());
+        self.session_mut(key).waiting.push(Relayed { to, method, line });
+        self.need_session(key, Asker::Person, out);
+        Ok(())
+    }
+
+    /// What a client asks for, if it can be given.
+    fn fork_of(
+        &self,
+        key: SessionKey,
+        to: &Requester,
+        asked: &RawValue,
+    ) -> Result<NewSession, Fault> {
+        let params = SessionParams::from_raw(asked);
+        let cwd = session_cwd(asked, &params)?;
+        let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
+        let name = meta.flatten().and_then(|meta| meta.name);
+        let session = self.session(key);
+        let agent = &session.row.agent;
+        if let Some(name) = &name {
+            valid_name(name)?;
+            let taken = self.by_name(agent, &cwd, name).is_some();
+            if taken || self.is_being_named(agent, &cwd, name) {
+                let mut fault = Fault::invalid(format!("a session named `{name}` exists here"));
+                fault.data.reason = Reason::NameTaken;
+                return Err(fault.hint("choose another name"));
+            }
+        }
+        let own = Bytes::copy_from_slice(asked.get().as_bytes());
+        let mut params = remove_member(&own, &["_meta", NAMESPACE]);
+        params = remove_member(&params, &["sessionId"]);
+        // It goes on with what the session has where the client says nothing else.
+        let roots = locate(&session.row.params, &["additionalDirectories"]);
+        let roots = roots.map(|range| session.row.params.slice(range));
+        let servers = session.mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"));
+        for (member, value) in [("additionalDirectories", roots), ("mcpServers", Some(servers))] {
+            if let (None, Some(value)) = (locate(&params, &[member]), value) {
+                params = set_member(&params, &[member], &value);
+            }
+        }
+        Ok(NewSession {
+            to: to.clone(),
+            name,
+            cwd,
+            params,
+            notices: Vec::new(),
+            directory: Directory::Unknown,
+            fork: Some(self.fork_point(key)),
+        })
+    }
+
+    fn fork_point(&self, key: SessionKey) -> ForkPoint {
+        let session = self.session(key);
+        let row = &session.row;
+        ForkPoint {
+            session: key,
+            head: session.head,
+            prompts: row.prompts,
+            last_prompt: row.last_prompt,
+            heard: row.heard || row.prompts > 0,
+            turn: session.running.as_ref().map(|turn| turn.started),
+            open_tools: row.open_tools.clone(),
+        }
+    }
+
+    /// The session is live: on with a request to fork it.
+    pub(crate) fn begin_fork(
+        &mut self,
+        key: SessionKey,
+        to: Requester,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        match self.ready_to_fork(key, &to, line) {
+            Ok(new) => {
+                let slot = self.session(key).slot;
+                self.serve_waiting(slot, Waiting { to, what: WaitFor::New(new) }, out);
+            }
+            Err(fault) => self.refuse(&to, &fault, out),
+        }
+    }
+
+    fn ready_to_fork(
+        &mut self,
+        key: SessionKey,
+        to: &Requester,
+        line: &Bytes,
+    ) -> Result<NewSession, Fault> {
+        let profile = self.session(key).row.agent.clone();
+        self.can_fork(&profile)?;
+        let session = self.session(key);
+        let id = &session.row.public_id;
+        let blocked = |text: &str, hint: &str| {
+            Err(Fault::new(Reason::SessionBlocked, text).session(id).hint(hint))
+        };
+        if self.agents[&session.slot].dedicated.is_some() {
+            let text = "the agent's process is for this session alone";
+            return blocked(text, "restart the agent to have it share one");
+        }
+        if self.owes_summary(key) {
+            let text = "the agent has not been told yet what the session was about";
+            return blocked(text, "send a prompt first");
+        }
+        match acp_wire::parse(line) {
+            Ok(Message::Request { params: Some(params), .. }) => self.fork_of(key, to, params),
+            _ => Err(Fault::invalid("`params` is missing")),
+        }
+    }
+
+    /// Asks for a fork, now that its directory is there.
+    pub(crate) fn ask_for_fork(&mut self, slot: AgentId, mut new: NewSession, out: &mut Batch) {
+        let Some(host) = self.agents[&slot].usable_host() else { return };
+        let key = new.fork.as_ref().map(|point| point.session);
+        let is_live = |key: &SessionKey| {
+            let session = self.sessions.get(key);
+            session.is_some_and(|s| s.slot == slot && matches!(s.state, State::Live))
+        };
+        let Some(key) = key.filter(is_live) else {
+            let text = "the agent does not hold the session any more that was to be forked";
+            let fault = Fault::new(Reason::SessionBlocked, text).hint("try again");
+            return self.refuse(&new.to, &fault, out);
+        };
+        new.fork = Some(self.fork_point(key));
+        let servers = self.choose_servers(slot, &new.cwd, &new.params);
+        new.notices = servers.left_out;
+        let id = json!(self.session(key).row.agent_id).to_string();
+        let params = raw(&set_member(&new.params, &["sessionId"], id.as_bytes()));
+        let ask = self.ask(host, Why::NewSession(new), out);
+        let line = build::request(&Id::from(ask), "session/fork", &params);
+        self.host_write(slot, put_names(&line, &servers.names), out);
+    }
+
+    /// Lets a fork that was just made begin with what it goes on from.
+    pub(crate) fn begin_forked(&mut self, key: SessionKey, point: &ForkPoint, out: &mut Batch) {
+        self.save(key);
+        let public_id = self.session(key).row.public_id.clone();
+        let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
+        let parent = parent.map(|row| (row.public_id.clone(), row.title.clone()));
+        let row = &mut self.session_mut(key).row;
+        row.heard = point.heard;
+        let Some((of, title)) = parent else {
+            let text = "the session that this one was forked from was deleted: what was said \
+                        before is not shown";
+            return self.notice(key, "warning", text, out);
+        };
+        row.title = title;
+        row.prompts = point.prompts;
+        row.last_prompt = point.last_prompt;
+        row.open_tools.clone_from(&point.open_tools);
+        self.session_mut(key).head = point.head;
+        let left_out = SessionNotice {
+            session_id: public_id.clone(),
+            severity: "warning".to_owned(),
+            text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20),
+        };
+        out.records.push(Record::Forked(Forked {
+            session: key,
+            public_id: public_id.clone(),
+            from: point.session,
+            upto: point.head,
+            most: MOST,
+            left_out: build::notification(method::NOTICE, &left_out),
+        }));
+        out.effects.push(Effect::Index(key));
+        if let Some(started) = point.turn {
+            self.close_tools(key, out);
+            let ended = TurnEnded {
+                session_id: public_id,
+                turn: point.prompts,
+                started_at: started.0,
+                at: self.now.0,
+                outcome: Outcome::Interrupted { reason: format!("it goes on in `{of}` alone") },
+                tools: None,
+                files: Vec::new(),
+            };
+            let line = build::notification(method::TURN_ENDED, &ended);
+            self.append(key, EventKind::Notice, line, None, out);
+        }
+        self.notice(key, "info", &format!("forked from `{of}`"), out);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a fork has of the session that it was made of: where it left it, and which lines of its journal.
+
+use std::collections::BTreeSet;
+
+use acp_wire::set_member;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::ids::{Seq, SessionKey, Time};
+use crate::record::{EventKind, EventRow};
+
+/// A session at the moment in which its agent was asked for a fork of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkPoint {
+    /// The session.
+    pub session: SessionKey,
+    /// Last position of its journal.
+    pub head: Seq,
+    /// Prompts that were dispatched in it.
+    pub prompts: u64,
+    /// Hash of the text of the last of them.
+    pub last_prompt: u64,
+    /// It had a conversation to lose.
+    pub heard: bool,
+    /// When the turn began that ran in it, if one did …
+    pub turn: Option<Time>,
+    /// … and the tool calls that it had open.
+    pub open_tools: BTreeSet<String>,
+}
+
+/// The journal of a fork begins with that of another session.
+///
+/// Positions stay the same. Of a journal that is longer than a fork may take over, the last lines
+/// are taken, and a line that says so comes before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forked {
+    /// The fork. It has no journal yet.
+    pub session: SessionKey,
+    /// The id that clients know it by.
+    pub public_id: String,
+    /// The session that it was made of.
+    pub from: SessionKey,
+    /// Last position that is taken over.
+    pub upto: Seq,
+    /// Lines of so many bytes are taken over at most.
+    pub most: u64,
+    /// The line that stands for those that are left out.
+    pub left_out: Bytes,
+}
+
+impl Forked {
+    /// A line of the other journal as the fork has it. It is nobody's own: nobody was there.
+    pub fn line(&self, row: EventRow) -> EventRow {
+        let id = json!(self.public_id).to_string();
+        let line = set_member(&row.line, &["params", "sessionId"], id.as_bytes());
+        EventRow { session: self.session, line, origin: None, ..row }
+    }
+
+    /// What stands in the place of the last line that is left out.
+    pub fn instead(&self, seq: Seq, at: Time) -> EventRow {
+        EventRow {
+            session: self.session,
+            seq,
+            pv: 1,
+            kind: EventKind::Notice,
+            at,
+            line: self.left_out.clone(),
+            origin: None,
+        }
+    }
+
+    /// What the fork's journal begins with, out of the other journal; the store does the same.
+    pub fn lines(&self, journal: &[EventRow]) -> Vec<EventRow> {
+        let journal = &journal[..journal.partition_point(|row| row.seq <= self.upto)];
+        let mut bytes = 0;
+        let kept = journal.iter().rev().take_while(|row| {
+            bytes += row.line.len() as u64;
+            bytes <= self.most
+        });
+        let (left_out, kept) = journal.split_at(journal.len() - kept.count());
+        let instead = left_out.last().map(|row| self.instead(row.seq, row.at));
+        instead.into_iter().chain(kept.iter().map(|row| self.line(row.clone()))).collect()
+    }
+}
