@@ -40,6 +40,7 @@ const MUST_OCCUR: &[&str] = &[
     "daemon crash",
     "daemon restarted",
     "daemon stopped",
+    "forked",
     "garbage line",
     "host killed with output",
     "host killed",

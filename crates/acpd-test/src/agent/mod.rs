@@ -245,6 +245,7 @@ impl Agent {
             "session/resume" if !flags.no_resume && !flags.resume_lies => {
                 self.resume_session(params)
             }
+            "session/fork" if !flags.no_fork => self.fork_session(params),
             "session/list" if !flags.no_list => self.list_sessions(params).map(Answer::from),
             "session/close" if !flags.no_close => self.close_session(params).map(Answer::from),
             "session/delete" => self.delete_session(params).map(Answer::from),
@@ -276,6 +277,7 @@ impl Agent {
             ("resume", !flags.no_resume),
             ("close", !flags.no_close),
             ("delete", true),
+            ("fork", !flags.no_fork),
         ];
         let session: Map<String, Value> = offered
             .into_iter()
@@ -335,13 +337,41 @@ impl Agent {
         self.check_login()?;
         let cwd = working_directory(params)?;
         check_mcp_servers(params)?;
+        let id = self.new_id();
+        Ok(self.begin(Session::new(id, cwd)))
+    }
+
+    /// Goes on from what a session has said and heard so far, in a session of its own.
+    fn fork_session(&self, params: &Value) -> Result<Answer, Failure> {
+        self.check_login()?;
+        let parent = self.session(params)?;
+        let cwd = working_directory(params)?;
+        let id = self.new_id();
+        let state = lock(&parent.state);
+        let fork = if state.on_disk {
+            let stored = self.store.copy(&parent.id, &id, &cwd);
+            let stored = stored
+                .map_err(|error| Failure::internal(format!("cannot store the fork: {error}")))?;
+            Session::restored(id, cwd, &stored)
+        } else {
+            Session::new(id, cwd)
+        };
+        drop(state);
+        Ok(self.begin(fork))
+    }
+
+    fn new_id(&self) -> String {
         let n = self.next_session.fetch_add(1, Ordering::Relaxed);
-        let id = if self.options.flags.count_ids {
+        if self.options.flags.count_ids {
             n.to_string()
         } else {
             format!("demo-{:016x}", RandomState::new().hash_one(n))
-        };
-        let session = Session::new(id.clone(), cwd);
+        }
+    }
+
+    /// Holds a session that was just made, and answers with it.
+    fn begin(&self, session: Session) -> Answer {
+        let id = session.id.clone();
         let mut result = self.settings(&lock(&session.state));
         result["sessionId"] = json!(id);
         lock(&self.sessions).insert(id.clone(), Arc::new(session));
@@ -349,7 +379,7 @@ impl Agent {
         if self.options.flags.early_updates {
             self.wire.send(&after.remove(0));
         }
-        Ok(Answer { result, after })
+        Answer { result, after }
     }
 
     fn load_session(&self, params: &Value) -> Result<Answer, Failure> {

@@ -15,7 +15,7 @@ environment: ACPD_AGENT_STATE   directory of the sessions
              ACPD_TEST_POINTS   directory of the [pause NAME] files
 
 flags that change what it offers
-  no-load no-resume no-list no-close   the method is neither advertised nor served
+  no-load no-resume no-list no-close no-fork   the method is neither advertised nor served
   resume-lies                          session/resume is advertised, but answers -32601
   protocol=N                           initialize answers this protocol version
 flags for login
@@ -77,6 +77,8 @@ pub struct Flags {
     pub no_list: bool,
     /// `session/close` is neither advertised nor served.
     pub no_close: bool,
+    /// `session/fork` is neither advertised nor served.
+    pub no_fork: bool,
     /// Protocol version that `initialize` answers, 1 without the flag.
     pub protocol: Option<u16>,
     /// -32000 until `authenticate` made the file `authed`.
@@ -210,6 +212,7 @@ impl Flags {
             ("resume-lies", None) => self.resume_lies = true,
             ("no-list", None) => self.no_list = true,
             ("no-close", None) => self.no_close = true,
+            ("no-fork", None) => self.no_fork = true,
             ("protocol", Some(value)) => self.protocol = Some(number(flag, value)?),
             ("auth-required", None) => self.auth_required = true,
             ("auth-list", None) => self.auth_list = true,

@@ -64,6 +64,15 @@ impl Store {
         write_entry(&mut file, &Entry::Settings { settings: settings.clone() })
     }
 
+    /// Makes the file of a session that goes on from another one; what it has.
+    pub(super) fn copy(&self, from: &str, id: &str, cwd: &str) -> io::Result<Stored> {
+        let mut stored = self.read(from).ok_or(io::ErrorKind::NotFound)?;
+        cwd.clone_into(&mut stored.cwd);
+        self.create(id, cwd, &stored.settings)?;
+        stored.messages.iter().try_for_each(|entry| self.append(id, entry))?;
+        Ok(stored)
+    }
+
     /// Adds to a session's file, which must be there: a deleted session stays deleted.
     pub(super) fn append(&self, id: &str, entry: &Entry) -> io::Result<()> {
         let path = self.session_file(id).ok_or(io::ErrorKind::InvalidInput)?;

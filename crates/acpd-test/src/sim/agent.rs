@@ -228,7 +228,8 @@ impl Process {
         out: &mut Vec<Value>,
     ) -> Result<Option<Answer>, String> {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
-        let needs_login = matches!(method, "session/new" | "session/load" | "session/prompt");
+        let needs_login =
+            matches!(method, "session/new" | "session/fork" | "session/load" | "session/prompt");
         if needs_login && disk.logged_out {
             truth.hit("agent wanted a login");
             return Ok(Some(Err((LOGIN, "log in first"))));
@@ -254,6 +255,19 @@ impl Process {
                 if rng.permille(300) {
                     truth.hit("update before the session was made");
                     out.push(update(&made, commands));
+                }
+                Ok(json!({"sessionId":made,"modes":modes("ask")}))
+            }
+            "session/fork" => {
+                if !self.held.contains_key(&session) {
+                    return Err(format!("fork of {session}, which this process does not hold"));
+                }
+                truth.hit("forked");
+                let made = format!("{}-{}", self.name, disk.next);
+                disk.next += 1;
+                self.held.insert(made.clone(), "ask".to_owned());
+                if let Some(log) = disk.sessions.get(&session).cloned() {
+                    disk.sessions.insert(made.clone(), log);
                 }
                 Ok(json!({"sessionId":made,"modes":modes("ask")}))
             }
@@ -294,7 +308,7 @@ impl Process {
     }
 
     fn capabilities(&self) -> Value {
-        let mut session = json!({});
+        let mut session = json!({"fork":{}});
         let quirks = &self.quirks;
         for (name, has) in
             [("list", quirks.list), ("resume", quirks.resume), ("close", quirks.close)]

@@ -61,7 +61,7 @@ pub(super) enum Asked {
         session: String,
         load: bool,
     },
-    /// `session/new`.
+    /// `session/new` or `session/fork`.
     New,
     /// It does not want to hear of a session any more.
     Leave {

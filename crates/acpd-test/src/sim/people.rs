@@ -182,8 +182,17 @@ impl World {
             4 if !opening => self.say(id, "session/close", json!({"sessionId":session}), leave),
             5 => self.say(id, "_acpd/session/log", json!({"ref":reference}), Asked::Plain),
             6 => self.say(id, "_acpd/session/show", reference, Asked::Plain),
+            7..10 => self.fork(id),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
         }
+    }
+
+    fn fork(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(session) = self.its_session(id) else { return Ok(()) };
+        if self.store.snapshot.sessions.len() > 8 {
+            return Ok(());
+        }
+        self.say(id, "session/fork", json!({"sessionId":session,"cwd":"/w"}), Asked::New)
     }
 
     fn manage_agent(&mut self, id: ClientId) -> Result<(), String> {

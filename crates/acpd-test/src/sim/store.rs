@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::StateKey;
 use acpd_core::ids::{HostId, SessionKey};
-use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
+use acpd_core::record::{EventKind, EventRow, Forked, Record, Snapshot, ValueKey};
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
 use serde_json::Value;
@@ -50,6 +50,7 @@ impl Store {
         for record in records {
             match record {
                 Record::Event(row) => self.append(row, truth)?,
+                Record::Forked(fork) => self.fork(fork, truth)?,
                 Record::Session(row) => {
                     let old = self.public.insert(row.public_id.clone(), row.key);
                     if old.is_some_and(|old| old != row.key) {
@@ -97,6 +98,17 @@ impl Store {
             .map_err(|e| format!("{:?} {}: {e}", row.session, row.seq))?;
         journal.rows.push(row.clone());
         Ok(())
+    }
+
+    /// A fork has what is there, and that up to where it was made.
+    fn fork(&mut self, fork: &Forked, truth: &Truth) -> Result<(), String> {
+        let of = |key| self.snapshot.sessions.get(key).map(|state| state.head);
+        if of(&fork.session) != Some(0) || of(&fork.from).is_none_or(|head| head < fork.upto) {
+            return Err(format!("{:?} cannot begin with {:?}", fork.session, fork.from));
+        }
+        let from = self.journals.get(&fork.from).map_or(&[][..], |journal| &journal.rows);
+        let lines = fork.lines(from);
+        lines.iter().try_for_each(|row| self.append(row, truth))
     }
 
     /// The rows of a piece of journal as the daemon reads them, and the position it reaches.
