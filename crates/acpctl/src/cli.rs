@@ -271,6 +271,14 @@ pub(crate) enum Session {
         #[arg(long, conflicts_with = "name")]
         clear: bool,
     },
+    /// Make a session that goes on from where another one is, and print its id.
+    Fork {
+        #[command(flatten)]
+        which: Which,
+        /// Give the new session this name.
+        #[arg(long)]
+        name: Option<String>,
+    },
     /// Tell a session that its directory is another one, after it was moved or renamed.
     Move {
         #[command(flatten)]

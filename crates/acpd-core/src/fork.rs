@@ -44,7 +44,7 @@ impl Hub {
     /// # Errors
     /// When the agent cannot, or has a process for each session.
     pub(crate) fn can_fork(&mut self, profile: &str) -> Result<(), Fault> {
-        let refused = |text: String| Err(Fault::invalid(text).with_code(code::METHOD_NOT_FOUND));
+        let refused = |text| Err(Fault::new(Reason::Other, text).with_code(code::METHOD_NOT_FOUND));
         if !self.known(profile).capabilities.fork {
             return refused(format!("agent `{profile}` does not offer `session/fork`"));
         }

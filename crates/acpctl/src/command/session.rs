@@ -1,18 +1,25 @@
 //! `acpctl session …`.
 
+use acp_wire::acp::NewSessionResult;
 use acp_wire::{Message, parse};
 use acpd_api::{
-    AgentInfo, AgentRef, Empty, ExitCode, LogParams, LogResult, MoveParams, RenameParams,
-    SessionInfo, SessionList, SessionListParams, SessionRef, SessionState, TurnState, method,
+    AgentInfo, AgentRef, ClientMeta, Empty, ExitCode, LogParams, LogResult, MoveParams, NAMESPACE,
+    NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
+    SessionState, TurnState, method,
 };
 use acpd_client::Connection;
 use anstyle::Style;
+use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::agent::key_values;
-use super::{Door, directory, export, search, session_ref, settings, text, which};
+use super::{
+    Door, directory, export, initialize_params, search, session_ref, settings, text, which,
+};
 use crate::cli::{Session, Which};
 use crate::error::{CommandError, Result};
 use crate::human;
+use crate::live::Live;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW, one_line};
 use crate::screen::Screen;
 use crate::table::{Cell, Table};
@@ -70,6 +77,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             }
             Ok(())
         }
+        Session::Fork { which, name } => fork(&which, name, door, ui),
         Session::Move { which: session, cwd } => {
             let cwd = text(&directory(&cwd)?)?;
             let params = MoveParams { session: which(&session), cwd };
@@ -102,6 +110,21 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             failed.map_or(Ok(()), Err)
         }
     }
+}
+
+/// Makes a session that goes on from where this one is, with its directory and its MCP servers.
+fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
+    let mut live = Live::new(door.lasting_link()?)?;
+    let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
+    let meta = ClientMeta { agent: Some(info.agent.clone()), ..ClientMeta::default() };
+    ui.spin(Some("forking"));
+    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    let meta = NewSessionMeta { name, reuse: false };
+    let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "_meta": {NAMESPACE: meta}});
+    let result: Box<RawValue> = live.call(ui, "session/fork", &params)?;
+    let made = NewSessionResult::from_raw(&result)
+        .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
+    Ok(ui.print(&format!("{}\n", made.session_id))?)
 }
 
 /// Deletes the session of exactly this name or id.

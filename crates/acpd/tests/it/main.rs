@@ -14,6 +14,7 @@ mod daemon;
 mod discovering;
 mod disk;
 mod editors;
+mod forks;
 mod fuzz;
 mod hooks;
 mod login;
