@@ -586,8 +586,15 @@ impl Hub {
         let own = Bytes::copy_from_slice(raw.get().as_bytes());
         let params = remove_member(&own, &["_meta", NAMESPACE]);
         let (notices, directory) = (Vec::new(), Directory::Unknown);
-        let (to_, name, fork) = (to.clone(), meta.name, None);
-        let new = NewSession { to: to_, name, cwd, params, notices, directory, fork };
+        let new = NewSession {
+            to: to.clone(),
+            name: meta.name,
+            cwd,
+            params,
+            notices,
+            directory,
+            fork: None,
+        };
         let slot = match self.config.agents[profile].sharing {
             Sharing::Agent => self.shared_slot(profile),
             Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),

@@ -8,8 +8,9 @@
 //!                                           └── error, process gone ─▶ the client's error
 //! ```
 //!
-//! From the agent's point of view a fork is a new session, so here it is a `session/new` that begins
-//! with a journal ([`crate::record::Record::Forked`]) and is never made anew as an empty one.
+//! The agent makes a new session, so a fork is a `session/new` that begins with a journal
+//! ([`crate::record::Record::Forked`]). It is never made anew as an empty one, unless nothing was said
+//! in its session either.
 //!
 //! Two sessions are then in one process. For agents with a process for each session that is one too
 //! many: it would have to be closed there before it is restored elsewhere, which not every agent can.
@@ -246,8 +247,8 @@ impl Hub {
             left_out: build::notification(method::NOTICE, &left_out),
         }));
         out.effects.push(Effect::Index(key));
+        self.close_tools(key, out);
         if let Some(started) = point.turn {
-            self.close_tools(key, out);
             let ended = TurnEnded {
                 session_id: public_id,
                 turn: point.prompts,

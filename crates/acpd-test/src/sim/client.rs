@@ -232,6 +232,12 @@ impl Client {
         })
     }
 
+    /// Whether the end of following this session is on its way.
+    fn is_leaving(&self, wanted: &str) -> bool {
+        let leaves = |asked: &Asked| matches!(asked, Asked::Leave { session } if session == wanted);
+        self.open.values().flatten().any(leaves)
+    }
+
     /// Whether it may work in a session: one that comes back has opened it before, for otherwise
     /// nobody would know how much of it it has seen.
     pub(super) fn may_work(&self, wanted: &str) -> bool {
@@ -415,6 +421,8 @@ impl Client {
             None if self.ride.is_some() && !reused && line["error"].is_null() => {
                 Err(format!("{text} was answered, and its session was never shown"))
             }
+            // What waits for lines of a session does not wait for them any more when it is left.
+            Some(Place::At(_)) if self.is_leaving(session) => Ok(()),
             // Who closes a session while its own prompt runs there is told so, and no more.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
             Some(Place::At(seen)) if self.view.seq && seen < end => {

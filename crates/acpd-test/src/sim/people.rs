@@ -182,7 +182,7 @@ impl World {
             4 if !opening => self.say(id, "session/close", json!({"sessionId":session}), leave),
             5 => self.say(id, "_acpd/session/log", json!({"ref":reference}), Asked::Plain),
             6 => self.say(id, "_acpd/session/show", reference, Asked::Plain),
-            7..10 => self.fork(id),
+            7..15 => self.fork(id),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
         }
     }

@@ -39,6 +39,7 @@ fn check_result(method: &str, result: &Value) {
         "session/new" => conforms::<v1::NewSessionResponse>(method, result),
         "session/load" => conforms::<v1::LoadSessionResponse>(method, result),
         "session/resume" => conforms::<v1::ResumeSessionResponse>(method, result),
+        "session/fork" => conforms::<v1::ForkSessionResponse>(method, result),
         "session/list" => conforms::<v1::ListSessionsResponse>(method, result),
         "session/close" => conforms::<v1::CloseSessionResponse>(method, result),
         "session/delete" => conforms::<v1::DeleteSessionResponse>(method, result),
@@ -96,8 +97,9 @@ fn everything_it_writes_is_in_the_schema() {
     let option = json!({"sessionId": session, "configId": "model", "value": "demo-large"});
     agent.call("session/set_config_option", option).ok();
     agent.load(&session).ok();
-    for method in ["session/resume", "session/list", "session/close", "session/delete"] {
-        agent.call(method, id.clone()).ok();
+    let methods = ["resume", "fork", "list", "close", "delete"];
+    for method in methods.map(|name| format!("session/{name}")) {
+        agent.call(&method, id.clone()).ok();
     }
 
     let mut methods = HashMap::new();

@@ -23,12 +23,12 @@ fn resume(session: &str) -> Value {
 #[test]
 fn methods_can_be_missing() {
     let (place, session) = stored();
-    let mut agent = place.start("no-load,no-resume,no-list,no-close");
+    let mut agent = place.start("no-load,no-resume,no-list,no-close,no-fork");
     let result = agent.call("initialize", initialize()).ok().clone();
     assert_eq!(result["agentCapabilities"]["loadSession"], false);
     assert_eq!(result["agentCapabilities"]["sessionCapabilities"], json!({"delete": {}}));
     assert_eq!(agent.load(&session).code(), -32601);
-    for method in ["session/resume", "session/list", "session/close"] {
+    for method in ["session/resume", "session/list", "session/close", "session/fork"] {
         assert_eq!(agent.call(method, resume(&session)).code(), -32601, "{method}");
     }
 }

@@ -75,6 +75,22 @@ fn a_resumed_session_replays_nothing_and_remembers_all() {
 }
 
 #[test]
+fn a_fork_remembers_what_its_session_does_and_goes_on_apart() {
+    let place = Place::new();
+    let mut agent = place.agent("");
+    let session = agent.session();
+    agent.prompt(&session, "#one");
+    let forked = agent.call("session/fork", json!({"sessionId": session, "cwd": "/"}));
+    let fork = forked.ok()["sessionId"].as_str().expect("an id").to_owned();
+    assert!(agent.prompt(&fork, "#two").text().ends_with("history=1 tags=one,two"));
+    assert!(agent.prompt(&session, "#three").text().ends_with("history=1 tags=one,three"));
+    drop(agent);
+
+    let mut agent = place.agent("");
+    assert_eq!(agent.load(&fork).chunks("user_message_chunk"), ["#one", "#two"]);
+}
+
+#[test]
 fn a_session_without_a_prompt_cannot_be_loaded() {
     let place = Place::new();
     let mut agent = place.agent("");
