@@ -78,8 +78,10 @@ pub enum Rewrite {
     SessionId(&'static [&'static str]),
     /// A JSON-RPC id of the hop at this path.
     RequestId(&'static [&'static str]),
-    /// `params.mcpServers`, merged with the configured ones.
+    /// `params.mcpServers`, merged with the configured ones; those in a client get ids of acpd's.
     McpServers,
+    /// The id of an MCP server in a client at this path.
+    ServerId(&'static [&'static str]),
     /// Updates and options that this client did not advertise are changed or left out.
     Downgrade,
     /// Terminals that this client does not know become text.
@@ -102,6 +104,8 @@ const CHILD_ID: Rewrite = Rewrite::SessionId(&["params", "update", "sessionId"])
 const SENDER_ID: Rewrite = Rewrite::SessionId(&["params", "update", "senderSessionId"]);
 const RECIPIENT_ID: Rewrite = Rewrite::SessionId(&["params", "update", "recipientSessionId"]);
 const REQUEST_ID: Rewrite = Rewrite::RequestId(&["params", "requestId"]);
+
+const SERVER_ID: Rewrite = Rewrite::ServerId(&["params", "serverId"]);
 
 const ID: &[Rewrite] = &[PARAM_ID];
 
@@ -170,7 +174,7 @@ pub const METHODS: &[Method] = &[
     row("providers/list", Agent, Request, Connection, Forward, Unstable, &[]),
     row("providers/set", Agent, Request, Connection, Forward, Unstable, &[]),
     row("providers/disable", Agent, Request, Connection, Forward, Unstable, &[]),
-    row("mcp/message", Agent, Notification, Connection, Forward, Unstable, &[]),
+    row("mcp/message", Agent, Notification, Connection, Forward, Unstable, &[SERVER_ID]),
     row("$/cancel_request", Agent, Notification, Connection, Hub, Stable, &[REQUEST_ID]),
     row("$/cancelRequest", Agent, Notification, Connection, Hub, Removed, &[REQUEST_ID]),
     row(
@@ -209,7 +213,7 @@ pub const METHODS: &[Method] = &[
     // Scoped by `sessionId` or by `requestId`, hence not by the session alone.
     row("elicitation/create", Client, Request, Connection, Hub, Stable, &[PARAM_ID, REQUEST_ID]),
     row("elicitation/complete", Client, Notification, Connection, Hub, Stable, &[]),
-    row("mcp/message", Client, Request, Connection, Hub, Unstable, &[]),
+    row("mcp/message", Client, Request, Connection, Hub, Unstable, &[SERVER_ID]),
     row("auth/status_update", Client, Notification, Connection, Forward, Unstable, &[]),
     row("$/cancel_request", Client, Notification, Connection, Hub, Stable, &[REQUEST_ID]),
     row("$/cancelRequest", Client, Notification, Connection, Hub, Removed, &[REQUEST_ID]),

@@ -30,6 +30,7 @@ use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without
 use crate::profile::{ClosedBy, Sharing};
 use crate::record::Rest;
 use crate::returning::is_kept;
+use crate::servers::{self, for_agent};
 use crate::session::{Relayed, State};
 
 /// Requests of one client that may be open at once.
@@ -43,6 +44,8 @@ pub(crate) struct Client {
     /// That was answered.
     pub(crate) initialized: bool,
     pub(crate) view: View,
+    /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
+    pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) sessions: BTreeSet<SessionKey>,
     /// Sessions that it has made.
@@ -81,8 +84,9 @@ impl Hub {
         self.errands_of_gone(client, out);
         self.ledger.drop_client(client);
         self.naming.retain(|wait| wait.to.client != client);
-        if let Some(token) = &gone.token {
-            self.went_away(client, token);
+        match &gone.token {
+            Some(token) => self.went_away(client, token),
+            None => self.calls_of_gone(client, out),
         }
         let mut slots = BTreeSet::new();
         for key in gone.sessions {
@@ -124,7 +128,9 @@ impl Hub {
                 out.effects.push(Effect::Send { client, line });
             }
             Ok(Message::Response { id, outcome }) => {
-                if self.errand_answered(client, &id, &line, &outcome, out) {
+                if self.errand_answered(client, &id, &line, &outcome, out)
+                    || self.call_answered(client, &id, &line, out)
+                {
                     return;
                 }
                 self.interaction_answered(client, &id, &outcome, &line, out);
@@ -217,8 +223,9 @@ impl Hub {
             Fault::invalid(format!("`{method}` came before `initialize`"))
                 .with_code(code::INVALID_REQUEST)
         })?;
-        // It names requests by ids, and the agent's are other ones: it would cancel somebody else's.
-        if method.starts_with("$/") {
+        // It names requests or servers by ids, and the agent's are other ones: it would be about somebody
+        // else's.
+        if method.starts_with("$/") || method == servers::MESSAGE {
             return Err(Fault::invalid(format!("`{method}` is not a request"))
                 .with_code(code::METHOD_NOT_FOUND));
         }
@@ -315,6 +322,9 @@ impl Hub {
         }
         if method == CLIENT_LEAVE {
             return self.client_leaves(client, out);
+        }
+        if method == servers::MESSAGE {
+            return self.server_notified(client, line, out);
         }
         // Of a newer client; no agent's business.
         if method.starts_with("_acpd/") {
@@ -429,7 +439,7 @@ impl Hub {
         if let Some(named) = meta.client {
             self.name_client(client, named, out)?;
         }
-        self.number_editor(client);
+        self.number_client(client);
         let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.known(&profile);
         let is_current = comes_back || known.row.fingerprint == fingerprint;
@@ -461,8 +471,6 @@ impl Hub {
         if self.can_fork(profile).is_err() {
             result = remove_member(&result, &[session[0], session[1], "fork"]);
         }
-        // A server in a client is reached by one client's connection only.
-        result = remove_member(&result, &["agentCapabilities", "mcpCapabilities", "acp"]);
         result = set_member(&result, &["protocolVersion"], b"1");
         let mut own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
         if let Some(Resumed { generation, received, again }) = self.resumed(to.client) {
@@ -524,9 +532,11 @@ impl Hub {
             }
             WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new, out),
             WaitFor::New(mut new) => {
-                let servers = self.choose_servers(slot, &new.cwd, &new.params);
-                new.notices = servers.left_out;
-                let params = raw(&new.params);
+                let declared = self.declare_servers(slot, to.client, &new.params);
+                let servers = self.choose_servers(slot, &new.cwd, &declared.params);
+                new.params = declared.params;
+                new.notices = [declared.left_out, servers.left_out].concat();
+                let params = raw(&for_agent(&new.params));
                 let ask = self.ask(host, Why::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
                 self.host_write(slot, put_names(&line, &servers.names), out);
@@ -574,7 +584,7 @@ impl Hub {
         if let Some(name) = &meta.name {
             valid_name(name)?;
             if let Some(key) = self.by_name(profile, &cwd, name) {
-                return self.name_is_taken(&to, key, meta.reuse, out);
+                return self.name_is_taken(&to, key, meta.reuse, raw, out);
             }
             if self.is_being_named(profile, &cwd, name) {
                 let params = raw.to_owned();
@@ -639,6 +649,7 @@ impl Hub {
         to: &Requester,
         key: SessionKey,
         reuse: bool,
+        params: &RawValue,
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let row = &self.session(key).row;
@@ -650,6 +661,7 @@ impl Hub {
             fault.data.reason = Reason::NameTaken;
             return Err(fault);
         }
+        self.take_over_servers(to.client, key, Some(params), out);
         let extra = format!("\"sessionId\":{}", json!(id));
         // Where it begins to follow is known to a client that comes back before it has the answer.
         self.tell_cursor(to.client, key, out);
@@ -669,6 +681,7 @@ impl Hub {
         style: ReadStyle,
         out: &mut Batch,
     ) -> Result<(), Fault> {
+        let given = params;
         let params = params.map(SessionParams::from_raw).unwrap_or_default();
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
@@ -680,6 +693,7 @@ impl Hub {
                 format!("session `{}` works in `{}`, not in `{cwd}`", row.public_id, row.cwd);
             return Err(Fault::invalid(text).session(&row.public_id.clone()));
         }
+        self.take_over_servers(to.client, key, given, out);
         self.show_session(to, key, after, style, out);
         self.warm_up(key, out);
         Ok(())

@@ -34,6 +34,7 @@ use crate::profile::Sharing;
 use crate::record::Record;
 use crate::replay::Replay;
 use crate::restore::values_of;
+use crate::servers::for_agent;
 use crate::timers::Timer;
 
 /// An agent that has not listed its sessions in this time (ms) is not waited for.
@@ -308,9 +309,12 @@ impl Hub {
         if self.agent_mut(slot).parked.remove(&adoption.id).is_some() {
             out.records.push(Record::Unparked { host, session: Some(adoption.id.clone()) });
         }
-        let servers = self.choose_servers(slot, &adoption.cwd, &adoption.params);
-        adoption.notices = servers.left_out;
-        let params = raw(&adoption.params);
+        let opener = adoption.openers[0].to.client;
+        let declared = self.declare_servers(slot, opener, &adoption.params);
+        let servers = self.choose_servers(slot, &adoption.cwd, &declared.params);
+        adoption.params = declared.params;
+        adoption.notices = [declared.left_out, servers.left_out].concat();
+        let params = raw(&for_agent(&adoption.params));
         let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::from(ask), method, &params);
         self.host_write(slot, put_names(&line, &servers.names), out);

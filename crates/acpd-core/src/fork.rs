@@ -34,6 +34,7 @@ use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
 use crate::record::{EventKind, ForkPoint, Forked, Record, Rest};
+use crate::servers::for_agent;
 use crate::session::{Relayed, State};
 
 /// Bytes of a journal that a fork takes over at most: all of them are copied in one transaction.
@@ -117,7 +118,7 @@ impl Hub {
         // It goes on with what the session has where the client says nothing else.
         let roots = locate(&session.row.params, &["additionalDirectories"]);
         let roots = roots.map(|range| session.row.params.slice(range));
-        let servers = session.mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"));
+        let servers = self.servers_as_declared(key, to.client);
         for (member, value) in [("additionalDirectories", roots), ("mcpServers", Some(servers))] {
             if let (None, Some(value)) = (locate(&params, &[member]), value) {
                 params = set_member(&params, &[member], &value);
@@ -206,10 +207,12 @@ impl Hub {
             return self.refuse(&new.to, &fault, out);
         };
         new.fork = Some(self.fork_point(key));
-        let servers = self.choose_servers(slot, &new.cwd, &new.params);
-        new.notices = servers.left_out;
+        let declared = self.declare_servers(slot, new.to.client, &new.params);
+        let servers = self.choose_servers(slot, &new.cwd, &declared.params);
+        new.params = declared.params;
+        new.notices = [declared.left_out, servers.left_out].concat();
         let id = json!(self.session(key).row.agent_id).to_string();
-        let params = raw(&set_member(&new.params, &["sessionId"], id.as_bytes()));
+        let params = raw(&set_member(&for_agent(&new.params), &["sessionId"], id.as_bytes()));
         let ask = self.ask(host, Why::NewSession(new), out);
         let line = build::request(&Id::from(ask), "session/fork", &params);
         self.host_write(slot, put_names(&line, &servers.names), out);

@@ -15,6 +15,7 @@ use crate::ledger::{IdSource, Ledger, Requester};
 use crate::profile::{Config, Profile};
 use crate::record::{AuthRow, Record, Rest};
 use crate::returning::Returning;
+use crate::servers::Call;
 use crate::session::{Session, State};
 use crate::shown::ShownCall;
 use crate::terminal::Terminal;
@@ -49,6 +50,7 @@ pub struct Hub {
     pub(crate) counted: BTreeSet<String>,
     pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
     pub(crate) errands: BTreeMap<InteractionId, Errand>,
+    pub(crate) calls: BTreeMap<InteractionId, Call>,
     /// By the ids that agents know.
     pub(crate) terminals: BTreeMap<String, Terminal>,
     /// Tool calls that show commands that run, by their ids.

@@ -23,6 +23,7 @@ use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::record::{EventKind, Record};
+use crate::servers::MESSAGE;
 use crate::session::State;
 use crate::view::without_boolean_options;
 
@@ -52,6 +53,9 @@ impl Hub {
                 if matches!(&*method, "session/request_permission" | "elicitation/create") =>
             {
                 self.person_asked(slot, host, &id, line, out);
+            }
+            Ok(Message::Request { id, method, .. }) if method == MESSAGE => {
+                self.server_called(slot, host, &id, line, out);
             }
             Ok(Message::Request { id, method, .. })
                 if self.errand_asked(slot, host, (&id, &method), line, out) => {}
@@ -97,9 +101,9 @@ impl Hub {
         }
         let session = str_at(line, &["params", "sessionId"]);
         let Some(session) = session else {
-            if method == "session/update" {
+            if matches!(method, "session/update" | MESSAGE) {
                 // Whose it is cannot be told, and it is nobody else's business.
-                let text = "skipped a `session/update` without a session".to_owned();
+                let text = format!("skipped a `{method}` without a session");
                 out.effects.push(Effect::Note { host, text });
                 return;
             }

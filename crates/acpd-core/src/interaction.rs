@@ -428,7 +428,7 @@ impl Hub {
         request: &Id,
         out: &mut Batch,
     ) {
-        if self.cancel_errand(host, request, out) {
+        if self.cancel_errand(host, request, out) || self.cancel_call(host, request, out) {
             return;
         }
         let found = self

@@ -286,6 +286,16 @@ impl Ledger {
         })
     }
 
+    /// The params of sessions that a host is to make or to load for clients.
+    pub(crate) fn made(&self, host: HostId) -> impl Iterator<Item = &Bytes> {
+        let asked = self.asked.values().filter(move |asked| asked.host == host);
+        asked.filter_map(|asked| match &asked.why {
+            Why::NewSession(new) => Some(&new.params),
+            Why::Adopt(adoption) => Some(&adoption.params),
+            _ => None,
+        })
+    }
+
     pub(crate) fn open_of_host(&self, host: HostId) -> bool {
         self.asked.values().any(|asked| {
             asked.host == host

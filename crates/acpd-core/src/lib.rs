@@ -18,10 +18,10 @@
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
 //! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`
-//! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs`,
-//! sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and those that nobody
-//! used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and what of that is
-//! shown in `shown.rs`.
+//! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
+//! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
+//! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
+//! what of that is shown in `shown.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -59,6 +59,7 @@ mod reply;
 mod reseed;
 mod restore;
 mod returning;
+mod servers;
 mod session;
 mod shown;
 mod stop;

@@ -103,6 +103,7 @@ impl Hub {
             counted: BTreeSet::new(),
             interactions: BTreeMap::new(),
             errands: BTreeMap::new(),
+            calls: BTreeMap::new(),
             terminals: BTreeMap::new(),
             shown: BTreeMap::new(),
             pages: BTreeMap::new(),
@@ -294,7 +295,10 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, row: InteractionRow, out: &mut Batch) {
-        if self.errand_again(&row, out) || self.say_last_word(&row, out) {
+        let is_other = self.errand_again(&row, out)
+            || self.call_again(&row, out)
+            || self.say_last_word(&row, out);
+        if is_other {
             return;
         }
         let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };

@@ -63,6 +63,8 @@ pub(crate) struct Restore {
     without_servers: bool,
     /// The agent lists it, but not in its directory.
     elsewhere: bool,
+    /// Servers in clients that the agent was not given, in sentences for people.
+    left_out: Vec<String>,
     pages: u32,
     replay: Replay,
     /// What was in force before.
@@ -131,6 +133,7 @@ impl Hub {
             tries: 0,
             without_servers: false,
             elsewhere: false,
+            left_out: Vec::new(),
             pages: 0,
             replay: Replay::new(row.last_prompt),
             mode: row.mode.clone(),
@@ -202,10 +205,10 @@ impl Hub {
         if let Some(restore) = self.restore_mut(key) {
             restore.step = step;
         }
+        let (mut params, left_out) = self.params_again(key);
         let bare = self.restore_mut(key).is_some_and(|restore| restore.without_servers);
         let session = self.session(key);
         let id = json!(session.row.agent_id).to_string();
-        let mut params = session.restore_params();
         if bare {
             let text = Bytes::copy_from_slice(params.get().as_bytes());
             let text = set_member(&text, &["mcpServers"], b"[]");
@@ -234,6 +237,9 @@ impl Hub {
             _ if !brings_mcp => Vec::new(),
             _ => self.servers_again(key),
         };
+        if let Some(restore) = self.restore_mut(key).filter(|_| brings_mcp) {
+            restore.left_out = left_out;
+        }
         self.restore_ask(key, name, &params, &servers, out);
     }
 
@@ -519,6 +525,10 @@ impl Hub {
         if restore.without_servers {
             let text = "its MCP servers are left out: the agent did not load the session with them";
             self.notice(key, "warning", text, out);
+        } else {
+            for text in restore.left_out {
+                self.notice(key, "warning", &text, out);
+            }
         }
         self.set_live(key, out);
         self.note_success(slot, "session/load", out);

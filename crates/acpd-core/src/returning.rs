@@ -175,18 +175,15 @@ impl Hub {
         Ok(())
     }
 
-    /// Numbers a client that has terminals, so that its own are told from others'. One that comes back
+    /// Numbers a client, so that its terminals and servers are told from others'. One that comes back
     /// keeps its number.
-    pub(crate) fn number_editor(&mut self, client: ClientId) {
-        let Some(here) = self.clients.get_mut(&client).filter(|here| here.capabilities.terminal)
-        else {
-            return;
-        };
-        here.view.editor = match &here.token {
-            // The same with the next daemon, which does not tell who has the token.
-            Some(token) => hash(token) | 1,
+    pub(crate) fn number_client(&mut self, client: ClientId) {
+        let Some(here) = self.clients.get_mut(&client) else { return };
+        here.number = match &here.token {
+            Some(token) => number_of(token),
             None => self.ids.issue(),
         };
+        here.view.editor = if here.capabilities.terminal { here.number } else { 0 };
     }
 
     /// What the answer to `initialize` says to a client with a token.
@@ -244,6 +241,7 @@ impl Hub {
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.attach_anew(client, Some(key), out);
         }
+        self.give_calls(client, &asked, out);
         self.take_back_others(client, &asked, out);
         self.offer_about_requests(out);
     }
@@ -283,7 +281,11 @@ impl Hub {
 
     /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
     fn offer_stands(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
-        let open = id.as_u64().map(InteractionId).filter(|id| self.interactions.contains_key(id));
+        let number = id.as_u64().map(InteractionId);
+        if number.is_some_and(|id| self.calls.contains_key(&id)) {
+            return;
+        }
+        let open = number.filter(|id| self.interactions.contains_key(id));
         if let Some(interaction) = open {
             self.ledger.offer(client, interaction.0, interaction);
             if let Some(open) = self.interactions.get_mut(&interaction) {
@@ -298,6 +300,9 @@ impl Hub {
     /// What an old connection of a client waits for, its new one waits for. Gives the ids of the
     /// requests.
     fn rename(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
+        for call in self.calls.values_mut().filter(|call| call.client == old) {
+            call.client = new;
+        }
         let prompts = self.sessions.values_mut().flat_map(Session::senders_mut).flatten();
         let mut ids = Vec::new();
         for requester in prompts.chain(self.ledger.requesters_mut()) {
@@ -377,6 +382,7 @@ impl Hub {
             self.forget_sender(key, gone.client, out);
         }
         self.forget_requester(gone.client, out);
+        self.calls_of_gone(gone.client, out);
         out.records.push(Record::ClientGone { token: token.to_owned() });
     }
 
@@ -476,6 +482,12 @@ impl Hub {
             }
         }
     }
+}
+
+/// The number of a client with this token: the same with the next daemon, and it does not tell who has
+/// the token.
+pub(crate) fn number_of(token: &str) -> u64 {
+    hash(token) | 1
 }
 
 /// What can be an id of a request.

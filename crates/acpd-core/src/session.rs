@@ -514,6 +514,7 @@ impl Hub {
         self.abandon_turn(key, &gone, out);
         self.unroute(key);
         self.withdraw_errands(key, out);
+        self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
         for timer in [
             crate::timers::Timer::Restore(key),

@@ -151,6 +151,8 @@ pub struct AgentCapabilities {
     pub mcp_http: bool,
     /// MCP servers over SSE.
     pub mcp_sse: bool,
+    /// MCP servers in the client, over ACP itself.
+    pub mcp_acp: bool,
 }
 
 /// A way to log in (protocol brief, section 5.1).
@@ -203,6 +205,7 @@ impl InitializeResult {
                 auth_status: can(&["auth", "status"]),
                 mcp_http: can(&["mcpCapabilities", "http"]),
                 mcp_sse: can(&["mcpCapabilities", "sse"]),
+                mcp_acp: can(&["mcpCapabilities", "acp"]),
             },
             auth_methods: result
                 .list(&["authMethods"])

@@ -14,6 +14,7 @@ mod hooks;
 mod limits;
 mod mangle;
 mod mcp;
+mod mcp_in_client;
 mod protocol;
 mod questions;
 mod recovery;

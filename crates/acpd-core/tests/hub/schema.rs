@@ -22,6 +22,7 @@ pub(crate) fn check_to_agent(line: &Value) {
         Some("session/delete") => conforms::<v1::DeleteSessionRequest>(line),
         Some("session/prompt") => conforms::<v1::PromptRequest>(line),
         Some("session/cancel") => conforms::<v1::CancelNotification>(line),
+        Some("mcp/message") => conforms::<v1::MessageMcpNotification>(line),
         Some("session/set_mode") => conforms::<v1::SetSessionModeRequest>(line),
         Some("session/set_config_option") => conforms::<v1::SetSessionConfigOptionRequest>(line),
         Some(_) => {}
@@ -35,6 +36,8 @@ pub(crate) fn check_to_agent(line: &Value) {
                     serde_json::from_value::<v1::ReadTextFileResponse>(result).err()
                 } else if has("outcome") {
                     serde_json::from_value::<v1::RequestPermissionResponse>(result).err()
+                } else if has("result") || has("error") {
+                    serde_json::from_value::<v1::MessageMcpResponse>(result).err()
                 } else {
                     serde_json::from_value::<v1::WriteTextFileResponse>(result).err()
                 };
@@ -53,6 +56,7 @@ pub(crate) fn check_to_client(line: &Value) {
                 conforms::<v1::SessionNotification>(line);
             }
         }
+        Some("mcp/message") => conforms::<v1::MessageMcpRequest>(line),
         Some("session/request_permission") => conforms::<v1::RequestPermissionRequest>(line),
         Some(_) => {}
         None => {

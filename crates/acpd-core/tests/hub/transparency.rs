@@ -634,7 +634,7 @@ fn every_method_that_is_forwarded_is_tried() {
     let (asked, told) = (asked(), told());
     for row in METHODS.iter().filter(|row| row.answer == Answer::Forward) {
         let tried = match row.to {
-            // Belongs to a server of the client, which acpd offers to no agent.
+            // Goes where the call is that it is about: `mcp_in_client.rs`.
             Side::Agent if row.name == "mcp/message" => true,
             Side::Agent => asked.iter().any(|(name, ..)| *name == row.name),
             Side::Client => told.iter().any(|(name, _)| *name == row.name),

@@ -1,0 +1,557 @@
+//! MCP servers that live in a client: who is called, what is passed on, and when nobody is there.
+
+use acpd_core::ids::{ClientId, Time};
+use acpd_core::{Batch, Effect, Input};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, methods, words};
+
+const TOKEN: &str = "token-of-an-editor";
+
+fn bench() -> Bench {
+    let mut bench = Bench::with_shims();
+    bench.capabilities = Some(json!({
+        "loadSession": true,
+        "sessionCapabilities": {"resume": {}},
+        "mcpCapabilities": {"acp": true},
+    }));
+    bench
+}
+
+fn server(name: &str, id: &str) -> Value {
+    json!({"type":"acp","name":name,"serverId":id})
+}
+
+fn token() -> Value {
+    json!({"notices":true,"client":{"token":TOKEN}})
+}
+
+/// Asks for a session with one server, `tools`; what the agent was asked.
+fn asks(bench: &mut Bench, client: ClientId, id: &str) -> Value {
+    let params = json!({"cwd":"/w","mcpServers":[server("tools", id)]});
+    bench.say(client, &json!({"id":"new","method":"session/new","params":params}));
+    bench.heard_one("session/new")
+}
+
+/// The id of the only server of a request, as the agent knows it.
+fn known_as(request: &Value) -> String {
+    let servers = request["params"]["mcpServers"].as_array().expect("a list");
+    assert_eq!((servers.len(), &servers[0]["name"]), (1, &json!("tools")), "{servers:?}");
+    servers[0]["serverId"].as_str().expect("an id").to_owned()
+}
+
+/// A session with one server, `tools`, under the agent's id of that.
+fn session(bench: &mut Bench, client: ClientId, session: &str, id: &str) -> String {
+    let request = asks(bench, client, id);
+    bench.agent_answers(&request, &json!({ "sessionId": session }));
+    bench.got(client);
+    known_as(&request)
+}
+
+/// The same, and it has had a prompt.
+fn used(bench: &mut Bench, client: ClientId, name: &str) -> String {
+    let tools = session(bench, client, name, "mine");
+    bench.prompt(client, &json!("first"), name, "first");
+    let request = bench.heard_one("session/prompt");
+    bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+    bench.got(client);
+    tools
+}
+
+fn call(bench: &mut Bench, id: u64, server: &str) {
+    let params = json!({"serverId":server,"requestId":"r-1","method":"tools/list","params":{}});
+    bench.agent(&json!({"jsonrpc":"2.0","id":id,"method":"mcp/message","params":params}));
+}
+
+/// What a client is asked, with nothing else that it got.
+#[track_caller]
+fn asked(bench: &mut Bench, client: ClientId) -> Value {
+    let mut got = bench.got(client);
+    got.retain(|line| line["method"] != "_acpd/client/received");
+    assert_eq!(methods(&got), ["mcp/message"], "{got:?}");
+    got.into_iter().next().expect("one")
+}
+
+fn notices(lines: &[Value]) -> Vec<&str> {
+    let notices = lines.iter().filter(|line| line["method"] == "_acpd/notice");
+    notices.map(|line| line["params"]["text"].as_str().expect("a text")).collect()
+}
+
+#[track_caller]
+fn refused(bench: &mut Bench, id: u64, code: i64, text: &str) {
+    let heard = bench.heard();
+    let [answer] = &heard[..] else { panic!("{heard:?}") };
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(code)), "{answer}");
+    let message = answer["error"]["message"].as_str().expect("a text");
+    assert!(message.contains(text), "{message}");
+    assert_eq!(bench.snapshot.interactions.len(), 0);
+}
+
+const GONE: &str = "the client that has the MCP server `tools` is gone";
+
+#[test]
+fn a_client_is_told_that_the_agent_takes_servers_in_clients_if_it_does() {
+    let offered = |bench: &mut Bench| {
+        let client = bench.connect(&json!({}));
+        bench.got(client)[0]["result"]["agentCapabilities"]["mcpCapabilities"]["acp"].clone()
+    };
+    assert_eq!(offered(&mut bench()), true);
+    assert_eq!(offered(&mut Bench::new()), Value::Null);
+}
+
+#[test]
+fn two_editors_that_call_their_servers_the_same_are_each_reached() {
+    let mut bench = bench();
+    let (a, b) = (bench.plain(), bench.plain());
+    let of_a = session(&mut bench, a, "s", "mine");
+    let of_b = session(&mut bench, b, "t", "mine");
+    assert_ne!(of_a, of_b);
+    for (id, client, other, server) in [(7, a, b, &of_a), (8, b, a, &of_b)] {
+        call(&mut bench, id, server);
+        let request = asked(&mut bench, client);
+        let expected =
+            json!({"serverId":"mine","requestId":"r-1","method":"tools/list","params":{}});
+        assert_eq!(request["params"], expected);
+        assert_eq!(bench.got(other), Vec::<Value>::new());
+        let inner = json!({"result":{"tools":[{"name":format!("of {id}")}]}});
+        // Somebody else cannot answer for it.
+        bench.say(other, &json!({"id":request["id"],"result":{"result":null}}));
+        assert_eq!(bench.heard(), Vec::<Value>::new());
+        bench.say(client, &json!({"jsonrpc":"2.0","id":request["id"],"result":inner}));
+        assert_eq!(bench.heard(), [json!({"jsonrpc":"2.0","id":id,"result":inner})]);
+    }
+    assert_eq!(bench.snapshot.interactions.len(), 0);
+}
+
+/// The lines that the hub sends when this happens, whatever is in them.
+fn sent(bench: &mut Bench, input: Input) -> Vec<String> {
+    let mut batch = Batch::default();
+    let now = Time(bench.now);
+    bench.hub.handle(now, input, &mut batch);
+    let mut sent = Vec::new();
+    while !batch.effects.is_empty() {
+        for effect in std::mem::take(&mut batch.effects) {
+            match effect {
+                Effect::FindDirectory { question, .. } => {
+                    let found = Input::DirectoryFound { question, exists: true };
+                    bench.hub.handle(now, found, &mut batch);
+                }
+                Effect::Send { line, .. } | Effect::HostWrite { line, .. } => {
+                    sent.push(String::from_utf8(line.to_vec()).expect("text"));
+                }
+                _ => {}
+            }
+        }
+    }
+    sent
+}
+
+#[test]
+fn but_for_ids_every_byte_passes_both_ways() {
+    let mut bench = bench();
+    let a = bench.plain();
+    session(&mut bench, a, "other", "other");
+    let host = bench.host();
+    let from_client =
+        |line: &str| Input::ClientLine { client: a, line: Bytes::from(line.to_owned()) };
+    let mut end = 1 << 40;
+    let mut from_agent = |line: &str| {
+        end += line.len() as u64;
+        Input::HostLine { host, line: Bytes::from(line.to_owned()), end }
+    };
+    let part = |line: &str, name: &str| {
+        let range = acp_wire::locate(line.as_bytes(), &[name]).expect("it is there");
+        line[range].to_owned()
+    };
+    let params = r#"{ "cwd":"/w", "mcpServers":[ {"name":"x" ,"command":"x","args":[],"env":[]} ,{"_meta":{"k": 1e400},"type":"acp", "serverId" : "mine","name":"tools"}]}"#;
+    let new = sent(
+        &mut bench,
+        from_client(&format!(r#"{{"id":1,"method":"session/new","params":{params}}}"#)),
+    );
+    let list = part(&part(&new[0], "params"), "mcpServers");
+    let servers: Vec<&RawValue> = serde_json::from_str(&list).expect("a list");
+    let tools = part(servers[1].get(), "serverId");
+    assert!(tools.starts_with("\"acpd-"), "{tools}");
+    assert_eq!(part(&new[0], "params"), params.replace("\"mine\"", &tools));
+
+    let call = r#"{ "jsonrpc":"2.0", "method":"mcp/message","id": "x\u0041" ,"params":{"_meta":{"n":1e400}, "serverId": "S" ,"requestId":"acpd-1-1","method":"tools/call","params":{"serverId":"acpd-1-1","big":123456789012345678901234567890,"half":"\ud800"}}}"#;
+    let got = sent(&mut bench, from_agent(&call.replace("\"S\"", &tools)));
+    let id = part(&got[0], "id");
+    assert_eq!(got, [call.replace("\"S\"", "\"mine\"").replace(r#""x\u0041""#, &id)]);
+
+    let news = r#"{"method":"mcp/message", "params":{"requestId":"acpd-1-1","method":"m","serverId":"mine" ,"params":{"serverId":"mine","n":1e400}}}"#;
+    let heard = sent(&mut bench, from_client(news));
+    assert_eq!(heard, [news.replacen("\"mine\"", &tools, 1)]);
+
+    let answer = r#"{"result" :{"error":{"code": -1,"message":"n\u006f","data":null},"_meta": 1e400} ,"id": ID,"jsonrpc":"2.0"}"#;
+    let heard = sent(&mut bench, from_client(&answer.replace("ID", &id)));
+    assert_eq!(heard, [answer.replace("ID", r#""x\u0041""#)]);
+}
+
+#[test]
+fn an_agent_may_call_a_server_before_it_has_answered_who_declared_it() {
+    let mut bench = bench();
+    let a = bench.plain();
+    let request = asks(&mut bench, a, "mine");
+    call(&mut bench, 7, &known_as(&request));
+    let call = asked(&mut bench, a);
+    bench.say(a, &json!({"id":call["id"],"result":{"result":null}}));
+    assert_eq!(bench.heard()[0]["result"], json!({"result":null}));
+
+    // A session that only the agent knows.
+    let params = json!({"sessionId":"old","cwd":"/w","mcpServers":[server("tools", "mine")]});
+    bench.say(a, &json!({"id":2,"method":"session/load","params":params}));
+    let load = bench.heard_one("session/load");
+    let tools = known_as(&load);
+    self::call(&mut bench, 8, &tools);
+    asked(&mut bench, a);
+    bench.agent_answers(&load, &json!({}));
+    bench.got(a);
+    self::call(&mut bench, 9, &tools);
+    asked(&mut bench, a);
+}
+
+#[test]
+fn an_agent_that_does_not_take_such_servers_gets_none_and_that_is_told() {
+    let mut bench = Bench::new();
+    let a = bench.client(&json!({"notices":true}));
+    let other = json!({"name":"x","command":"x","args":[],"env":[]});
+    let params = json!({"cwd":"/w","mcpServers":[server("tools", "mine"), other]});
+    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+    let request = bench.heard_one("session/new");
+    assert_eq!(request["params"]["mcpServers"], json!([other]));
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    let expected = "the MCP server `tools` of the client was left out: agent `gem` does not take servers of type `acp`";
+    assert_eq!(notices(&bench.got(a)), [expected]);
+}
+
+#[test]
+fn what_nobody_has_is_refused() {
+    let mut bench = bench();
+    let (a, b) = (bench.plain(), bench.plain());
+    let tools = session(&mut bench, a, "s", "mine");
+    for unknown in ["mine", "acpd-1-99999", "acpd-", ""] {
+        call(&mut bench, 7, unknown);
+        refused(&mut bench, 7, -32002, &format!("`{unknown}`"));
+    }
+    for params in [json!({}), json!({"serverId":7}), json!(null), json!([1])] {
+        bench.agent(&json!({"jsonrpc":"2.0","id":8,"method":"mcp/message","params":params}));
+        refused(&mut bench, 8, -32602, "serverId");
+    }
+    bench.agent(&json!({"jsonrpc":"2.0","method":"mcp/message","params":{"serverId":tools}}));
+    assert_eq!((bench.got(a), bench.got(b), bench.heard()), (vec![], vec![], vec![]));
+    // A session that was closed has no servers any more.
+    bench.say(a, &json!({"id":3,"method":"session/close","params":{"sessionId":"s"}}));
+    bench.heard();
+    call(&mut bench, 9, &tools);
+    refused(&mut bench, 9, -32002, &tools);
+}
+
+#[test]
+fn no_client_takes_more_calls_than_it_may() {
+    let mut bench = bench();
+    let a = bench.plain();
+    let tools = session(&mut bench, a, "s", "mine");
+    for id in 1..=65 {
+        call(&mut bench, id, &tools);
+    }
+    assert_eq!(bench.got(a).len(), 64);
+    assert_eq!(bench.heard()[0]["error"]["code"], -32603);
+}
+
+#[test]
+fn a_call_whose_client_goes_for_good_is_refused_at_once() {
+    let mut bench = bench();
+    let (a, b) = (bench.plain(), bench.client(&token()));
+    let of_a = session(&mut bench, a, "s", "mine");
+    let of_b = session(&mut bench, b, "t", "mine");
+    call(&mut bench, 7, &of_a);
+    bench.feed(Input::ClientClosed { client: a });
+    refused(&mut bench, 7, -32002, GONE);
+    call(&mut bench, 8, &of_a);
+    refused(&mut bench, 8, -32002, GONE);
+    // It says that it does not come back.
+    call(&mut bench, 9, &of_b);
+    bench.say(b, &json!({"method":"_acpd/client/leave"}));
+    refused(&mut bench, 9, -32002, GONE);
+    bench.feed(Input::ClientClosed { client: b });
+    call(&mut bench, 10, &of_b);
+    refused(&mut bench, 10, -32002, GONE);
+}
+
+#[test]
+fn an_agent_may_take_a_call_back_and_a_late_answer_goes_nowhere() {
+    let mut bench = bench();
+    let a = bench.plain();
+    let tools = session(&mut bench, a, "s", "mine");
+    call(&mut bench, 7, &tools);
+    let request = asked(&mut bench, a);
+    bench.agent(&json!({"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}));
+    refused(&mut bench, 7, -32800, "cancelled");
+    let got = bench.got(a);
+    assert_eq!(methods(&got), ["$/cancel_request"]);
+    assert_eq!(got[0]["params"]["requestId"], request["id"]);
+    bench.say(a, &json!({"id":request["id"],"result":{"result":null}}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_process_or_a_session_that_ends_takes_its_calls_along() {
+    let mut bench = bench();
+    let a = bench.plain();
+    let tools = session(&mut bench, a, "s", "mine");
+    call(&mut bench, 7, &tools);
+    asked(&mut bench, a);
+    bench.say(a, &json!({"id":3,"method":"session/delete","params":{"sessionId":"s"}}));
+    let heard = bench.heard();
+    assert!(heard.iter().any(|line| line["id"] == 7 && line["error"]["code"] == -32603));
+    assert!(words(&bench.got(a)).contains(&"$/cancel_request".to_owned()));
+
+    let tools = session(&mut bench, a, "t", "mine");
+    call(&mut bench, 8, &tools);
+    asked(&mut bench, a);
+    bench.agent_dies();
+    assert!(words(&bench.got(a)).contains(&"$/cancel_request".to_owned()));
+    assert_eq!(bench.snapshot.interactions.len(), 0);
+}
+
+#[test]
+fn news_of_a_server_go_to_the_call_that_they_are_about() {
+    let mut bench = bench();
+    let (a, b) = (bench.plain(), bench.plain());
+    let tools = session(&mut bench, a, "s", "mine");
+    session(&mut bench, b, "t", "mine");
+    let news = |server: &str, request: &str| {
+        let params = json!({"serverId":server,"requestId":request,"method":"notifications/progress","params":{"serverId":"mine"}});
+        json!({"jsonrpc":"2.0","method":"mcp/message","params":params})
+    };
+    bench.say(a, &news("mine", "r-1"));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "nobody has asked");
+    call(&mut bench, 7, &tools);
+    let request = asked(&mut bench, a);
+    bench.say(b, &news("mine", "r-1"));
+    bench.say(a, &news("other", "r-1"));
+    bench.say(a, &news("mine", "r-2"));
+    bench.say(a, &news(&tools, "r-1"));
+    bench.say(a, &json!({"jsonrpc":"2.0","method":"mcp/message"}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.say(a, &news("mine", "r-1"));
+    let mut expected = news("mine", "r-1");
+    expected["params"]["serverId"] = json!(tools);
+    assert_eq!(bench.heard(), [expected]);
+    bench.say(a, &json!({"id":request["id"],"result":{"result":null}}));
+    bench.heard();
+    bench.say(a, &news("mine", "r-1"));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "it is answered");
+}
+
+#[test]
+fn it_is_no_request_of_a_client() {
+    let mut bench = bench();
+    let a = bench.plain();
+    let tools = session(&mut bench, a, "s", "mine");
+    let params = json!({"serverId":tools,"requestId":"r","method":"tools/list"});
+    bench.say(a, &json!({"id":5,"method":"mcp/message","params":params}));
+    assert_eq!(bench.got(a)[0]["error"]["code"], -32601);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+/// Comes back with these questions.
+fn back(bench: &mut Bench, asked: &Value) -> (ClientId, Vec<Value>) {
+    let resume = json!({"generation":"","sessions":{"s":99},"open":[],"asked":asked});
+    let meta = json!({"notices":true,"client":{"token":TOKEN,"resume":resume}});
+    let client = bench.connect(&meta);
+    let got = bench.got(client).into_iter();
+    let of_servers =
+        |line: &Value| matches!(line["method"].as_str(), Some("mcp/message" | "$/cancel_request"));
+    (client, got.filter(of_servers).collect())
+}
+
+#[test]
+fn a_client_that_comes_back_keeps_its_servers_and_answers_each_call_once() {
+    let mut bench = bench();
+    let a = bench.client(&token());
+    let tools = session(&mut bench, a, "s", "mine");
+    call(&mut bench, 7, &tools);
+    let has = asked(&mut bench, a);
+    bench.feed(Input::ClientClosed { client: a });
+    call(&mut bench, 8, &tools);
+    assert_eq!((bench.heard(), bench.got(a)), (vec![], vec![]), "it is waited for");
+    let (a, got) = back(&mut bench, &json!([has["id"], 1]));
+    assert_eq!(methods(&got), ["$/cancel_request", "mcp/message"], "{got:?}");
+    assert_eq!(
+        (&got[0]["params"]["requestId"], &got[1]["params"]["serverId"]),
+        (&json!(1), &json!("mine"))
+    );
+    bench.say(a, &json!({"id":has["id"],"result":{"result":1}}));
+    bench.say(a, &json!({"id":got[1]["id"],"result":{"result":2}}));
+    let heard = bench.heard();
+    let results: Vec<_> =
+        heard.iter().map(|line| (&line["id"], &line["result"]["result"])).collect();
+    assert_eq!(results, [(&json!(7), &json!(1)), (&json!(8), &json!(2))]);
+    assert_eq!(bench.snapshot.interactions.len(), 0);
+}
+
+#[test]
+fn a_client_that_is_away_for_too_long_is_not_waited_for() {
+    let mut bench = bench();
+    let a = bench.client(&token());
+    let tools = session(&mut bench, a, "s", "mine");
+    call(&mut bench, 7, &tools);
+    bench.feed(Input::ClientClosed { client: a });
+    bench.pass(2 * 60 * 60_000);
+    let heard = bench.heard();
+    let answer = heard.iter().find(|line| line["id"] == 7).expect("answered");
+    assert_eq!(answer["error"]["message"], GONE);
+}
+
+#[test]
+fn calls_outlive_the_daemon_with_clients_that_come_back_and_end_with_others() {
+    let mut bench = bench();
+    let (a, b) = (bench.client(&token()), bench.plain());
+    let of_a = session(&mut bench, a, "s", "mine");
+    let of_b = session(&mut bench, b, "t", "mine");
+    call(&mut bench, 7, &of_a);
+    let request = asked(&mut bench, a);
+    call(&mut bench, 8, &of_b);
+    bench.reboot();
+    let heard = bench.heard();
+    assert_eq!(
+        (heard.len(), &heard[0]["id"], &heard[0]["error"]["message"]),
+        (1, &json!(8), &json!(GONE))
+    );
+    call(&mut bench, 9, &of_b);
+    assert_eq!(bench.heard()[0]["error"]["message"], GONE);
+    let (a, got) = back(&mut bench, &json!([request["id"]]));
+    assert_eq!(got, Vec::<Value>::new(), "it has the call");
+    bench.say(a, &json!({"id":request["id"],"result":{"result":1}}));
+    assert_eq!(bench.heard()[0]["result"]["result"], 1);
+    call(&mut bench, 10, &of_a);
+    assert_eq!(asked(&mut bench, a)["params"]["serverId"], "mine");
+}
+
+#[test]
+fn a_declaration_that_is_not_answered_outlives_the_daemon() {
+    let mut bench = bench();
+    let a = bench.client(&token());
+    let request = asks(&mut bench, a, "mine");
+    let tools = known_as(&request);
+    bench.reboot();
+    let (a, _) = back(&mut bench, &json!([]));
+    call(&mut bench, 7, &tools);
+    asked(&mut bench, a);
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.got(a);
+    call(&mut bench, 8, &tools);
+    asked(&mut bench, a);
+}
+
+/// The agent dies and starts again; how it is asked for its session.
+fn next_process(bench: &mut Bench) -> Value {
+    bench.agent_dies();
+    while bench.agent_state() != "ready" {
+        bench.pass(100);
+    }
+    bench.heard_one("session/resume")
+}
+
+#[test]
+fn the_next_process_gets_the_servers_of_clients_that_are_there_and_no_others() {
+    let mut bench = bench();
+    let (a, b) = (bench.plain(), bench.client(&json!({"notices":true})));
+    let tools = used(&mut bench, a, "s");
+    let resume = json!({"sessionId":"s","cwd":"/w"});
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":resume}));
+    bench.got(b);
+    let request = next_process(&mut bench);
+    assert_eq!(known_as(&request), tools);
+    bench.got(a);
+    call(&mut bench, 7, &tools);
+    assert_eq!(asked(&mut bench, a)["params"]["serverId"], "mine", "while it is restored, too");
+    bench.agent_answers(&request, &json!({}));
+    assert_eq!(notices(&bench.got(b)), Vec::<&str>::new());
+
+    bench.feed(Input::ClientClosed { client: a });
+    bench.heard();
+    let request = next_process(&mut bench);
+    assert_eq!(request["params"]["mcpServers"], json!([]));
+    bench.agent_answers(&request, &json!({}));
+    let expected = "the MCP server `tools` was left out: the client that has it is not connected";
+    assert_eq!(notices(&bench.got(b)), [expected]);
+
+    // Somebody has such a server again.
+    let c = bench.plain();
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server("tools", "other")]});
+    bench.say(c, &json!({"id":1,"method":"session/load","params":params}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    let request = next_process(&mut bench);
+    assert_eq!(known_as(&request), tools);
+    bench.got(c);
+    call(&mut bench, 9, &tools);
+    assert_eq!(asked(&mut bench, c)["params"]["serverId"], "other");
+}
+
+#[test]
+fn who_opens_a_session_with_a_server_of_that_name_has_it_if_its_client_is_not_there() {
+    let mut bench = bench();
+    let (a, b) = (bench.client(&token()), bench.plain());
+    let tools = session(&mut bench, a, "s", "mine");
+    let load = |bench: &mut Bench, client: ClientId, servers: &Value| {
+        let params = json!({"sessionId":"s","cwd":"/w","mcpServers":servers});
+        bench.say(client, &json!({"id":1,"method":"session/load","params":params}));
+        bench.got(client);
+        assert_eq!(bench.heard(), Vec::<Value>::new());
+    };
+    let mut id = 10;
+    let mut reached = |bench: &mut Bench, client: ClientId| {
+        id += 1;
+        call(bench, id, &tools);
+        asked(bench, client)["params"]["serverId"].as_str().expect("an id").to_owned()
+    };
+    load(&mut bench, b, &json!([server("tools", "of b")]));
+    assert_eq!(reached(&mut bench, a), "mine", "its client is there");
+    load(&mut bench, a, &json!([server("tools", "new")]));
+    assert_eq!(reached(&mut bench, a), "new", "and may call it something else");
+
+    bench.feed(Input::ClientClosed { client: a });
+    load(&mut bench, b, &json!([server("more", "x"), {"type":"acp"}, 7]));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "the calls wait for the first one");
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server("tools", "of b")]});
+    bench.say(b, &json!({"id":2,"method":"session/resume","params":params}));
+    bench.got(b);
+    let heard = bench.heard();
+    assert_eq!(heard.len(), 2, "nobody answers what it was asked: {heard:?}");
+    assert!(heard.iter().all(|line| line["error"]["message"] == GONE), "{heard:?}");
+    assert_eq!(reached(&mut bench, b), "of b");
+
+    // Also for the next daemon.
+    let c = bench.client(&json!({"client":{"token":"token-of-another-one"}}));
+    bench.feed(Input::ClientClosed { client: b });
+    bench.heard();
+    load(&mut bench, c, &json!([server("tools", "of c")]));
+    bench.reboot();
+    let resume = json!({"generation":"","sessions":{"s":99},"open":[],"asked":[]});
+    let c = bench.client(&json!({"client":{"token":"token-of-another-one","resume":resume}}));
+    assert_eq!(reached(&mut bench, c), "of c");
+}
+
+#[test]
+fn a_name_that_is_taken_is_a_session_that_is_opened() {
+    let mut bench = bench();
+    let named = |bench: &mut Bench, client: ClientId, id: &str| {
+        let meta = json!({"_acpd":{"name":"n","reuse":true}});
+        let params = json!({"cwd":"/w","mcpServers":[server("tools", id)],"_meta":meta});
+        bench.say(client, &json!({"id":"new","method":"session/new","params":params}));
+    };
+    let (a, b) = (bench.plain(), bench.plain());
+    named(&mut bench, a, "mine");
+    let request = bench.heard_one("session/new");
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.feed(Input::ClientClosed { client: a });
+    named(&mut bench, b, "other");
+    bench.got(b);
+    call(&mut bench, 7, &known_as(&request));
+    assert_eq!(asked(&mut bench, b)["params"]["serverId"], "other");
+}
