@@ -429,6 +429,17 @@ impl Hub {
         Some(id)
     }
 
+    /// What an open request is for has changed.
+    pub(crate) fn save_asked(&self, id: u64, out: &mut Batch) {
+        if let Some(Asked { host, why }) = self.ledger.asked.get(&id) {
+            out.records.push(Record::Asked(AskedRow {
+                id,
+                host: *host,
+                what: self.as_record(why),
+            }));
+        }
+    }
+
     fn as_record(&self, why: &Why) -> record::Asked {
         match why {
             Why::Initialize => record::Asked::Initialize,
@@ -438,6 +449,7 @@ impl Hub {
                 cwd: new.cwd.clone(),
                 params: String::from_utf8_lossy(&new.params).into_owned(),
                 fork: new.fork.clone(),
+                notices: new.notices.clone(),
             },
             Why::Prompt { session } => record::Asked::Prompt { session: *session },
             Why::Abandoned { session } => record::Asked::Abandoned { session: session.clone() },
@@ -457,6 +469,7 @@ impl Hub {
                 session: adoption.id.clone(),
                 cwd: adoption.cwd.clone(),
                 params: String::from_utf8_lossy(&adoption.params).into_owned(),
+                notices: adoption.notices.clone(),
             },
             Why::GivenUp { session: Some(session) } => {
                 record::Asked::GivenUp { session: session.clone() }

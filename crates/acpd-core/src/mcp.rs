@@ -156,9 +156,13 @@ impl Hub {
                 for text in texts {
                     self.notice(key, "warning", &text, out);
                 }
+                return;
             }
             // Answered or given up by now.
-            _ => {}
+            _ => return,
+        }
+        if let Some(ask) = request.as_u64() {
+            self.save_asked(ask, out);
         }
     }
 

@@ -192,6 +192,9 @@ pub enum Asked {
         /// Where it goes on from, if it is a fork.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fork: Option<ForkPoint>,
+        /// What is to be said in the conversation once there is one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
     },
     /// A session that only the agent knows, to be taken over.
     Adopt {
@@ -201,6 +204,9 @@ pub enum Asked {
         cwd: String,
         /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
         params: String,
+        /// What is to be said in the conversation once there is one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
     },
     /// The prompt of a session's running turn.
     Prompt {

@@ -203,13 +203,12 @@ impl Hub {
     fn recover_asked(&mut self, row: AskedRow) {
         let why = match row.what {
             Asked::Initialize => Why::Initialize,
-            Asked::NewSession { sender, name, cwd, params, fork } => {
-                let to = self.requester(sender);
-                let (params, notices) = (params.into(), Vec::new());
+            Asked::NewSession { sender, name, cwd, params, notices, fork } => {
+                let (to, params) = (self.requester(sender), params.into());
                 let directory = Directory::There;
                 Why::NewSession(NewSession { to, name, cwd, params, notices, directory, fork })
             }
-            Asked::Adopt { session, cwd, params } => {
+            Asked::Adopt { session, cwd, params, notices } => {
                 if let Some(&slot) = self.hosts.get(&row.host) {
                     self.await_adoption(slot, row.id);
                 }
@@ -218,7 +217,7 @@ impl Hub {
                     cwd,
                     params: params.into(),
                     openers: Vec::new(),
-                    notices: Vec::new(),
+                    notices,
                 }))
             }
             Asked::Prompt { session } if self.sessions.contains_key(&session) => {

@@ -138,6 +138,27 @@ fn what_the_daemon_could_not_find_out_is_told_in_the_session() {
 }
 
 #[test]
+fn a_daemon_that_dies_before_there_is_a_session_leaves_the_next_one_to_tell() {
+    let mut bench = bench();
+    bench.shims = true;
+    let a = bench.client(&json!({"client":{"token":"token-of-an-editor"}}));
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+    let request = bench.heard_one("session/new");
+    let servers =
+        vec![LeftOut { server: "files".to_owned(), reason: "no variable `T`".to_owned() }];
+    let id = Id::from(request["id"].as_u64().expect("an id"));
+    bench.feed(Input::ServersLeftOut { host: bench.host(), request: id, servers });
+    bench.reboot();
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    let expected = "the MCP server `files` of the configuration was left out: no variable `T`";
+    let lines = bench.journal.values().next().expect("a session");
+    let lines: Vec<Value> =
+        lines.iter().map(|row| serde_json::from_slice(&row.line).expect("JSON")).collect();
+    assert_eq!(notices(&lines), [NO_SSE, expected]);
+}
+
+#[test]
 fn people_see_which_servers_an_agent_gets() {
     let mut bench = bench();
     let a = bench.plain();

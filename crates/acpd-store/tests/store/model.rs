@@ -182,20 +182,25 @@ fn agent_id() -> impl Strategy<Value = String> {
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    let created =
-        (sender(), option::of(text()), text(), text()).prop_map(|(sender, name, cwd, params)| {
-            Asked::NewSession { sender, name, cwd, params, fork: None }
-        });
+    let notices = || vec(text(), 0..3);
+    let created = (sender(), option::of(text()), text(), text(), notices()).prop_map(
+        |(sender, name, cwd, params, notices)| Asked::NewSession {
+            sender,
+            name,
+            cwd,
+            params,
+            notices,
+            fork: None,
+        },
+    );
     let relayed = (sender(), option::of(session()), text(), option::of(text())).prop_map(
         |(sender, session, method, params)| Asked::Relay { sender, session, method, params },
     );
     prop_oneof![
         Just(Asked::Initialize),
         created,
-        (agent_id(), text(), text()).prop_map(|(session, cwd, params)| Asked::Adopt {
-            session,
-            cwd,
-            params
+        (agent_id(), text(), text(), notices()).prop_map(|(session, cwd, params, notices)| {
+            Asked::Adopt { session, cwd, params, notices }
         }),
         session().prop_map(|session| Asked::Prompt { session }),
         session().prop_map(|session| Asked::Restore { session }),

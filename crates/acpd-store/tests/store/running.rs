@@ -149,6 +149,7 @@ pub(crate) fn asked(id: u64, host: u64, params: &str) -> Record {
         cwd: "/src".to_owned(),
         params: params.to_owned(),
         fork: None,
+        notices: Vec::new(),
     };
     Record::Asked(AskedRow { id, host: HostId(host), what })
 }
