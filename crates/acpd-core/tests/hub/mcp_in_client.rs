@@ -494,6 +494,39 @@ fn the_next_process_gets_the_servers_of_clients_that_are_there_and_no_others() {
 }
 
 #[test]
+fn who_opens_a_session_that_rests_brings_the_server_for_its_next_process() {
+    let mut bench = bench();
+    let (a, b) = (bench.plain(), bench.plain());
+    let tools = used(&mut bench, a, "s");
+    bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
+    bench.feed(Input::ClientClosed { client: a });
+    bench.heard();
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server("tools", "of b")]});
+    bench.say(b, &json!({"id":1,"method":"session/load","params":params}));
+    bench.prompt(b, &json!(2), "s", "go on");
+    assert_eq!(known_as(&bench.heard_one("session/resume")), tools);
+    bench.got(b);
+    call(&mut bench, 7, &tools);
+    assert_eq!(asked(&mut bench, b)["params"]["serverId"], "of b");
+}
+
+#[test]
+fn a_server_without_an_id_is_left_to_the_agent() {
+    let mut bench = bench();
+    bench.lenient = true;
+    let a = bench.plain();
+    let odd =
+        json!([{"type":"acp","name":"a"}, {"type":"acp","serverId":7}, {"type":["acp"]}, null]);
+    for servers in [odd, json!({"type":"acp"}), json!("acp"), json!(null)] {
+        let params = json!({"cwd":"/w","mcpServers":servers});
+        bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+        let request = bench.heard_one("session/new");
+        assert_eq!(request["params"], params);
+        bench.agent_refuses(&request, -32602);
+    }
+}
+
+#[test]
 fn who_opens_a_session_with_a_server_of_that_name_has_it_if_its_client_is_not_there() {
     let mut bench = bench();
     let (a, b) = (bench.client(&token()), bench.plain());

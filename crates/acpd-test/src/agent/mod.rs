@@ -290,12 +290,16 @@ impl Agent {
             login["type"] = json!("terminal");
             login["args"] = json!(["--login"]);
         }
+        let mut mcp = json!({"http": false, "sse": false});
+        if flags.mcp_acp {
+            mcp["acp"] = json!(true);
+        }
         json!({
             "protocolVersion": flags.protocol.unwrap_or(1),
             "agentCapabilities": {
                 "loadSession": !flags.no_load,
                 "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-                "mcpCapabilities": {"http": false, "sse": false},
+                "mcpCapabilities": mcp,
                 "sessionCapabilities": session,
                 "auth": if flags.has_login() { json!({"logout": {}}) } else { json!({}) },
             },
@@ -338,7 +342,7 @@ impl Agent {
         let cwd = working_directory(params)?;
         check_mcp_servers(params)?;
         let id = self.new_id();
-        Ok(self.begin(Session::new(id, cwd)))
+        Ok(self.begin(Session::new(id, cwd), params))
     }
 
     /// Goes on from what a session has said and heard so far, in a session of its own.
@@ -357,7 +361,7 @@ impl Agent {
             Session::new(id, cwd)
         };
         drop(state);
-        Ok(self.begin(fork))
+        Ok(self.begin(fork, params))
     }
 
     fn new_id(&self) -> String {
@@ -370,8 +374,9 @@ impl Agent {
     }
 
     /// Holds a session that was just made, and answers with it.
-    fn begin(&self, session: Session) -> Answer {
+    fn begin(&self, session: Session, params: &Value) -> Answer {
         let id = session.id.clone();
+        lock(&session.state).servers = servers_in_client(params);
         let mut result = self.settings(&lock(&session.state));
         result["sessionId"] = json!(id);
         lock(&self.sessions).insert(id.clone(), Arc::new(session));
@@ -420,6 +425,7 @@ impl Agent {
             .or_insert_with(|| Arc::new(Session::restored(id.to_owned(), cwd, &stored)))
             .clone();
         let mut state = lock(&session.state);
+        state.servers = servers_in_client(params);
         if self.options.flags.reset_options {
             state.settings = session::Settings::default();
         }
@@ -574,6 +580,14 @@ fn working_directory(params: &Value) -> Result<String, Failure> {
         cwd if Path::new(cwd).is_absolute() => Ok(cwd.to_owned()),
         cwd => Err(Failure::invalid_params(format!("cwd must be an absolute path: {cwd}"))),
     }
+}
+
+/// The ids of MCP servers in the client, by name.
+fn servers_in_client(params: &Value) -> HashMap<String, String> {
+    let servers = params["mcpServers"].as_array().into_iter().flatten();
+    let text = |server: &Value, key: &str| server[key].as_str().unwrap_or_default().to_owned();
+    let servers = servers.filter(|server| server["type"] == "acp");
+    servers.map(|server| (text(server, "name"), text(server, "serverId"))).collect()
 }
 
 /// The key is required (ACP v1, `session/new` and `session/load`), null is tolerated.

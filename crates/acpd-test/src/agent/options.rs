@@ -18,6 +18,7 @@ flags that change what it offers
   no-load no-resume no-list no-close no-fork   the method is neither advertised nor served
   resume-lies                          session/resume is advertised, but answers -32601
   protocol=N                           initialize answers this protocol version
+  mcp-acp                              MCP servers in the client are taken
 flags for login
   auth-required      -32000 on new, load, resume and prompt until authenticate `demo-login`
   auth-list          the same on session/list too
@@ -79,6 +80,8 @@ pub struct Flags {
     pub no_close: bool,
     /// `session/fork` is neither advertised nor served.
     pub no_fork: bool,
+    /// MCP servers in the client are taken.
+    pub mcp_acp: bool,
     /// Protocol version that `initialize` answers, 1 without the flag.
     pub protocol: Option<u16>,
     /// -32000 until `authenticate` made the file `authed`.
@@ -213,6 +216,7 @@ impl Flags {
             ("no-list", None) => self.no_list = true,
             ("no-close", None) => self.no_close = true,
             ("no-fork", None) => self.no_fork = true,
+            ("mcp-acp", None) => self.mcp_acp = true,
             ("protocol", Some(value)) => self.protocol = Some(number(flag, value)?),
             ("auth-required", None) => self.auth_required = true,
             ("auth-list", None) => self.auth_list = true,

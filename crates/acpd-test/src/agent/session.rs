@@ -1,5 +1,6 @@
 //! A live session: what it remembers, its mode and options, and how it looks on the wire.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 
@@ -94,6 +95,8 @@ pub(super) struct State {
     pub(super) settings: Settings,
     /// Texts of all prompts, the running one last.
     pub(super) prompts: Vec<String>,
+    /// MCP servers in the client: their ids, by name.
+    pub(super) servers: HashMap<String, String>,
     /// Whether the store has it; that is so from its first prompt on.
     pub(super) on_disk: bool,
     /// The running turn.
@@ -105,6 +108,7 @@ impl Session {
         let state = State {
             settings: Settings::default(),
             prompts: Vec::new(),
+            servers: HashMap::new(),
             on_disk: false,
             turn: None,
         };
@@ -115,6 +119,7 @@ impl Session {
         let state = State {
             settings: stored.settings.clone(),
             prompts: stored.prompts(),
+            servers: HashMap::new(),
             on_disk: true,
             turn: None,
         };

@@ -171,6 +171,16 @@ impl Turn {
                 self.say(&answer);
             }
             Verb::Terminal(call, file) => self.terminal(&call, &file)?,
+            Verb::Mcp(server, method) => {
+                let id = lock(&self.session.state).servers.get(&server).cloned();
+                let request = format!("{server}-{}", self.history);
+                let params = json!({"serverId": id, "requestId": request, "method": method});
+                let answer = match self.request("mcp/message", params)? {
+                    Ok(result) => result.to_string(),
+                    Err(failure) => format!("error {} {}", failure.code, failure.message),
+                };
+                self.say(&format!("mcp: {answer}\n"));
+            }
             Verb::UnknownUpdate => {
                 self.update(json!({"sessionUpdate": "unheard_of", "novelty": 1}));
             }

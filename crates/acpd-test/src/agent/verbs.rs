@@ -53,6 +53,8 @@ pub(super) enum Verb {
     /// `[terminal CALL FILE]`: `terminal/CALL` about the last terminal; `create` has its params in a
     /// file, and shows the terminal in a tool call.
     Terminal(String, String),
+    /// `[mcp SERVER METHOD]`: calls an MCP server in the client.
+    Mcp(String, String),
     /// `[unknown-update]`: an update of a kind that nobody knows.
     UnknownUpdate,
     /// `[ext]`: extension notifications, with and without a session id.
@@ -135,6 +137,10 @@ fn verb(inner: &str) -> Option<Verb> {
         "terminal" => {
             let (call, file) = arg.split_once(' ').unwrap_or((arg, ""));
             Verb::Terminal(call.to_owned(), file.to_owned())
+        }
+        "mcp" => {
+            let (server, method) = arg.split_once(' ')?;
+            Verb::Mcp(server.to_owned(), method.to_owned())
         }
         "unknown-update" => Verb::UnknownUpdate,
         "ext" => Verb::Ext,

@@ -22,6 +22,7 @@ mod main_job;
 #[path = "../../../acpd-core/tests/hub/mangle.rs"]
 mod mangle;
 mod mcp;
+mod mcp_in_client;
 mod permissions;
 mod recovering;
 mod restoring;
