@@ -8,7 +8,7 @@
 //!    ├──────────────── (judged) ◀── tree gone ── Stopping{why} ◀─ exit, stop, restart, idle, wedged
 //!    │                    │
 //!    │                    ├─▶ Backoff{until} ── time ─▶ Starting
-//!    └── a person's start └─▶ Failed{reason} ── a person's start or prompt ─▶ Starting
+//!    └── a person's start └─▶ Failed{reason} ── a person's start, prompt or login ─▶ Starting
 //! ```
 //!
 //! Architecture invariant: a slot has at most one process, and the old tree is gone (`HostGone`)
@@ -109,6 +109,8 @@ pub(crate) enum StopWhy {
     Idle,
     /// It ignored a cancel.
     Wedged,
+    /// It does not start without a login.
+    NoLogin,
     /// An earlier daemon started it, and it cannot be spoken with any more.
     Lost,
 }
@@ -287,7 +289,7 @@ impl Agent {
             State::Stopped => AgentState::Stopped,
             State::Queued | State::Starting => AgentState::Starting,
             State::Initializing => AgentState::Initializing,
-            State::NeedsAuth => AgentState::NeedsAuth,
+            State::NeedsAuth | State::Failed(Reason::NeedsLogin) => AgentState::NeedsAuth,
             State::Ready => AgentState::Ready,
             State::Stopping { .. } => AgentState::Stopping,
             State::Backoff => AgentState::Backoff,
@@ -406,6 +408,9 @@ impl Hub {
     pub(crate) fn agent_fault(&self, id: AgentId, reason: Reason) -> Fault {
         let agent = &self.agents[&id];
         let what = agent.reason.as_deref().unwrap_or("it failed");
+        if agent.state == State::Failed(Reason::NeedsLogin) {
+            return self.login_fault(id, what);
+        }
         let log = &self.profile_of(id).log;
         let fault = Fault::new(reason, format!("agent `{}`: {what}", agent.profile));
         let fault = fault.stderr(&agent.stderr);
@@ -491,6 +496,9 @@ impl Hub {
         let result = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
+                if let Some(source) = self.wants_login(id, "initialize", &error) {
+                    return self.start_wants_login(id, source, &error, out);
+                }
                 let reason = format!("`initialize` failed: {} ({})", error.message, error.code);
                 return self.bad_start(id, Reason::AgentStartFailed, reason, false, out);
             }
@@ -613,8 +621,13 @@ impl Hub {
         for waiting in std::mem::take(&mut self.agent_mut(id).waiting) {
             self.refuse(&waiting.to, &fault, out);
         }
+        let profile = self.agents[&id].profile.clone();
+        let for_good = self.stopping || self.known(&profile).row.desired == Desired::Down;
         for key in self.sessions_of(id) {
-            self.fail_queue(key, &fault, out);
+            // What waits for a login comes with it, whatever becomes of processes until then.
+            if for_good || !self.waits_for_login(key) {
+                self.fail_queue(key, &fault, out);
+            }
         }
     }
 

@@ -22,14 +22,14 @@ use acpd_api::{
 };
 use serde_json::value::RawValue;
 
-use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
+use crate::agent::{Agent, AgentId, Asker, State as AgentState, StopWhy};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
 use crate::manage::read;
-use crate::record::{AuthRow, Record, Rest};
+use crate::record::{AuthRow, Desired, Record, Rest};
 use crate::session::State;
 
 const PROMPT: &str = "session/prompt";
@@ -77,19 +77,24 @@ impl Hub {
 
     fn login_wanted(&mut self, slot: AgentId, source: AuthSource, reason: &str, out: &mut Batch) {
         let profile = self.agents[&slot].profile.clone();
-        match self.auth_state(&profile) {
-            AuthState::Authenticated => self.set_auth(&profile, AuthState::Expired, source, out),
-            AuthState::Unknown | AuthState::NotRequired => {
-                self.set_auth(&profile, AuthState::NeedsLogin, source, out);
-            }
-            AuthState::NeedsLogin | AuthState::Expired => {}
-        }
+        self.login_is_wanted(&profile, source, out);
         if self.agents[&slot].is_up() {
             let is_news = self.agents[&slot].state != AgentState::NeedsAuth;
             self.set_agent_state(slot, AgentState::NeedsAuth, Some(reason.to_owned()), out);
             if is_news {
                 self.hook_login(slot, reason, out);
             }
+        }
+    }
+
+    /// The state after a login is wanted.
+    pub(crate) fn login_is_wanted(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
+        match self.auth_state(profile) {
+            AuthState::Authenticated => self.set_auth(profile, AuthState::Expired, source, out),
+            AuthState::Unknown | AuthState::NotRequired => {
+                self.set_auth(profile, AuthState::NeedsLogin, source, out);
+            }
+            AuthState::NeedsLogin | AuthState::Expired => {}
         }
     }
 
@@ -125,6 +130,7 @@ impl Hub {
         let profile = self.agents[&slot].profile.clone();
         self.set_auth(&profile, AuthState::Authenticated, AuthSource::Login, out);
         self.release(&profile, out);
+        self.ask_auth_status(slot, out);
     }
 
     /// A logout worked, for all who use the agent.
@@ -140,11 +146,20 @@ impl Hub {
     /// Goes on with what waited for a login, in the processes that there are.
     fn release(&mut self, profile: &str, out: &mut Batch) {
         for slot in self.slots_of(profile) {
-            if self.agents[&slot].state == AgentState::NeedsAuth {
-                self.set_agent_state(slot, AgentState::Ready, None, out);
+            match self.agents[&slot].state {
+                AgentState::NeedsAuth => {
+                    self.set_agent_state(slot, AgentState::Ready, None, out);
+                }
+                AgentState::Failed(Reason::NeedsLogin) => {
+                    self.set_agent_state(slot, AgentState::Stopped, None, out);
+                }
+                _ => {}
             }
             for key in self.unblock(slot, out) {
                 self.need_session(key, Asker::Policy, out);
+            }
+            if self.agents[&slot].state == AgentState::Stopped && self.is_needed(slot) {
+                self.start_agent(slot, out);
             }
         }
     }
@@ -202,7 +217,8 @@ impl Hub {
         }
         self.login_found(&agent, AuthSource::Login, out);
         let slot = self.shared_slot(&agent);
-        if self.agents[&slot].host.is_some() && !self.agents[&slot].is_up() {
+        let Agent { state, host, .. } = &self.agents[&slot];
+        if *state == AgentState::Queued || (host.is_some() && !self.agents[&slot].is_up()) {
             self.agent_mut(slot).watchers.push(to.clone());
         } else {
             self.answer_agent(to, slot, out);
@@ -217,20 +233,22 @@ impl Hub {
         }
     }
 
-    /// There is a login that a running process does not know of: it is started anew, unless it works
-    /// on something.
+    /// There is a login that a process does not know of: it is started anew, unless it works on
+    /// something. For an agent that failed it is what a person's start is.
     fn login_found(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
         self.set_auth(profile, AuthState::Authenticated, source, out);
-        for slot in self.slots_of(profile) {
-            let is_busy = self.sessions_of(slot).iter().any(|key| self.is_running(*key));
-            if self.agents[&slot].is_up() && !is_busy {
-                // Those that it holds come back with it; what waits is not given to the old one.
-                for key in self.unblock(slot, out) {
-                    self.session_mut(key).eager = true;
-                }
-                let reason = Some("restarted after a login".to_owned());
-                self.begin_stop(slot, StopWhy::Restart, reason, out);
+        let may_run = self.known(profile).row.desired != Desired::Down;
+        for slot in self.slots_of(profile).into_iter().filter(|_| may_run) {
+            if self.sessions_of(slot).iter().any(|key| self.is_running(*key)) {
+                continue;
             }
+            // Those that it holds come back with it; what waits is not given to the old one.
+            for key in self.unblock(slot, out) {
+                self.session_mut(key).eager = true;
+            }
+            let runs = self.agents[&slot].host.is_some();
+            let reason = runs.then(|| "restarted after a login".to_owned());
+            self.begin_stop(slot, StopWhy::Restart, reason, out);
         }
         self.release(profile, out);
     }
@@ -248,16 +266,30 @@ impl Hub {
 
     /// The result of `auth/status`, or the params of its notification.
     pub(crate) fn auth_status_told(&mut self, slot: AgentId, told: &RawValue, out: &mut Batch) {
+        match str_at(told.get().as_bytes(), &["state"]).as_deref() {
+            Some("authenticated") => self.agent_says(slot, AuthState::Authenticated, out),
+            Some("not_required") => self.agent_says(slot, AuthState::NotRequired, out),
+            Some("unauthenticated") => self.agent_says(slot, AuthState::NeedsLogin, out),
+            _ => {}
+        }
+    }
+
+    /// The params of `_auth/status_update`, which is older than the protocol's own notification: the
+    /// adapters of Claude and Codex tell with it whose account is used.
+    pub(crate) fn account_told(&mut self, slot: AgentId, told: &RawValue, out: &mut Batch) {
+        match str_at(told.get().as_bytes(), &["authStatus", "kind"]).as_deref() {
+            Some("none") => self.agent_says(slot, AuthState::NeedsLogin, out),
+            Some(_) => self.agent_says(slot, AuthState::Authenticated, out),
+            None => self.auth_status_told(slot, told, out),
+        }
+    }
+
+    fn agent_says(&mut self, slot: AgentId, state: AuthState, out: &mut Batch) {
+        if state.wants_login() {
+            let reason = "the agent says that it is not logged in";
+            return self.login_wanted(slot, AuthSource::Status, reason, out);
+        }
         let profile = self.agents[&slot].profile.clone();
-        let state = match str_at(told.get().as_bytes(), &["state"]).as_deref() {
-            Some("authenticated") => AuthState::Authenticated,
-            Some("not_required") => AuthState::NotRequired,
-            Some("unauthenticated") => {
-                let reason = "the agent says that it is not logged in";
-                return self.login_wanted(slot, AuthSource::Status, reason, out);
-            }
-            _ => return,
-        };
         if self.auth_state(&profile) != state {
             self.set_auth(&profile, state, AuthSource::Status, out);
             self.release(&profile, out);

@@ -25,6 +25,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
+use crate::login::changes_login;
 use crate::mcp::put_names;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without_terminal_logins};
 use crate::profile::{ClosedBy, Sharing};
@@ -542,6 +543,11 @@ impl Hub {
                 self.host_write(slot, put_names(&line, &servers.names), out);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
+            WaitFor::Relay { ref method, .. }
+                if changes_login(method) && self.is_logging_in(slot) =>
+            {
+                self.agent_mut(slot).waiting.push(Waiting { to, what });
+            }
             WaitFor::Relay { method, line } => {
                 let why = Why::Relay { to, session: None, method, params: None };
                 let ask = self.ask(host, why, out);

@@ -139,6 +139,7 @@ impl Hub {
             Input::Tick => self.on_tick(out),
         }
         self.settle_names(out);
+        self.next_logins(out);
         self.start_queued(out);
     }
 

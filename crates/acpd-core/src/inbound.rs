@@ -108,8 +108,10 @@ impl Hub {
                 return;
             }
             // Not about a session: news for everybody who uses this agent.
-            if let ("auth/status_update", Some(told)) = (method, params) {
-                self.auth_status_told(slot, told, out);
+            match (method, params) {
+                ("auth/status_update", Some(told)) => self.auth_status_told(slot, told, out),
+                ("_auth/status_update", Some(told)) => self.account_told(slot, told, out),
+                _ => {}
             }
             let profile = self.agents[&slot].profile.clone();
             return self.forward_to_profile(&profile, line, out);

@@ -268,6 +268,12 @@ impl Ledger {
         })
     }
 
+    /// Everything that a host was asked and has not answered.
+    pub(crate) fn of_host(&self, host: HostId) -> impl Iterator<Item = &Why> {
+        let asked = self.asked.values().filter(move |asked| asked.host == host);
+        asked.map(|asked| &asked.why)
+    }
+
     pub(crate) fn new_pending(&self, host: HostId) -> bool {
         self.asked.values().any(|asked| {
             let makes = matches!(

@@ -21,7 +21,7 @@
 //! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
-//! what of that is shown in `shown.rs`.
+//! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -46,6 +46,7 @@ mod inbound;
 mod input;
 mod interaction;
 mod ledger;
+mod login;
 mod manage;
 pub mod mcp;
 mod params;

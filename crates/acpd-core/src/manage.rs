@@ -566,7 +566,7 @@ impl Hub {
             AgentState::Stopping { why, .. } => match why {
                 StopWhy::Restart | StopWhy::Wedged => true,
                 StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. } => on_failure,
-                StopWhy::ByPerson | StopWhy::Idle => false,
+                StopWhy::ByPerson | StopWhy::Idle | StopWhy::NoLogin => false,
             },
             _ => false,
         }

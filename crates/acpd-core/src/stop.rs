@@ -215,12 +215,16 @@ impl Hub {
             _ => reason.clone(),
         };
         let planned = |why: &StopWhy| {
-            matches!(why, StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle | StopWhy::Lost)
+            use StopWhy::{ByPerson, Idle, Lost, NoLogin, Restart};
+            matches!(why, ByPerson | Restart | Idle | Lost | NoLogin)
         };
         let unexpected = !why.as_ref().is_some_and(planned);
         let verdict = match why {
             Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
             Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(id),
+            Some(StopWhy::NoLogin) if self.auth_state(&self.agents[&id].profile).wants_login() => {
+                Verdict::Fail(Reason::NeedsLogin)
+            }
             _ => Verdict::Start { delay: 0 },
         };
         match verdict {

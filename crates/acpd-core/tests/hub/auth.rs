@@ -199,3 +199,178 @@ fn a_logout_is_known_to_all() {
         ("needs_login".into(), "needs_auth".into())
     );
 }
+
+#[test]
+fn an_agent_that_does_not_start_without_a_login_is_not_started_again_and_again() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.capabilities = None;
+    bench.pass(60_000);
+    bench.prompt(a, &json!(2), "s", "two");
+    bench.prompt(a, &json!(3), "s", "three");
+    let starts = bench.spawned.len();
+    bench.refuse_start();
+    let got = bench.got(a);
+    let refused: Vec<_> = got.iter().filter(|line| line["error"].is_object()).collect();
+    assert_eq!((refused.len(), &refused[0]["id"]), (1, &json!(3)), "at once, and only the newest");
+    assert_eq!((&refused[0]["error"]["code"], reason(refused[0])), (&json!(-32000), "needs_login"));
+    bench.agent_dies();
+    bench.pass(600_000);
+    assert_eq!((bench.spawned.len(), bench.state("s")), (starts, "blocked".to_owned()));
+    assert_eq!(
+        (state(&mut bench), bench.agent_state()),
+        ("needs_login".into(), "needs_auth".into())
+    );
+    let shown = bench.show_agent();
+    assert_eq!(shown["restarts"], 1, "for the crash: {shown}");
+
+    // A person tries in vain …
+    bench.prompt(a, &json!(4), "s", "four");
+    bench.refuse_start();
+    let got = bench.got(a);
+    assert_eq!(reason(got.last().expect("an answer")), "needs_login");
+    bench.agent_dies();
+    assert_eq!(bench.spawned.len(), starts + 1);
+
+    // … and logs in.
+    bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
+    bench.say(a, &json!({"id":9,"method":"_acpd/auth/done","params":{"agent":AGENT}}));
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!(bench.heard_one("session/prompt")["params"]["prompt"][0]["text"], "two");
+    assert!(bench.got(a).iter().any(|line| line["id"] == 9), "when it is ready");
+}
+
+#[test]
+fn a_login_during_the_end_of_an_agent_that_wanted_one_starts_it_again() {
+    let mut bench = Bench::with(|profile| profile.has_login_file = true);
+    bench.capabilities = None;
+    let a = bench.connect(&json!({}));
+    bench.refuse_start();
+    assert_eq!(reason(&bench.got(a)[0]), "needs_login");
+    assert_eq!(bench.watched.last(), Some(&true));
+    bench.say(a, &json!({"id":9,"method":"_acpd/auth/done","params":{"agent":AGENT}}));
+    bench.capabilities = Some(json!({}));
+    bench.agent_dies();
+    assert_eq!((bench.agent_state(), bench.spawned.len()), ("ready".into(), 2));
+    assert!(bench.got(a).iter().any(|line| line["id"] == 9));
+}
+
+#[test]
+fn a_login_is_for_an_agent_that_failed_what_a_start_by_a_person_is() {
+    let mut bench = Bench::new();
+    refused(&mut bench);
+    bench.agent_dies();
+    let b = bench.plain();
+    bench.capabilities = None;
+    bench.say(b, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":AGENT}}));
+    for _ in 0..5 {
+        bench.agent_dies();
+        bench.pass(5_000);
+    }
+    assert_eq!(bench.agent_state(), "failed");
+    let starts = bench.spawned.len();
+    bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
+    bench.say(b, &json!({"id":2,"method":"_acpd/auth/done","params":{"agent":AGENT}}));
+    assert_eq!(bench.spawned.len(), starts + 1);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!(
+        bench.heard_one("session/prompt")["params"]["prompt"][0]["text"],
+        "three",
+        "kept over all that"
+    );
+}
+
+#[test]
+fn one_login_at_a_time_reaches_an_agent() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    let login = |id: u32| json!({"id":id,"method":"authenticate","params":{"methodId":"m"}});
+    bench.session(a, "s");
+    bench.say(a, &login(1));
+    bench.say(b, &login(2));
+    bench.say(b, &json!({"id":3,"method":"logout","params":{}}));
+    bench.say(b, &login(4));
+    let first = bench.heard_one("authenticate");
+    bench.agent_refuses(&first, -32603);
+    let second = bench.heard_one("authenticate");
+    // One that waits can be taken back.
+    bench.say(b, &json!({"method":"$/cancel_request","params":{"requestId":4}}));
+    bench.agent_answers(&second, &json!({}));
+    let logout = bench.heard_one("logout");
+    bench.agent_answers(&logout, &json!({}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    let ids = |got: &[Value]| got.iter().map(|line| line["id"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&bench.got(a)), [json!(1)]);
+    assert_eq!(ids(&bench.got(b)), [json!(4), json!(2), json!(3)]);
+}
+
+#[test]
+fn a_login_of_a_client_that_has_gone_keeps_nobody_waiting() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    bench.say(a, &json!({"id":1,"method":"authenticate","params":{"methodId":"m"}}));
+    bench.heard_one("authenticate");
+    bench.say(b, &json!({"id":1,"method":"authenticate","params":{"methodId":"m"}}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.feed(Input::ClientClosed { client: a });
+    bench.heard_one("authenticate");
+}
+
+#[test]
+fn logins_that_wait_outlive_the_process() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    for client in [a, b] {
+        bench.say(client, &json!({"id":1,"method":"authenticate","params":{"methodId":"m"}}));
+    }
+    bench.heard_one("authenticate");
+    bench.agent_dies();
+    bench.pass(60_000);
+    assert_eq!(reason(bench.got(a).last().expect("an answer")), "agent_exited");
+    assert!(bench.heard().iter().any(|line| line["method"] == "authenticate"));
+}
+
+#[test]
+fn an_agent_that_can_tell_is_asked_again_after_a_login() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"auth":{"status":{}}}));
+    let a = bench.plain();
+    bench.say(a, &json!({"id":1,"method":"authenticate","params":{"methodId":"m"}}));
+    let heard = bench.heard();
+    assert_eq!(crate::bench::methods(&heard), ["auth/status", "authenticate"]);
+    bench.agent_answers(&heard[1], &json!({}));
+    let ask = bench.heard_one("auth/status");
+    assert_eq!(state(&mut bench), "authenticated");
+    bench.agent_answers(&ask, &json!({"state":"unauthenticated"}));
+    assert_eq!(state(&mut bench), "expired", "the wrong account, for instance");
+}
+
+#[test]
+fn what_agents_tell_of_their_account_in_an_older_way_counts_and_is_passed_on() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    for (told, state_of, agent) in [
+        (
+            json!({"authStatus":{"kind":"none","label":"Not logged in"}}),
+            "needs_login",
+            "needs_auth",
+        ),
+        (json!({"authStatus":{"kind":"account","label":"me"}}), "authenticated", "ready"),
+        (json!({"state":"unauthenticated"}), "expired", "needs_auth"),
+        (json!({"anything":1}), "expired", "needs_auth"),
+    ] {
+        let line = json!({"jsonrpc":"2.0","method":"_auth/status_update","params":told});
+        bench.agent(&line);
+        assert_eq!((&*state(&mut bench), &*bench.agent_state()), (state_of, agent), "{line}");
+        for client in [a, b] {
+            assert_eq!(bench.got(client).last(), Some(&line));
+        }
+    }
+}

@@ -527,11 +527,26 @@ impl Bench {
 
     /// The agent's state, as people are told it.
     pub(crate) fn agent_state(&mut self) -> String {
-        let client = self.client(&json!({}));
+        self.show_agent()["state"].as_str().unwrap_or("none").to_owned()
+    }
+
+    /// The agent, as people are told of it.
+    pub(crate) fn show_agent(&mut self) -> Value {
+        self.next_client += 1;
+        let client = ClientId(self.next_client);
+        self.feed(Input::ClientOpened { client, under_agent: false });
         self.say(client, &json!({"id":0,"method":"_acpd/agent/show","params":{"agent":AGENT}}));
-        let state = self.got(client)[0]["result"]["state"].as_str().unwrap_or("none").to_owned();
+        let shown = self.got(client)[0]["result"].clone();
         self.feed(Input::ClientClosed { client });
-        state
+        shown
+    }
+
+    /// A process that does not start by itself is there, and wants a login in answer to `initialize`.
+    pub(crate) fn refuse_start(&mut self) {
+        let host = self.host();
+        self.feed(Input::HostStarted { host, pid: 1, start: 1 });
+        let initialize = self.heard_one("initialize");
+        self.agent_refuses(&initialize, -32000);
     }
 }
 

@@ -237,7 +237,9 @@ impl Agent {
         let flags = &self.options.flags;
         let answer = match method {
             "initialize" if flags.silent_start => return,
-            "initialize" => Ok(self.initialize(params).into()),
+            "initialize" => {
+                self.require_login(flags.auth_first).map(|()| Answer::from(self.initialize(params)))
+            }
             "logout" => self.logout().map(Answer::from),
             "authenticate" => self.authenticate(params).map(Answer::from),
             "session/new" => self.new_session(params),

@@ -258,3 +258,11 @@ fn who_lives_beside_it_is_recorded() {
     let wanted = format!("beside {} ", first.child.id());
     assert!(place.record().iter().any(|line| line.line.starts_with(&wanted)));
 }
+
+#[test]
+fn a_login_can_be_wanted_before_anything_else() {
+    let place = Place::new();
+    assert_eq!(place.start("auth-first").call("initialize", initialize()).code(), -32000);
+    assert!(place.start("login").ended().success());
+    place.start("auth-first").call("initialize", initialize()).ok();
+}

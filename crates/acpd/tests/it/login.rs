@@ -1,6 +1,6 @@
 //! Agents that want a login.
 
-use acpd_test::harness::{Config, reason};
+use acpd_test::harness::{Config, kill9, reason, until};
 use serde_json::json;
 
 use crate::{echo, home};
@@ -117,4 +117,47 @@ fn a_hidden_want_of_a_login_is_recognised_and_a_change_of_the_login_file_ends_it
         line["method"] == "_acpd/auth_changed" && line["params"]["auth"]["state"] == "authenticated"
     });
     env.acpctl(&["run", "say #one"]).success();
+}
+
+#[test]
+fn an_agent_that_does_not_even_start_without_a_login_waits_for_one() {
+    let env = home([]);
+    let authed = env.agent_state("echo").join("authed");
+    let log_in = format!("touch {}", authed.display());
+    let agent = echo().flags("auth-first").set("login", &format!("{log_in:?}"));
+    env.configure(&Config::new([agent]));
+    std::fs::create_dir_all(env.agent_state("echo")).unwrap();
+    std::fs::write(&authed, "").unwrap();
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    std::fs::remove_file(&authed).unwrap();
+    kill9(env.agent_pid("echo").unwrap());
+    let agent = env.wait_agent("echo", "needs_auth");
+    assert_eq!((&agent["restarts"], &agent["pid"]), (&json!(1), &json!(null)), "{agent}");
+    assert_eq!(env.session("fix")["state"], "blocked");
+    for _ in 0..6 {
+        let run = env.acpctl(&["run", "-s", "fix", "say #two"]).code(4);
+        run.explains(&["authentication required", "acpctl auth login echo"]);
+    }
+    let agent = env.wait_agent("echo", "needs_auth");
+    assert_eq!(agent["restarts"], 1, "none of these is a failure: {agent}");
+    env.acpctl(&["auth", "login", "echo"]).success();
+    until("the session to be back", || (env.session("fix")["state"] == "live").then_some(()));
+    let three = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
+    assert!(three.stdout().contains("tags=one,three"), "{three:?}");
+}
+
+#[test]
+fn a_login_starts_an_agent_that_was_given_up() {
+    let env = home([]);
+    let done = env.path("done");
+    let agent = echo()
+        .after_script(&format!("[ -e '{0}' ] || exit 1", done.display()))
+        .set("login", &format!("\"touch {}\"", done.display()))
+        .set("restart_budget", "2")
+        .set("restart_delay", "\"1ms\"");
+    env.configure(&Config::new([agent]));
+    env.acpctl(&["agent", "start", "echo"]).code(1);
+    env.wait_agent("echo", "failed");
+    env.acpctl(&["auth", "login", "echo"]).success();
+    assert_eq!(env.agent("echo")["state"], "ready");
 }
