@@ -71,6 +71,8 @@ pub enum Reason {
     NameTaken,
     /// The turn was cut off.
     Interrupted,
+    /// The turn ended without a word of the agent, which means that it failed.
+    EmptyTurn,
     /// It is not known whether the agent got the request.
     OutcomeUnknown,
     /// The journal cannot be written.

@@ -67,6 +67,7 @@ impl From<Reason> for ExitCode {
             | Reason::AgentCrashLoop
             | Reason::AgentTimeout
             | Reason::AgentProtocol
+            | Reason::EmptyTurn
             | Reason::SessionBlocked
             | Reason::StoreFailed
             | Reason::LineTooLong

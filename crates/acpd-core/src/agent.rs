@@ -54,6 +54,8 @@ pub(crate) struct Agent {
     pub(crate) failures: VecDeque<Time>,
     /// Failures since the last run that was ready for long enough.
     pub(crate) attempt: u32,
+    /// It was started anew for fresh credentials, and no prompt has worked since.
+    pub(crate) renewed: bool,
     /// Requests that wait until the process is usable.
     pub(crate) waiting: Vec<Waiting>,
     /// Persons who wait for a start or stop to finish.
@@ -145,6 +147,8 @@ pub(crate) struct Host {
     /// What was last said of it: it is busy.
     leased: Option<bool>,
     pub(crate) ready_since: Option<Time>,
+    /// From when on its credentials are too old.
+    pub(crate) stale_from: Option<Time>,
     /// The leader has ended.
     pub(crate) exited: bool,
     next_chunk: u64,
@@ -165,6 +169,7 @@ impl Host {
             lost: false,
             leased: None,
             ready_since: None,
+            stale_from: None,
             exited: false,
             next_chunk: 1,
             unwritten: VecDeque::new(),
@@ -267,6 +272,7 @@ impl Agent {
             restarts: 0,
             failures: VecDeque::new(),
             attempt: 0,
+            renewed: false,
             waiting: Vec::new(),
             watchers: Vec::new(),
             parked: BTreeMap::new(),

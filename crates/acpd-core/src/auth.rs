@@ -28,6 +28,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
+use crate::login::Refusal;
 use crate::manage::read;
 use crate::record::{AuthRow, Desired, Record, Rest};
 use crate::session::State;
@@ -59,23 +60,32 @@ impl Hub {
         is_known.then_some(AuthSource::Pattern { method })
     }
 
-    /// A request failed: whether it wants a login, which is noted.
+    /// A request failed: what that says about the login, which is noted.
     pub(crate) fn note_refusal(
         &mut self,
         slot: AgentId,
         method: &str,
         error: &ErrorObject,
         out: &mut Batch,
-    ) -> bool {
-        let Some(source) = self.wants_login(slot, method, error) else { return false };
+    ) -> Refusal {
+        let Some(source) = self.wants_login(slot, method, error) else { return Refusal::Other };
         // A login that fails says only that this login failed.
-        if method != "authenticate" {
-            self.login_wanted(slot, source, &error.message, out);
+        if method == "authenticate" {
+            return Refusal::NeedsLogin;
         }
-        true
+        self.login_wanted(slot, source, &error.message, out)
     }
 
-    fn login_wanted(&mut self, slot: AgentId, source: AuthSource, reason: &str, out: &mut Batch) {
+    fn login_wanted(
+        &mut self,
+        slot: AgentId,
+        source: AuthSource,
+        reason: &str,
+        out: &mut Batch,
+    ) -> Refusal {
+        if self.renew_credentials(slot, out) {
+            return Refusal::Renewed;
+        }
         let profile = self.agents[&slot].profile.clone();
         self.login_is_wanted(&profile, source, out);
         if self.agents[&slot].is_up() {
@@ -85,6 +95,7 @@ impl Hub {
                 self.hook_login(slot, reason, out);
             }
         }
+        Refusal::NeedsLogin
     }
 
     /// The state after a login is wanted.
@@ -287,7 +298,8 @@ impl Hub {
     fn agent_says(&mut self, slot: AgentId, state: AuthState, out: &mut Batch) {
         if state.wants_login() {
             let reason = "the agent says that it is not logged in";
-            return self.login_wanted(slot, AuthSource::Status, reason, out);
+            self.login_wanted(slot, AuthSource::Status, reason, out);
+            return;
         }
         let profile = self.agents[&slot].profile.clone();
         if self.auth_state(&profile) != state {

@@ -116,6 +116,7 @@ impl Hub {
             Input::ServersLeftOut { host, request, servers } => {
                 self.on_servers_left_out(host, &request, servers, out);
             }
+            Input::CredentialsGood { host, left } => self.on_credentials_good(host, left),
             Input::LoginSeen { agent } => self.on_login_seen(&agent, out),
             Input::Served { errand, result } => self.on_served(errand, result, out),
             Input::DirectoryFound { question, exists } => {

@@ -15,15 +15,16 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::{AgentId, Parked};
+use crate::agent::{AgentId, Parked, WaitFor, Waiting};
 use crate::fault::Fault;
 use crate::foreign::HISTORY_BYTES;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::{NewSession, Requester, Why};
+use crate::login::Refusal;
 use crate::record::{EventKind, Record};
-use crate::servers::MESSAGE;
+use crate::servers::{MESSAGE, undeclared};
 use crate::session::State;
 use crate::view::without_boolean_options;
 
@@ -333,7 +334,13 @@ impl Hub {
         let made = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                self.note_refusal(slot, method, &error, out);
+                if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
+                    // The next process is asked the same.
+                    let new = NewSession { params: undeclared(&new.params), ..new };
+                    let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
+                    self.agent_mut(slot).waiting.push(waiting);
+                    return self.unpark(slot, host, out);
+                }
                 let line = self.for_client(slot, &new.to, line);
                 self.respond(&new.to, None, line, out);
                 return self.unpark(slot, host, out);

@@ -152,6 +152,13 @@ pub enum Input {
         /// The result, as JSON text, or what went wrong.
         result: Result<Bytes, ServeError>,
     },
+    /// A process is about to be made with credentials that are good for some time only.
+    CredentialsGood {
+        /// Which.
+        host: HostId,
+        /// For how long (ms).
+        left: u64,
+    },
     /// A line has gone to a process without some of the MCP servers of the configuration that it was to
     /// bring.
     ServersLeftOut {

@@ -1,12 +1,27 @@
-//! What a login has to do with processes: one that does not start without, and one login at a time.
+//! What a login has to do with processes: one that does not start without, one login at a time, and
+//! one whose credentials have run out.
 
 use acp_wire::ErrorObject;
 use acpd_api::AuthSource;
 
-use crate::agent::{AgentId, StopWhy, WaitFor};
+use crate::agent::{AgentId, State, StopWhy, WaitFor};
 use crate::hub::Hub;
+use crate::ids::{HostId, SessionKey};
 use crate::input::Batch;
 use crate::ledger::{Requester, Why};
+use crate::record::{Record, TurnRest, TurnRow};
+use crate::turn::Queued;
+
+/// What an error of an agent says about the login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Nothing.
+    Other,
+    /// One is wanted.
+    NeedsLogin,
+    /// The process is started anew, with fresh credentials.
+    Renewed,
+}
 
 /// Whether a method changes the login of a whole process.
 pub(crate) fn changes_login(method: &str) -> bool {
@@ -42,6 +57,57 @@ impl Hub {
             }
         }
         self.begin_stop(slot, StopWhy::NoLogin, Some(error.message.clone()), out);
+    }
+
+    /// What a process is given is good for so long.
+    pub(crate) fn on_credentials_good(&mut self, host: HostId, left: u64) {
+        let now = self.now;
+        if let Some(slot) = self.hosts.get(&host).and_then(|id| self.agents.get_mut(id))
+            && let Some(host) = slot.host.as_mut()
+        {
+            host.stale_from = Some(now.after(left));
+        }
+    }
+
+    /// A process wants a login and was started with credentials that are too old by now: it is started
+    /// anew with fresh ones, once until a prompt works, and not while it works on something. Whether
+    /// that is so; it is no want of a login then.
+    pub(crate) fn renew_credentials(&mut self, slot: AgentId, out: &mut Batch) -> bool {
+        let agent = &self.agents[&slot];
+        if agent.renewed {
+            return matches!(agent.state, State::Stopping { why: StopWhy::Restart, .. });
+        }
+        let stale_from = agent.host.as_ref().and_then(|host| host.stale_from);
+        let is_stale = stale_from.is_some_and(|from| from <= self.now);
+        let is_busy = self.sessions_of(slot).iter().any(|key| self.is_running(*key));
+        if !agent.is_up() || !is_stale || is_busy {
+            return false;
+        }
+        self.agent_mut(slot).renewed = true;
+        for key in self.unblock(slot, out) {
+            self.session_mut(key).eager = true;
+        }
+        let reason = Some("restarted with fresh credentials".to_owned());
+        self.begin_stop(slot, StopWhy::Restart, reason, out);
+        true
+    }
+
+    /// A prompt was refused by a process that is started anew with fresh credentials. The agent has
+    /// said nothing but that, so the next process gets it.
+    pub(crate) fn prompt_again(&mut self, key: SessionKey, prompt: Queued, out: &mut Batch) {
+        let text = "the agent's login has run out: it is started anew with fresh credentials, and \
+                    gets the prompt again";
+        self.notice(key, "warning", text, out);
+        out.records.push(Record::Turn(TurnRow {
+            session: key,
+            ticket: prompt.ticket,
+            state: TurnRest::Queued,
+            at: prompt.at,
+            sender: prompt.sender.as_ref().and_then(|sender| self.sender(sender)),
+            cancelling: None,
+            line: Some(prompt.line.clone()),
+        }));
+        self.session_mut(key).queue.push_front(prompt);
     }
 
     /// Logins that waited for another one go on, one in each process.

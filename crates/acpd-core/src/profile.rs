@@ -58,6 +58,8 @@ pub struct Profile {
     /// What in an error other than -32000 says that a login is wanted: a text in its message or its
     /// data, without regard to case, or its code.
     pub auth_errors: Vec<String>,
+    /// For how long the credentials are good that a process gets, if that is known: the shortest.
+    pub credentials_ttl: Option<u64>,
     /// It is known in which file it keeps its login: [`crate::Effect::WatchLogin`].
     pub has_login_file: bool,
     /// The launch line was tried by acpd's authors.
@@ -80,6 +82,8 @@ pub struct Profile {
     pub restart: Restart,
     /// Part of a replay may come after the response of `session/load`.
     pub late_replay: bool,
+    /// A turn that ends as `end_turn` without a word of the agent has failed.
+    pub empty_turn_fails: bool,
     /// `session/resume` may be used.
     pub use_resume: bool,
     /// `session/load` may be used.
@@ -186,6 +190,7 @@ impl Default for Profile {
             log: String::new(),
             login_hint: None,
             auth_errors: Vec::new(),
+            credentials_ttl: None,
             has_login_file: false,
             tried: false,
             sharing: Sharing::Agent,
@@ -204,6 +209,7 @@ impl Default for Profile {
                 ready_after: 10_000,
             },
             late_replay: false,
+            empty_turn_fails: false,
             use_resume: true,
             use_load: true,
             restore_mcp: true,

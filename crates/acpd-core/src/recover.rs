@@ -130,7 +130,7 @@ impl Hub {
             Some(session) => self.new_slot(&row.agent, Some(session)),
             None => self.shared_slot(&row.agent),
         };
-        let timeout = self.profile_of(slot).start_timeout;
+        let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
         let now = self.now;
         let agent = self.agent_mut(slot);
         agent.state = match (row.pid, row.ready) {
@@ -139,7 +139,10 @@ impl Hub {
             (_, None) => AgentState::Initializing,
         };
         agent.reason = Some("being taken over from the last daemon".to_owned());
-        agent.host = Some(Host::recovered(state));
+        let mut host = Host::recovered(state);
+        // They are at least as old as the process.
+        host.stale_from = row.ready.zip(ttl).map(|(ready, ttl)| ready.after(ttl));
+        agent.host = Some(host);
         for (session, line) in &state.parked {
             agent.parked.entry(session.clone()).or_default().push(line.clone());
         }
@@ -261,6 +264,7 @@ impl Hub {
             }
             (TurnRest::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
+                    line: line.clone(),
                     continues: line.as_deref().is_some_and(continues),
                     ticket: row.ticket,
                     number: session.row.prompts,

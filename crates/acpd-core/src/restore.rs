@@ -34,6 +34,7 @@ use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
 use crate::input::{Batch, Effect};
 use crate::ledger::Why;
+use crate::login::Refusal;
 use crate::mcp::put_names;
 use crate::params::raw;
 use crate::profile::OnLost;
@@ -308,8 +309,11 @@ impl Hub {
     ) {
         let text = format!("{} ({})", error.message, error.code);
         let slot = self.session(key).slot;
-        if self.note_refusal(slot, step.method(), error, out) {
-            return self.session_needs_login(key, error, out);
+        match self.note_refusal(slot, step.method(), error, out) {
+            Refusal::Other => {}
+            Refusal::NeedsLogin => return self.session_needs_login(key, error, out),
+            // The next process is asked the same.
+            Refusal::Renewed => return,
         }
         match step {
             Step::Resume => {

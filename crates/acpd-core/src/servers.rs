@@ -173,7 +173,17 @@ fn told(params: &Bytes, mut has: impl FnMut(&Server, &Bytes) -> bool) -> Bytes {
     with_list(params, &told)
 }
 
-/// The same for an agent that takes all of them.
+/// The params of a session as its client had sent them.
+pub(crate) fn undeclared(params: &Bytes) -> Bytes {
+    let Some(kept) = list(params) else { return params.clone() };
+    let own = each(&kept, |item| match server_id(item).and_then(|kept| Server::read(&kept)) {
+        None => Some(item.clone()),
+        Some(server) => Some(with_id(item, &["serverId"], &server.id)),
+    });
+    with_list(params, &own)
+}
+
+/// The params of a session for an agent that takes all of its servers.
 pub(crate) fn for_agent(params: &Bytes) -> Bytes {
     told(params, |_, _| true)
 }

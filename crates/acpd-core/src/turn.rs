@@ -11,7 +11,8 @@
 //! version has to call.
 //!
 //! Architecture invariant: a prompt is dispatched at most once. Whether an agent that died had read
-//! it cannot be known, so it is never sent again by acpd.
+//! it cannot be known, so it is never sent again by acpd. The one exception is a prompt that the agent
+//! has refused, and done nothing for, because its credentials had run out.
 
 use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
 use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, set_id, set_member};
@@ -27,10 +28,11 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
+use crate::login::Refusal;
 use crate::profile::OnLost;
 use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
 use crate::reseed::continues;
-use crate::session::State;
+use crate::session::{Session, State};
 use crate::summary::changed_files;
 use crate::timers::Timer;
 
@@ -55,6 +57,8 @@ pub(crate) struct Queued {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) ticket: u64,
+    /// The client's line, if the agent may refuse it for credentials that have run out.
+    pub(crate) line: Option<Bytes>,
     pub(crate) number: u64,
     /// Number of its line to the agent.
     pub(crate) chunk: u64,
@@ -71,6 +75,19 @@ pub(crate) struct Running {
     pub(crate) whole: bool,
     /// It is acpd's own, to go on with a task that was cut off.
     pub(crate) continues: bool,
+}
+
+impl Running {
+    /// Nothing of the agent's own came: no text, no tool call.
+    fn is_empty(&self) -> bool {
+        self.whole && self.echo.is_some()
+    }
+
+    /// Its prompt, if an agent that refuses it has done nothing with it.
+    fn again(&self) -> Option<Queued> {
+        let line = self.line.clone().filter(|_| self.is_empty() && self.cancelling.is_none())?;
+        Some(Queued { ticket: self.ticket, sender: self.sender.clone(), line, at: self.started })
+    }
 }
 
 impl Hub {
@@ -168,6 +185,8 @@ impl Hub {
         let line = self.to_agent_id(key, line);
         let number = self.journal_prompt(key, &prompt, out);
         let chunk = self.host_write(slot, line, out);
+        let host_of = &self.agents[&slot].host;
+        let runs_out = host_of.as_ref().is_some_and(|host| host.stale_from.is_some());
         out.durable = true;
         let now = self.now;
         let session = self.session_mut(key);
@@ -177,6 +196,7 @@ impl Hub {
         session.calls.clear();
         session.running = Some(Running {
             ticket: prompt.ticket,
+            line: runs_out.then(|| prompt.line.clone()),
             number,
             chunk,
             sender: prompt.sender,
@@ -270,37 +290,74 @@ impl Hub {
         self.cancel_interactions(key, out);
         self.heard(key);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let again = running.again();
         let sender = running.sender.take();
         let slot = self.session(key).slot;
-        let (mut forgotten, mut refused) = (None, None);
+        let (mut forgotten, mut refused, mut failed) = (None, None, None);
         let ended = match outcome {
             WireOutcome::Result(result) => {
-                self.note_success(slot, "session/prompt", out);
                 let stop_reason =
                     stop_reason(result).map_or_else(String::new, std::borrow::Cow::into_owned);
-                Outcome::Stopped { stop_reason }
+                if let Some(fault) = self.empty_turn(key, &stop_reason) {
+                    let (code, message) = (fault.code, fault.message.clone());
+                    failed = Some(fault);
+                    Outcome::Error { code, message }
+                } else {
+                    self.agent_mut(slot).renewed = false;
+                    self.note_success(slot, "session/prompt", out);
+                    Outcome::Stopped { stop_reason }
+                }
             }
             WireOutcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                let wants_login = self.note_refusal(slot, "session/prompt", &error, out);
-                refused = wants_login.then(|| error.message.clone());
-                forgotten = says_forgotten(&error).then(|| error.message.clone());
-                Outcome::Error { code: error.code, message: error.message }
+                let (code, message) = (error.code, error.message.clone());
+                forgotten = says_forgotten(&error).then(|| message.clone());
+                refused = Some(error);
+                Outcome::Error { code, message }
             }
         };
         self.end_turn(key, ended, out);
+        // When the turn is over, for then the process may be free to be started anew.
+        let refusal =
+            refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
+        if refusal == Some(Refusal::Renewed) {
+            match again {
+                Some(prompt) => return self.prompt_again(key, prompt, out),
+                None => failed = Some(renewed_fault()),
+            }
+        }
         if let Some(sender) = sender {
-            let line = self.to_public_id_in_error(key, self.for_client(slot, &sender, line));
+            let line = match failed {
+                Some(fault) => build::error(&sender.id, &fault.object()),
+                None => self.to_public_id_in_error(key, self.for_client(slot, &sender, line)),
+            };
             self.respond(&sender, Some(key), line, out);
         }
         if let Some(reason) = forgotten {
             self.session_forgotten(key, reason, out);
-        } else if let Some(reason) = refused {
-            self.hold_for_login(key, &reason, out);
+        } else if let (Some(Refusal::NeedsLogin), Some(error)) = (refusal, refused) {
+            self.hold_for_login(key, &error.message, out);
         }
         self.wake_session(key, out);
         self.turn_ended_while_stopping(slot, out);
         self.check_idle(slot, out);
+    }
+
+    /// The error for a turn that failed although its agent says that it ended: some do so when their
+    /// provider refuses them, and without a word.
+    fn empty_turn(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
+        let Session { slot, running, row, .. } = self.session(key);
+        let profile = self.profile_of(*slot);
+        let running = running.as_ref()?;
+        let is_one =
+            stop_reason == "end_turn" && running.is_empty() && running.cancelling.is_none();
+        (is_one && profile.empty_turn_fails).then(|| {
+            let text = "the agent ended the turn without a word, as it does when its model fails";
+            Fault::new(Reason::EmptyTurn, text).session(&row.public_id).hint(format!(
+                "check its login and its model provider; its output is in `{}`",
+                profile.log
+            ))
+        })
     }
 
     /// The process does not know a session that it held: the next prompt restores it. In the same
@@ -540,6 +597,12 @@ impl Hub {
         }
         set_member(&line, &path, json!(row.public_id).to_string().as_bytes())
     }
+}
+
+/// The error for a turn that a login ended which has run out, with fresh credentials on their way.
+fn renewed_fault() -> Fault {
+    let text = "the agent's login ran out in the turn; it is started anew with fresh credentials";
+    Fault::new(Reason::Interrupted, text).hint("send the prompt again")
 }
 
 /// Whether an agent says of a session that it held that it does not know it. Copilot does after the

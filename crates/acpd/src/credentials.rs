@@ -47,11 +47,15 @@ pub struct Ready {
     pub agent: String,
     /// Names and values of variables, or what is wrong.
     pub found: Result<Vec<(String, String)>, SpawnError>,
+    /// For how long these are good, if that is known.
+    pub left: Option<Duration>,
 }
 
 struct Answer {
     host: HostId,
     agent: String,
+    /// When the first value is too old that can have become another one by then.
+    stale: Option<Instant>,
     /// Names, values, and until when these are good.
     found: Result<Vec<(String, Secret, Option<Instant>)>, SpawnError>,
 }
@@ -83,11 +87,12 @@ impl Credentials {
         while self.tasks.try_join_next().is_some() {}
         let now = Instant::now();
         let agent = profile.name.clone();
-        let (mut found, mut wanted) = (Vec::new(), Vec::new());
+        let (mut found, mut wanted, mut stale) = (Vec::new(), Vec::new(), None);
         for (name, credential) in &profile.credentials {
             match self.known.get(&(agent.clone(), name.clone())) {
                 Some((secret, until)) if now < *until => {
                     found.push((name.clone(), secret.clone(), None));
+                    stale = sooner(stale, Some(*until).filter(|_| credential.can_change()));
                 }
                 _ => wanted.push((name.clone(), credential.clone())),
             }
@@ -97,23 +102,24 @@ impl Credentials {
         self.tasks.spawn(async move {
             for (name, credential) in wanted {
                 let until = credential.ttl.map(|ttl| Instant::now() + ttl);
+                stale = sooner(stale, until.filter(|_| credential.can_change()));
                 match value(credential, &reaper, limit, &mut stop).await {
                     Ok(text) => found.push((name, Secret(text), until)),
                     Err(why) => {
                         let found = Err(refused(&name, &why));
                         // Nobody waits for it if the daemon ends.
-                        tell.send(Answer { host, agent, found }).ok();
+                        tell.send(Answer { host, agent, stale: None, found }).ok();
                         return;
                     }
                 }
             }
-            tell.send(Answer { host, agent, found: Ok(found) }).ok();
+            tell.send(Answer { host, agent, stale, found: Ok(found) }).ok();
         });
     }
 
     /// What was found next.
     pub async fn next(&mut self) -> Option<Ready> {
-        let Answer { host, agent, found } = self.answers.recv().await?;
+        let Answer { host, agent, stale, found } = self.answers.recv().await?;
         let keep = |found: Vec<(String, Secret, Option<Instant>)>| {
             let mut values = Vec::new();
             for (name, secret, until) in found {
@@ -125,7 +131,8 @@ impl Credentials {
             values
         };
         let found = found.map(keep);
-        Some(Ready { host, agent, found })
+        let left = stale.map(|stale| stale.saturating_duration_since(Instant::now()));
+        Some(Ready { host, agent, found, left })
     }
 
     /// Ends all commands.
@@ -136,6 +143,10 @@ impl Credentials {
             tracing::error!("commands of credentials could not be ended");
         }
     }
+}
+
+fn sooner(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 fn refused(name: &str, why: &str) -> SpawnError {

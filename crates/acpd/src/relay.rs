@@ -606,7 +606,7 @@ impl Relay {
                 Ok(profile) if !profile.credentials.is_empty() => {
                     self.credentials.look_up(host, profile);
                 }
-                _ => self.spawn(Ready { host, agent, found: Ok(Vec::new()) }, out),
+                _ => self.spawn(Ready { host, agent, found: Ok(Vec::new()), left: None }, out),
             },
             Effect::Adopt(mut adopt) => {
                 let host = adopt.host;
@@ -711,7 +711,11 @@ impl Relay {
     }
 
     fn spawn(&mut self, ready: Ready, out: &mut Batch) {
-        let Ready { host, agent, found } = ready;
+        let Ready { host, agent, found, left } = ready;
+        if let Some(left) = left {
+            let left = left.as_millis() as u64;
+            self.input(Input::CredentialsGood { host, left }, out);
+        }
         match found.and_then(|secrets| self.agents.spawn(host, &agent, secrets)) {
             Ok(running) => self.take_in(host, running),
             Err(error) => self.input(Input::HostRefused { host, error }, out),

@@ -45,6 +45,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         log: paths.agent_log(&profile.name).display().to_string(),
         login_hint: profile.login.clone(),
         auth_errors: profile.auth_errors.clone(),
+        credentials_ttl: credentials_ttl(profile),
         has_login_file: profile.login_file.is_some(),
         tried: profile.tried,
         sharing: match profile.sharing {
@@ -70,6 +71,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
             ready_after: ms(profile.ready_after),
         },
         late_replay: profile.late_replay,
+        empty_turn_fails: profile.empty_turn == config::EmptyTurn::Failed,
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         restore_mcp: profile.restore_mcp,
@@ -96,6 +98,12 @@ pub fn services(profile: &config::Profile) -> Services {
         fs: profile.services.contains(&Offer::Fs),
         terminal: profile.services.contains(&Offer::Terminal),
     }
+}
+
+/// For how long all of its credentials are good that may become others.
+fn credentials_ttl(profile: &config::Profile) -> Option<u64> {
+    let changing = profile.credentials.values().filter(|credential| credential.can_change());
+    changing.filter_map(|credential| credential.ttl).min().map(ms)
 }
 
 /// What the hub may know of the servers for an agent.

@@ -374,3 +374,114 @@ fn what_agents_tell_of_their_account_in_an_older_way_counts_and_is_passed_on() {
         }
     }
 }
+
+/// An agent in a session, whose credentials are good for a minute.
+fn with_credentials(ttl: Option<u64>) -> (Bench, acpd_core::ids::ClientId) {
+    let mut bench = Bench::with(|profile| profile.credentials_ttl = ttl);
+    let a = bench.client(&json!({"notices":true}));
+    bench.session(a, "s");
+    let host = bench.host();
+    bench.feed(Input::CredentialsGood { host, left: 60_000 });
+    (bench, a)
+}
+
+#[test]
+fn an_agent_whose_credentials_ran_out_is_started_anew_and_gets_the_prompt_again() {
+    let (mut bench, a) = with_credentials(None);
+    bench.used_session(a, "t");
+    bench.pass(60_000);
+    bench.prompt(a, &json!(2), "t", "two");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_refuses(&prompt, -32000);
+    assert_eq!((state(&mut bench), bench.stops.len()), ("not_required".into(), 1));
+    assert!(bench.got(a).iter().all(|line| line["id"] != 2), "nobody is told");
+    bench.agent_dies();
+    let resume = bench.heard().into_iter().find(|line| line["params"]["sessionId"] == "t");
+    bench.agent_answers(&resume.expect("a restore"), &json!({}));
+    let again = bench.heard_one("session/prompt");
+    assert_eq!(again["params"]["prompt"], prompt["params"]["prompt"]);
+    // It does not help: that is a want of a login, once and for all.
+    let host = bench.host();
+    bench.feed(Input::CredentialsGood { host, left: 0 });
+    let stops = bench.stops.len();
+    bench.agent_refuses(&again, -32000);
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line["id"] == 2).expect("an answer");
+    assert_eq!(reason(answer), "needs_login");
+    assert_eq!((state(&mut bench), bench.stops.len()), ("needs_login".into(), stops));
+}
+
+#[test]
+fn credentials_that_are_still_good_are_not_at_fault() {
+    let (mut bench, a) = with_credentials(None);
+    bench.pass(59_000);
+    bench.prompt(a, &json!(2), "s", "two");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_refuses(&prompt, -32000);
+    assert_eq!((state(&mut bench), bench.stops.len()), ("needs_login".into(), 0));
+}
+
+#[test]
+fn a_prompt_that_the_agent_has_begun_to_work_on_is_not_given_to_it_again() {
+    let (mut bench, a) = with_credentials(None);
+    bench.pass(60_000);
+    bench.prompt(a, &json!(2), "s", "two");
+    let prompt = bench.heard_one("session/prompt");
+    bench.chunk("s", "I delete it now");
+    bench.agent_refuses(&prompt, -32000);
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line["id"] == 2).expect("an answer");
+    assert_eq!(reason(answer), "interrupted");
+    bench.agent_dies();
+    bench.heard_one("session/resume");
+    assert_eq!(bench.state("s"), "restoring");
+}
+
+#[test]
+fn a_new_session_and_a_restore_go_on_with_fresh_credentials() {
+    let (mut bench, a) = with_credentials(None);
+    bench.pass(60_000);
+    bench.say(a, &json!({"id":5,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    let new = bench.heard_one("session/new");
+    bench.agent_refuses(&new, -32000);
+    assert!(bench.got(a).iter().all(|line| line["id"] != 5));
+    bench.agent_dies();
+    let heard = bench.heard();
+    let again = heard.iter().filter(|line| line["method"] == "session/new");
+    assert_eq!(again.count(), 2, "for the client, and for the session without a prompt: {heard:?}");
+    assert_eq!(state(&mut bench), "unknown");
+}
+
+#[test]
+fn credentials_run_out_over_a_restart_of_the_daemon_too() {
+    let mut bench = Bench::with_shims();
+    bench.change(|profile| profile.credentials_ttl = Some(60_000));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.reboot();
+    let b = bench.plain();
+    bench.pass(60_000);
+    bench.prompt(b, &json!(2), "s", "two");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_refuses(&prompt, -32000);
+    bench.agent_dies();
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn turns_of_others_are_not_cut_off_for_fresh_credentials() {
+    let (mut bench, a) = with_credentials(None);
+    bench.used_session(a, "t");
+    bench.pass(60_000);
+    bench.prompt(a, &json!(2), "s", "two");
+    let first = bench.heard_one("session/prompt");
+    bench.prompt(a, &json!(3), "t", "three");
+    let second = bench.heard_one("session/prompt");
+    bench.agent_refuses(&first, -32000);
+    assert_eq!((state(&mut bench), bench.stops.len()), ("needs_login".into(), 0));
+    // With the last one the process is free, and all come back with it.
+    bench.agent_refuses(&second, -32000);
+    assert_eq!((bench.stops.len(), bench.state("s")), (1, "live".to_owned()));
+}

@@ -183,5 +183,5 @@ fn a_login_that_is_needed_is_told_when_it_becomes_known() {
     let request = bench.heard_one("session/prompt");
     bench.agent_refuses(&request, -32000);
     let events: Vec<_> = told(&mut bench).iter().map(|told| told["event"].clone()).collect();
-    assert_eq!(events, ["login", "turn_end"]);
+    assert_eq!(events, ["turn_end", "login"]);
 }

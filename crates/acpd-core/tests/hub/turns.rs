@@ -323,3 +323,46 @@ fn a_name_is_given_once_in_a_workspace() {
     bench.say(a, &json!({"id":6,"method":"_acpd/session/rename","params":rename}));
     assert_eq!(words(&bench.got(a)), ["result 6"]);
 }
+
+#[test]
+fn a_turn_without_a_word_has_failed_for_an_agent_that_is_known_for_that() {
+    let end = json!({"stopReason":"end_turn"});
+    for fails in [true, false] {
+        let mut bench = Bench::with(|profile| profile.empty_turn_fails = fails);
+        let a = bench.client(&json!({"notices":true}));
+        bench.session(a, "s");
+        bench.prompt(a, &json!(1), "s", "go");
+        let prompt = bench.heard_one("session/prompt");
+        bench.update("s", "user_message_chunk", "go");
+        bench.agent_answers(&prompt, &end);
+        let got = bench.got(a);
+        let answer = got.iter().find(|line| line["id"] == 1).expect("an answer");
+        let ended = got.iter().find(|line| line["method"] == "_acpd/turn_ended").expect("told");
+        let outcome = &ended["params"]["outcome"];
+        if fails {
+            assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "empty_turn", "{answer}");
+            assert_eq!((&outcome["kind"], &outcome["code"]), (&json!("error"), &json!(-32603)));
+        } else {
+            assert_eq!((&answer["result"], &outcome["kind"]), (&end, &json!("stopped")));
+        }
+        // Whatever the agent says or does of its own is a word; so is another reason to stop.
+        for kind in ["agent_message_chunk", "agent_thought_chunk", "none", "cancel"] {
+            bench.prompt(a, &json!(2), "s", "go");
+            let prompt = bench.heard_one("session/prompt");
+            match kind {
+                "none" => {}
+                "cancel" => {
+                    let cancel = json!({"method":"session/cancel","params":{"sessionId":"s"}});
+                    bench.say(a, &cancel);
+                    bench.heard_one("session/cancel");
+                }
+                kind => bench.update("s", kind, "hm"),
+            }
+            let stop = if kind == "none" { "refusal" } else { "end_turn" };
+            bench.agent_answers(&prompt, &json!({"stopReason":stop}));
+            let got = bench.got(a);
+            let answer = got.iter().find(|line| line["id"] == 2).expect("an answer");
+            assert_eq!(answer["result"]["stopReason"], stop, "{kind}");
+        }
+    }
+}

@@ -328,7 +328,13 @@ impl Agent {
     }
 
     fn check_login(&self) -> Result<(), Failure> {
-        self.require_login(self.options.flags.auth_required)
+        let flags = &self.options.flags;
+        let held = |name| std::env::var(name).unwrap_or_default();
+        let is_old = |name| held(name) != self.store.text("token");
+        if flags.auth_token.as_ref().is_some_and(is_old) {
+            return Err(Failure::auth_required());
+        }
+        self.require_login(flags.auth_required)
     }
 
     fn require_login(&self, required: bool) -> Result<(), Failure> {

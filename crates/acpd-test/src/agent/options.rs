@@ -23,6 +23,8 @@ flags for login
   auth-required      -32000 on new, load, resume and prompt until authenticate `demo-login`
   auth-list          the same on session/list too
   auth-first         -32000 on initialize without the file `authed`
+  auth-token=NAME    -32000 on new, load, resume and prompt unless the variable NAME is what the file
+                     `token` holds
   auth-once-after=N  -32000 once, on the prompt after the first N of this process
   auth-hidden        with auth-required: -32603 with a text about it in place of -32000
   auth-terminal      the login is `--login` in a terminal, not authenticate
@@ -91,6 +93,8 @@ pub struct Flags {
     pub auth_list: bool,
     /// `initialize` asks for a login.
     pub auth_first: bool,
+    /// The variable that has to be what the file `token` holds.
+    pub auth_token: Option<String>,
     /// The prompt after this many prompts of the process answers -32000, once.
     pub auth_once_after: Option<u32>,
     /// The want of a login is an internal error.
@@ -224,6 +228,7 @@ impl Flags {
             ("auth-required", None) => self.auth_required = true,
             ("auth-list", None) => self.auth_list = true,
             ("auth-first", None) => self.auth_first = true,
+            ("auth-token", Some(name)) => self.auth_token = Some(name.to_owned()),
             ("auth-once-after", Some(value)) => self.auth_once_after = Some(number(flag, value)?),
             ("auth-hidden", None) => self.auth_hidden = true,
             ("auth-terminal", None) => self.auth_terminal = true,

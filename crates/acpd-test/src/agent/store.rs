@@ -131,10 +131,15 @@ impl Store {
         }
     }
 
+    /// What a file holds, without white space at its ends; nothing if it is not there.
+    pub(super) fn text(&self, name: &str) -> String {
+        let text = fs::read_to_string(self.root.join(name)).unwrap_or_default();
+        text.trim().to_owned()
+    }
+
     /// Counts one up, across restarts, and returns the number before.
     pub(super) fn count(&self, counter: &str) -> u32 {
-        let text = fs::read_to_string(self.root.join(counter)).unwrap_or_default();
-        let before: u32 = text.trim().parse().unwrap_or(0);
+        let before: u32 = self.text(counter).parse().unwrap_or(0);
         let _ = self.write(counter, &before.saturating_add(1).to_string());
         before
     }

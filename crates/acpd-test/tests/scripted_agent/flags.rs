@@ -266,3 +266,15 @@ fn a_login_can_be_wanted_before_anything_else() {
     assert!(place.start("login").ended().success());
     place.start("auth-first").call("initialize", initialize()).ok();
 }
+
+#[test]
+fn a_token_can_be_too_old() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.state()).unwrap();
+    let (flags, new) = ("auth-token=TOKEN", json!({"cwd": "/", "mcpServers": []}));
+    let mut agent = Agent::spawn(place.command(flags).env("TOKEN", "new"));
+    agent.call("initialize", initialize()).ok();
+    assert_eq!(agent.call("session/new", new.clone()).code(), -32000);
+    std::fs::write(place.state().join("token"), "new\n").unwrap();
+    agent.call("session/new", new).ok();
+}

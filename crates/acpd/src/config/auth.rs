@@ -60,6 +60,13 @@ pub struct Credential {
     pub ttl: Option<Duration>,
 }
 
+impl Credential {
+    /// Whether there may be another value while the daemon runs.
+    pub fn can_change(&self) -> bool {
+        matches!(self.source, CredentialSource::Command(_) | CredentialSource::File(_))
+    }
+}
+
 /// Where the value of a credential is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialSource {

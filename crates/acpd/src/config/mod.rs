@@ -29,8 +29,8 @@ pub use kind::LONGEST_LINE;
 pub use launch::{environment, fingerprint, resolve_program, with_home};
 pub use mcp::{McpServer, SecretSource, Value, Values};
 pub use profile::{
-    ClosedBy, Daemon, Hooks, Host, Offer, OnInterrupted, OnLost, Profile, Restart, RestoreMethod,
-    Sharing, Source, Transport, Variables,
+    ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLost, Profile, Restart,
+    RestoreMethod, Sharing, Source, Transport, Variables,
 };
 pub use reference::reference_markdown;
 

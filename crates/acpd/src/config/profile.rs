@@ -165,6 +165,9 @@ keys! {
         Shared "ready_after" => pub ready_after: Duration as Time = Duration::from_secs(10);
         /// Whether the agent goes on replaying a session after it answered `session/load`.
         Shared "late_replay" => pub late_replay: bool as Flag = false;
+        /// What a turn is that ends without a word of the agent: no text, no tool call. With `"failed"` it
+        /// is told as an error, for agents that say nothing when their model fails.
+        Shared "empty_turn" => pub empty_turn: EmptyTurn as OneOf<EmptyTurn> = EmptyTurn::Ended;
         /// The methods that may be used to restore a session, as far as the agent offers them.
         Shared "restore" => pub restore: Vec<RestoreMethod> as SomeOf<RestoreMethod>
             = vec![RestoreMethod::Resume, RestoreMethod::Load];
@@ -380,6 +383,20 @@ pub enum OnInterrupted {
 impl Choice for OnInterrupted {
     const WORDS: &'static [(&'static str, Self)] =
         &[("fail", Self::Fail), ("continue", Self::Continue)];
+}
+
+/// What a turn is that ends without a word of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmptyTurn {
+    /// One that ended.
+    Ended,
+    /// One that failed.
+    Failed,
+}
+
+impl Choice for EmptyTurn {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("ended", Self::Ended), ("failed", Self::Failed)];
 }
 
 /// Something that acpd does for agents.

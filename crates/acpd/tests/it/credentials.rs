@@ -196,3 +196,57 @@ fn secrets_are_in_nothing_that_acpd_writes() {
         assert_eq!(held, Vec::<String>::new(), "{host}");
     }
 }
+
+/// An agent that works only with the newest token, which a command gives to it.
+fn token_of(env: &TestEnv, ttl: &str) {
+    let given = env.path("token").display().to_string();
+    let list = format!("{{ TOKEN = {{ command = ['cat', '{given}'], ttl = '{ttl}' }} }}");
+    env.configure(&Config::new([echo().flags("auth-token=TOKEN").set("credentials", &list)]));
+}
+
+/// What the agent wants from now on, and what the command gives.
+fn set_token(env: &TestEnv, wanted: &str, given: &str) {
+    fs::create_dir_all(env.agent_state("echo")).unwrap();
+    fs::write(env.agent_state("echo").join("token"), wanted).unwrap();
+    fs::write(env.path("token"), given).unwrap();
+}
+
+#[test]
+fn a_token_that_ran_out_heals_by_itself() {
+    let env = home([]);
+    token_of(&env, "1ms");
+    set_token(&env, "one", "one");
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.work("main"), Some("fix"));
+    client.say(&session, "say #one").unwrap();
+    let first = env.agent_pid("echo");
+    set_token(&env, "two", "two");
+    client.say(&session, "say #two").unwrap();
+    assert!(client.said(&session).contains("tags=one,two"), "{}", client.said(&session));
+    assert_ne!(env.agent_pid("echo"), first);
+    assert_eq!(env.agent("echo")["restarts"], 0);
+
+    // A new session finds it so as well.
+    set_token(&env, "three", "three");
+    env.acpctl(&["run", "say #one"]).success();
+
+    // A command that gives no better one is asked once.
+    set_token(&env, "four", "old");
+    let starts = env.received("echo", "initialize").len();
+    env.acpctl(&["run", "-s", "fix", "say #three"]).code(4);
+    assert_eq!(env.received("echo", "initialize").len(), starts + 1);
+    env.acpctl(&["run", "-s", "fix", "say #three"]).code(4);
+    assert_eq!(env.received("echo", "initialize").len(), starts + 1);
+    assert_eq!(env.agent("echo")["auth"]["state"], "needs_login");
+}
+
+#[test]
+fn a_token_that_is_not_said_to_have_run_out_is_not_looked_up_again() {
+    let env = home([]);
+    token_of(&env, "1h");
+    set_token(&env, "one", "one");
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    set_token(&env, "two", "two");
+    env.acpctl(&["run", "-s", "fix", "say #two"]).code(4);
+    assert_eq!(env.received("echo", "initialize").len(), 1);
+}

@@ -1,6 +1,6 @@
 //! Turns that are cancelled, that hang, that are silent.
 
-use acpd_test::harness::{Direction, until};
+use acpd_test::harness::{Config, Direction, until};
 use serde_json::Value;
 
 use crate::{echo, home};
@@ -179,4 +179,16 @@ fn ctrl_c_cancels_the_turn() {
         Some(env.session("fix")).filter(|session| session["turn"]["state"] == "idle")
     });
     assert_eq!(env.session("fix")["turn"]["last"], "cancelled");
+}
+
+#[test]
+fn a_turn_that_ends_without_a_word_is_told_as_failed_where_that_is_known() {
+    let env = home([echo()]);
+    env.acpctl(&["run", "[stop end_turn]"]).success();
+    env.acpctl(&["daemon", "stop"]).success();
+    env.configure(&Config::new([echo().set("empty_turn", "\"failed\"")]));
+    let run = env.acpctl(&["run", "-s", "fix", "[stop end_turn]"]).code(1);
+    run.explains(&["without a word", "model provider"]);
+    assert_eq!(env.session("fix")["turn"]["last"], "error");
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
 }
