@@ -174,6 +174,10 @@ async fn value(
                 .ok_or("`$CREDENTIALS_DIRECTORY` is not set: systemd gave the daemon none")?;
             beside(move || read_secret(&Path::new(&dir).join(name))).await?
         }
+        #[cfg(feature = "keyring")]
+        CredentialSource::Keyring { service, user } => {
+            beside(move || crate::keyring::read(&service, &user)).await?
+        }
     };
     if text.contains('\0') {
         return Err("it holds a NUL character".to_owned());
@@ -235,4 +239,24 @@ async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
     let output = pipe::Receiver::from_owned_fd(output.into())?;
     output.take(LONGEST + 1).read_to_end(said).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[tokio::test]
+    async fn a_command_that_takes_too_long_is_ended_and_named() {
+        let text = "[agents.a]\ncommand = 'a'\ncredentials.TOKEN = { command = ['sleep', '600'] }";
+        let config = config::parse(Path::new("config.toml"), text).unwrap();
+        let (events, _) = mpsc::channel(1);
+        let mut credentials = Credentials::new(Reaper::start(events).unwrap());
+        credentials.limit = Duration::from_millis(1);
+        credentials.look_up(HostId(1), config.agent("a").unwrap());
+        let error = credentials.next().await.unwrap().found.unwrap_err();
+        assert!(error.message.contains("`TOKEN`"), "{}", error.message);
+        assert!(error.message.contains("`sleep` took longer than"), "{}", error.message);
+        credentials.end().await;
+    }
 }

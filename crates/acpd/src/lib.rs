@@ -15,6 +15,8 @@ pub mod finder;
 pub mod hooks;
 pub mod host;
 pub mod journal;
+#[cfg(feature = "keyring")]
+pub mod keyring;
 pub mod log;
 pub mod login;
 pub mod logins;

@@ -621,3 +621,38 @@ fn the_committed_reference_is_the_generated_one() {
         );
     }
 }
+
+#[test]
+fn login_files_of_the_catalogue_are_somewhere_at_home() {
+    let catalogue: toml::Table = include_str!("../catalogue.toml").parse().expect("TOML");
+    let files: Vec<_> = catalogue
+        .iter()
+        .filter_map(|(name, agent)| Some((name, agent.get("login_file")?.as_str()?)))
+        .collect();
+    for (name, file) in &files {
+        let rest = file.strip_prefix("~/").unwrap_or_else(|| panic!("{name}: {file}"));
+        assert!(!rest.is_empty() && !rest.contains(".."), "{name}: {file}");
+        let commands = catalogue[*name].get("login").and_then(|login| login.as_str());
+        assert!(commands.is_some_and(|login| !login.is_empty()), "{name} has a login to watch");
+    }
+    let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["claude", "codex", "gemini", "opencode", "zedcodex"]);
+}
+
+#[test]
+fn a_credential_of_the_keyring_needs_an_acpd_that_can_read_it() {
+    let text = |entry: &str| {
+        format!("[agents.a]\ncommand = 'a'\ncredentials.TOKEN = {{ keyring = '{entry}' }}")
+    };
+    let read = |entry: &str| config::parse(Path::new("config.toml"), &text(entry));
+    if cfg!(feature = "keyring") {
+        assert!(read("example.com/x/ada").is_ok());
+        for wrong in ["ada", "/ada", "groq/"] {
+            let error = read(wrong).expect_err(wrong).to_string();
+            assert!(error.contains("a service and a user"), "{error}");
+        }
+    } else {
+        let error = read("groq/ada").expect_err("no keyring");
+        assert!(error.hint().is_some_and(|hint| hint.contains("--features keyring")), "{error}");
+    }
+}

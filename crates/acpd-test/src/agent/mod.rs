@@ -292,7 +292,13 @@ impl Agent {
             login["type"] = json!("terminal");
             login["args"] = json!(["--login"]);
         }
-        let mut mcp = json!({"http": false, "sse": false});
+        if flags.auth_legacy {
+            let command = std::env::current_exe().unwrap_or_default();
+            let args = json!(["--state", self.store.root(), "--login"]);
+            let hint = json!({"command": command, "args": args, "label": "Log in"});
+            login["_meta"] = json!({"terminal-auth": hint});
+        }
+        let mut mcp = json!({"http": flags.mcp_http, "sse": false});
         if flags.mcp_acp {
             mcp["acp"] = json!(true);
         }

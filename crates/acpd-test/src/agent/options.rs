@@ -19,6 +19,7 @@ flags that change what it offers
   resume-lies                          session/resume is advertised, but answers -32601
   protocol=N                           initialize answers this protocol version
   mcp-acp                              MCP servers in the client are taken
+  mcp-http                             MCP servers that are reached by HTTP are taken
 flags for login
   auth-required      -32000 on new, load, resume and prompt until authenticate `demo-login`
   auth-list          the same on session/list too
@@ -27,6 +28,7 @@ flags for login
                      `token` holds
   auth-once-after=N  -32000 once, on the prompt after the first N of this process
   auth-hidden        with auth-required: -32603 with a text about it in place of -32000
+  auth-legacy        the login is a command, told in `_meta` as `terminal-auth`, as some agents do
   auth-terminal      the login is `--login` in a terminal, not authenticate
   login              makes the file `authed` and exits with 0
 flags for session/load
@@ -71,6 +73,8 @@ pub struct Options {
 /// One field for each flag of [`HELP`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
+    /// MCP servers may be reached by HTTP.
+    pub mcp_http: bool,
     /// `session/load` is neither advertised nor served.
     pub no_load: bool,
     /// `session/resume` is neither advertised nor served.
@@ -99,6 +103,8 @@ pub struct Flags {
     pub auth_once_after: Option<u32>,
     /// The want of a login is an internal error.
     pub auth_hidden: bool,
+    /// The login is a command that `_meta` tells of.
+    pub auth_legacy: bool,
     /// The login is a run with `--login`.
     pub auth_terminal: bool,
     /// The process makes the file `authed` and ends.
@@ -217,6 +223,7 @@ impl Flags {
         let (name, value) =
             flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
         match (name, value) {
+            ("mcp-http", None) => self.mcp_http = true,
             ("no-load", None) => self.no_load = true,
             ("no-resume", None) => self.no_resume = true,
             ("resume-lies", None) => self.resume_lies = true,
@@ -231,6 +238,7 @@ impl Flags {
             ("auth-token", Some(name)) => self.auth_token = Some(name.to_owned()),
             ("auth-once-after", Some(value)) => self.auth_once_after = Some(number(flag, value)?),
             ("auth-hidden", None) => self.auth_hidden = true,
+            ("auth-legacy", None) => self.auth_legacy = true,
             ("auth-terminal", None) => self.auth_terminal = true,
             ("login", None) => self.login = true,
             ("load-fails-times", Some(value)) => self.load_fails_times = number(flag, value)?,

@@ -63,7 +63,7 @@ pub struct Credential {
 impl Credential {
     /// Whether there may be another value while the daemon runs.
     pub fn can_change(&self) -> bool {
-        matches!(self.source, CredentialSource::Command(_) | CredentialSource::File(_))
+        !matches!(self.source, CredentialSource::Env(_) | CredentialSource::Systemd(_))
     }
 }
 
@@ -78,6 +78,14 @@ pub enum CredentialSource {
     Env(String),
     /// Under this name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service.
     Systemd(String),
+    /// In the keyring of the system.
+    #[cfg(feature = "keyring")]
+    Keyring {
+        /// What it is for.
+        service: String,
+        /// Whose it is there.
+        user: String,
+    },
 }
 
 /// Credentials by the names of variables. Each inner table adds to the outer ones.
@@ -121,7 +129,8 @@ impl Kind for Credentials {
 }
 
 const CREDENTIAL: &str = "one of `{ command = [\"program\", …] }`, `{ file = \"~/path\" }`, \
-                          `{ env = \"NAME\" }` and `{ systemd = \"name\" }`";
+                          `{ env = \"NAME\" }`, `{ systemd = \"name\" }` and \
+                          `{ keyring = \"service/user\" }`";
 
 /// What is written is not repeated in any message: somebody may have put a secret there.
 fn credential(item: &Spanned<DeValue<'_>>) -> Result<Credential, Fault> {
@@ -136,13 +145,15 @@ fn credential(item: &Spanned<DeValue<'_>>) -> Result<Credential, Fault> {
             "file" => CredentialSource::File(File::read(value)?.ok_or_else(wrong)?),
             "env" => CredentialSource::Env(name(value)?),
             "systemd" => CredentialSource::Systemd(name(value)?),
+            "keyring" => keyring(value)?,
             "ttl" => {
                 ttl = Some(Timeout::read(value)?);
                 continue;
             }
             other => {
-                return Err(Fault::new(value, format!("has an unknown key `{other}`"))
-                    .hint("the keys are `command`, `file`, `env`, `systemd` and `ttl`"));
+                return Err(Fault::new(value, format!("has an unknown key `{other}`")).hint(
+                    "the keys are `command`, `file`, `env`, `systemd`, `keyring` and `ttl`",
+                ));
             }
         };
         if source.replace(found).is_some() {
@@ -150,6 +161,24 @@ fn credential(item: &Spanned<DeValue<'_>>) -> Result<Credential, Fault> {
         }
     }
     Ok(Credential { source: source.ok_or_else(wrong)?, ttl })
+}
+
+#[cfg(feature = "keyring")]
+fn keyring(value: &Spanned<DeValue<'_>>) -> Result<CredentialSource, Fault> {
+    let wanted = "a service and a user like \"example.com/ada\"";
+    // A user has no slash; a service may be an address.
+    match string(value, wanted)?.rsplit_once('/') {
+        Some((service, user)) if !service.is_empty() && !user.is_empty() => {
+            Ok(CredentialSource::Keyring { service: service.to_owned(), user: user.to_owned() })
+        }
+        _ => Err(Fault::new(value, format!("must be {wanted}"))),
+    }
+}
+
+#[cfg(not(feature = "keyring"))]
+fn keyring(value: &Spanned<DeValue<'_>>) -> Result<CredentialSource, Fault> {
+    Err(Fault::new(value, "asks for the keyring, which this acpd was built without")
+        .hint("build it with `--features keyring`, or let a `command` read the keyring"))
 }
 
 /// A name of a variable, or of a file in a directory.

@@ -22,7 +22,7 @@ fn secret(env: &TestEnv, name: &str, text: &str) -> String {
 }
 
 fn credentials(env: &TestEnv, list: &str, host: &str) {
-    let agent = echo().set("credentials", list);
+    let agent = echo().flags("mcp-http").set("credentials", list);
     env.configure(&Config::new([agent]).daemon("host", &format!("{host:?}")));
 }
 
@@ -160,18 +160,31 @@ fn secrets_are_in_nothing_that_acpd_writes() {
              env = {{ TOKEN = {{ file = '{file}' }}, TEXT = '{}' }}\n",
             of("mcp-env"),
         );
+        let far = format!(
+            "\n[mcp.web]\nurl = 'https://example.com/web'\n\
+             headers = {{ Authorization = {{ file = '{file}', prefix = 'Bearer ' }}, Plain = '{}' }}\n",
+            of("mcp-header"),
+        );
         let text = text.replace("env = {", &format!("env = {{ PLAIN = '{}',", of("env")));
-        env.write_config(&format!("{text}{server}"));
+        env.write_config(&format!("{text}{server}{far}"));
         let mut start = env.acpctl_command(&["daemon", "start"]);
         assert!(start.env("SOME_TOKEN", of("variable")).output().unwrap().status.success());
 
         let mut client = env.client("echo");
         let servers = json!([{"name": "mine", "command": "mine", "args": [],
-            "env": [{"name": "TOKEN", "value": "client-canary-77ab"}]}]);
+            "env": [{"name": "TOKEN", "value": "client-canary-77ab"}]},
+            {"type": "http", "name": "far", "url": "https://example.com/mcp",
+            "headers": [{"name": "Authorization", "value": "Bearer client-canary-77ab"}]}]);
         let cwd = env.work("main");
         let new = json!({"cwd": cwd, "mcpServers": servers, "_meta": {"_acpd": {"name": "fix"}}});
         let made = client.ok("session/new", new);
         let session = made["sessionId"].as_str().unwrap().to_owned();
+        let got = env.received("echo", "session/new")[0].to_string();
+        for slot in ["mcp-env", "mcp-header"] {
+            assert!(got.contains(&of(slot)), "{slot} reaches the agent: {got}");
+        }
+        assert_eq!(got.matches("client-canary-77ab").count(), 2, "{got}");
+        assert!(got.contains(&format!("Bearer {}", of("file"))), "{got}");
         client.say(&session, "say #one").unwrap();
         let old = env.agent_pid("echo").unwrap();
         kill9(old);

@@ -161,3 +161,15 @@ fn a_login_starts_an_agent_that_was_given_up() {
     env.acpctl(&["auth", "login", "echo"]).success();
     assert_eq!(env.agent("echo")["state"], "ready");
 }
+
+#[test]
+fn a_login_command_that_an_agent_hints_at_in_an_old_way_is_run() {
+    let env = home([echo().flags("auth-required auth-legacy")]);
+    env.acpctl(&["run", "say #one"]).code(4);
+    let info = env.agent("echo");
+    assert_eq!(info["auth"]["methods"][0]["kind"], "terminal", "{info}");
+    let before = env.agent_pid("echo");
+    env.acpctl(&["auth", "login", "echo"]).success();
+    assert_ne!(env.agent_pid("echo"), before, "it reads its login at its start");
+    env.acpctl(&["run", "say #one"]).success();
+}
