@@ -4,7 +4,7 @@
 use acp_wire::ErrorObject;
 use acpd_api::AuthSource;
 
-use crate::agent::{AgentId, State, StopWhy, WaitFor};
+use crate::agent::{AgentId, State, StopWhy, WaitFor, Waiting};
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey};
 use crate::input::Batch;
@@ -26,6 +26,13 @@ pub(crate) enum Refusal {
 /// Whether a method changes the login of a whole process.
 pub(crate) fn changes_login(method: &str) -> bool {
     matches!(method, "authenticate" | "logout")
+}
+
+fn is_login(waiting: &Waiting) -> bool {
+    match &waiting.what {
+        WaitFor::Relay { method, .. } => changes_login(method),
+        WaitFor::Initialize | WaitFor::New(_) | WaitFor::Adopt(_) => false,
+    }
 }
 
 impl Hub {
@@ -114,9 +121,8 @@ impl Hub {
     pub(crate) fn next_logins(&mut self, out: &mut Batch) {
         let up = self.agents.iter().filter(|(_, slot)| slot.is_up() && !slot.waiting.is_empty());
         for slot in up.map(|(id, _)| *id).collect::<Vec<_>>() {
-            let is_login = |what: &WaitFor| matches!(what, WaitFor::Relay { method, .. } if changes_login(method));
             let waiting = &self.agents[&slot].waiting;
-            if let Some(at) = waiting.iter().position(|waiting| is_login(&waiting.what))
+            if let Some(at) = waiting.iter().position(is_login)
                 && !self.is_logging_in(slot)
             {
                 let next = self.agent_mut(slot).waiting.remove(at);

@@ -264,7 +264,8 @@ impl Hub {
             }
             (TurnRest::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
-                    line: line.clone(),
+                    // What it has said already is not known.
+                    line: None,
                     continues: line.as_deref().is_some_and(continues),
                     ticket: row.ticket,
                     number: session.row.prompts,
