@@ -468,8 +468,8 @@ impl Hub {
             title: Some("acpd".to_owned()),
             version: self.config.daemon.version.clone(),
         };
-        let services = self.profile_of(id).services;
-        let params = InitializeParams::new(implementation, services);
+        let Profile { services, subagents, .. } = *self.profile_of(id);
+        let params = InitializeParams::new(implementation, services).with_subagents(subagents);
         let ask = self.ask(host, Why::Initialize, out);
         let line = build::request(&Id::from(ask), "initialize", &params);
         self.host_write(id, line, out);

@@ -252,6 +252,7 @@ impl Hub {
             return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
         };
         let Some(key) = self.by_public_id(&profile, &session) else {
+            self.refuse_for_child(&profile, method, &session)?;
             return self.ask_about_foreign(to, &profile, (method, &session), params, line, out);
         };
         if method != "session/load" && method != "session/resume" {
@@ -341,7 +342,12 @@ impl Hub {
             }
             return;
         };
-        let Some(key) = self.by_public_id(&profile, &session) else { return };
+        let Some(key) = self.by_public_id(&profile, &session) else {
+            if method == "session/cancel" {
+                self.cancel_child(client, &profile, &session, line, out);
+            }
+            return;
+        };
         if self.may_control(client, key).is_err() {
             return;
         }

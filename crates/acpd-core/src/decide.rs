@@ -73,9 +73,10 @@ impl Hub {
     }
 
     fn earlier_call(&self, key: SessionKey, params: &RawValue) -> Vec<Bytes> {
-        let id = str_at(params.get().as_bytes(), &["toolCall", "toolCallId"]);
-        let said = id.and_then(|id| self.session(key).calls.get(&*id)?.clone());
-        said.unwrap_or_default()
+        let params = params.get().as_bytes();
+        let Some(id) = str_at(params, &["toolCall", "toolCallId"]) else { return Vec::new() };
+        let name = self.call_name(key, str_at(params, &["sessionId"]).as_deref(), &id);
+        self.session(key).calls.get(&*name).cloned().flatten().unwrap_or_default()
     }
 
     /// A person chose an option that holds from now on: acpd remembers it, because the agent may not.

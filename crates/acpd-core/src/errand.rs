@@ -100,7 +100,7 @@ impl Hub {
     ) -> bool {
         let Some(kind) = Kind::of(method) else { return false };
         let session = str_at(line, &["params", "sessionId"]);
-        let key = session.and_then(|id| self.routes.get(&slot)?.get(&*id).copied());
+        let key = session.and_then(|id| self.routed(slot, &id));
         let Some(key) = key else { return false };
         let line = self.to_public_id(key, line.clone());
         let given = match kind {
@@ -207,7 +207,8 @@ impl Hub {
         let Some(errand) = self.errands.get(&id) else { return };
         match errand.by {
             By::Client(client) => {
-                let line = set_id(&errand.line, &Id::from(id.0));
+                let line = self.for_viewer(client, errand.session, errand.line.clone());
+                let line = set_id(&line, &Id::from(id.0));
                 out.effects.push(Effect::Send { client, line });
             }
             By::Acpd => match self.own_part(id, errand) {

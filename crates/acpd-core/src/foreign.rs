@@ -31,7 +31,7 @@ use crate::ledger::{NOBODY, NewSession, Requester, Why};
 use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd};
 use crate::profile::Sharing;
-use crate::record::Record;
+use crate::record::{Record, SessionRow};
 use crate::replay::Replay;
 use crate::restore::values_of;
 use crate::servers::for_agent;
@@ -148,7 +148,10 @@ impl Hub {
         let others = page.map(SessionList::from_raw);
         let next = others.as_ref().and_then(|page| page.next_cursor.as_ref());
         let next = next.map(|cursor| format!("{CURSOR}{cursor}"));
-        let ours = |id: &str| rows.iter().any(|row| row.agent_id == id || row.public_id == id);
+        let is_of = |row: &SessionRow, id: &str| {
+            row.agent_id == id || row.public_id == id || row.children.contains_key(id)
+        };
+        let ours = |id: &str| rows.iter().any(|row| is_of(row, id));
         let others = others.into_iter().flat_map(|page| page.sessions);
         let (ours, others): (Vec<_>, Vec<_>) = others.partition(|other| ours(&other.session_id));
         rows.retain(|row| self.lists(to.client, row.key));
@@ -230,10 +233,11 @@ impl Hub {
         asked
     }
 
-    /// Whether an id is one of the agent's for a session that clients know under another.
+    /// Whether an id is one of the agent's for a session that clients know under another, or for a child.
     fn is_ours(&self, profile: &str, id: &str) -> bool {
         let mut rows = self.sessions.values().map(|session| &session.row);
-        rows.any(|row| row.agent == profile && row.agent_id == id)
+        let of_row = |row: &SessionRow| row.agent_id == id || row.children.contains_key(id);
+        rows.any(|row| row.agent == profile && of_row(row))
     }
 
     /// Whether a process of a session that was deleted is still there.
@@ -451,7 +455,7 @@ impl Hub {
         row.last_prompt = last_prompt;
         let (modes, options) = values_of(result);
         self.take_values(key, modes, options, true, out);
-        self.read_parked(slot, host, key, out);
+        self.read_parked(slot, host, adoption.id.clone(), out);
         let session = self.session_mut(key);
         // Its turns are over, whatever they left open.
         session.calls.clear();

@@ -50,10 +50,15 @@ pub struct Forked {
 }
 
 impl Forked {
-    /// A line of the other journal as the fork has it. It is nobody's own: nobody was there.
+    /// A line of the other journal as the fork has it. It is nobody's own: nobody was there. What a
+    /// subagent said there keeps that one's id.
     pub fn line(&self, row: EventRow) -> EventRow {
-        let id = json!(self.public_id).to_string();
-        let line = set_member(&row.line, &["params", "sessionId"], id.as_bytes());
+        let line = if row.kind == EventKind::Child {
+            row.line
+        } else {
+            let id = json!(self.public_id).to_string();
+            set_member(&row.line, &["params", "sessionId"], id.as_bytes())
+        };
         EventRow { session: self.session, line, origin: None, ..row }
     }
 

@@ -117,17 +117,28 @@ impl Hub {
             let profile = self.agents[&slot].profile.clone();
             return self.forward_to_profile(&profile, line, out);
         };
-        let key = self.routes.get(&slot).and_then(|routes| routes.get(&*session)).copied();
-        match key {
-            Some(key) if method == "session/update" => {
-                let line = self.to_public_id(key, line.clone());
-                self.on_update(key, line, out);
+        let Some(key) = self.routed(slot, &session) else {
+            return self.park(slot, host, session, line, out);
+        };
+        let is_update = method == "session/update";
+        let child = if is_update { self.announce_child(slot, key, line, out) } else { Ok(None) };
+        let child = match child {
+            Ok(child) => child,
+            Err(reason) => {
+                let text = format!("skipped a `subagent_update`: {reason}");
+                return out.effects.push(Effect::Note { host, text });
             }
-            Some(key) => {
-                let line = self.to_public_id(key, line.clone());
-                self.append(key, EventKind::Extension, line, None, out);
-            }
-            None => self.park(slot, host, session, line, out),
+        };
+        let line = self.to_public_id(key, line.clone());
+        if self.is_child(key, &session) {
+            self.child_told(key, line, out);
+        } else if is_update {
+            self.on_update(key, line, out);
+        } else {
+            self.append(key, EventKind::Extension, line, None, out);
+        }
+        if let Some(child) = child {
+            self.read_parked(slot, host, child, out);
         }
     }
 
@@ -380,7 +391,7 @@ impl Hub {
         for text in new.notices {
             self.notice(key, "warning", &text, out);
         }
-        self.read_parked(slot, host, key, out);
+        self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
         self.unpark(slot, host, out);
     }
 
@@ -389,10 +400,9 @@ impl Hub {
         &mut self,
         slot: AgentId,
         host: HostId,
-        key: SessionKey,
+        agent_id: String,
         out: &mut Batch,
     ) {
-        let agent_id = self.session(key).row.agent_id.clone();
         let Some(parked) = self.agent_mut(slot).parked.remove(&agent_id) else { return };
         out.records.push(Record::Unparked { host, session: Some(agent_id) });
         for line in parked.lines {
@@ -583,14 +593,14 @@ impl Hub {
             Some(Why::Abandoned { .. }) => self.abandoned_ended(slot, out),
             Some(Why::Initialize | Why::AuthStatus | Why::Farewell) | None => {}
         }
-        if !is_response && let Some(session) = head_text(head, b"\"sessionId\":") {
-            let key = self.routes.get(&slot).and_then(|routes| routes.get(session)).copied();
-            if let Some(key) = key {
-                let session_id = self.session(key).row.public_id.clone();
-                let skipped = Skipped { session_id, bytes: len, limit };
-                let line = build::notification(method::SKIPPED, &skipped);
-                self.append(key, EventKind::Notice, line, None, out);
-            }
+        if !is_response
+            && let Some(session) = head_text(head, b"\"sessionId\":")
+            && let Some(key) = self.routed(slot, session)
+        {
+            let session_id = self.session(key).row.public_id.clone();
+            let skipped = Skipped { session_id, bytes: len, limit };
+            let line = build::notification(method::SKIPPED, &skipped);
+            self.append(key, EventKind::Notice, line, None, out);
         }
         self.handed_over(slot, host, end, out);
     }

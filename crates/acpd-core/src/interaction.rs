@@ -113,8 +113,7 @@ impl Hub {
         }
         let key = match scope {
             Scope::Session(session) => {
-                let routes = self.routes.get(&slot);
-                let key = routes.and_then(|routes| routes.get(&*session)).copied();
+                let key = self.routed(slot, &session);
                 Some(key.ok_or_else(|| format!("no session `{session}`"))?)
             }
             Scope::Request(_) => None,
@@ -130,8 +129,12 @@ impl Hub {
             self.host_write(slot, build::response(id, &question.cancelled()), out);
             return Ok(());
         }
+        let line = match key {
+            Some(key) => self.to_public_id(key, line.clone()),
+            None => line.clone(),
+        };
         if let Some(key) = key
-            && let Some(answer) = self.decided(key, line, out)
+            && let Some(answer) = self.decided(key, &line, out)
         {
             self.host_write(slot, build::response(id, &answer), out);
             return Ok(());
@@ -149,15 +152,11 @@ impl Hub {
         key: Option<SessionKey>,
         host: HostId,
         id: &Id,
-        line: &Bytes,
+        line: Bytes,
         question: Question,
         out: &mut Batch,
     ) {
         let interaction = InteractionId(self.ids.issue());
-        let line = match key {
-            Some(key) => self.to_public_id(key, line.clone()),
-            None => line.clone(),
-        };
         let row = InteractionRow { id: interaction, session: key, host, line, at: self.now };
         let open = Interaction::new(&row, id.clone(), question);
         out.records.push(Record::Interaction(row));
@@ -233,6 +232,7 @@ impl Hub {
         }
         let editor = self.clients[&client].view.editor;
         let line = with_own_terminals(&open.line, &["params", "toolCall", "content"], editor);
+        let line = self.for_viewer(client, key, line);
         self.send_offer(client, interaction, line, Some(key), out);
     }
 
@@ -352,7 +352,11 @@ impl Hub {
 
     /// Answers every open interaction of a session as a client that cancels must.
     pub(crate) fn cancel_interactions(&mut self, key: SessionKey, out: &mut Batch) {
-        for interaction in self.session(key).interactions.clone() {
+        self.cancel_questions(self.questions(key, |_| true), out);
+    }
+
+    pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
+        for interaction in questions {
             let Some(open) = self.interactions.get(&interaction) else { continue };
             let answer = open.question.cancelled();
             self.answer_interaction(interaction, &answer, out);
@@ -361,7 +365,16 @@ impl Hub {
 
     /// Takes every open interaction of a session back: there is nobody to answer to any more.
     pub(crate) fn close_interactions(&mut self, key: SessionKey, out: &mut Batch) {
-        for interaction in std::mem::take(&mut self.session_mut(key).interactions) {
+        self.close_questions(key, self.questions(key, |_| true), out);
+    }
+
+    pub(crate) fn close_questions(
+        &mut self,
+        key: SessionKey,
+        questions: Vec<InteractionId>,
+        out: &mut Batch,
+    ) {
+        for interaction in questions {
             self.interactions.remove(&interaction);
             self.close_interaction(interaction, Some(key), out);
         }
@@ -441,14 +454,5 @@ impl Hub {
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
         self.host_write(slot, build::error(request, &error), out);
         self.close_interaction(interaction, key, out);
-    }
-
-    /// A line from the agent, with the id that clients use.
-    pub(crate) fn to_public_id(&self, key: SessionKey, line: Bytes) -> Bytes {
-        let row = &self.session(key).row;
-        if row.agent_id == row.public_id {
-            return line;
-        }
-        set_member(&line, &["params", "sessionId"], json!(row.public_id).to_string().as_bytes())
     }
 }

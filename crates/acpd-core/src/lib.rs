@@ -21,7 +21,8 @@
 //! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
-//! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`.
+//! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
+//! sessions of subagents in `child.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -29,6 +30,7 @@
 mod abandoned;
 mod agent;
 mod auth;
+mod child;
 mod client;
 mod cold;
 mod decide;

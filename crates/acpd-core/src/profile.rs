@@ -98,6 +98,8 @@ pub struct Profile {
     pub on_interrupted: OnInterrupted,
     /// What acpd does for it when no editor does it.
     pub services: Services,
+    /// It is offered to show its subagents to people.
+    pub subagents: bool,
     /// MCP servers of the configuration for its sessions.
     pub mcp: Vec<McpServer>,
 }
@@ -217,6 +219,7 @@ impl Default for Profile {
             on_lost: OnLost::default(),
             on_interrupted: OnInterrupted::default(),
             services: Services::default(),
+            subagents: false,
             mcp: Vec::new(),
         }
     }

@@ -365,6 +365,8 @@ pub struct SessionRow {
     pub options: BTreeMap<String, String>,
     /// Tool calls of the running turn that have not ended; they are closed if the agent dies.
     pub open_tools: BTreeSet<String>,
+    /// Sessions of its subagents that the process holds, by the agent's ids.
+    pub children: BTreeMap<String, Child>,
     /// Title that the agent gave.
     pub title: Option<String>,
     /// Prompts that were dispatched; also the number of the last turn.
@@ -379,6 +381,21 @@ pub struct SessionRow {
     pub created: Time,
     /// Last prompt or state change.
     pub updated: Time,
+}
+
+/// A session of a subagent, which a session has announced. Stored as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Child {
+    /// Id that clients use.
+    pub public_id: String,
+    /// Public id of the session that announced it: this one, or another child of it.
+    pub parent: String,
+    /// Clients may cancel what it does.
+    pub cancel: bool,
+    /// It works or waits for a person, as far as the agent has said.
+    pub busy: bool,
+    /// Last position of the journal when it was announced or changed.
+    pub seq: Seq,
 }
 
 /// Where a session stands when no process holds it.
@@ -435,6 +452,9 @@ pub enum EventKind {
     Imported,
     /// A sentence of acpd as `session/update`, for clients that are shown no notices.
     Banner,
+    /// Any notification of the agent with the id of a child session, which the line has; only for
+    /// clients that show subagents.
+    Child,
 }
 
 /// A turn.

@@ -178,6 +178,7 @@ impl Hub {
         };
         if holder.is_none() {
             row.host = None;
+            row.children.clear();
         }
         self.public.entry(agent).or_default().insert(row.public_id.clone(), key);
         let session = Session {

@@ -424,7 +424,7 @@ impl Hub {
         self.route(key);
         out.durable = true;
         if let Some(host) = self.agents[&slot].usable_host() {
-            self.read_parked(slot, host, key, out);
+            self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
         }
         self.session_back(key, level, result, out);
     }
@@ -432,8 +432,7 @@ impl Hub {
     /// Makes an id free for a session that the agent has just made under it; `false` if the process
     /// holds another session under it. One that was to come back under this id cannot any more.
     pub(crate) fn claim_id(&mut self, slot: AgentId, agent_id: &str, out: &mut Batch) -> bool {
-        let other = self.routes.get(&slot).and_then(|routes| routes.get(agent_id)).copied();
-        let Some(other) = other else { return true };
+        let Some(other) = self.routed(slot, agent_id) else { return true };
         if self.is_held(slot, agent_id) {
             return false;
         }

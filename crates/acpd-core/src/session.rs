@@ -225,7 +225,8 @@ impl Hub {
         self.last_session += 1;
         let key = SessionKey(self.last_session);
         // Some agents count from 0 after each start: the second "0" gets another public id.
-        let taken = self.by_public_id(&agent, agent_id).is_some();
+        let taken = self.by_public_id(&agent, agent_id).is_some()
+            || self.child_by_public_id(&agent, agent_id).is_some();
         let public_id = if taken { format!("{agent_id}.{}", key.0) } else { agent_id.to_owned() };
         let mcp_servers = acp_wire::locate(&new.params, &["mcpServers"])
             .map(|range| Bytes::copy_from_slice(&new.params[range]));
@@ -244,6 +245,7 @@ impl Hub {
             mode: None,
             options: BTreeMap::new(),
             open_tools: BTreeSet::new(),
+            children: BTreeMap::new(),
             title: None,
             prompts: 0,
             heard: false,
@@ -288,17 +290,17 @@ impl Hub {
         key
     }
 
-    /// Lines of the agent with this session's id go to this session from now on.
+    /// Lines of the agent with this session's id, or that of a child, go to this session from now on.
     pub(crate) fn route(&mut self, key: SessionKey) {
-        let session = self.session(key);
-        let (slot, id) = (session.slot, session.row.agent_id.clone());
-        self.routes.entry(slot).or_default().insert(id, key);
+        let row = &self.sessions[&key].row;
+        let ids = row.children.keys().chain([&row.agent_id]);
+        let routes = self.routes.entry(self.sessions[&key].slot).or_default();
+        routes.extend(ids.map(|id| (id.clone(), key)));
     }
 
     /// Whether the process holds a session under this id of its own.
     pub(crate) fn is_held(&self, slot: AgentId, agent_id: &str) -> bool {
-        let key = self.routes.get(&slot).and_then(|routes| routes.get(agent_id));
-        key.is_some_and(|key| match &self.session(*key).state {
+        self.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
             State::Live => true,
             State::Restoring(restore) => restore.is_back(),
             State::Resting => false,
@@ -358,6 +360,7 @@ impl Hub {
         busy || self.wants_host(key)
             || !session.interactions.is_empty()
             || !session.attached.is_empty()
+            || session.row.children.values().any(|child| child.busy)
     }
 
     pub(crate) fn is_running(&self, key: SessionKey) -> bool {
@@ -432,6 +435,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         self.unroute(key);
+        self.end_children(key, out);
         self.drop_terminals(key, out);
         let session = self.session_mut(key);
         session.state = State::Resting;
@@ -513,6 +517,7 @@ impl Hub {
         self.fail_queue(key, &gone, out);
         self.abandon_turn(key, &gone, out);
         self.unroute(key);
+        self.end_children(key, out);
         self.withdraw_errands(key, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);

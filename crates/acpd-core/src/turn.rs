@@ -287,7 +287,8 @@ impl Hub {
         out: &mut Batch,
     ) {
         // A question that is still open gets its answer, as for a cancel: nobody will give another.
-        self.cancel_interactions(key, out);
+        // Those of subagents, which may go on without a turn, stay.
+        self.cancel_questions(self.own_questions(key), out);
         self.heard(key);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
@@ -394,7 +395,7 @@ impl Hub {
         self.save(key);
         self.timers.clear(Timer::Cancel(key));
         self.timers.clear(Timer::Stall(key));
-        self.close_interactions(key, out);
+        self.close_questions(key, self.own_questions(key), out);
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None, out);
         self.hook_turn_end(key, &ended, out);
@@ -586,16 +587,6 @@ impl Hub {
             return line;
         }
         set_member(&line, &["params", "sessionId"], json!(row.agent_id).to_string().as_bytes())
-    }
-
-    /// An error from the agent may name the session by the agent's own id.
-    pub(crate) fn to_public_id_in_error(&self, key: SessionKey, line: Bytes) -> Bytes {
-        let row = &self.session(key).row;
-        let path = ["error", "data", "sessionId"];
-        if row.agent_id == row.public_id || acp_wire::locate(&line, &path).is_none() {
-            return line;
-        }
-        set_member(&line, &path, json!(row.public_id).to_string().as_bytes())
     }
 }
 

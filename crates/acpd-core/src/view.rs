@@ -42,9 +42,15 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
         EventKind::State(StateKey::Options) if !view.boolean_options => {
             Some(without_boolean_options(line, &["params", "update", "configOptions"]))
         }
-        EventKind::Update | EventKind::Imported => {
+        EventKind::Child if !view.subagents => None,
+        EventKind::Update | EventKind::Imported | EventKind::Child => {
             let update = str_at(line, &["params", "update", "sessionUpdate"]);
             match update.as_deref() {
+                // Of a child: the session's own have kinds of their own.
+                Some("notice") if !view.notice_updates => None,
+                Some("config_option_update") if !view.boolean_options => {
+                    Some(without_boolean_options(line, &["params", "update", "configOptions"]))
+                }
                 Some("compaction_update" | "compaction_summary_chunk") if !view.compaction => None,
                 Some("subagent_update" | "session_message" | "session_message_chunk")
                     if !view.subagents =>

@@ -118,6 +118,7 @@ fn session(key: u32) -> Record {
         heard: false,
         last_prompt: 0,
         open_tools: std::collections::BTreeSet::new(),
+        children: std::collections::BTreeMap::new(),
         last_outcome: None,
         created: Time(0),
         updated: Time(0),

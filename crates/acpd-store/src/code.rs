@@ -68,6 +68,7 @@ pub(crate) fn kind_code(kind: EventKind) -> i64 {
         EventKind::Extension => 3,
         EventKind::Imported => 4,
         EventKind::Banner => 5,
+        EventKind::Child => 6,
         EventKind::State(slot) => STATE + slot_code(slot),
     }
 }
@@ -80,6 +81,7 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
         3 => EventKind::Extension,
         4 => EventKind::Imported,
         5 => EventKind::Banner,
+        6 => EventKind::Child,
         _ => {
             let slot = SLOTS.into_iter().find(|slot| STATE + slot_code(*slot) == code);
             EventKind::State(slot.ok_or_else(|| unknown("event kind", &code.to_string()))?)

@@ -189,7 +189,13 @@ CREATE TABLE auth (
 ) STRICT, WITHOUT ROWID;
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3)];
+/// Schema 4: sessions of subagents; `children` is JSON. They go with the process, so no session of an
+/// older database has one.
+const V4: &str = "
+ALTER TABLE sessions ADD COLUMN children TEXT NOT NULL DEFAULT '{}';
+";
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3), M::up(V4)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

@@ -138,7 +138,7 @@ fn hosts(conn: &Connection) -> Result<BTreeMap<HostId, HostState>, StoreError> {
 fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, StoreError> {
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-               updated, head, last_ticket, mcp_servers, open_tools, host, heard \
+               updated, head, last_ticket, mcp_servers, open_tools, host, heard, children \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
@@ -158,6 +158,7 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             mode: row.get(10)?,
             options: json_of("session options", &row.get::<_, String>(11)?)?,
             open_tools: json_of("open tool calls", &row.get::<_, String>(21)?)?,
+            children: json_of("sessions of subagents", &row.get::<_, String>(24)?)?,
             title: row.get(12)?,
             prompts: number(row, 13)?,
             heard: row.get(23)?,

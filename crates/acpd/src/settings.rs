@@ -89,6 +89,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         },
         mcp: servers(config, &profile.name),
         services: services(profile),
+        subagents: profile.subagents,
     }
 }
 

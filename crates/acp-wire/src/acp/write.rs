@@ -21,6 +21,8 @@ struct Capabilities {
     terminal: bool,
     session: Session,
     elicitation: Elicitation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagents: Option<Supported>,
 }
 
 /// Questions wait for a person, who can always answer them from a terminal.
@@ -73,6 +75,13 @@ impl InitializeParams {
             ..Capabilities::default()
         };
         Self { protocol_version: 1, client_capabilities, client_info }
+    }
+
+    /// The same; whether the agent may show the sessions of its subagents.
+    #[must_use]
+    pub fn with_subagents(mut self, offered: bool) -> Self {
+        self.client_capabilities.subagents = offered.then(Supported::default);
+        self
     }
 }
 

@@ -24,6 +24,7 @@ mod returning;
 mod schema;
 mod searching;
 mod shown;
+mod subagents;
 mod survival;
 mod terminals;
 mod transparency;

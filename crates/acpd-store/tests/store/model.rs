@@ -6,9 +6,9 @@ use acp_wire::{Id, StateKey};
 use acpd_api::{AuthSource, AuthState, RestoreLevel};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Desired, EventKind, EventRow, Forked, HostRow,
-    InteractionRow, Record, ReplyRow, Rest, Sender, SessionRow, Snapshot, TurnRest, TurnRow,
-    ValueKey,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, EventKind, EventRow, Forked,
+    HostRow, InteractionRow, Record, ReplyRow, Rest, Sender, SessionRow, Snapshot, TurnRest,
+    TurnRow, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -115,6 +115,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
         Just(EventKind::Extension),
         Just(EventKind::Imported),
         Just(EventKind::Banner),
+        Just(EventKind::Child),
     ]
 }
 
@@ -211,6 +212,12 @@ fn asked() -> impl Strategy<Value = Asked> {
     ]
 }
 
+fn child() -> impl Strategy<Value = Child> {
+    (text(), text(), any::<[bool; 2]>(), any::<Seq>()).prop_map(
+        |(public_id, parent, [cancel, busy], seq)| Child { public_id, parent, cancel, busy, seq },
+    )
+}
+
 fn session_row() -> impl Strategy<Value = SessionRow> {
     let rest = select(vec![
         Rest::Parked,
@@ -231,14 +238,14 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     let ids = (session(), text(), text(), text(), option::of(text()), text(), bytes());
     let state =
         (option::of(host()), rest, option::of(text()), option::of(restore), option::of(text()));
-    let tools = btree_set(text(), 0..3);
+    let tools = (btree_set(text(), 0..3), btree_map(text(), child(), 0..3));
     let facts = (btree_map(text(), text(), 0..3), tools, option::of(text()), option::of(text()));
     let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time());
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
             (host, rest, reason, restore, mode),
-            (options, open_tools, title, last_outcome),
+            (options, (open_tools, children), title, last_outcome),
             (prompts, heard, last_prompt, created, updated),
         )| SessionRow {
             key,
@@ -255,6 +262,7 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             mode,
             options,
             open_tools,
+            children,
             title,
             prompts,
             heard,

@@ -6,8 +6,8 @@ use std::path::Path;
 use acpd_api::{AuthSource, AuthState};
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Desired, EventKind, HostRow, Record, SessionRow,
-    Snapshot, TurnRest, TurnRow, ValueKey,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, EventKind, HostRow, Record,
+    SessionRow, Snapshot, TurnRest, TurnRow, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError};
@@ -111,9 +111,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 4, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 3"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 4"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -219,6 +219,17 @@ fn records_of_schema_3() -> Vec<Record> {
     records
 }
 
+/// What `fixtures/v4.sql` holds.
+fn records_of_schema_4() -> Vec<Record> {
+    let (public_id, parent) = ("sub.1".to_owned(), "public-1".to_owned());
+    let child = Child { public_id, parent, cancel: true, busy: false, seq: 2 };
+    let children = [("sub".to_owned(), child)].into();
+    let host = Some(HostId(1 << 32));
+    let mut records = records_of_schema_3();
+    records.push(Record::Session(Box::new(SessionRow { host, children, ..session_row(1) })));
+    records
+}
+
 /// Opens a database that this script makes; what it holds must be what the records add up to.
 fn opens_with(script: &str, records: &[Record]) {
     let dir = tempfile::tempdir().unwrap();
@@ -260,6 +271,11 @@ fn a_database_of_schema_3_opens_with_all_that_is_in_it() {
     opens_with(include_str!("../fixtures/v3.sql"), &records_of_schema_3());
 }
 
+#[test]
+fn a_database_of_schema_4_opens_with_all_that_is_in_it() {
+    opens_with(include_str!("../fixtures/v4.sql"), &records_of_schema_4());
+}
+
 /// All columns of all tables, with everything that SQLite says of them.
 fn columns(conn: &Connection) -> Vec<String> {
     let sql = "SELECT format('%s.%s %s notnull=%d default=%s pk=%d strict=%d wr=%d', t.name, c.name, \
@@ -276,7 +292,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v3.sql")).unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v4.sql")).unwrap();
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }

@@ -89,6 +89,7 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         mode: Some("plan".to_owned()),
         options: BTreeMap::from([("model".to_owned(), "\"opus\"".to_owned())]),
         open_tools: ["call-1".to_owned()].into(),
+        children: BTreeMap::new(),
         title: None,
         prompts: 2,
         heard: true,

@@ -143,7 +143,7 @@ pub(super) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Optio
 }
 
 /// A short text that changes when the agent would be started in another way: with another command,
-/// with other variables set, or with other services offered to it. Values of variables do not
+/// with other variables set, or with something else offered to it. Values of variables do not
 /// count. It is the same in every version of acpd, and meant for keys of caches.
 pub fn fingerprint(profile: &Profile) -> String {
     let command = profile.command.iter().map(|word| ("command", word));
@@ -151,6 +151,7 @@ pub fn fingerprint(profile: &Profile) -> String {
     let names = variables.chain(profile.credentials.keys().map(|name| ("credential", name)));
     let mut hash = FNV_OFFSET;
     let offers = profile.services.iter().map(|offer| ("service", offer.word()));
+    let offers = offers.chain(profile.subagents.then_some(("offer", "subagents")));
     let named = command.chain(names).map(|(kind, text)| (kind, text.as_str()));
     for (kind, text) in named.chain(offers) {
         // The zero bytes keep ["a b"] and ["a", "b"] apart; no argument can hold one.
