@@ -28,6 +28,11 @@ impl Screen {
         Screen { transcript: Transcript::new(options), whole: true, flow: None }
     }
 
+    /// Takes whose conversation it is: what subagents say in sessions of their own is no part of it.
+    pub(crate) fn of(&mut self, session: &str) {
+        self.transcript.of(session);
+    }
+
     /// Takes the settings that the session begins with.
     pub(crate) fn know(&mut self, settings: Settings) {
         self.transcript.know(settings);

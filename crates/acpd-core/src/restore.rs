@@ -433,7 +433,7 @@ impl Hub {
     /// holds another session under it. One that was to come back under this id cannot any more.
     pub(crate) fn claim_id(&mut self, slot: AgentId, agent_id: &str, out: &mut Batch) -> bool {
         let Some(other) = self.routed(slot, agent_id) else { return true };
-        if self.is_held(slot, agent_id) {
+        if self.is_held(slot, agent_id) || self.is_child(other, agent_id) {
             return false;
         }
         self.give_up_restore(other, out);

@@ -5,6 +5,7 @@ use acpd_api::{
     AttachParams, AttachResult, ClientMeta, Role, SessionInfo, SessionRef, StateChanged, TurnState,
     method,
 };
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::elsewhere::Elsewhere;
@@ -39,7 +40,9 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
         role: Some(role),
         ..ClientMeta::default()
     };
-    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    let mut params = initialize_params(&meta);
+    params["clientCapabilities"]["subagents"] = json!({});
+    let _: Box<RawValue> = live.call(ui, "initialize", &params)?;
     let after = if args.tail { None } else { Some(0) };
     let session = SessionRef { session: found.session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after, role };
@@ -143,6 +146,7 @@ fn follow(
     ui: &mut Ui,
 ) -> Result {
     let mut screen = Screen::whole(ui, args.thoughts);
+    screen.of(&session.session_id);
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,

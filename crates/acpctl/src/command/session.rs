@@ -150,6 +150,7 @@ fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> 
     let mut params = LogParams { session: which(session), after: 0, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+        screen.of(&page.session_id);
         for entry in &page.entries {
             if json {
                 ui.print(&serde_json::to_string(entry).map_err(std::io::Error::from)?)?;

@@ -58,6 +58,8 @@ pub(crate) struct Options {
 #[derive(Debug)]
 pub(crate) struct Transcript {
     options: Options,
+    /// Whose it is; lines of others are those of subagents.
+    session: Option<String>,
     tools: Tools,
     plan: Vec<PlanEntry>,
     state: State,
@@ -72,12 +74,18 @@ impl Transcript {
     pub(crate) fn new(options: Options) -> Transcript {
         Transcript {
             options,
+            session: None,
             tools: Tools::default(),
             plan: Vec::new(),
             state: State::default(),
             flow: None,
             begun: false,
         }
+    }
+
+    /// Takes whose conversation it is.
+    pub(crate) fn of(&mut self, session: &str) {
+        self.session = Some(session.to_owned());
     }
 
     /// Takes the settings that the session begins with, so that only changes of them are shown.
@@ -94,12 +102,22 @@ impl Transcript {
     /// Takes a notification; unknown ones show nothing.
     pub(crate) fn notification(&mut self, name: &str, params: &str) -> Vec<Piece> {
         #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
         struct Params {
+            #[serde(default)]
+            session_id: String,
             update: Update,
         }
         if name == "session/update" {
             return match serde_json::from_str::<Params>(params) {
-                Ok(params) => self.update(params.update),
+                // Subagents may have subagents.
+                Ok(Params { session_id, update })
+                    if self.session.as_ref().is_none_or(|own| *own == session_id)
+                        || matches!(update, Update::Subagent(_)) =>
+                {
+                    self.update(update)
+                }
+                Ok(_) => Vec::new(),
                 Err(_) => Vec::new(),
             };
         }
@@ -138,6 +156,10 @@ impl Transcript {
             }
             Update::Notice(notice) => self.lines(state::notice(&notice, paint)),
             Update::Compaction(compaction) => self.lines(state::compaction(&compaction, paint)),
+            Update::Subagent(subagent) => {
+                let line = self.state.subagent(subagent, paint);
+                self.lines(line)
+            }
             Update::Usage(usage) => {
                 self.state.used(usage);
                 Vec::new()

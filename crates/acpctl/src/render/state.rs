@@ -1,8 +1,9 @@
 //! What a session is in and what it has used: shown when it changes, usage when a turn ends.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::update::{Compaction, Notice, Usage};
+use super::update::{Compaction, Notice, Subagent, Usage};
 use crate::human;
 use crate::paint::{DIM, Paint, RED, YELLOW, one_line};
 use crate::settings::{ConfigOption, Settings};
@@ -15,6 +16,8 @@ pub(super) struct State {
     usage: Option<Usage>,
     /// The usage is newer than what was shown of it.
     has_new_usage: bool,
+    /// Subagents by the ids of their sessions: the title and the state that were shown.
+    subagents: BTreeMap<String, (String, String)>,
 }
 
 impl State {
@@ -42,6 +45,22 @@ impl State {
         };
         let changed = self.settings.options.iter().filter(|option| !was(option));
         changed.map(|option| paint.apply(DIM, &option.sentence()) + "\n").collect()
+    }
+
+    /// Takes a subagent; returns its line if there is something new to say.
+    pub(super) fn subagent(&mut self, subagent: Subagent, paint: Paint) -> String {
+        let Subagent { session_id, title, state } = subagent;
+        let is_new = !self.subagents.contains_key(&session_id);
+        let known = self.subagents.entry(session_id.clone()).or_insert((session_id, String::new()));
+        let before = known.clone();
+        known.0 = title.unwrap_or_else(|| before.0.clone());
+        known.1 = state.map_or_else(|| before.1.clone(), |now| now.state);
+        if !is_new && *known == before {
+            return String::new();
+        }
+        let (title, state) = (one_line(&known.0), one_line(&known.1).replace('_', " "));
+        let gap = if state.is_empty() { "" } else { ": " };
+        paint.apply(DIM, &format!("subagent {title}{gap}{state}")) + "\n"
     }
 
     /// Takes how much was used.

@@ -345,6 +345,39 @@ fn notices_of_the_agent_and_compactions_are_lines() {
 }
 
 #[test]
+fn subagents_are_lines_and_what_they_say_is_not_shown() {
+    let subagent = |id: &str, more: Value| {
+        let mut update = json!({"sessionUpdate": "subagent_update", "sessionId": id});
+        update.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        update
+    };
+    let updates = [
+        subagent("a", json!({})),
+        subagent("b", json!({"title": "Reads\nall", "state": {"state": "running"}})),
+        subagent("b", json!({"description": "more"})),
+        subagent("b", json!({"state": {"state": "requires_action"}})),
+        subagent("b", json!({"state": {"state": "idle", "stopReason": "end_turn"}})),
+    ];
+    insta::assert_snapshot!(plain(&updates), @"
+    subagent a
+    subagent Reads all: running
+    subagent Reads all: requires action
+    subagent Reads all: idle
+    ");
+
+    let options = Options { paint: Paint::plain(), thoughts: false, whole: true };
+    let mut transcript = Transcript::new(options);
+    transcript.of("s");
+    let mut take = |session: &str, update: &Value| {
+        let params = json!({"sessionId": session, "update": update}).to_string();
+        transcript.notification("session/update", &params).len()
+    };
+    assert_eq!(take("b", &say("agent_message_chunk", "quiet")), 0);
+    assert_eq!(take("b", &updates[0]), 1);
+    assert_eq!(take("s", &say("agent_message_chunk", "shown")), 1);
+}
+
+#[test]
 fn commands_titles_and_unknown_updates_are_quiet() {
     let updates = [
         json!({"sessionUpdate": "session_info_update", "title": "x"}),

@@ -42,6 +42,9 @@ pub(crate) enum Update {
     /// The agent makes the conversation shorter.
     #[serde(rename = "compaction_update")]
     Compaction(Compaction),
+    /// A subagent, announced or changed.
+    #[serde(rename = "subagent_update")]
+    Subagent(Subagent),
     /// Everything that is quiet: commands, titles and what is not known yet.
     #[serde(other)]
     Quiet,
@@ -218,6 +221,25 @@ pub(crate) struct Notice {
     pub(crate) title: String,
     /// In full.
     pub(crate) description: Option<String>,
+}
+
+/// A change of a subagent; absent members are unchanged.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Subagent {
+    /// Its session.
+    pub(crate) session_id: String,
+    /// What it is for, in short.
+    pub(crate) title: Option<String>,
+    /// What it does.
+    pub(crate) state: Option<SubagentState>,
+}
+
+/// What a subagent does.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SubagentState {
+    /// `running`, `idle`, `requires_action`, `unknown` or another.
+    pub(crate) state: String,
 }
 
 /// A change of a compaction.

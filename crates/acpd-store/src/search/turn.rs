@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use acp_wire::{locate, str_at};
 use acpd_api::{Speaker, method};
 use acpd_core::ids::{Seq, Time};
-use acpd_core::record::EventRow;
+use acpd_core::record::{EventKind, EventRow};
 
 /// What acpd's own notices begin with.
 const NOTICES: &str = "_acpd/";
@@ -51,6 +51,10 @@ struct Open {
 impl Turn {
     /// Takes a line; tells whether the turn is over with it.
     pub(super) fn line(&mut self, row: &EventRow) -> bool {
+        if row.kind == EventKind::Child {
+            // Said in the middle of a message of the session, which stays whole.
+            return false;
+        }
         let Some(method) = str_at(&row.line, &["method"]) else { return false };
         if method == "session/update" {
             // What is no update of ACP has no words that we know of.
@@ -132,21 +136,25 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use acpd_core::ids::SessionKey;
-    use acpd_core::record::EventKind;
     use serde_json::{Value, json};
 
     use super::*;
 
     fn documents(updates: &[Value]) -> Vec<(Seq, Speaker, String)> {
+        let lines: Vec<_> = updates.iter().map(|update| (EventKind::Update, update)).collect();
+        documents_of(&lines)
+    }
+
+    fn documents_of(lines: &[(EventKind, &Value)]) -> Vec<(Seq, Speaker, String)> {
         let mut turn = Turn::default();
-        for (seq, update) in (1..).zip(updates) {
+        for (seq, (kind, update)) in (1..).zip(lines) {
             let params = json!({"sessionId": "s", "update": update});
             let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
             let row = EventRow {
                 session: SessionKey(1),
                 seq,
                 pv: 1,
-                kind: EventKind::Update,
+                kind: *kind,
                 at: Time(seq),
                 line: line.to_string().into(),
                 origin: None,
@@ -186,6 +194,14 @@ mod tests {
                 (6, Speaker::Agent, text("meanwhile")),
             ]
         );
+    }
+
+    #[test]
+    fn what_a_subagent_says_is_no_part_of_what_its_session_says() {
+        let (one, two) = (chunk("agent_message", "one"), chunk("agent_message", "two"));
+        let (own, child) = (EventKind::Update, EventKind::Child);
+        let found = documents_of(&[(own, &one), (child, &two), (own, &one)]);
+        assert_eq!(found, [(1, Speaker::Agent, "oneone".to_owned())]);
     }
 
     #[test]
