@@ -27,6 +27,8 @@ enum Step {
     SetMode(usize),
     Permit(usize, bool),
     Update(usize),
+    /// The same of the subagent, which is nobody until it is announced.
+    Subagent(usize),
     Ask,
     /// The agent answers what waits longest.
     Answer,
@@ -56,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => who().prop_map(Step::SetMode),
         2 => (who(), any::<bool>()).prop_map(|(who, yes)| Step::Permit(who, yes)),
         8 => (0..UPDATES.len()).prop_map(Step::Update),
+        2 => (0..UPDATES.len()).prop_map(Step::Subagent),
         1 => Just(Step::Ask),
         4 => Just(Step::Answer),
         1 => Just(Step::Crash),
@@ -175,6 +178,11 @@ impl Scene {
         self.bench.say(self.seers[who].client, &line);
     }
 
+    fn update(&mut self, session: &str, update: &str) {
+        let params = format!(r#"{{"sessionId":"{session}","update":{update}}}"#);
+        self.bench.agent_raw(&format!(r#"{{"method":"session/update","params":{params}}}"#));
+    }
+
     fn step(&mut self, step: &Step) {
         let head = self.head();
         let from_head = Place { seen: head, history: 0 };
@@ -237,12 +245,8 @@ impl Scene {
                 let line = json!({"id":id,"result":{"outcome":outcome}});
                 self.bench.say(self.seers[who].client, &line);
             }
-            Step::Update(which) => {
-                let update = UPDATES[which];
-                self.bench.agent_raw(&format!(
-                    r#"{{"method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
-                ));
-            }
+            Step::Update(which) => self.update("s", UPDATES[which]),
+            Step::Subagent(which) => self.update("child", UPDATES[which]),
             Step::Ask => {
                 self.next += 1;
                 let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
