@@ -289,7 +289,6 @@ impl Hub {
         // A question that is still open gets its answer, as for a cancel: nobody will give another.
         // Those of subagents, which may go on without a turn, stay.
         self.cancel_questions(self.own_questions(key), out);
-        self.heard(key);
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let again = running.again();
         let sender = running.sender.take();
@@ -297,6 +296,8 @@ impl Hub {
         let (mut forgotten, mut refused, mut failed) = (None, None, None);
         let ended = match outcome {
             WireOutcome::Result(result) => {
+                // A prompt that is refused has not been taken in, nor has the summary before it.
+                self.heard(key);
                 let stop_reason =
                     stop_reason(result).map_or_else(String::new, std::borrow::Cow::into_owned);
                 if let Some(fault) = self.empty_turn(key, &stop_reason) {

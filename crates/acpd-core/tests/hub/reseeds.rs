@@ -72,6 +72,20 @@ fn a_lost_session_goes_on_with_a_summary_before_the_next_prompt_and_says_so() {
 }
 
 #[test]
+fn a_summary_before_a_prompt_that_was_refused_goes_with_the_next_one() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    reseeded(&mut bench, a);
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_refuses(&prompt, -32000);
+    bench.prompt(a, &json!(3), "s", "logged in now");
+    let prompt = bench.heard_one("session/prompt");
+    let blocks = prompt["params"]["prompt"].as_array().expect("blocks");
+    assert_eq!(blocks.len(), 2);
+    assert!(blocks[0]["text"].as_str().expect("text").contains("it was about a fish"));
+}
+
+#[test]
 fn a_summary_that_is_owed_is_given_by_the_next_daemon() {
     let mut bench = Bench::with_shims();
     let modes = json!({"modes":{"currentModeId":"ask","availableModes":[
