@@ -209,6 +209,15 @@ impl Hub {
         ms * (80 + self.random % 41) / 100
     }
 
+    /// Agents that were given up because they failed again and again, one entry for each process
+    /// slot; for tests.
+    #[doc(hidden)]
+    pub fn crash_loops(&self) -> impl Iterator<Item = &str> {
+        let failed = crate::agent::State::Failed(acpd_api::Reason::AgentCrashLoop);
+        let looping = self.agents.values().filter(move |slot| slot.state == failed);
+        looping.map(|slot| slot.profile.as_str())
+    }
+
     /// Whether every session that may come back is at rest for a reason; for tests.
     #[doc(hidden)]
     pub fn unsettled(&self) -> Vec<String> {

@@ -18,15 +18,15 @@ const STEPS: u64 = 4_000;
 
 /// What the seeds together must have met.
 const MUST_OCCUR: &[&str] = &[
+    "adopted",
     "adopted inside a long line",
     "adopted with output",
-    "adopted",
     "adoption failed",
-    "agent crash without a daemon",
     "agent crash",
+    "agent crash without a daemon",
     "agent held back",
     "agent hung",
-    "agent wanted a login",
+    "agent stopped reading",
     "agent went on without a daemon",
     "answer while the store fails",
     "cancel ignored",
@@ -36,34 +36,77 @@ const MUST_OCCUR: &[&str] = &[
     "client let go for lagging",
     "client never came back",
     "client refused",
-    "daemon crash between commit and effect",
+    "clock jumped forward",
+    "clock set back between two daemons",
+    "context seen to be whole",
+    "crash loop",
     "daemon crash",
+    "daemon crash between commit and effect",
     "daemon restarted",
     "daemon stopped",
+    "directory missing",
     "forked",
     "garbage line",
-    "host killed with output",
     "host killed",
+    "host killed with output",
+    "initialize never answered",
     "killed",
     "late replay",
     "line for an agent taken already",
     "line over the limit",
     "load failed for now",
+    "load never answered",
     "load of an unknown session",
     "loaded with replay",
+    "logged in by a client",
+    "logged in in a terminal",
+    "login came by itself",
+    "login seen in its file",
+    "login wanted at initialize",
+    "login wanted by a load",
+    "login wanted by a new session",
+    "login wanted by a prompt",
+    "login wanted by a resume",
+    "login wanted in other words",
+    "new session never answered",
     "nothing to adopt",
+    "outcome of a turn unknown",
     "permission cancelled",
     "permission granted",
     "permission withdrawn",
     "piece of journal read",
+    "promised method is not there",
+    "promised method takes nothing",
     "prompt answered",
+    "prompt answered with nothing",
     "prompt cancelled",
     "prompt failed",
+    "prompt never answered",
+    "prompt taken without its context by a liar",
+    "resume never answered",
     "resumed",
+    "session brought back without its context",
+    "session forgotten by a running agent",
+    "session lost",
+    "session moved",
+    "session not restored for now",
     "session used elsewhere",
+    "session waits for a login",
+    "session without its directory",
+    "something else never answered",
     "start refused",
     "start waited for its turn",
     "store failing",
+    "success with nothing",
+    "summary before a prompt",
+    "told as begun anew",
+    "told as loaded",
+    "told as lost",
+    "told as reseeded",
+    "told as resumed",
+    "turn interrupted",
+    "turn refused",
+    "turn unwedged",
     "update before the session was made",
 ];
 
@@ -104,20 +147,25 @@ fn the_hub_keeps_its_promises_whatever_breaks() {
         seeds.extend((0..number("ACPD_SIM_SEEDS").unwrap_or(SEEDS)).map(|seed| (seed, steps)));
     }
     let start = Instant::now();
-    let mut hits: BTreeMap<&'static str, u64> = BTreeMap::new();
+    // In how many runs, and how often.
+    let mut hits: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
     let mut done = 0;
     for &(seed, steps) in &seeds {
         let report = try_seed(seed, steps);
         done += report.steps;
         for (what, times) in report.hits {
-            *hits.entry(what).or_default() += times;
+            let hit = hits.entry(what).or_default();
+            *hit = (hit.0 + 1, hit.1 + times);
         }
     }
-    let speed = done as f64 / start.elapsed().as_secs_f64();
+    let seconds = start.elapsed().as_secs_f64();
+    let (runs, speed) = (seeds.len(), done as f64 / seconds);
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{} seeds, {done} steps, {speed:.0} steps/s", seeds.len()).ok();
-    for (what, times) in &hits {
-        writeln!(out, "{times:>9}  {what}").ok();
+    let rate = runs as f64 / seconds;
+    writeln!(out, "{runs} seeds, {done} steps, {rate:.0} seeds/s, {speed:.0} steps/s").ok();
+    writeln!(out, "     runs     times").ok();
+    for (what, (runs, times)) in &hits {
+        writeln!(out, "{runs:>9} {times:>9}  {what}").ok();
     }
     if seeds.len() >= SEEDS as usize {
         let missing: Vec<_> = MUST_OCCUR.iter().filter(|what| !hits.contains_key(*what)).collect();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
+use super::bad::{Bad, Lie, Loss, text_of};
 use super::rng::Rng;
 use super::truth::Truth;
 
@@ -28,8 +29,15 @@ pub(super) struct Quirks {
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     sessions: BTreeMap<String, Vec<(String, Vec<String>)>>,
+    /// Sessions that were told a summary of what was before.
+    summed_up: BTreeSet<String>,
     next: u64,
-    pub(super) logged_out: bool,
+    /// The login that it wants.
+    pub(super) login: Option<Loss>,
+    /// What it promises and does not keep.
+    pub(super) lies: BTreeMap<&'static str, Lie>,
+    /// Sessions of which it said that they were back, or that it took a prompt, which was not so.
+    pub(super) lied_about: BTreeSet<String>,
     /// So many loads still fail for a reason that passes.
     pub(super) bad_loads: u32,
     /// With the next crash a session is gone.
@@ -58,8 +66,9 @@ pub(super) struct Process {
     name: String,
     quirks: Quirks,
     pub(super) initialized: bool,
-    /// Mode of each session that it holds.
-    pub(super) held: BTreeMap<String, String>,
+    pub(super) held: BTreeMap<String, Held>,
+    /// Sessions that it held.
+    pub(super) forgotten: BTreeSet<String>,
     turns: Vec<Turn>,
     /// Lines that come later by themselves.
     late: VecDeque<Value>,
@@ -68,7 +77,37 @@ pub(super) struct Process {
     answered: BTreeSet<u64>,
     /// Does nothing any more, but lives.
     pub(super) hung: bool,
+    /// Does not read.
+    pub(super) deaf: bool,
     pub(super) ignores_cancel: bool,
+    /// Methods that it never answers.
+    pub(super) silent: BTreeSet<&'static str>,
+    /// The login that it wants, whatever there is by now.
+    pub(super) refuses: Option<Loss>,
+    /// It wanted one before anything else.
+    pub(super) wanted_login: bool,
+    /// The prompt that it took last.
+    pub(super) took: Option<Took>,
+}
+
+/// A session in a process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Held {
+    /// The prompts that it has in mind.
+    knows: BTreeSet<String>,
+    /// It was told a summary.
+    summed_up: bool,
+}
+
+/// A prompt that was taken, and what was in mind at that time.
+#[derive(Debug)]
+pub(super) struct Took {
+    pub(super) session: String,
+    pub(super) text: String,
+    pub(super) knows: BTreeSet<String>,
+    pub(super) summed_up: bool,
+    /// It lied about the session, and so has nobody to blame.
+    pub(super) lied: bool,
 }
 
 #[derive(Debug)]
@@ -95,12 +134,11 @@ enum Act {
 }
 
 /// A result, or an error's code and message.
-type Answer = Result<Value, (i64, &'static str)>;
+pub(super) type Answer = Result<Value, (i64, &'static str)>;
 
-const NO_METHOD: i64 = -32601;
-const BAD_PARAMS: i64 = -32602;
-const NOT_FOUND: i64 = -32002;
-const LOGIN: i64 = -32000;
+pub(super) const NO_METHOD: i64 = -32601;
+pub(super) const BAD_PARAMS: i64 = -32602;
+pub(super) const NOT_FOUND: i64 = -32002;
 
 fn update(session: &str, update: Value) -> Value {
     json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":session,"update":update}})
@@ -121,19 +159,35 @@ impl Process {
             quirks,
             initialized: false,
             held: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
             turns: Vec::new(),
             late: VecDeque::new(),
             asked: 0,
             answered: BTreeSet::new(),
             hung: false,
+            deaf: false,
             ignores_cancel: false,
+            silent: BTreeSet::new(),
+            refuses: None,
+            wanted_login: false,
+            took: None,
         }
+    }
+
+    /// Whether a turn of this session runs.
+    pub(super) fn works_in(&self, session: &str) -> bool {
+        self.turns.iter().any(|turn| turn.session == session)
     }
 
     /// Whether it could say something without being told something first.
     pub(super) fn is_busy(&self) -> bool {
-        let acts = self.turns.iter().any(|turn| turn.waits.is_none());
+        let acts = self.turns.iter().any(|turn| self.is_free(turn));
         !self.hung && (acts || !self.late.is_empty())
+    }
+
+    /// Whether something can happen in a turn by itself.
+    fn is_free(&self, turn: &Turn) -> bool {
+        turn.waits.is_none() && !(turn.cancelled && self.ignores_cancel)
     }
 
     /// Its session ids mean something else in each process.
@@ -177,6 +231,9 @@ impl Process {
                 }
             }
             (Some("session/cancel"), None) => {
+                if self.ignores_cancel {
+                    truth.hit("cancel ignored");
+                }
                 for turn in &mut self.turns {
                     if turn.session == params["sessionId"].as_str().unwrap_or_default() {
                         turn.cancelled = true;
@@ -228,11 +285,16 @@ impl Process {
         out: &mut Vec<Value>,
     ) -> Result<Option<Answer>, String> {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
-        let needs_login =
-            matches!(method, "session/new" | "session/fork" | "session/load" | "session/prompt");
-        if needs_login && disk.logged_out {
-            truth.hit("agent wanted a login");
-            return Ok(Some(Err((LOGIN, "log in first"))));
+        if method == "session/prompt" {
+            let (text, _) = text_of(params);
+            if !truth.read.insert(text.clone()) {
+                return Err(format!("prompt {text} reached an agent twice"));
+            }
+        }
+        match self.on_bad_day(method, params, disk, truth) {
+            Some(Bad::Answer(answer)) => return Ok(Some(answer)),
+            Some(Bad::Silence) => return Ok(None),
+            None => {}
         }
         let answer = match method {
             "initialize" => {
@@ -240,7 +302,9 @@ impl Process {
                 Ok(self.capabilities())
             }
             "authenticate" => {
-                disk.logged_out = false;
+                truth.hit("logged in by a client");
+                disk.login = None;
+                self.refuses = None;
                 Ok(json!({}))
             }
             "session/new" => {
@@ -249,7 +313,7 @@ impl Process {
                 }
                 let made = format!("{}-{}", self.name, disk.next);
                 disk.next += 1;
-                self.held.insert(made.clone(), "ask".to_owned());
+                self.held.insert(made.clone(), Held::default());
                 let commands =
                     json!({"sessionUpdate":"available_commands_update","availableCommands":[]});
                 if rng.permille(300) {
@@ -259,16 +323,14 @@ impl Process {
                 Ok(json!({"sessionId":made,"modes":modes("ask")}))
             }
             "session/fork" => {
-                if !self.held.contains_key(&session) {
+                let Some(held) = self.held.get(&session).cloned() else {
                     return Err(format!("fork of {session}, which this process does not hold"));
-                }
+                };
                 truth.hit("forked");
                 let made = format!("{}-{}", self.name, disk.next);
                 disk.next += 1;
-                self.held.insert(made.clone(), "ask".to_owned());
-                if let Some(log) = disk.sessions.get(&session).cloned() {
-                    disk.sessions.insert(made.clone(), log);
-                }
+                self.held.insert(made.clone(), held);
+                disk.copy(&session, &made);
                 Ok(json!({"sessionId":made,"modes":modes("ask")}))
             }
             "session/list" if self.quirks.list => {
@@ -278,7 +340,7 @@ impl Process {
             "session/resume" if self.quirks.resume && !self.quirks.resume_lies => {
                 if disk.sessions.contains_key(&session) {
                     truth.hit("resumed");
-                    self.held.insert(session, "ask".to_owned());
+                    self.hold(&session, disk);
                     Ok(json!({"modes":modes("ask")}))
                 } else {
                     Err((NOT_FOUND, "no such session"))
@@ -297,9 +359,11 @@ impl Process {
                 Ok(json!({}))
             }
             "session/set_mode" => {
-                let mode = params["modeId"].as_str().unwrap_or_default();
-                self.held.insert(session, mode.to_owned());
-                Ok(json!({}))
+                if self.held.contains_key(&session) {
+                    Ok(json!({}))
+                } else {
+                    Err((NOT_FOUND, "Session not found"))
+                }
             }
             "session/prompt" => return self.prompt(session, id, params, disk, rng, truth, out),
             _ => Err((NO_METHOD, "no such method")),
@@ -341,7 +405,6 @@ impl Process {
             return Err((NOT_FOUND, "no such session"));
         };
         truth.hit("loaded with replay");
-        self.held.insert(session.to_owned(), "ask".to_owned());
         let mut replay = Vec::new();
         for (prompt, answers) in turns {
             replay.push(chunk(session, "user_message_chunk", prompt));
@@ -351,7 +414,19 @@ impl Process {
             self.late.extend(replay.split_off(replay.len() / 2));
         }
         out.extend(replay);
+        self.hold(session, disk);
         Ok(json!({"modes":modes("ask")}))
+    }
+
+    /// Has a session in mind as it is on disk.
+    fn hold(&mut self, session: &str, disk: &Disk) {
+        let knows = disk.sessions.get(session).into_iter().flatten();
+        let held = Held {
+            knows: knows.map(|(prompt, _)| prompt.clone()).collect(),
+            summed_up: disk.summed_up.contains(session),
+        };
+        self.forgotten.remove(session);
+        self.held.insert(session.to_owned(), held);
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one request")]
@@ -365,25 +440,36 @@ impl Process {
         truth: &mut Truth,
         out: &mut Vec<Value>,
     ) -> Result<Option<Answer>, String> {
-        let blocks = params["prompt"].as_array().map(Vec::as_slice).unwrap_or_default();
-        // What comes before the client's own words is a summary.
-        if blocks.len() > 1 {
+        let (text, summed_up) = text_of(params);
+        if summed_up {
             truth.hit("summary before a prompt");
         }
-        let text = blocks.last().and_then(|block| block["text"].as_str()).unwrap_or_default();
-        let text = text.to_owned();
-        if !truth.received.insert(text.clone()) {
-            return Err(format!("prompt {text} reached an agent twice"));
-        }
-        if !self.held.contains_key(&session) {
+        truth.received.insert(text.clone());
+        let Some(held) = self.held.get_mut(&session) else {
             return Err(format!("prompt {text} for {session}, which this process does not hold"));
-        }
+        };
         if self.turns.iter().any(|turn| turn.session == session) {
             return Err(format!("prompt {text} came while another turn of {session} runs"));
         }
+        held.summed_up |= summed_up;
+        self.took = Some(Took {
+            session: session.clone(),
+            text: text.clone(),
+            knows: held.knows.clone(),
+            summed_up: held.summed_up,
+            lied: disk.lied_about.contains(&session),
+        });
         if !self.quirks.from_zero {
+            if !disk.sessions.contains_key(&session) && !held.knows.is_empty() {
+                // Its file is gone, and has from now on only what comes next.
+                disk.lied_about.insert(session.clone());
+            }
             disk.sessions.entry(session.clone()).or_default().push((text.clone(), Vec::new()));
+            if held.summed_up {
+                disk.summed_up.insert(session.clone());
+            }
         }
+        held.knows.insert(text.clone());
         if self.quirks.echo {
             out.push(chunk(&session, "user_message_chunk", &text));
         }
@@ -411,14 +497,10 @@ impl Process {
             return vec![line];
         }
         let free: Vec<usize> =
-            (0..self.turns.len()).filter(|at| self.turns[*at].waits.is_none()).collect();
+            (0..self.turns.len()).filter(|at| self.is_free(&self.turns[*at])).collect();
         let Some(&at) = rng.pick(&free) else { return Vec::new() };
-        let stops = self.turns[at].cancelled && !self.ignores_cancel;
-        let act = if stops { None } else { self.turns[at].plan.pop_front() };
-        if self.turns[at].cancelled && self.ignores_cancel {
-            truth.hit("cancel ignored");
-            return Vec::new();
-        }
+        let turn = &mut self.turns[at];
+        let act = if turn.cancelled { None } else { turn.plan.pop_front() };
         let Some(act) = act else {
             let turn = self.turns.remove(at);
             truth.ended.insert(turn.text.clone(), turn.said);

@@ -46,6 +46,8 @@ pub(super) struct Client {
 pub(super) enum Asked {
     /// The answer does not matter.
     Plain,
+    /// `authenticate`.
+    Login,
     /// A second request under an id that is in use.
     Duplicate,
     Prompt {
@@ -232,7 +234,7 @@ impl Client {
         })
     }
 
-    /// Whether the end of following this session is on its way.
+    /// Whether it has asked to hear no more of a session.
     fn is_leaving(&self, wanted: &str) -> bool {
         let leaves = |asked: &Asked| matches!(asked, Asked::Leave { session } if session == wanted);
         self.open.values().flatten().any(leaves)
@@ -341,7 +343,7 @@ impl Client {
             ride.answered(id);
         }
         match asked_for {
-            Asked::Plain | Asked::Duplicate | Asked::Mode { .. } => {}
+            Asked::Plain | Asked::Login | Asked::Duplicate | Asked::Mode { .. } => {}
             Asked::New if rides && !failed => {
                 let made = line["result"]["sessionId"].as_str().unwrap_or_default();
                 self.places.entry(made.to_owned()).or_insert(Place::At(0));
@@ -421,10 +423,10 @@ impl Client {
             None if self.ride.is_some() && !reused && line["error"].is_null() => {
                 Err(format!("{text} was answered, and its session was never shown"))
             }
-            // What waits for lines of a session does not wait for them any more when it is left.
-            Some(Place::At(_)) if self.is_leaving(session) => Ok(()),
             // Who closes a session while its own prompt runs there is told so, and no more.
             Some(Place::At(_)) if self.left.contains(session) && line["result"].is_null() => Ok(()),
+            // What waits for lines of a session does not wait for them any more when it is left.
+            Some(Place::At(_)) if self.is_leaving(session) => Ok(()),
             Some(Place::At(seen)) if self.view.seq && seen < end => {
                 Err(format!("{text} was answered at {seen}, before its line {end}"))
             }

@@ -7,11 +7,12 @@
 use std::collections::VecDeque;
 
 use acpd_core::ids::HostId;
+use acpd_core::record::SessionRow;
 use acpd_core::{Adopt, Input, SpawnError, StopStep};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::agent::Process;
+use super::agent::{Process, Took};
 use super::world::World;
 
 /// Unacknowledged output from which on a surviving host does not read its agent.
@@ -44,6 +45,8 @@ pub(super) struct Host {
     pub(super) stopped: bool,
     /// Does not end when stdin ends or SIGTERM comes.
     stubborn: bool,
+    /// It broke by itself, or never became usable.
+    pub(super) failed: bool,
     link: Option<Link>,
 }
 
@@ -182,7 +185,11 @@ impl World {
             self.truth.hit("session used elsewhere");
             disk.goes_on_elsewhere(&format!("X{}.", self.next_pid));
         }
-        let process = Process::new(&agent, self.quirks[&agent].clone());
+        let mut process = Process::new(&agent, self.quirks[&agent].clone());
+        if self.faults && self.days.hangs && self.rng.permille(150) {
+            process.start_silent(&mut self.rng);
+        }
+        *self.starts.entry(agent.clone()).or_default() += 1;
         let host = Host {
             agent,
             process,
@@ -199,6 +206,7 @@ impl World {
             lost: false,
             stopped: false,
             stubborn: self.rng.permille(200),
+            failed: false,
             link: Some(Link::default()),
         };
         self.hosts.insert(id, host);
@@ -211,6 +219,8 @@ impl World {
         let Some((host, permanent)) = self.refusals.pop_front() else { return Ok(false) };
         let message = "it cannot be started".to_owned();
         let error = SpawnError { message, hint: None, permanent };
+        let agent = self.store.snapshot.hosts.get(&host).map(|state| state.row.agent.clone());
+        self.has_failed(&agent.unwrap_or_default());
         self.feed(Input::HostRefused { host, error })?;
         Ok(true)
     }
@@ -351,6 +361,7 @@ impl World {
             host.lose();
             if host.leader == Leader::Runs {
                 host.leader = Leader::Ended;
+                host.failed = true;
             }
             if let Some(disk) = self.disks.get_mut(&host.agent) {
                 disk.lose();
@@ -417,6 +428,10 @@ impl World {
         if host.leader == Leader::Gone {
             link.gone = true;
             self.truth.hit("process gone");
+            if host.failed || !host.process.initialized {
+                let agent = host.agent.clone();
+                self.has_failed(&agent);
+            }
             self.feed(Input::HostGone { host: id })?;
             return Ok(true);
         }
@@ -485,7 +500,7 @@ impl World {
     }
 
     fn work(&mut self, id: HostId) -> Result<bool, String> {
-        let faults = self.faults;
+        let (faults, days) = (self.faults, self.days);
         let Some(host) = self.hosts.get_mut(&id) else { return Ok(false) };
         let Some(disk) = self.disks.get_mut(&host.agent) else { return Ok(false) };
         let (rng, truth) = (&mut self.rng, &mut self.truth);
@@ -497,6 +512,7 @@ impl World {
             }
             disk.lose();
             host.leader = Leader::Ended;
+            host.failed = true;
             return Ok(true);
         }
         if faults && rng.permille(2) {
@@ -514,6 +530,12 @@ impl World {
             truth.hit("agent held back");
             return Ok(false);
         }
+        if faults && days.hangs && rng.permille(5) {
+            host.process.go_silent(rng, truth);
+        }
+        if faults && days.lies && rng.permille(3) {
+            host.process.forget_one(rng);
+        }
         if host.process.hung {
             return Ok(false);
         }
@@ -525,7 +547,9 @@ impl World {
             truth.hit("line over the limit");
             host.say(Said::Long(Bytes::from_static(b"npm WARN something long")));
         }
-        let reads = !host.stdin.is_empty() && (!host.process.is_busy() || rng.permille(500));
+        let reads = !host.process.deaf
+            && !host.stdin.is_empty()
+            && (!host.process.is_busy() || rng.permille(500));
         let mut said = Vec::new();
         let read = if reads { host.stdin.pop_front() } else { None };
         if let Some(line) = &read {
@@ -547,7 +571,44 @@ impl World {
             // Nobody is there to read it.
             host.said.clear();
         }
+        if std::mem::take(&mut host.process.wanted_login) {
+            *self.refused_starts.entry(host.agent.clone()).or_default() += 1;
+        }
+        if let Some(took) = host.process.took.take() {
+            self.check_context(id, &took)?;
+        }
         self.check_holders(id)
+    }
+
+    /// No agent goes on with less than the conversation says that it has. For a session of which it
+    /// has said that it was back when it was not, nobody else is to blame.
+    fn check_context(&mut self, id: HostId, took: &Took) -> Result<(), String> {
+        let agent = &self.hosts[&id].agent;
+        let mut sessions = self.store.snapshot.sessions.values();
+        let is_it = |row: &SessionRow| {
+            row.agent == *agent && row.agent_id == took.session && row.host == Some(id)
+        };
+        let Some(session) = sessions.find(|session| is_it(&session.row)) else { return Ok(()) };
+        let Some(journal) = self.store.journals.get_mut(&session.row.key) else { return Ok(()) };
+        if took.lied {
+            self.truth.hit("prompt taken without its context by a liar");
+            return Ok(());
+        }
+        let taken = journal.known.iter().filter(|known| self.truth.received.contains(*known));
+        let mut missing =
+            taken.filter(|known| **known != took.text && !took.knows.contains(*known));
+        if let Some(missing) = missing.next() {
+            let text = &took.text;
+            return Err(format!("{id:?} took {text} without {missing}, and nothing says so"));
+        }
+        if std::mem::take(&mut journal.owes_summary) && !took.summed_up {
+            return Err(format!(
+                "{id:?} took {} without the summary that it was to get",
+                took.text
+            ));
+        }
+        self.truth.hit("context seen to be whole");
+        Ok(())
     }
 
     /// No session is held by two processes.

@@ -27,15 +27,24 @@
 //! - The view of a client that knows positions has no gap and nothing twice, over all its connections;
 //!   and in the end nothing is missing. A replay has everything that history shows.
 //! - A request is answered once, over all connections. Lines are called safe when they are committed.
-//! - In the end everything is at rest: no turn, request, line or process is left half done.
+//! - No agent takes a prompt with less in mind than the conversation says, but one that has said that it
+//!   brought a session back, or took a prompt, when it did not. A summary that was promised is given.
+//! - While a login is wanted or nothing is answered (`rest.rs`, the evening), agents are not started again
+//!   and again, no agent is given up that has not failed as often as that takes, and nobody waits for ever
+//!   but for a person: for a login, for an answer of a person, or for an agent that hangs in a turn, in
+//!   `session/new`, or in what is passed on to it as it is.
+//! - In the end everything is at rest: no turn, request, line or process is left half done. What waited for
+//!   a login or a directory is back, and every session that was not lost takes a prompt.
 //!
 //! A client with a token works only in sessions that it has opened, and does not load a session while
 //! its own requests there are open: it could not tell the replay from what else it is shown.
 
 mod agent;
+mod bad;
 mod client;
 mod host;
 mod people;
+mod rest;
 mod ride;
 mod rng;
 mod store;
@@ -46,8 +55,9 @@ use std::collections::BTreeMap;
 
 use acpd_core::Input;
 
-use host::Leader;
-use world::World;
+use bad::Loss;
+use people::DIRECTORIES;
+use world::{AGENTS, World};
 
 /// What a run that held its promises went through.
 #[derive(Debug, Default)]
@@ -83,9 +93,6 @@ pub fn run(seed: u64, steps: u64, trace: bool) -> Result<Report, String> {
         }
     }
 }
-
-/// Steps in which everything has to come to rest.
-const SETTLE: u64 = 60_000;
 
 impl World {
     fn step(&mut self) -> Result<(), String> {
@@ -140,6 +147,9 @@ impl World {
         if self.rng.permille(100) {
             self.adopt()?;
         }
+        if self.rng.permille(200) {
+            self.find_directory()?;
+        }
         let ids: Vec<_> = self.hosts.keys().copied().collect();
         if let Some(id) = self.rng.pick(&ids).copied() {
             for _ in 0..=self.rng.below(4) {
@@ -172,7 +182,7 @@ impl World {
                 let tries = self.rng.below(4) as u32;
                 if let Some(disk) = self.disks.get_mut(&name) {
                     match what {
-                        0 => disk.logged_out = true,
+                        0 => disk.login = Some(Loss::draw(&mut self.rng)),
                         1 => disk.bad_loads = tries,
                         _ => disk.forgets = true,
                     }
@@ -180,105 +190,39 @@ impl World {
             }
             70..71 => self.feed(Input::Stop)?,
             71..74 if self.survives => self.kill_host(),
+            74..82 if self.days.logins => self.change_login()?,
+            82..88 if self.days.lies => {
+                for disk in self.disks.values_mut() {
+                    disk.change_lies(&mut self.rng);
+                }
+            }
+            88..93 if self.days.directories => {
+                let cwd = self.rng.pick(&DIRECTORIES).copied().unwrap_or_default().to_owned();
+                if !self.missing.remove(&cwd) {
+                    self.missing.insert(cwd);
+                }
+            }
+            93..96 if self.days.jumps => {
+                // The machine was asleep: every deadline is over at once, and comes late.
+                self.truth.hit("clock jumped forward");
+                let most = if self.rng.permille(500) { 600_000 } else { 18_000_000 };
+                self.now += 60_000 + self.rng.below(most) as u64;
+            }
             _ => {}
         }
         Ok(())
     }
 
-    /// No more faults: time runs on until nothing moves. Every promise to a client is kept then.
-    fn settle(&mut self) -> Result<u64, String> {
-        self.faults = false;
-        if self.store.failing {
-            self.store.failing = false;
-            self.feed(Input::StoreWorks)?;
+    /// A login runs out, or there is one again.
+    fn change_login(&mut self) -> Result<(), String> {
+        let agent = self.rng.pick(&AGENTS).copied().unwrap_or_default();
+        if self.rng.permille(600) {
+            return self.log_in_elsewhere(agent);
         }
-        for disk in self.disks.values_mut() {
-            disk.logged_out = false;
-            disk.bad_loads = 0;
+        let loss = Loss::draw(&mut self.rng);
+        if let Some(disk) = self.disks.get_mut(agent) {
+            disk.login = Some(loss);
         }
-        for host in self.hosts.values_mut() {
-            host.process.ignores_cancel = false;
-        }
-        let mut quiet = 0;
-        let mut rounds = 0;
-        let end = self.now + 3_600_000;
-        for step in 0..SETTLE {
-            if self.hub.is_none() {
-                self.boot()?;
-            }
-            let mut moved = false;
-            self.seal();
-            while self.commit()? {
-                moved = true;
-            }
-            while let Some(effect) = self.effects.pop_front() {
-                self.perform(effect)?;
-                moved = true;
-            }
-            moved |= self.see_closed()? | self.come_back()?;
-            for id in self.clients.keys().copied().collect::<Vec<_>>() {
-                moved |= self.flush(id)?;
-                moved |= self.serve(id)?;
-                moved |= self.answer_one(id)?;
-            }
-            moved |= self.refuse()? | self.adopt()?;
-            for id in self.hosts.keys().copied().collect::<Vec<_>>() {
-                moved |= self.run(id)?;
-            }
-            if moved {
-                quiet = 0;
-                continue;
-            }
-            if self.now < end && self.pass(60_000)? {
-                quiet += 1;
-            } else {
-                quiet += 10;
-            }
-            if quiet > 40 {
-                if rounds == 2 {
-                    self.at_rest()?;
-                    return Ok(step);
-                }
-                // People come back once more, answer what is asked and end what hangs.
-                rounds += 1;
-                quiet = 0;
-                self.tidy_up(rounds == 2)?;
-            }
-        }
-        Err(format!(
-            "no rest within {SETTLE} steps; {:?}",
-            self.hub.as_ref().map(acpd_core::Hub::unsettled)
-        ))
-    }
-
-    fn at_rest(&mut self) -> Result<(), String> {
-        let unsettled = self.hub.as_ref().map(acpd_core::Hub::unsettled).unwrap_or_default();
-        if !unsettled.is_empty() {
-            return Err(format!("not at rest: {unsettled:?}"));
-        }
-        if let Some((place, turn)) = self.store.snapshot.turns.first_key_value() {
-            return Err(format!("turn {place:?} has not ended: {:?}", turn.state));
-        }
-        for (key, journal) in &self.store.journals {
-            if !journal.is_at_rest() && self.store.snapshot.sessions.contains_key(key) {
-                return Err(format!("{key:?}: a turn has no end in the journal"));
-            }
-        }
-        for (id, client) in &self.clients {
-            if let Some((request, asked)) = client.open.first_key_value() {
-                return Err(format!("client {} waits for {request}: {asked:?}", id.0));
-            }
-            client.missed(&self.store).map_err(|error| format!("client {}: {error}", id.0))?;
-        }
-        for (id, state) in &self.store.snapshot.hosts {
-            if let Some((chunk, _)) = state.outbox.first_key_value() {
-                return Err(format!("{id:?}: chunk {chunk} was never written"));
-            }
-        }
-        let stuck = self.hosts.iter().find(|(_, host)| host.leader != Leader::Runs);
-        match stuck {
-            Some((id, host)) => Err(format!("{id:?} is still {:?}", host.leader)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }

@@ -2,11 +2,15 @@
 
 use acpd_core::Input;
 use acpd_core::ids::ClientId;
+use acpd_core::record::Rest;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::client::{Asked, Place, line};
 use super::world::{AGENTS, World};
+
+/// Where sessions work.
+pub(super) const DIRECTORIES: [&str; 3] = ["/w", "/w", "/v"];
 
 impl World {
     /// Somebody does something.
@@ -39,7 +43,7 @@ impl World {
             92 if !self.calm && self.rng.permille(200) => {
                 self.say(id, "_acpd/daemon/restart", json!({}), Asked::Plain)
             }
-            93..96 => self.say(id, "authenticate", json!({"methodId":"x"}), Asked::Plain),
+            93..96 => self.say(id, "authenticate", json!({"methodId":"x"}), Asked::Login),
             _ => self.say(id, "session/list", json!({}), Asked::Plain),
         }
     }
@@ -54,6 +58,11 @@ impl World {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
         let line = client.ask(method, params, asked, &mut self.rng);
         self.send(id, line)
+    }
+
+    /// The command that logs in has ended well.
+    pub(super) fn logged_in(&mut self, id: ClientId, agent: &str) -> Result<(), String> {
+        self.say(id, acpd_api::method::AUTH_DONE, json!({"agent":agent}), Asked::Plain)
     }
 
     fn send(&mut self, client: ClientId, line: Option<Bytes>) -> Result<(), String> {
@@ -91,7 +100,8 @@ impl World {
         }
         let name = format!("n{}", self.rng.below(4));
         let meta = if self.rng.permille(300) { json!({"_acpd":{"name":name}}) } else { json!({}) };
-        self.say(id, "session/new", json!({"cwd":"/w","mcpServers":[],"_meta":meta}), Asked::New)
+        let cwd = self.rng.pick(&DIRECTORIES).copied().unwrap_or_default();
+        self.say(id, "session/new", json!({"cwd":cwd,"mcpServers":[],"_meta":meta}), Asked::New)
     }
 
     fn prompt(&mut self, id: ClientId) -> Result<(), String> {
@@ -99,10 +109,17 @@ impl World {
         if self.clients.get(&id).is_none_or(|client| !client.may_work(&session)) {
             return self.open(id, session);
         }
+        self.prompt_in(id, session)?;
+        Ok(())
+    }
+
+    fn prompt_in(&mut self, id: ClientId, session: String) -> Result<String, String> {
         self.next_text += 1;
         let text = format!("P{}.", self.next_text);
         let params = json!({"sessionId":session,"prompt":[{"type":"text","text":text}]});
-        self.say(id, "session/prompt", params, Asked::Prompt { session, text })
+        let asked = Asked::Prompt { session, text: text.clone() };
+        self.say(id, "session/prompt", params, asked)?;
+        Ok(text)
     }
 
     fn open_some(&mut self, id: ClientId) -> Result<(), String> {
@@ -119,8 +136,16 @@ impl World {
         let may_load = self.clients.get(&id).is_some_and(|client| client.may_load(&session));
         let load = may_load && self.rng.permille(500);
         let method = if load { "session/load" } else { "session/resume" };
-        let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
+        let cwd = self.directory_of(&session);
+        let params = json!({"sessionId":session,"cwd":cwd,"mcpServers":[]});
         self.say(id, method, params, Asked::Open { session, load })
+    }
+
+    /// Where a session works.
+    fn directory_of(&self, session: &str) -> String {
+        let key = self.store.public.get(session);
+        let state = key.and_then(|key| self.store.snapshot.sessions.get(key));
+        state.map_or_else(|| DIRECTORIES[0].to_owned(), |state| state.row.cwd.clone())
     }
 
     fn attach(&mut self, id: ClientId) -> Result<(), String> {
@@ -182,7 +207,13 @@ impl World {
             4 if !opening => self.say(id, "session/close", json!({"sessionId":session}), leave),
             5 => self.say(id, "_acpd/session/log", json!({"ref":reference}), Asked::Plain),
             6 => self.say(id, "_acpd/session/show", reference, Asked::Plain),
-            7..15 => self.fork(id),
+            7 => {
+                self.truth.hit("session moved");
+                let cwd = self.rng.pick(&DIRECTORIES).copied().unwrap_or_default();
+                let params = json!({"ref":reference,"cwd":cwd});
+                self.say(id, "_acpd/session/move", params, Asked::Plain)
+            }
+            8..16 => self.fork(id),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
         }
     }
@@ -255,23 +286,44 @@ impl World {
         Ok(true)
     }
 
+    /// Somebody has something to say in every session that may go on; the prompts.
+    pub(super) fn prompt_everywhere(&mut self) -> Result<Vec<String>, String> {
+        let mut texts = Vec::new();
+        let rows = self.store.snapshot.sessions.values();
+        let rows: Vec<_> = rows
+            .filter(|state| state.row.rest != Rest::Lost && !self.is_down(&state.row.agent))
+            .map(|state| (state.row.agent.clone(), state.row.public_id.clone()))
+            .collect();
+        for (agent, session) in rows {
+            let mut clients = self.clients.iter();
+            // Who has looked after it last.
+            let may = clients.rfind(|(_, client)| {
+                client.agent == agent && client.may_work(&session) && !client.is_opening(&session)
+            });
+            let Some(id) = may.map(|(id, _)| *id) else { continue };
+            texts.push(self.prompt_in(id, session)?);
+        }
+        Ok(texts)
+    }
+
     /// Somebody looks after every session: opens it, and ends what still runs; or restarts agents
     /// that hang.
     pub(super) fn tidy_up(&mut self, restart: bool) -> Result<(), String> {
         for agent in AGENTS {
             let id = self.connect(agent)?;
             let mut hosts = self.hosts.values().filter(|host| host.agent == agent);
-            if restart && hosts.any(|host| host.process.hung) {
+            if restart && hosts.any(|host| host.process.is_stuck()) {
                 self.say(id, "_acpd/agent/restart", json!({"agent":agent}), Asked::Plain)?;
             }
-            self.say(id, "authenticate", json!({"methodId":"x"}), Asked::Plain)?;
+            self.say(id, "authenticate", json!({"methodId":"x"}), Asked::Login)?;
             let sessions = self.store.snapshot.sessions.values();
             let ids: Vec<String> = sessions
                 .filter(|session| session.row.agent == agent)
                 .map(|session| session.row.public_id.clone())
                 .collect();
             for session in ids {
-                let params = json!({"sessionId":session,"cwd":"/w","mcpServers":[]});
+                let cwd = self.directory_of(&session);
+                let params = json!({"sessionId":session,"cwd":cwd,"mcpServers":[]});
                 let asked = Asked::Open { session: session.clone(), load: true };
                 self.say(id, "session/load", params, asked)?;
                 self.notify(id, "session/cancel", json!({"sessionId":session}))?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::StateKey;
 use acpd_core::ids::{HostId, SessionKey};
-use acpd_core::record::{EventKind, EventRow, Forked, Record, Snapshot, ValueKey};
+use acpd_core::record::{EventKind, EventRow, Forked, Record, Rest, Snapshot, ValueKey};
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
 use serde_json::Value;
@@ -25,6 +25,10 @@ pub(super) struct Journal {
     /// Its prompt, and how many lines the agent has said to it.
     prompt: Option<String>,
     said: u64,
+    /// Prompts that the agent has in mind, by all that the conversation says.
+    pub(super) known: BTreeSet<String>,
+    /// It says that the agent goes on with a summary, which has not reached it.
+    pub(super) owes_summary: bool,
 }
 
 /// The model store.
@@ -46,7 +50,7 @@ pub(super) struct Store {
 
 impl Store {
     /// Commits a batch as a whole.
-    pub(super) fn commit(&mut self, records: &[Record], truth: &Truth) -> Result<(), String> {
+    pub(super) fn commit(&mut self, records: &[Record], truth: &mut Truth) -> Result<(), String> {
         for record in records {
             match record {
                 Record::Event(row) => self.append(row, truth)?,
@@ -55,6 +59,13 @@ impl Store {
                     let old = self.public.insert(row.public_id.clone(), row.key);
                     if old.is_some_and(|old| old != row.key) {
                         self.reused.insert(row.public_id.clone());
+                    }
+                    match row.rest {
+                        Rest::Parked | Rest::Closed => {}
+                        Rest::NeedsLogin => truth.hit("session waits for a login"),
+                        Rest::Lost => truth.hit("session lost"),
+                        Rest::Failed => truth.hit("session not restored for now"),
+                        Rest::NoDirectory => truth.hit("session without its directory"),
                     }
                 }
                 Record::Value { session, key, json } => {
@@ -82,7 +93,7 @@ impl Store {
         Ok(())
     }
 
-    fn append(&mut self, row: &EventRow, truth: &Truth) -> Result<(), String> {
+    fn append(&mut self, row: &EventRow, truth: &mut Truth) -> Result<(), String> {
         if !self.snapshot.sessions.contains_key(&row.session) {
             return Err(format!("event for {:?}, which does not exist", row.session));
         }
@@ -101,7 +112,7 @@ impl Store {
     }
 
     /// A fork has what is there, and that up to where it was made.
-    fn fork(&mut self, fork: &Forked, truth: &Truth) -> Result<(), String> {
+    fn fork(&mut self, fork: &Forked, truth: &mut Truth) -> Result<(), String> {
         let of = |key| self.snapshot.sessions.get(key).map(|state| state.head);
         if of(&fork.session) != Some(0) || of(&fork.from).is_none_or(|head| head < fork.upto) {
             return Err(format!("{:?} cannot begin with {:?}", fork.session, fork.from));
@@ -155,7 +166,7 @@ impl Store {
 
 impl Journal {
     /// One line more: nothing twice, chunks in order, turns begin and end in pairs.
-    fn check(&mut self, line: &Value, kind: EventKind, truth: &Truth) -> Result<(), String> {
+    fn check(&mut self, line: &Value, kind: EventKind, truth: &mut Truth) -> Result<(), String> {
         if kind == EventKind::Banner {
             return Ok(());
         }
@@ -199,9 +210,37 @@ impl Journal {
                 let prompt = self.prompt.take().unwrap_or_default();
                 let stopped = line["params"]["outcome"]["kind"] == "stopped";
                 let said = truth.ended.get(&prompt).copied();
+                match line["params"]["outcome"]["kind"].as_str() {
+                    Some("interrupted") => truth.hit("turn interrupted"),
+                    Some("unwedged") => truth.hit("turn unwedged"),
+                    Some("outcome_unknown") => truth.hit("outcome of a turn unknown"),
+                    Some("error") => truth.hit("turn refused"),
+                    _ => {}
+                }
                 if stopped && said != Some(self.said) {
                     let here = self.said;
                     return Err(format!("{prompt} has {here} lines, the agent said {said:?}"));
+                }
+            }
+            Some(acpd_api::method::RESTORED) => match line["params"]["level"].as_str() {
+                Some("resumed") => truth.hit("told as resumed"),
+                Some("loaded") => truth.hit("told as loaded"),
+                Some("reseeded") => {
+                    truth.hit("told as reseeded");
+                    self.known.clear();
+                    self.owes_summary = true;
+                }
+                Some("lost") => {
+                    truth.hit("told as lost");
+                    self.known.clear();
+                }
+                _ => {}
+            },
+            Some(acpd_api::method::NOTICE) => {
+                let text = line["params"]["text"].as_str().unwrap_or_default();
+                if text.starts_with("the session begins anew") {
+                    truth.hit("told as begun anew");
+                    self.known.clear();
                 }
             }
             _ => {}
@@ -220,6 +259,7 @@ impl Journal {
             self.said += 1;
         } else if self.turn.is_some() && self.prompt.is_none() {
             self.prompt = text.map(str::to_owned);
+            self.known.extend(self.prompt.clone());
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use acpd_api::HookEvent;
 #[derive(Debug, Default)]
 pub(super) struct Truth {
     /// Prompts that an agent has read.
+    pub(super) read: BTreeSet<String>,
+    /// Those of them that it took in, and did not refuse.
     pub(super) received: BTreeSet<String>,
     /// Prompts that an agent has answered, and how many lines it said in between.
     pub(super) ended: BTreeMap<String, u64>,

@@ -1,6 +1,6 @@
 //! The world around the hub: who exists, and what one step of it does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::{Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::agent::{Disk, Quirks};
+use super::bad::{Days, TOKEN};
 use super::client::Client;
 use super::host::{Adopting, Host, Leader};
 use super::ride::Ride;
@@ -32,6 +33,8 @@ const PIECE: usize = 7;
 pub(super) struct World {
     pub(super) rng: Rng,
     pub(super) now: u64,
+    /// By so much the clock was set back so far.
+    set_back: u64,
     pub(super) hub: Option<Hub>,
     config: Config,
     pub(super) quirks: BTreeMap<String, Quirks>,
@@ -45,6 +48,20 @@ pub(super) struct World {
     pub(super) faults: bool,
     /// Less breaks in this run, so that more gets done.
     pub(super) calm: bool,
+    /// What is bad in this run.
+    pub(super) days: Days,
+    /// Directories that are not there.
+    pub(super) missing: BTreeSet<String>,
+    /// Directories that are being looked for, by the numbers of the questions.
+    pub(super) sought: VecDeque<(u64, String)>,
+    /// Agents whose login is watched.
+    pub(super) watched: BTreeSet<String>,
+    /// Starts of each agent since anybody wanted anything, and those at which it wanted a login
+    /// before anything else.
+    pub(super) starts: BTreeMap<String, u64>,
+    pub(super) refused_starts: BTreeMap<String, u64>,
+    /// When each agent has failed.
+    failures: BTreeMap<String, Vec<u64>>,
     /// Hosts of this run outlive the daemon.
     pub(super) survives: bool,
     next_client: u64,
@@ -68,6 +85,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let calm = rng.permille(600);
         let survives = rng.permille(500);
+        let days = Days::draw(&mut rng);
         let mut agents = BTreeMap::new();
         let mut quirks = BTreeMap::new();
         let mut disks = BTreeMap::new();
@@ -89,6 +107,8 @@ impl World {
                 late_replay: quirk.late_replay,
                 fingerprint: "1".to_owned(),
                 idle_timeout: 60_000,
+                auth_errors: vec![TOKEN.to_owned()],
+                has_login_file: name != "beta",
                 on_lost: if name == "solo" { OnLost::Stop } else { OnLost::Reseed },
                 ..Profile::default()
             };
@@ -107,7 +127,8 @@ impl World {
         };
         World {
             rng,
-            now: 1_000_000,
+            now: 1_000_000_000,
+            set_back: 0,
             hub: None,
             config,
             quirks,
@@ -120,6 +141,13 @@ impl World {
             truth: Truth::default(),
             faults: true,
             calm,
+            days,
+            missing: BTreeSet::new(),
+            sought: VecDeque::new(),
+            watched: BTreeSet::new(),
+            starts: BTreeMap::new(),
+            refused_starts: BTreeMap::new(),
+            failures: BTreeMap::new(),
             survives,
             next_client: 0,
             next_pid: 100,
@@ -135,6 +163,12 @@ impl World {
     /// A daemon starts.
     pub(super) fn boot(&mut self) -> Result<(), String> {
         self.check_hosts()?;
+        if self.faults && self.days.jumps && self.rng.permille(300) {
+            self.truth.hit("clock set back between two daemons");
+            let back = self.now.min(self.rng.below(7_200_000) as u64);
+            self.now -= back;
+            self.set_back += back;
+        }
         let snapshot = self.store.snapshot.clone();
         let mut batch = Batch::default();
         let mut hub = Hub::recover(snapshot, self.config.clone(), Time(self.now), &mut batch);
@@ -162,6 +196,8 @@ impl World {
         self.closing.clear();
         self.refusals.clear();
         self.adopting.clear();
+        self.sought.clear();
+        self.watched.clear();
         for host in self.hosts.values_mut() {
             host.cut_off(self.survives);
         }
@@ -179,8 +215,19 @@ impl World {
     /// Tells the hub.
     pub(super) fn feed(&mut self, input: Input) -> Result<(), String> {
         self.note("in ", &input);
+        if matches!(input, Input::ClientLine { .. }) {
+            // What people want counts anew.
+            self.starts.clear();
+            self.refused_starts.clear();
+        }
         let Some(hub) = self.hub.as_mut() else { return Ok(()) };
+        let looped = hub.crash_loops().count();
         hub.handle(Time(self.now), input, &mut self.batch);
+        if hub.crash_loops().count() > looped {
+            self.truth.hit("crash loop");
+            self.check_crash_loops()?;
+        }
+        let Some(hub) = self.hub.as_mut() else { return Ok(()) };
         let (starting, waiting) = hub.cold_starts();
         let places = self.config.cold_starts as usize;
         if starting > places || (waiting > 0 && starting < places) {
@@ -214,7 +261,7 @@ impl World {
         }
         let Some(batch) = self.store.waiting.pop_front() else { return Ok(false) };
         self.check_ends(&batch)?;
-        self.store.commit(&batch.records, &self.truth)?;
+        self.store.commit(&batch.records, &mut self.truth)?;
         self.effects.extend(batch.effects);
         Ok(true)
     }
@@ -231,15 +278,24 @@ impl World {
             Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Adopt(adopt) => self.begin_adoption(adopt),
-            Effect::HostLease { .. } | Effect::Index(_) | Effect::WatchLogin { .. } => {}
+            Effect::HostLease { .. } | Effect::Index(_) => {}
+            Effect::WatchLogin { agent, wanted: true } => {
+                self.watched.insert(agent);
+            }
+            Effect::WatchLogin { agent, wanted: false } => {
+                self.watched.remove(&agent);
+            }
             Effect::HostForget { host } => self.forget(host)?,
             Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line),
             Effect::HostAck { host, offset } => self.ack(host, offset)?,
             Effect::HostStop { host, step } => self.stop(host, step),
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
-            Effect::FindDirectory { question, .. } => {
-                self.feed(Input::DirectoryFound { question, exists: true })?;
+            Effect::FindDirectory { question, cwd, .. } => {
+                self.sought.push_back((question, cwd));
+                if self.rng.permille(700) {
+                    self.find_directory()?;
+                }
             }
             Effect::Summarize { session, .. } => {
                 self.truth.hit("summary asked for");
@@ -311,6 +367,60 @@ impl World {
             {
                 return Err(format!("{:?}: `{outcome}`, but {host:?} is well", row.session));
             }
+        }
+        Ok(())
+    }
+
+    /// An agent has failed in a way that counts.
+    pub(super) fn has_failed(&mut self, agent: &str) {
+        self.failures.entry(agent.to_owned()).or_default().push(self.now);
+    }
+
+    /// An agent is given up only if it has failed as often as that takes, in the time in which that
+    /// counts.
+    fn check_crash_loops(&self) -> Result<(), String> {
+        let rules = Profile::default().restart;
+        for agent in self.hub.iter().flat_map(Hub::crash_loops) {
+            let failures = self.failures.get(agent).map(Vec::as_slice).unwrap_or_default();
+            let recent = |at: &&u64| self.now.saturating_sub(**at) <= rules.window;
+            let recent = failures.iter().filter(recent).count();
+            if recent < rules.budget as usize {
+                return Err(format!("{agent} was given up after {recent} failures"));
+            }
+        }
+        Ok(())
+    }
+
+    /// One of the directories that are being looked for is there, or is not.
+    pub(super) fn find_directory(&mut self) -> Result<bool, String> {
+        let Some((question, cwd)) = self.sought.pop_front() else { return Ok(false) };
+        let exists = !self.missing.contains(&cwd);
+        if !exists {
+            self.truth.hit("directory missing");
+        }
+        self.feed(Input::DirectoryFound { question, exists })?;
+        Ok(true)
+    }
+
+    /// A person logs in where acpd does not see it, or sees only the file that was changed, or is
+    /// told of it; or there is a login for a reason of which nobody hears.
+    pub(super) fn log_in_elsewhere(&mut self, agent: &str) -> Result<(), String> {
+        let Some(disk) = self.disks.get_mut(agent) else { return Ok(()) };
+        if disk.login.take().is_none() {
+            return Ok(());
+        }
+        if self.rng.permille(300) {
+            self.truth.hit("login came by itself");
+            for host in self.hosts.values_mut().filter(|host| host.agent == agent) {
+                host.process.refuses = None;
+            }
+        } else if self.watched.contains(agent) && self.rng.permille(600) {
+            self.truth.hit("login seen in its file");
+            self.feed(Input::LoginSeen { agent: agent.to_owned() })?;
+        } else {
+            self.truth.hit("logged in in a terminal");
+            let id = self.connect(agent)?;
+            self.logged_in(id, agent)?;
         }
         Ok(())
     }
@@ -434,7 +544,7 @@ impl World {
             self.truth.hit("client never came back");
             return;
         }
-        client.cut_off(self.now);
+        client.cut_off(self.now + self.set_back);
         self.away.push(client);
     }
 
@@ -453,7 +563,7 @@ impl World {
         let at = self.rng.below(self.away.len());
         let client = self.away.swap_remove(at);
         let since = client.ride.as_ref().map_or(0, |ride| ride.away);
-        if self.now - since >= AWAY {
+        if self.now + self.set_back - since >= AWAY {
             self.truth.hit("client came back too late");
             return Ok(true);
         }

@@ -1,0 +1,252 @@
+//! Bad days: logins that run out, promises that are not kept, answers that never come, directories
+//! that go away, time that jumps.
+//!
+//! Each run has some of them. While faults last they come and go; then nothing breaks any more, and
+//! what is bad stays as it is until everything is quiet: nobody may wait for ever then, but for a
+//! person. In the end everything is good again, and has to come back.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::agent::{Answer, BAD_PARAMS, Disk, Held, NO_METHOD, NOT_FOUND, Process};
+use super::rng::Rng;
+use super::truth::Truth;
+
+/// What an error says that means a login without saying so by its code.
+pub(super) const TOKEN: &str = "token has expired";
+
+/// What of all that a run has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Days {
+    pub(super) logins: bool,
+    pub(super) lies: bool,
+    pub(super) hangs: bool,
+    pub(super) directories: bool,
+    pub(super) jumps: bool,
+}
+
+impl Days {
+    pub(super) fn draw(rng: &mut Rng) -> Days {
+        let mut some = || rng.permille(350);
+        Days { logins: some(), lies: some(), hangs: some(), directories: some(), jumps: some() }
+    }
+}
+
+/// A login that an agent wants.
+#[derive(Debug, Clone)]
+pub(super) struct Loss {
+    /// What it refuses.
+    methods: BTreeSet<&'static str>,
+    /// It does not say so by the code that the protocol has for it.
+    hidden: bool,
+}
+
+impl Loss {
+    pub(super) fn draw(rng: &mut Rng) -> Loss {
+        let sets: [&[&str]; 5] = [
+            &["session/new", "session/fork", "session/load", "session/prompt"],
+            &["session/new", "session/fork", "session/load", "session/resume", "session/prompt"],
+            &["session/prompt"],
+            &["session/load", "session/resume"],
+            &["initialize", "session/new", "session/load", "session/resume", "session/prompt"],
+        ];
+        let methods = rng.pick(&sets).copied().unwrap_or_default();
+        Loss { methods: methods.iter().copied().collect(), hidden: rng.permille(300) }
+    }
+}
+
+/// How a promise is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lie {
+    NoMethod,
+    BadParams,
+    /// Success, and nothing was done.
+    Nothing,
+}
+
+/// What becomes of a request on a bad day.
+pub(super) enum Bad {
+    Answer(Answer),
+    Silence,
+}
+
+/// What agents promise and do not keep.
+const LIES: [&str; 8] = [
+    "session/load",
+    "session/load",
+    "session/resume",
+    "session/list",
+    "session/close",
+    "session/set_mode",
+    "session/new",
+    "session/prompt",
+];
+
+/// What is never answered.
+const SILENCES: [&str; 7] = [
+    "session/new",
+    "session/load",
+    "session/resume",
+    "session/prompt",
+    "session/set_mode",
+    "session/list",
+    "authenticate",
+];
+
+impl Disk {
+    /// A fork has what its session has, lies included.
+    pub(super) fn copy(&mut self, session: &str, fork: &str) {
+        if let Some(log) = self.sessions.get(session).cloned() {
+            self.sessions.insert(fork.to_owned(), log);
+        }
+        for of in [&mut self.summed_up, &mut self.lied_about] {
+            if of.contains(session) {
+                of.insert(fork.to_owned());
+            }
+        }
+    }
+
+    /// From now on the agent lies, about something else than before, or not any more.
+    pub(super) fn change_lies(&mut self, rng: &mut Rng) {
+        if rng.permille(400) {
+            return self.lies.clear();
+        }
+        let kinds = [Lie::NoMethod, Lie::BadParams, Lie::Nothing];
+        let method = if rng.permille(40) {
+            "initialize"
+        } else {
+            rng.pick(&LIES).copied().unwrap_or_default()
+        };
+        if let Some(kind) = rng.pick(&kinds) {
+            self.lies.insert(method, *kind);
+        }
+    }
+}
+
+impl Process {
+    /// From now on something is never answered, or nothing is read.
+    pub(super) fn go_silent(&mut self, rng: &mut Rng, truth: &mut Truth) {
+        match rng.below(4) {
+            0 => {
+                truth.hit("agent stopped reading");
+                self.deaf = true;
+            }
+            1 => self.ignores_cancel = true,
+            _ => {
+                let method = rng.pick(&SILENCES).copied().unwrap_or_default();
+                self.silent.insert(method);
+            }
+        }
+    }
+
+    /// Something that is asked first is never answered.
+    pub(super) fn start_silent(&mut self, rng: &mut Rng) {
+        let first = ["initialize", "session/load", "session/resume", "session/new"];
+        self.silent.extend(rng.pick(&first).copied());
+    }
+
+    /// Somebody waits for it as long as nobody stops it.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.hung || self.deaf || self.ignores_cancel || !self.silent.is_empty()
+    }
+
+    /// Forgets a session that it holds.
+    pub(super) fn forget_one(&mut self, rng: &mut Rng) {
+        let idle: Vec<String> = self.held.keys().filter(|id| !self.works_in(id)).cloned().collect();
+        if let Some(id) = rng.pick(&idle) {
+            self.held.remove(id);
+            self.forgotten.insert(id.clone());
+        }
+    }
+
+    /// What becomes of a request on a bad day; `None` if it is a good one.
+    pub(super) fn on_bad_day(
+        &mut self,
+        method: &str,
+        params: &Value,
+        disk: &mut Disk,
+        truth: &mut Truth,
+    ) -> Option<Bad> {
+        let session = params["sessionId"].as_str().unwrap_or_default();
+        if self.silent.contains(method) {
+            truth.hit(match method {
+                "initialize" => "initialize never answered",
+                "session/new" => "new session never answered",
+                "session/load" => "load never answered",
+                "session/resume" => "resume never answered",
+                "session/prompt" => "prompt never answered",
+                _ => "something else never answered",
+            });
+            return Some(Bad::Silence);
+        }
+        // What it has once refused it refuses until it is told of a login, or starts anew.
+        let loss = self.refuses.as_ref().or(disk.login.as_ref());
+        if let Some(loss) = loss.filter(|loss| loss.methods.contains(method)).cloned() {
+            truth.hit(match method {
+                "initialize" => "login wanted at initialize",
+                "session/new" | "session/fork" => "login wanted by a new session",
+                "session/load" => "login wanted by a load",
+                "session/resume" => "login wanted by a resume",
+                _ => "login wanted by a prompt",
+            });
+            self.wanted_login |= method == "initialize";
+            self.refuses = Some(loss.clone());
+            return Some(Bad::Answer(Err(if loss.hidden {
+                truth.hit("login wanted in other words");
+                (-32603, "Internal error: the Token has expired")
+            } else {
+                (-32000, "log in first")
+            })));
+        }
+        if method == "session/prompt" && self.forgotten.contains(session) {
+            truth.hit("session forgotten by a running agent");
+            return Some(Bad::Answer(Err((NOT_FOUND, "Session not found"))));
+        }
+        let lie = disk.lies.get(method)?;
+        Some(Bad::Answer(match lie {
+            Lie::NoMethod => {
+                truth.hit("promised method is not there");
+                Err((NO_METHOD, "no such method"))
+            }
+            Lie::BadParams => {
+                truth.hit("promised method takes nothing");
+                Err((BAD_PARAMS, "bad params"))
+            }
+            Lie::Nothing => Ok(self.lie(method, session, params, disk, truth)),
+        }))
+    }
+
+    /// Says that it did what it did not do.
+    fn lie(
+        &mut self,
+        method: &str,
+        session: &str,
+        params: &Value,
+        disk: &mut Disk,
+        truth: &mut Truth,
+    ) -> Value {
+        match method {
+            "session/load" | "session/resume" => {
+                truth.hit("session brought back without its context");
+                disk.lied_about.insert(session.to_owned());
+                self.forgotten.remove(session);
+                self.held.insert(session.to_owned(), Held::default());
+            }
+            "session/prompt" => {
+                truth.hit("prompt answered with nothing");
+                disk.lied_about.insert(session.to_owned());
+                truth.ended.insert(text_of(params).0, 0);
+            }
+            _ => truth.hit("success with nothing"),
+        }
+        json!({})
+    }
+}
+
+/// The client's own words in a prompt, and whether a summary comes before them.
+pub(super) fn text_of(params: &Value) -> (String, bool) {
+    let blocks = params["prompt"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = blocks.last().and_then(|block| block["text"].as_str()).unwrap_or_default();
+    (text.to_owned(), blocks.len() > 1)
+}

@@ -1,0 +1,238 @@
+//! How a run ends: the evening, in which nothing breaks any more and what is bad stays so, and the
+//! morning, in which everything is good again.
+
+use acpd_core::ids::SessionKey;
+use acpd_core::record::{Desired, Rest, SessionState, TurnRest};
+
+use super::client::Asked;
+use super::host::Leader;
+use super::world::{AGENTS, World};
+
+/// Steps in which everything has to become quiet.
+const SETTLE: u64 = 60_000;
+/// For so long time runs on (ms).
+const LONG: u64 = 3_600_000;
+/// Starts of one process slot by itself for which there is a reason: what it has failed before, what it
+/// is stopped for, and the budget of the next failures.
+const STARTS: u64 = 7;
+
+impl World {
+    /// No more faults: time runs on until nothing moves. Every promise to a client is kept then.
+    pub(super) fn settle(&mut self) -> Result<u64, String> {
+        self.faults = false;
+        if self.store.failing {
+            self.store.failing = false;
+            self.feed(acpd_core::Input::StoreWorks)?;
+        }
+        let mut steps = self.evening()?;
+        steps += self.morning()?;
+        // People come back once more, answer what is asked and end what hangs.
+        for restart in [false, true] {
+            self.tidy_up(restart)?;
+            steps += self.quiet()?;
+        }
+        // The first prompt may find out that a running agent has forgotten the session.
+        self.prompt_everywhere()?;
+        steps += self.quiet()?;
+        let prompts = self.prompt_everywhere()?;
+        steps += self.quiet()?;
+        self.at_rest()?;
+        match prompts.iter().find(|text| !self.truth.ended.contains_key(*text)) {
+            Some(text) => Err(format!("everything is well, and {text} came to nothing")),
+            None => Ok(steps),
+        }
+    }
+
+    /// Everybody goes on until nothing moves.
+    fn quiet(&mut self) -> Result<u64, String> {
+        let mut quiet = 0;
+        let end = self.now + LONG;
+        for step in 0..SETTLE {
+            if self.hub.is_none() {
+                self.boot()?;
+            }
+            if self.everybody()? {
+                quiet = 0;
+                continue;
+            }
+            quiet += if self.now < end && self.pass(60_000)? { 1 } else { 10 };
+            if quiet > 40 {
+                return Ok(step);
+            }
+        }
+        Err(format!(
+            "no rest within {SETTLE} steps; {:?}",
+            self.hub.as_ref().map(acpd_core::Hub::unsettled)
+        ))
+    }
+
+    /// A turn for everybody; whether anything has moved.
+    fn everybody(&mut self) -> Result<bool, String> {
+        let mut moved = false;
+        self.seal();
+        while self.commit()? {
+            moved = true;
+        }
+        while let Some(effect) = self.effects.pop_front() {
+            self.perform(effect)?;
+            moved = true;
+        }
+        moved |= self.see_closed()? | self.come_back()? | self.find_directory()?;
+        for id in self.clients.keys().copied().collect::<Vec<_>>() {
+            moved |= self.flush(id)?;
+            moved |= self.serve(id)?;
+            moved |= self.answer_one(id)?;
+        }
+        moved |= self.refuse()? | self.adopt()?;
+        for id in self.hosts.keys().copied().collect::<Vec<_>>() {
+            moved |= self.run(id)?;
+        }
+        Ok(moved)
+    }
+
+    /// Nobody repairs anything, and nobody waits for ever but for a person.
+    fn evening(&mut self) -> Result<u64, String> {
+        let steps = self.quiet()?;
+        self.check_evening().map_err(|error| format!("in the evening: {error}"))?;
+        Ok(steps)
+    }
+
+    fn check_evening(&mut self) -> Result<(), String> {
+        let sessions = self.store.snapshot.sessions.len() as u64;
+        for (agent, starts) in &self.starts {
+            let slots = if agent == "solo" { sessions + 4 } else { 1 };
+            if *starts > STARTS * slots {
+                return Err(format!("{agent} was started {starts} times"));
+            }
+            let refused = self.refused_starts.get(agent).copied().unwrap_or_default();
+            if refused > slots {
+                return Err(format!("{agent} wants a login, and was started {refused} times"));
+            }
+        }
+        for (id, client) in &self.clients {
+            for (request, asked) in &client.open {
+                if let Some(asked) = asked.iter().find(|asked| !self.may_wait(&client.agent, asked))
+                {
+                    return Err(format!("client {} waits for {request}: {asked:?}", id.0));
+                }
+            }
+        }
+        let unsettled = self.hub.as_ref().map(acpd_core::Hub::unsettled).unwrap_or_default();
+        let waits = |line: &&String| {
+            let id = line.split(':').next().unwrap_or_default();
+            self.of_id(id).is_some_and(|(_, state)| state.row.rest == Rest::NeedsLogin)
+        };
+        match unsettled.iter().find(|line| !waits(line)) {
+            Some(line) => Err(format!("not at rest: {line}")),
+            None => Ok(()),
+        }
+    }
+
+    fn of_id(&self, session: &str) -> Option<(&SessionKey, &SessionState)> {
+        let key = self.store.public.get(session)?;
+        self.store.snapshot.sessions.get_key_value(key)
+    }
+
+    /// Whether a request may have no answer because only a person can help: the agent does not
+    /// answer it, and is not stopped for that; or it asks something, or wants a login.
+    fn may_wait(&self, agent: &str, asked: &Asked) -> bool {
+        let is_stuck = |agent: &str| {
+            let mut hosts = self.hosts.values();
+            hosts.any(|host| host.agent == agent && host.process.is_stuck())
+        };
+        match asked {
+            Asked::Prompt { session, .. } => {
+                let Some((key, state)) = self.of_id(session) else { return false };
+                let turns = &self.store.snapshot.turns;
+                let runs = turns.values().any(|turn| {
+                    turn.session == *key && matches!(turn.state, TurnRest::Dispatched { .. })
+                });
+                let asks = self.store.snapshot.interactions.values();
+                let mut asks = asks.filter(|question| question.session == Some(*key));
+                state.row.rest == Rest::NeedsLogin
+                    || asks.next().is_some()
+                    || (runs && is_stuck(agent))
+            }
+            // What the agent is to do itself has no limit of time, as if there were no acpd.
+            Asked::New | Asked::Login | Asked::Mode { .. } => is_stuck(agent),
+            Asked::Plain
+            | Asked::Duplicate
+            | Asked::Open { .. }
+            | Asked::Leave { .. }
+            | Asked::Attach { .. } => false,
+        }
+    }
+
+    /// Everything is good again; some logins are told.
+    fn morning(&mut self) -> Result<u64, String> {
+        for agent in AGENTS {
+            self.log_in_elsewhere(agent)?;
+        }
+        self.missing.clear();
+        for disk in self.disks.values_mut() {
+            disk.lies.clear();
+            disk.bad_loads = 0;
+        }
+        for host in self.hosts.values_mut() {
+            host.process.ignores_cancel = false;
+            host.process.refuses = None;
+        }
+        self.quiet()
+    }
+
+    fn at_rest(&mut self) -> Result<(), String> {
+        let unsettled = self.hub.as_ref().map(acpd_core::Hub::unsettled).unwrap_or_default();
+        if !unsettled.is_empty() {
+            return Err(format!("not at rest: {unsettled:?}"));
+        }
+        if let Some((place, turn)) = self.store.snapshot.turns.first_key_value() {
+            return Err(format!("turn {place:?} has not ended: {:?}", turn.state));
+        }
+        for (key, journal) in &self.store.journals {
+            if !journal.is_at_rest() && self.store.snapshot.sessions.contains_key(key) {
+                return Err(format!("{key:?}: a turn has no end in the journal"));
+            }
+        }
+        self.is_back()?;
+        for (id, client) in &self.clients {
+            if let Some((request, asked)) = client.open.first_key_value() {
+                return Err(format!("client {} waits for {request}: {asked:?}", id.0));
+            }
+            client.missed(&self.store).map_err(|error| format!("client {}: {error}", id.0))?;
+        }
+        for (id, state) in &self.store.snapshot.hosts {
+            if let Some((chunk, _)) = state.outbox.first_key_value() {
+                return Err(format!("{id:?}: chunk {chunk} was never written"));
+            }
+        }
+        let stuck = self.hosts.iter().find(|(_, host)| host.leader != Leader::Runs);
+        match stuck {
+            Some((id, host)) => Err(format!("{id:?} is still {:?}", host.leader)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a person has stopped an agent.
+    pub(super) fn is_down(&self, agent: &str) -> bool {
+        let row = self.store.snapshot.agents.get(agent);
+        row.is_some_and(|row| row.desired == Desired::Down)
+    }
+
+    /// Logins and directories are there again: nothing waits for them any more, but what a person
+    /// has stopped.
+    fn is_back(&self) -> Result<(), String> {
+        let snapshot = &self.store.snapshot;
+        for state in snapshot.sessions.values() {
+            let row = &state.row;
+            if matches!(row.rest, Rest::NeedsLogin | Rest::NoDirectory) && !self.is_down(&row.agent)
+            {
+                return Err(format!("{} is still {:?}", row.public_id, row.rest));
+            }
+        }
+        let mut wanting = snapshot.auth.values().filter(|row| row.state.wants_login());
+        match wanting.find(|row| !self.is_down(&row.agent)) {
+            Some(row) => Err(format!("{} has a login, and is still {:?}", row.agent, row.state)),
+            None => Ok(()),
+        }
+    }
+}
