@@ -342,6 +342,10 @@ impl Hub {
             }
             let reason = Some("restarted by a person".to_owned());
             self.begin_stop(slot, StopWhy::Restart, reason, out);
+            // What has no process goes nowhere from which it would come back by itself.
+            if slot != shared && self.agents[&slot].host.is_none() && self.is_wanted(slot) {
+                self.need_agent(slot, Asker::Person, out)?;
+            }
         }
         if self.agents[&shared].host.is_none() {
             self.need_agent(shared, Asker::Person, out)?;

@@ -1,6 +1,7 @@
 //! Logins: what tells their state, what waits for them, and what goes on after them.
 
 use acpd_core::Input;
+use acpd_core::profile::Sharing;
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench};
@@ -484,4 +485,14 @@ fn turns_of_others_are_not_cut_off_for_fresh_credentials() {
     // With the last one the process is free, and all come back with it.
     bench.agent_refuses(&second, -32000);
     assert_eq!((bench.stops.len(), bench.state("s")), (1, "live".to_owned()));
+}
+
+#[test]
+fn a_restart_by_a_person_brings_back_what_waited_for_a_login_without_a_process() {
+    let mut bench = Bench::with(|profile| profile.sharing = Sharing::Session);
+    let a = refused(&mut bench);
+    bench.agent_dies();
+    assert_eq!(bench.state("s"), "blocked");
+    bench.say(a, &json!({"id":9,"method":"_acpd/agent/restart","params":{"agent":AGENT}}));
+    bench.heard_one("session/resume");
 }
