@@ -83,7 +83,12 @@ pub struct Hub {
 impl Hub {
     /// Feeds one input. Records and effects are added to `out`; [`Hub::seal`] completes the batch.
     pub fn handle(&mut self, now: Time, input: Input, out: &mut Batch) {
-        self.now = self.now.max(now);
+        let before = self.now;
+        self.now = before.max(now);
+        if self.store_failing.is_some() && self.now > before {
+            // Deadlines stand still: also one that is set meanwhile, from then on.
+            self.timers.delay(self.now.since(before));
+        }
         match input {
             Input::ClientOpened { client, under_agent } => {
                 self.clients.insert(client, Client { under_agent, ..Client::default() });
@@ -132,9 +137,7 @@ impl Hub {
                 self.store_failing = Some(reason);
             }
             Input::StoreWorks => {
-                if self.store_failing.take().is_some() {
-                    self.timers.delay(self.now.since(self.store_failing_since));
-                }
+                self.store_failing = None;
             }
             Input::Stop => self.begin_shutdown(out),
             Input::Tick => self.on_tick(out),

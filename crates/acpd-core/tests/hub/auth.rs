@@ -1,7 +1,7 @@
 //! Logins: what tells their state, what waits for them, and what goes on after them.
 
-use acpd_core::Input;
 use acpd_core::profile::Sharing;
+use acpd_core::{Input, StopStep};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench};
@@ -495,4 +495,18 @@ fn a_restart_by_a_person_brings_back_what_waited_for_a_login_without_a_process()
     assert_eq!(bench.state("s"), "blocked");
     bench.say(a, &json!({"id":9,"method":"_acpd/agent/restart","params":{"agent":AGENT}}));
     bench.heard_one("session/resume");
+}
+
+#[test]
+fn a_deadline_that_is_set_while_the_store_fails_is_not_put_off_by_what_was_before() {
+    let mut bench = Bench::with(|profile| profile.has_login_file = true);
+    refused(&mut bench);
+    bench.feed(Input::StoreFailing { reason: "disk full".to_owned() });
+    bench.now += 3_600_000;
+    bench.feed(Input::LoginSeen { agent: AGENT.to_owned() });
+    bench.now += 60_000;
+    bench.feed(Input::StoreWorks);
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+    bench.pass(3_000);
+    assert_eq!(bench.stops, [StopStep::CloseStdin, StopStep::Term]);
 }
