@@ -45,6 +45,18 @@ pub(super) struct Disk {
 }
 
 impl Disk {
+    /// A fork has what its session has, lies included.
+    pub(super) fn copy(&mut self, session: &str, fork: &str) {
+        if let Some(log) = self.sessions.get(session).cloned() {
+            self.sessions.insert(fork.to_owned(), log);
+        }
+        for of in [&mut self.summed_up, &mut self.lied_about] {
+            if of.contains(session) {
+                of.insert(fork.to_owned());
+            }
+        }
+    }
+
     /// Somebody goes on with a session without acpd.
     pub(super) fn goes_on_elsewhere(&mut self, text: &str) {
         if let Some(mut log) = self.sessions.last_entry() {

@@ -95,18 +95,6 @@ const SILENCES: [&str; 7] = [
 ];
 
 impl Disk {
-    /// A fork has what its session has, lies included.
-    pub(super) fn copy(&mut self, session: &str, fork: &str) {
-        if let Some(log) = self.sessions.get(session).cloned() {
-            self.sessions.insert(fork.to_owned(), log);
-        }
-        for of in [&mut self.summed_up, &mut self.lied_about] {
-            if of.contains(session) {
-                of.insert(fork.to_owned());
-            }
-        }
-    }
-
     /// From now on the agent lies, about something else than before, or not any more.
     pub(super) fn change_lies(&mut self, rng: &mut Rng) {
         if rng.permille(400) {
