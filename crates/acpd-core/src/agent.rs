@@ -630,9 +630,11 @@ impl Hub {
         let profile = self.agents[&id].profile.clone();
         let for_good = self.stopping || self.known(&profile).row.desired == Desired::Down;
         for key in self.sessions_of(id) {
-            // What waits for a login comes with it, whatever becomes of processes until then.
+            // Prompts that wait for a login come with it, whatever becomes of processes until then.
             if for_good || !self.waits_for_login(key) {
                 self.fail_queue(key, &fault, out);
+            } else {
+                self.refuse_relayed(key, &fault, out);
             }
         }
     }

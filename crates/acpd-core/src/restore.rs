@@ -154,7 +154,7 @@ impl Hub {
     pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
         let row = &self.session(key).row;
         let agent = row.agent.clone();
-        let fresh = row.prompts == 0 && !row.heard;
+        let fresh = row.prompts == 0 && !row.heard && !self.owes_summary(key);
         let may_resume = self.profile_of(self.session(key).slot).use_resume;
         let known = self.known(&agent);
         let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;

@@ -412,9 +412,7 @@ impl Hub {
         if goes_on {
             self.go_on(key, out);
         }
-        for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
-            self.refuse(&relayed.to, fault, out);
-        }
+        self.refuse_relayed(key, fault, out);
         let again = self.restarts_by_itself(self.session(key).slot);
         let session = self.session_mut(key);
         session.eager = again && (was_live || session.eager);

@@ -155,14 +155,18 @@ impl Hub {
     pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let session = self.session_mut(key);
         let queued: Vec<_> = session.queue.drain(..).collect();
-        let waiting = std::mem::take(&mut session.waiting);
         for prompt in queued {
             drop_queued(key, &prompt, out);
             if let Some(sender) = &prompt.sender {
                 self.refuse(sender, fault, out);
             }
         }
-        for relayed in waiting {
+        self.refuse_relayed(key, fault, out);
+    }
+
+    /// Answers what waits in a session beside its prompts with an error.
+    pub(crate) fn refuse_relayed(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
             self.refuse(&relayed.to, fault, out);
         }
     }

@@ -235,6 +235,16 @@ fn an_agent_that_does_not_start_without_a_login_is_not_started_again_and_again()
     bench.agent_dies();
     assert_eq!(bench.spawned.len(), starts + 1);
 
+    // … and again, with what comes while the agent still goes down …
+    bench.prompt(a, &json!(5), "s", "five");
+    bench.refuse_start();
+    let mode = json!({"sessionId":"s","modeId":"code"});
+    bench.say(a, &json!({"id":6,"method":"session/set_mode","params":mode}));
+    bench.agent_dies();
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line["id"] == 6).expect("an answer");
+    assert_eq!(reason(answer), "needs_login");
+
     // … and logs in.
     bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
     bench.say(a, &json!({"id":9,"method":"_acpd/auth/done","params":{"agent":AGENT}}));

@@ -141,6 +141,41 @@ fn a_new_session_that_dies_before_its_first_word_gets_the_summary_again() {
 }
 
 #[test]
+fn a_summary_is_owed_also_where_acpd_has_given_the_agent_no_prompt_yet() {
+    let mut bench = Bench::new();
+    let modes = |current: &str| {
+        json!({"currentModeId":current,"availableModes":[
+            {"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]})
+    };
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    let load = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":1,"method":"session/load","params":load}));
+    let load = bench.heard_one("session/load");
+    bench.update("s", "user_message_chunk", "go");
+    bench.chunk("s", "gone");
+    bench.agent_answers(&load, &json!({"modes":modes("code")}));
+    bench.agent_dies();
+    bench.prompt(a, &json!(2), "s", "and now?");
+    bench.pass(1_000);
+    let begin_anew = |bench: &mut Bench, id: &str| {
+        let load = bench.heard_one("session/load");
+        bench.agent_refuses(&load, -32002);
+        let new = bench.heard_one("session/new");
+        bench.agent_answers(&new, &json!({"sessionId":id,"modes":modes("ask")}));
+        bench.heard_one("session/set_mode")
+    };
+    begin_anew(&mut bench, "t");
+    // It dies before the prompt is on its way.
+    bench.agent_dies();
+    bench.pass(2_000);
+    let set = begin_anew(&mut bench, "u");
+    bench.agent_answers(&set, &json!({}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["prompt"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn what_was_lost_for_good_goes_on_once_it_may() {
     let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
     bench.shims = true;

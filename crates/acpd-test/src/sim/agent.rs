@@ -336,6 +336,9 @@ impl Process {
             }
             "session/fork" => {
                 let Some(held) = self.held.get(&session).cloned() else {
+                    if self.forgotten.contains(&session) {
+                        return Ok(Some(Err((NOT_FOUND, "Session not found"))));
+                    }
                     return Err(format!("fork of {session}, which this process does not hold"));
                 };
                 truth.hit("forked");

@@ -119,7 +119,13 @@ impl Store {
         }
         let from = self.journals.get(&fork.from).map_or(&[][..], |journal| &journal.rows);
         let lines = fork.lines(from);
-        lines.iter().try_for_each(|row| self.append(row, truth))
+        lines.iter().try_for_each(|row| self.append(row, truth))?;
+        // What the session was told by now the fork knows as well.
+        let owes = self.journals.get(&fork.from).is_some_and(|journal| journal.owes_summary);
+        if let Some(journal) = self.journals.get_mut(&fork.session) {
+            journal.owes_summary &= owes;
+        }
+        Ok(())
     }
 
     /// The rows of a piece of journal as the daemon reads them, and the position it reaches.
