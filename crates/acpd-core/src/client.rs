@@ -13,7 +13,7 @@ use acp_wire::{
     ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
 };
 use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_STOP, SESSION_LOG};
-use acpd_api::{ClientMeta, LoadMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role};
+use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ use crate::ledger::{NewSession, Requester, Why};
 use crate::login::changes_login;
 use crate::mcp::put_names;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without_terminal_logins};
-use crate::profile::{ClosedBy, Sharing};
+use crate::profile::Sharing;
 use crate::record::Rest;
 use crate::returning::is_kept;
 use crate::servers::{self, for_agent};
@@ -654,150 +654,5 @@ impl Hub {
                 takes(new)
                     && self.hosts.get(&host).is_some_and(|id| self.agents[id].profile == agent)
             })
-    }
-
-    fn name_is_taken(
-        &mut self,
-        to: &Requester,
-        key: SessionKey,
-        reuse: bool,
-        params: &RawValue,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
-        let row = &self.session(key).row;
-        let (id, name) = (row.public_id.clone(), row.name.clone().unwrap_or_default());
-        if !reuse {
-            let mut fault = Fault::invalid(format!("a session named `{name}` exists here"))
-                .session(&id)
-                .hint("choose another name, or go on with that session");
-            fault.data.reason = Reason::NameTaken;
-            return Err(fault);
-        }
-        self.take_over_servers(to.client, key, Some(params), out);
-        let extra = format!("\"sessionId\":{}", json!(id));
-        // Where it begins to follow is known to a client that comes back before it has the answer.
-        self.tell_cursor(to.client, key, out);
-        self.send_values(to, key, extra, out);
-        self.attach(to.client, key, Role::Controller, None, ReadStyle::Resume, out);
-        self.remind_of_commands(to.client, key, out);
-        self.warm_up(key, out);
-        Ok(())
-    }
-
-    /// `session/load` and `session/resume` of a session that acpd knows never reach the agent.
-    fn open_session(
-        &mut self,
-        to: &Requester,
-        key: SessionKey,
-        params: Option<&RawValue>,
-        style: ReadStyle,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
-        let given = params;
-        let params = params.map(SessionParams::from_raw).unwrap_or_default();
-        let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
-        let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
-        let row = &self.session(key).row;
-        if let Some(cwd) = params.cwd
-            && cwd.trim_end_matches('/') != row.cwd.trim_end_matches('/')
-        {
-            let text =
-                format!("session `{}` works in `{}`, not in `{cwd}`", row.public_id, row.cwd);
-            return Err(Fault::invalid(text).session(&row.public_id.clone()));
-        }
-        self.take_over_servers(to.client, key, given, out);
-        self.show_session(to, key, after, style, out);
-        self.warm_up(key, out);
-        Ok(())
-    }
-
-    /// Attaches a client and answers its `session/load` or `session/resume`.
-    pub(crate) fn show_session(
-        &mut self,
-        to: &Requester,
-        key: SessionKey,
-        after: u64,
-        style: ReadStyle,
-        out: &mut Batch,
-    ) {
-        if style == ReadStyle::History {
-            self.attach(to.client, key, Role::Controller, Some(after), style, out);
-            self.send_values(to, key, String::new(), out);
-        } else {
-            // As for a name that is taken.
-            self.tell_cursor(to.client, key, out);
-            self.send_values(to, key, String::new(), out);
-            self.attach(to.client, key, Role::Controller, None, style, out);
-            self.remind_of_commands(to.client, key, out);
-        }
-    }
-
-    /// Somebody opened a session: have it ready for the next prompt.
-    pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
-        let session = self.session_mut(key);
-        if !matches!(session.state, State::Resting) || session.row.rest == Rest::Lost {
-            return;
-        }
-        session.eager = true;
-        let slot = session.slot;
-        if self.need_agent(slot, Asker::Policy, out).is_ok() {
-            self.wake_session(key, out);
-        } else {
-            self.session_mut(key).eager = false;
-        }
-    }
-
-    fn send_values(&mut self, to: &Requester, key: SessionKey, extra: String, out: &mut Batch) {
-        let Some(client) = self.clients.get_mut(&to.client) else { return };
-        client.open.remove(&to.id);
-        let effect = Effect::SendValues {
-            client: to.client,
-            id: to.id.clone(),
-            session: key,
-            mode: self.sessions[&key].row.mode.clone(),
-            extra,
-            boolean_options: client.capabilities.boolean_options,
-        };
-        self.send_behind(to.client, Some(key), effect, out);
-    }
-
-    /// How many other clients use a session: they control it, or are away and wait for a prompt.
-    fn other_users(&self, client: ClientId, key: SessionKey) -> usize {
-        let session = self.session(key);
-        let here = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
-        let away =
-            session.senders().map(|to| &to.client).filter(|of| !self.clients.contains_key(of));
-        let mut users: BTreeSet<_> = here.map(|(of, _)| of).chain(away).collect();
-        users.remove(&client);
-        users.len()
-    }
-
-    /// `session/close` of one client only detaches it, unless it was the last or may close it for all.
-    fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        let session = self.session(key);
-        // Connections are numbered as they come.
-        let mut users = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
-        let is_owner = users.next().is_some_and(|(owner, _)| *owner == client);
-        let for_all = is_owner && self.profile_of(session.slot).closed_by == ClosedBy::Owner;
-        self.detach(client, key, out);
-        if for_all || self.other_users(client, key) == 0 {
-            self.close_session(key, out);
-        }
-    }
-
-    fn delete_for(
-        &mut self,
-        client: ClientId,
-        key: SessionKey,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
-        let others = self.other_users(client, key);
-        if others > 0 {
-            let text = format!("{others} other clients use this session");
-            return Err(Fault::new(Reason::SessionBlocked, text)
-                .hint("close it there first, or use `acpctl session rm`"));
-        }
-        self.delete_session(key, out);
-        Ok(())
     }
 }

@@ -474,7 +474,7 @@ impl Hub {
     fn open_adopted(&mut self, openers: &[Opener], key: SessionKey, out: &mut Batch) {
         for Opener { to, style, after } in openers {
             if self.clients.contains_key(&to.client) {
-                self.show_session(to, key, *after, *style, out);
+                self.show_session(to, key, *after, *style, &[], out);
             }
         }
     }

@@ -17,8 +17,8 @@
 //! in `interaction.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
 //! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
-//! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`
-//! and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
+//! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
+//! `open.rs` and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
 //! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
@@ -51,6 +51,7 @@ mod ledger;
 mod login;
 mod manage;
 pub mod mcp;
+mod open;
 mod params;
 mod pending;
 pub mod profile;

@@ -114,14 +114,31 @@ fn with_id(item: &Bytes, path: &[&str], id: &str) -> Bytes {
     set_member(item, path, json!(id).to_string().as_bytes())
 }
 
+fn is_in_client(item: &Bytes) -> bool {
+    str_at(item, &["type"]).as_deref() == Some("acp")
+}
+
+/// The servers of a list.
+fn items(list: &Bytes) -> Vec<Bytes> {
+    let items = serde_json::from_slice::<Vec<&RawValue>>(list).unwrap_or_default();
+    items.iter().map(|item| list.slice_ref(item.get().as_bytes())).collect()
+}
+
+/// A list of these servers.
+fn array(items: &[Bytes]) -> Bytes {
+    [b"[", &items.join(&b","[..])[..], b"]"].concat().into()
+}
+
+fn same_json(one: &[u8], other: &[u8]) -> bool {
+    let read = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
+    one == other || read(one) == read(other)
+}
+
 /// A list of servers in which `with` has put another one, or none, in the place of each that lives in a
 /// client.
 fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) -> Bytes {
-    let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(list) else { return list.clone() };
-    let items: Vec<Bytes> =
-        items.iter().map(|item| list.slice_ref(item.get().as_bytes())).collect();
-    let is_clients = |item: &Bytes| str_at(item, &["type"]).as_deref() == Some("acp");
-    if !items.iter().any(is_clients) {
+    let items = items(list);
+    if !items.iter().any(is_in_client) {
         return list.clone();
     }
     let start = |item: &Bytes| item.as_ptr() as usize - list.as_ptr() as usize;
@@ -129,7 +146,7 @@ fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) -> Bytes {
     // Where the item before ends, if there is one that stays: what is between two stays as well.
     let (mut before, mut stays) = (start(&items[0]), false);
     for item in &items {
-        let new = if is_clients(item) { with(item) } else { Some(item.clone()) };
+        let new = if is_in_client(item) { with(item) } else { Some(item.clone()) };
         if let Some(new) = new {
             out.extend_from_slice(if stays { &list[before..start(item)] } else { b"" });
             out.extend_from_slice(&new);
@@ -256,9 +273,61 @@ impl Hub {
         (raw(&params), left_out)
     }
 
+    /// A client opens a session and brings MCP servers. A session that no process holds has them from
+    /// now on, each in the place of one of the same name; a process gets no servers later than its
+    /// session. The names of those that were ignored.
+    pub(crate) fn bring_servers(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Vec<String> {
+        self.take_over_servers(client, key, params, out);
+        let Some(params) = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()))
+        else {
+            return Vec::new();
+        };
+        let kept = self.session(key).mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"));
+        let known = items(&kept);
+        let is_same = |item: &Bytes| {
+            let same = known.iter().find(|other| label(other) == label(item));
+            // Whose one that lives in a client is now has been looked at.
+            same.is_some_and(|other| is_in_client(item) || same_json(other, item))
+        };
+        let mut brought = items(&list(&params).unwrap_or_default());
+        brought.retain(|item| !label(item).is_empty() && !is_same(item));
+        if brought.is_empty() {
+            return Vec::new();
+        }
+        let names = || brought.iter().map(|item| label(item)).collect();
+        let may = self.clients.get(&client).is_some_and(|here| !here.under_agent)
+            && self.may_control(client, key).is_ok();
+        if !may || !matches!(self.session(key).state, State::Resting) {
+            return names();
+        }
+        let slot = self.session(key).slot;
+        let new = with_list(&Bytes::from_static(b"{\"mcpServers\":[]}"), &array(&brought));
+        let declared = self.declare_servers(slot, client, &new);
+        for text in declared.left_out {
+            self.notice(key, "warning", &text, out);
+        }
+        let mut brought = items(&list(&declared.params).unwrap_or_default());
+        let mut all = Vec::new();
+        for item in known {
+            let place = brought.iter().position(|new| label(new) == label(&item));
+            all.push(place.map_or(item, |place| brought.remove(place)));
+        }
+        all.append(&mut brought);
+        let mcp_servers = array(&all);
+        out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
+        self.session_mut(key).mcp_servers = Some(mcp_servers);
+        Vec::new()
+    }
+
     /// A client opens a session that knows servers by the names of its own: it has them from now on, if
     /// the one that had them is not connected.
-    pub(crate) fn take_over_servers(
+    fn take_over_servers(
         &mut self,
         client: ClientId,
         key: SessionKey,

@@ -190,3 +190,63 @@ fn only_lines_that_acpd_makes_bring_servers() {
     // A client may write such a member; its lines of these methods are never passed on as they are.
     assert_eq!(take_names(&line("_other/thing")), None);
 }
+
+#[test]
+fn who_opens_a_session_that_rests_brings_its_servers_up_to_date_and_who_comes_later_is_told() {
+    let mut bench = Bench::with(|_| {});
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let editor = |port: u16| json!({"type":"http","name":"ide","url":format!("http://[::1]:{port}"),"headers":[]});
+    let tools = json!({"name":"tools","command":"tools","args":[],"env":[]});
+    let more = json!({"name":"more","command":"more","args":[],"env":[]});
+    let a = bench.plain();
+    let params = json!({"cwd":"/w","mcpServers":[editor(1), tools]});
+    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+    let new = bench.heard_one("session/new");
+    bench.agent_answers(&new, &json!({"sessionId":"t"}));
+    bench.prompt(a, &json!(2), "t", "go");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.got(a);
+
+    let open = |id: u64, servers: Value| {
+        let params = json!({"sessionId":"t","cwd":"/w","mcpServers":servers});
+        json!({"id":id,"method":"session/resume","params":params})
+    };
+    let b = bench.plain();
+    bench.say(b, &open(1, json!([editor(2), tools, more])));
+    let ignored = &bench.got(b)[0]["result"]["_meta"]["_acpd"]["ignoredMcpServers"];
+    assert_eq!(*ignored, json!(["ide", "more"]), "the agent has the session already");
+    bench.say(b, &open(2, json!([editor(1)])));
+    assert_eq!(bench.got(b)[0]["result"].get("_meta"), None, "nothing was ignored");
+
+    bench.agent_dies();
+    bench.say(b, &open(3, json!([more, editor(2)])));
+    assert_eq!(bench.got(b).last().expect("an answer")["result"].get("_meta"), None);
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    assert_eq!(load["params"]["mcpServers"], json!([editor(2), tools, more]));
+    bench.reboot();
+    let c = bench.plain();
+    bench.prompt(c, &json!(4), "t", "and now?");
+    bench.agent_dies();
+    let load = bench.heard_one("session/load");
+    assert_eq!(load["params"]["mcpServers"], json!([editor(2), tools, more]), "it is on disk");
+}
+
+#[test]
+fn a_program_under_an_agent_gives_no_session_servers() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    let tool = acpd_core::ids::ClientId(77);
+    bench.feed(Input::ClientOpened { client: tool, under_agent: true });
+    bench.say(tool, &json!({"id":0,"method":"initialize","params":{"protocolVersion":1}}));
+    let server = json!({"name":"evil","command":"evil","args":[],"env":[]});
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server]});
+    bench.say(tool, &json!({"id":1,"method":"session/load","params":params}));
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    assert_eq!(load["params"]["mcpServers"], json!([]));
+}
