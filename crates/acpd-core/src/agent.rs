@@ -496,18 +496,25 @@ impl Hub {
     }
 
     pub(crate) fn on_initialized(&mut self, id: AgentId, outcome: Outcome<'_>, out: &mut Batch) {
-        if self.agents[&id].state != State::Initializing {
-            return;
-        }
+        use StopWhy::BadStart;
+        let is_late = match &self.agents[&id].state {
+            State::Initializing => false,
+            State::Stopping { why: BadStart { reason: Reason::AgentTimeout, .. }, .. } => true,
+            _ => return,
+        };
         let result = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
                 if let Some(source) = self.wants_login(id, "initialize", &error) {
                     return self.start_wants_login(id, source, &error, out);
                 }
+                if is_late {
+                    return;
+                }
                 let reason = format!("`initialize` failed: {} ({})", error.message, error.code);
                 return self.bad_start(id, Reason::AgentStartFailed, reason, false, out);
             }
+            Outcome::Result(_) if is_late => return,
             Outcome::Result(result) => result,
         };
         let parsed = match InitializeResult::from_raw(result) {

@@ -47,8 +47,12 @@ impl Hub {
             return;
         };
         if let State::Stopping { stage, why: old } = &self.agents[&id].state {
-            // A person's wish is what counts after the tree is gone; the ladder itself goes on.
-            if matches!(why, StopWhy::ByPerson | StopWhy::Restart) && *old != StopWhy::ByPerson {
+            // A person's wish is what counts after the tree is gone; the ladder itself goes on. And
+            // the want of a login says more than that nothing was heard.
+            let wish =
+                matches!(why, StopWhy::ByPerson | StopWhy::Restart) && *old != StopWhy::ByPerson;
+            let late = why == StopWhy::NoLogin && matches!(old, StopWhy::BadStart { .. });
+            if wish || late {
                 let state = State::Stopping { why, stage: *stage };
                 self.set_agent_state(id, state, reason, out);
             }

@@ -255,6 +255,23 @@ fn an_agent_that_does_not_start_without_a_login_is_not_started_again_and_again()
 }
 
 #[test]
+fn an_agent_that_wants_a_login_later_than_it_may_take_to_start_is_understood_all_the_same() {
+    let mut bench = Bench::new();
+    bench.capabilities = None;
+    let a = bench.connect(&json!({}));
+    let host = bench.host();
+    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    let initialize = bench.heard_one("initialize");
+    bench.pass(60_000);
+    assert_eq!((bench.stops.len(), bench.got(a).len()), (1, 0));
+    bench.agent_refuses(&initialize, -32000);
+    assert_eq!(reason(&bench.got(a)[0]), "needs_login");
+    bench.agent_dies();
+    bench.pass(600_000);
+    assert_eq!((bench.spawned.len(), bench.agent_state()), (1, "needs_auth".into()));
+}
+
+#[test]
 fn a_login_during_the_end_of_an_agent_that_wanted_one_starts_it_again() {
     let mut bench = Bench::with(|profile| profile.has_login_file = true);
     bench.capabilities = None;
