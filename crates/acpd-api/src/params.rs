@@ -35,7 +35,8 @@ pub struct AgentList {
 
 /// Names a session: a name, an id or a prefix of either that fits one session only.
 ///
-/// An exact name in `cwd` beats an exact name elsewhere, and an exact name or id beats a prefix.
+/// An exact name in `cwd` beats an exact name elsewhere, and an exact name or id beats a prefix. An id
+/// is no prefix of the one that acpd made from it by a number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRef {

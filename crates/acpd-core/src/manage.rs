@@ -20,7 +20,7 @@ use crate::input::{Batch, Effect, ReadStyle, Search, StatusPart};
 use crate::ledger::{Requester, Why};
 use crate::params::valid_name;
 use crate::record::{Canceller, Desired, Record, Rest};
-use crate::session::State;
+use crate::session::{State, numbered};
 
 /// Journal entries in one answer when the caller names no number.
 const LOG_PAGE: u32 = 1_000;
@@ -144,12 +144,16 @@ impl Hub {
         };
         let here = |row: &crate::record::SessionRow| wanted.cwd.as_deref() == Some(&row.cwd);
         let named = |row: &crate::record::SessionRow| row.name.as_deref() == Some(text);
+        // Where acpd has numbered an id, what comes before the number is the id of another session,
+        // also when that is gone.
+        let others = |row: &crate::record::SessionRow| row.public_id == numbered(text, row.key);
         let mut rounds = vec![find(&|row| named(row) && here(row))];
         if !wanted.exact_name {
             rounds.push(find(&|row| named(row) || row.public_id == text));
             rounds.push(find(&|row| {
                 let name = row.name.as_deref().unwrap_or_default();
-                !text.is_empty() && (name.starts_with(text) || row.public_id.starts_with(text))
+                let by_id = row.public_id.starts_with(text) && !others(row);
+                !text.is_empty() && (name.starts_with(text) || by_id)
             }));
         }
         for found in rounds {

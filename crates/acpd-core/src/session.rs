@@ -227,7 +227,7 @@ impl Hub {
         // Some agents count from 0 after each start: the second "0" gets another public id.
         let taken = self.by_public_id(&agent, agent_id).is_some()
             || self.child_by_public_id(&agent, agent_id).is_some();
-        let public_id = if taken { format!("{agent_id}.{}", key.0) } else { agent_id.to_owned() };
+        let public_id = if taken { numbered(agent_id, key) } else { agent_id.to_owned() };
         let mcp_servers = acp_wire::locate(&new.params, &["mcpServers"])
             .map(|range| Bytes::copy_from_slice(&new.params[range]));
         let row = SessionRow {
@@ -543,6 +543,11 @@ impl Hub {
         out.records.push(Record::SessionRemoved { session: key });
         out.effects.push(Effect::Index(key));
     }
+}
+
+/// The public id of a session whose agent has given its id before.
+pub(crate) fn numbered(agent_id: &str, key: SessionKey) -> String {
+    format!("{agent_id}.{}", key.0)
 }
 
 /// Option id → JSON text of its value.

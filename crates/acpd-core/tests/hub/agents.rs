@@ -245,3 +245,24 @@ fn a_session_of_its_own_process_does_not_leave_the_process_behind() {
     bench.agent_refuses(&request, -32603);
     assert_eq!(bench.stops, [StopStep::CloseStdin], "there is no session to keep it for");
 }
+
+#[test]
+fn the_id_of_a_session_that_is_gone_is_no_beginning_of_an_id_that_acpd_has_numbered() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "0");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":2,"method":"session/new","params":params}));
+    let request = bench.heard().into_iter().find(|line| line["method"] == "session/new");
+    bench.agent_answers(&request.expect("asked for"), &json!({"sessionId":"0"}));
+    for id in [3, 4] {
+        bench.say(a, &json!({"id":id,"method":"_acpd/session/remove","params":{"session":"0"}}));
+    }
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line["id"] == 4).expect("an answer");
+    assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "session_not_found");
+    bench.say(a, &json!({"id":5,"method":"_acpd/session/show","params":{"session":"0."}}));
+    assert_eq!(bench.got(a)[0]["result"]["sessionId"], "0.2");
+}
