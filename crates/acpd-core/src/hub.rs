@@ -87,7 +87,9 @@ impl Hub {
         self.now = before.max(now);
         if self.store_failing.is_some() && self.now > before {
             // Deadlines stand still: also one that is set meanwhile, from then on.
-            self.timers.delay(self.now.since(before));
+            let passed = self.now.since(before);
+            self.timers.delay(passed);
+            self.wait_longer(passed);
         }
         match input {
             Input::ClientOpened { client, under_agent } => {

@@ -332,6 +332,13 @@ impl Hub {
         }
     }
 
+    /// Time in which nobody can come back (ms) does not count.
+    pub(crate) fn wait_longer(&mut self, ms: u64) {
+        for since in self.returning.values_mut().filter_map(|known| known.away.as_mut()) {
+            *since = since.after(ms);
+        }
+    }
+
     pub(crate) fn on_returning_timer(&mut self, out: &mut Batch) {
         let now = self.now;
         let late = |known: &Returning| known.away.is_some_and(|since| now.since(since) >= AWAY);

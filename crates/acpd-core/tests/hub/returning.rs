@@ -32,6 +32,23 @@ fn who_says_that_it_leaves_is_forgotten_at_once() {
 }
 
 #[test]
+fn nobody_is_forgotten_for_not_coming_back_while_the_store_fails() {
+    let (mut bench, prompt) = working();
+    let other = bench.client(&json!({"client":{"token":"another-client-1"}}));
+    bench.feed(Input::ClientClosed { client: other });
+    bench.pass(3_599_000);
+    bench.feed(Input::ClientClosed { client: FIRST });
+    bench.feed(Input::StoreFailing { reason: "disk full".to_owned() });
+    bench.now += 3_600_000;
+    bench.feed(Input::StoreWorks);
+    bench.pass(1_000);
+    assert_eq!(bench.snapshot.clients.keys().collect::<Vec<_>>(), [TOKEN]);
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    let got = back(&mut bench, 0, &json!([2]));
+    assert_eq!(answer_of(&got, &json!(2)).expect("kept")["result"]["stopReason"], "end_turn");
+}
+
+#[test]
 fn answers_for_a_forgotten_client_are_not_for_the_next_one_with_its_token() {
     let (mut bench, first) = working();
     bench.prompt(FIRST, &json!(3), "s", "more");
