@@ -25,6 +25,13 @@ pub(super) struct Quirks {
     pub(super) late_replay: bool,
 }
 
+impl Quirks {
+    /// Whether a process has a way to a session of another one.
+    pub(super) fn brings_back(&self) -> bool {
+        self.load || (self.resume && !self.resume_lies)
+    }
+}
+
 /// What survives the process.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
@@ -45,6 +52,11 @@ pub(super) struct Disk {
 }
 
 impl Disk {
+    /// Whether a process finds the session there.
+    pub(super) fn has(&self, session: &str) -> bool {
+        self.sessions.contains_key(session)
+    }
+
     /// A fork has what its session has, lies included.
     pub(super) fn copy(&mut self, session: &str, fork: &str) {
         if let Some(log) = self.sessions.get(session).cloned() {

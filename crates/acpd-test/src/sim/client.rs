@@ -383,8 +383,21 @@ impl Client {
                 if failed {
                     self.places.remove(&session);
                 } else {
-                    let head = line["result"]["session"]["seq"].as_u64().unwrap_or_default();
-                    self.places.insert(session, Place::At(after.unwrap_or(head).min(head)));
+                    let found = &line["result"]["session"];
+                    let id = found["sessionId"].as_str().unwrap_or_default();
+                    if id != session {
+                        // A beginning of its id, once nothing has all of it.
+                        let key = store.public.get(&session);
+                        let exists = key.is_some_and(|k| store.snapshot.sessions.contains_key(k));
+                        if (exists && !store.reused.contains(&session)) || !id.starts_with(&session)
+                        {
+                            return Err(format!("attached to {id} instead of {session}"));
+                        }
+                        truth.hit("attached to another session by the beginning of its id");
+                        self.places.remove(&session);
+                    }
+                    let head = found["seq"].as_u64().unwrap_or_default();
+                    self.places.insert(id.to_owned(), Place::At(after.unwrap_or(head).min(head)));
                 }
             }
             Asked::Prompt { session, text } => {

@@ -286,8 +286,8 @@ impl World {
         Ok(true)
     }
 
-    /// Somebody has something to say in every session that may go on; the prompts.
-    pub(super) fn prompt_everywhere(&mut self) -> Result<Vec<String>, String> {
+    /// Somebody has something to say in every session that may go on; the sessions and prompts.
+    pub(super) fn prompt_everywhere(&mut self) -> Result<Vec<(String, String)>, String> {
         let mut texts = Vec::new();
         let rows = self.store.snapshot.sessions.values();
         let rows: Vec<_> = rows
@@ -301,7 +301,8 @@ impl World {
                 client.agent == agent && client.may_work(&session) && !client.is_opening(&session)
             });
             let Some(id) = may.map(|(id, _)| *id) else { continue };
-            texts.push(self.prompt_in(id, session)?);
+            let text = self.prompt_in(id, session.clone())?;
+            texts.push((session, text));
         }
         Ok(texts)
     }

@@ -37,10 +37,20 @@ impl World {
         let prompts = self.prompt_everywhere()?;
         steps += self.quiet()?;
         self.at_rest()?;
-        match prompts.iter().find(|text| !self.truth.ended.contains_key(*text)) {
-            Some(text) => Err(format!("everything is well, and {text} came to nothing")),
+        let mut unheard = prompts.iter().filter(|(_, text)| !self.truth.ended.contains_key(text));
+        match unheard.find(|(session, _)| !self.is_rightly_lost(session)) {
+            Some((_, text)) => Err(format!("everything is well, and {text} came to nothing")),
             None => Ok(steps),
         }
+    }
+
+    /// Whether a session is lost of which its agent has nothing that it could bring back: that a
+    /// running agent had forgotten it was found out by the first prompt, what that means by the second.
+    fn is_rightly_lost(&self, session: &str) -> bool {
+        let Some((_, state)) = self.of_id(session) else { return false };
+        let row = &state.row;
+        let can = self.quirks[&row.agent].brings_back();
+        row.rest == Rest::Lost && !(can && self.disks[&row.agent].has(&row.agent_id))
     }
 
     /// Everybody goes on until nothing moves.

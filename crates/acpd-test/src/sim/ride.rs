@@ -126,11 +126,13 @@ impl Ride {
         self.generation.is_some()
     }
 
-    /// The connection is lost.
+    /// The connection is lost. Who was only told to come later has been away since before.
     pub(super) fn lost(&mut self, now: u64) {
+        if self.up || !self.is_known() {
+            self.away = now;
+        }
         self.up = false;
         self.refused = false;
-        self.away = now;
         self.wire.clear();
     }
 
