@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use acp_wire::str_at;
 use acpd_api::NAMESPACE;
 use acpd_core::Input;
-use acpd_core::ids::ClientId;
+use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::EventRow;
 use acpd_core::view::render;
 use acpd_core::{StopStep, View};
@@ -21,6 +21,8 @@ use crate::mangle::{Account, Dice, mangle, of_client};
 struct Follower {
     client: ClientId,
     session: &'static str,
+    /// A session that is deleted and taken over anew under the same id is another one.
+    key: SessionKey,
     /// Number and line.
     seen: Vec<(u64, String)>,
     /// What it got that is no line of a journal.
@@ -31,7 +33,8 @@ impl Follower {
     fn new(bench: &mut Bench, session: &'static str) -> Follower {
         let client = bench.client(&json!({"seq":true,"notices":true}));
         bench.session(client, session);
-        Follower { client, session, seen: Vec::new(), other: Vec::new() }
+        let key = *bench.snapshot.sessions.keys().last().expect("the session");
+        Follower { client, session, key, seen: Vec::new(), other: Vec::new() }
     }
 
     fn look(&mut self, bench: &mut Bench) {
@@ -52,7 +55,7 @@ impl Follower {
         };
         let own = format!(".{}", self.client.0);
         let view = View { seq: true, notices: true, ..View::default() };
-        let rows = bench.journal.values().flatten().filter(of);
+        let rows = bench.journal.get(&self.key).into_iter().flatten().filter(of);
         let rows = rows.filter(|row| !row.origin.as_ref().is_some_and(|of| of.ends_with(&own)));
         let lines = rows.filter_map(|row| {
             let line = render(&row.line, row.kind, row.seq, &view)?;
