@@ -20,6 +20,9 @@ pub(super) struct Client {
     pub(super) ride: Option<Ride>,
     /// Sessions that it has left at some time.
     left: BTreeSet<String>,
+    /// Sessions that it follows since it came back because of prompts, without having opened them:
+    /// until it has caught up, what it is shown of them could be taken for a replay.
+    followed: BTreeSet<String>,
     pub(super) agent: String,
     pub(super) view: View,
     /// Requests that are not answered yet, by the JSON text of their id.
@@ -89,6 +92,14 @@ pub(super) enum Place {
     At(u64),
 }
 
+/// The session that a request is to leave.
+fn leaves(asked: &Asked) -> Option<&String> {
+    match asked {
+        Asked::Leave { session } => Some(session),
+        _ => None,
+    }
+}
+
 impl Place {
     /// What a client that comes back says that it has.
     pub(super) fn cursor(self) -> Option<u64> {
@@ -116,6 +127,7 @@ impl Client {
         Client {
             ride: None,
             left: BTreeSet::new(),
+            followed: BTreeSet::new(),
             agent: agent.to_owned(),
             view,
             open: BTreeMap::new(),
@@ -221,6 +233,15 @@ impl Client {
                 *before = 0;
             }
         }
+        // What it is just leaving it does not name, and is not to follow anew.
+        let leaving: BTreeSet<&String> = self.open.values().flatten().filter_map(leaves).collect();
+        let loads = |place: &Place| matches!(place, Place::Loading { .. });
+        self.places.retain(|session, place| loads(place) || !leaving.contains(session));
+        let prompted = self.open.values().flatten().filter_map(|asked| match asked {
+            Asked::Prompt { session, .. } => Some(session.clone()),
+            _ => None,
+        });
+        self.followed = prompted.filter(|session| !self.places.contains_key(session)).collect();
         if let Some(ride) = &mut self.ride {
             ride.lost(now);
         }
@@ -236,8 +257,7 @@ impl Client {
 
     /// Whether it has asked to hear no more of a session.
     fn is_leaving(&self, wanted: &str) -> bool {
-        let leaves = |asked: &Asked| matches!(asked, Asked::Leave { session } if session == wanted);
-        self.open.values().flatten().any(leaves)
+        self.open.values().flatten().filter_map(leaves).any(|session| session == wanted)
     }
 
     /// Whether it may work in a session: one that comes back has opened it before, for otherwise
@@ -261,7 +281,7 @@ impl Client {
             Some(Place::At(seen)) => *seen > 0,
             place => place.is_none(),
         };
-        self.ride.is_none() || (is_clear && stands)
+        self.ride.is_none() || (is_clear && stands && !self.followed.contains(wanted))
     }
 
     /// The daemon sent a line.
@@ -456,6 +476,7 @@ impl Client {
     fn caught_up(&mut self, line: &Value, store: &Store) -> Result<(), String> {
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
         let seq = line["params"]["seq"].as_u64().unwrap_or_default();
+        self.followed.remove(session);
         let resumes = |asked: &Asked| matches!(asked, Asked::Open { session: of, load: false } if of == session);
         if self.ride.is_some() && self.open.values().flatten().any(resumes) {
             // It wants only what comes from here on.
