@@ -554,6 +554,7 @@ impl Hub {
             initialize: Some(raw),
             fingerprint,
             resume_lies: false,
+            load_lies: false,
             ..known.row.clone()
         };
         *known = Known::new(row.clone());

@@ -254,7 +254,8 @@ impl Hub {
         let config = &self.config.agents[profile];
         let (use_load, use_resume) = (config.use_load, config.use_resume);
         let known = self.known(profile);
-        let load = (use_load && known.capabilities.load_session).then_some("session/load");
+        let loads = use_load && known.capabilities.load_session && !known.row.load_lies;
+        let load = loads.then_some("session/load");
         let resumes = use_resume && known.capabilities.resume && !known.row.resume_lies;
         match style {
             ReadStyle::History => load,

@@ -288,6 +288,8 @@ pub struct AgentRow {
     pub initialize: Option<Bytes>,
     /// `session/resume` was advertised but answered with "method not found".
     pub resume_lies: bool,
+    /// The same of `session/load`.
+    pub load_lies: bool,
 }
 
 /// Whether an agent is logged in. Stored as JSON.

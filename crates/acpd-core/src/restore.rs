@@ -10,7 +10,7 @@
 //!   ├──────────▶ List ── listed ─▶ Load ────▶ (Settle: late replay) ──────┘
 //!   │              │ not listed    │  ▲ other error, three times
 //!   │              ▼               │  └── Retry
-//!   │ can neither  ListAll (same)  ▼ -32002
+//!   │ can neither  ListAll (same)  ▼ -32002, -32601
 //!   └───────────▶ lost           lost              -32000 anywhere ─▶ blocked until a login
 //! ```
 //!
@@ -38,7 +38,7 @@ use crate::login::Refusal;
 use crate::mcp::put_names;
 use crate::params::raw;
 use crate::profile::OnLost;
-use crate::record::{EventKind, Record, Rest};
+use crate::record::{AgentRow, EventKind, Record, Rest};
 use crate::replay::Replay;
 use crate::session::{State, option_map};
 use crate::timers::Timer;
@@ -187,8 +187,8 @@ impl Hub {
         let agent = session.row.agent.clone();
         let may_load = self.profile_of(session.slot).use_load;
         let known = self.known(&agent);
-        let (loads, lists) =
-            (known.capabilities.load_session, known.capabilities.list && !known.list_lies);
+        let loads = known.capabilities.load_session && !known.row.load_lies;
+        let lists = known.capabilities.list && !known.list_lies;
         if !may_load || !loads {
             let text = match refused {
                 Some(error) => format!("agent `{agent}` cannot resume it: {error}"),
@@ -318,7 +318,7 @@ impl Hub {
         match step {
             Step::Resume => {
                 if error.code == code::METHOD_NOT_FOUND {
-                    self.resume_lied(key, out);
+                    self.remember_lie(key, |row| row.resume_lies = true, out);
                 }
                 self.load_or_lose(key, Some(&text), out);
             }
@@ -333,6 +333,10 @@ impl Hub {
             Step::Load if error.code == code::NOT_FOUND => {
                 self.session_is_lost(key, format!("the agent does not know it: {text}"), out);
             }
+            Step::Load if error.code == code::METHOD_NOT_FOUND => {
+                self.remember_lie(key, |row| row.load_lies = true, out);
+                self.load_or_lose(key, Some(&text), out);
+            }
             Step::Load => self.retry_load(key, error.code, &text, out),
             Step::New => self.restore_failed(key, Reason::AgentStartFailed, &text, out),
             Step::Settings => {
@@ -344,10 +348,11 @@ impl Hub {
         }
     }
 
-    fn resume_lied(&mut self, key: SessionKey, out: &mut Batch) {
+    /// The agent has offered what it does not have: it is not asked again.
+    fn remember_lie(&mut self, key: SessionKey, lie: fn(&mut AgentRow), out: &mut Batch) {
         let agent = self.session(key).row.agent.clone();
         let known = self.known(&agent);
-        known.row.resume_lies = true;
+        lie(&mut known.row);
         out.records.push(Record::Agent(known.row.clone()));
     }
 

@@ -171,14 +171,16 @@ impl<'c> Apply<'c> {
 
     fn agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         self.run(
-            "INSERT OR REPLACE INTO agents (name, desired, fingerprint, initialize, resume_lies) \
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT OR REPLACE INTO agents \
+             (name, desired, fingerprint, initialize, resume_lies, load_lies) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 row.name,
                 desired_code(row.desired),
                 row.fingerprint,
                 row.initialize.as_deref(),
                 row.resume_lies,
+                row.load_lies,
             ],
         )?;
         Ok(())

@@ -195,7 +195,12 @@ const V4: &str = "
 ALTER TABLE sessions ADD COLUMN children TEXT NOT NULL DEFAULT '{}';
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3), M::up(V4)];
+/// Schema 5: whether `session/load` is only offered.
+const V5: &str = "
+ALTER TABLE agents ADD COLUMN load_lies INTEGER NOT NULL DEFAULT 0;
+";
+
+const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3), M::up(V4), M::up(V5)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

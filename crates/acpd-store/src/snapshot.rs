@@ -73,7 +73,7 @@ fn entries<K: Ord, V>(
 }
 
 fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
-    let sql = "SELECT name, desired, fingerprint, initialize, resume_lies FROM agents";
+    let sql = "SELECT name, desired, fingerprint, initialize, resume_lies, load_lies FROM agents";
     entries(conn, sql, |row| {
         let name: String = row.get(0)?;
         let agent = AgentRow {
@@ -82,6 +82,7 @@ fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
             fingerprint: row.get(2)?,
             initialize: optional_bytes(row, 3)?,
             resume_lies: row.get(4)?,
+            load_lies: row.get(5)?,
         };
         Ok((name, agent))
     })

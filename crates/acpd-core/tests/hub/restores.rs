@@ -130,6 +130,41 @@ fn an_agent_that_lies_about_resume_is_asked_to_load_and_the_lie_is_remembered() 
 }
 
 #[test]
+fn an_agent_that_lies_about_load_is_asked_once_and_its_sessions_go_on_with_a_summary() {
+    let mut bench = Bench::with_shims();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32601);
+    assert_eq!(bench.state("s"), "parked", "it is not tried again");
+    bench.prompt(a, &json!(2), "s", "second");
+    let new = bench.heard_one("session/new");
+    bench.agent_answers(&new, &json!({"sessionId":"t"}));
+    let prompt = bench.heard_one("session/prompt");
+    let said = prompt["params"]["prompt"].to_string();
+    assert!(said.contains("it was about a fish"), "{said}");
+    assert_eq!(words(&bench.got(a)), ["agent_message_chunk"], "it is told");
+    // The next daemon knows it as well, until the agent is another one.
+    bench.reboot();
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.chunk("t", "the answer to second");
+    bench.pass(20_000);
+    bench.agent_dies();
+    bench.pass(1_000);
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "it is not asked");
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
+    let client = bench.plain();
+    let restart = json!({"agent":"gem"});
+    bench.say(client, &json!({"id":1,"method":"_acpd/agent/restart","params":restart}));
+    bench.agent_dies();
+    bench.prompt(client, &json!(2), "s", "third");
+    bench.heard_one("session/list");
+}
+
+#[test]
 fn what_happened_outside_acpd_is_taken_from_the_replay_once() {
     let mut bench = Bench::new();
     bench.capabilities = Some(json!({"loadSession":true}));

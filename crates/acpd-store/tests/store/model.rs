@@ -122,13 +122,14 @@ fn kind() -> impl Strategy<Value = EventKind> {
 fn agent_row() -> impl Strategy<Value = AgentRow> {
     let name = select(vec!["claude".to_owned(), "copilot".to_owned()]);
     let desired = select(vec![Desired::OnDemand, Desired::Up, Desired::Down]);
-    (name, desired, text(), option::of(bytes()), any::<bool>()).prop_map(
-        |(name, desired, fingerprint, initialize, resume_lies)| AgentRow {
+    (name, desired, text(), option::of(bytes()), any::<[bool; 2]>()).prop_map(
+        |(name, desired, fingerprint, initialize, [resume_lies, load_lies])| AgentRow {
             name,
             desired,
             fingerprint,
             initialize,
             resume_lies,
+            load_lies,
         },
     )
 }

@@ -111,9 +111,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 4, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 5, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 4"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 5"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -138,13 +138,7 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
 fn records_of_schema_1() -> Vec<Record> {
     vec![
         Record::Boot { boot: 3 },
-        Record::Agent(AgentRow {
-            name: "claude".to_owned(),
-            desired: Desired::Up,
-            fingerprint: "f".to_owned(),
-            initialize: Some(Bytes::from_static(b"{\"protocolVersion\":1}")),
-            resume_lies: true,
-        }),
+        Record::Agent(agent_row()),
         host(1 << 32),
         offset(1 << 32, 1000),
         Record::Written { host: HostId(1 << 32), chunk: 1 },
@@ -157,6 +151,18 @@ fn records_of_schema_1() -> Vec<Record> {
         Record::Turn(dispatched()),
         interaction(1 << 32, 1, 1 << 32),
     ]
+}
+
+/// The agent in it.
+fn agent_row() -> AgentRow {
+    AgentRow {
+        name: "claude".to_owned(),
+        desired: Desired::Up,
+        fingerprint: "f".to_owned(),
+        initialize: Some(Bytes::from_static(b"{\"protocolVersion\":1}")),
+        resume_lies: true,
+        load_lies: false,
+    }
 }
 
 /// The turn in it.
@@ -230,6 +236,13 @@ fn records_of_schema_4() -> Vec<Record> {
     records
 }
 
+/// What `fixtures/v5.sql` holds.
+fn records_of_schema_5() -> Vec<Record> {
+    let mut records = records_of_schema_4();
+    records.push(Record::Agent(AgentRow { load_lies: true, ..agent_row() }));
+    records
+}
+
 /// Opens a database that this script makes; what it holds must be what the records add up to.
 fn opens_with(script: &str, records: &[Record]) {
     let dir = tempfile::tempdir().unwrap();
@@ -276,6 +289,11 @@ fn a_database_of_schema_4_opens_with_all_that_is_in_it() {
     opens_with(include_str!("../fixtures/v4.sql"), &records_of_schema_4());
 }
 
+#[test]
+fn a_database_of_schema_5_opens_with_all_that_is_in_it() {
+    opens_with(include_str!("../fixtures/v5.sql"), &records_of_schema_5());
+}
+
 /// All columns of all tables, with everything that SQLite says of them.
 fn columns(conn: &Connection) -> Vec<String> {
     let sql = "SELECT format('%s.%s %s notnull=%d default=%s pk=%d strict=%d wr=%d', t.name, c.name, \
@@ -292,7 +310,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v4.sql")).unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v5.sql")).unwrap();
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }
