@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
-use acpd_api::ExitCode;
+use acpd_api::{ExitCode, method};
 use acpd_client::{CallError, Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{CommandError, Result, gone};
 use crate::paint::DIM;
+use crate::render::sentence;
 use crate::ui::{TICK, Ui};
 use crate::{signal, terminal};
 
@@ -160,7 +161,8 @@ impl Live {
         Ok(())
     }
 
-    /// Sends a request that may take long and waits for its result; what else comes is dropped.
+    /// Sends a request that may take long and waits for its result; what else comes is dropped, but that
+    /// the agent does not answer.
     /// Ctrl-C ends the wait, not what was asked for.
     pub(crate) fn call<R: DeserializeOwned>(
         &mut self,
@@ -190,6 +192,13 @@ impl Live {
                         }
                         Outcome::Result(result) => Ok(result_of(method, result)?),
                     };
+                }
+                Ok(Message::Notification { method, params: Some(params) })
+                    if method == method::UNANSWERED =>
+                {
+                    if let Some(sentence) = sentence(&method, params.get()) {
+                        ui.say(&sentence);
+                    }
                 }
                 _ => {}
             }

@@ -35,7 +35,7 @@ pub use interaction::{
 pub use meta::{ClientMeta, NewSessionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
     AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
-    StateChanged, TurnEnded, TurnStarted,
+    StateChanged, TurnEnded, TurnStarted, Unanswered,
 };
 pub use params::{
     AgentList, AgentRef, AttachParams, AttachResult, DaemonStopParams, Empty, LogEntry, LogParams,

@@ -96,6 +96,8 @@ pub const CLIENT_ANSWERED: &str = "_acpd/client/answered";
 /// Notification [`crate::Empty`] of a client with a token: it ends and will not come back, so that
 /// acpd forgets it at once. Its last line; not counted.
 pub const CLIENT_LEAVE: &str = "_acpd/client/leave";
+/// Notice [`crate::Unanswered`]: an agent takes long to answer a request of this client. Live only.
+pub const UNANSWERED: &str = "_acpd/unanswered";
 /// Notice [`crate::AgentNotice`]: an agent changed its state. Live only.
 pub const AGENT_STATE: &str = "_acpd/agent_state";
 /// Notice [`crate::AuthChanged`]: it changed whether an agent is logged in. Live only.

@@ -173,6 +173,21 @@ pub struct CaughtUp {
     pub seq: u64,
 }
 
+/// An agent has not answered a request of this client for long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unanswered {
+    /// Profile name.
+    pub agent: String,
+    /// Method of the request.
+    pub method: String,
+    /// The session that it is about, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// For how long, in milliseconds, as far as this daemon knows.
+    pub waited: u64,
+}
+
 /// An agent changed its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -73,9 +73,9 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct Naming {
     pub(crate) to: Requester,
-    profile: String,
-    cwd: String,
-    name: String,
+    pub(crate) profile: String,
+    pub(crate) cwd: String,
+    pub(crate) name: String,
     params: Box<RawValue>,
 }
 
@@ -379,14 +379,8 @@ impl Hub {
                 .with_code(code::CANCELLED);
             return self.refuse(to, &fault, out);
         }
-        if self.cancel_opener(to, out) {
-            return;
-        }
-        if let Some((id, host)) = self.ledger.relayed(to)
-            && let Some(&slot) = self.hosts.get(&host)
-        {
-            let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
-            self.host_write(slot, line, out);
+        if !self.cancel_opener(to, out) {
+            self.cancel_relayed(to, out);
         }
     }
 

@@ -389,6 +389,11 @@ impl Hub {
         }
     }
 
+    /// Whether a person is asked about a request that an agent has not answered.
+    pub(crate) fn is_asked_about(&self, ask: u64) -> bool {
+        self.interactions.values().any(|open| open.about == Some(ask))
+    }
+
     /// A request is answered: what the agent still asked about it is answered with `cancel`.
     pub(crate) fn forget_questions_about(&mut self, request: &Id, out: &mut Batch) {
         let ask = request.as_u64();

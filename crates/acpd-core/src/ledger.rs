@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::directory::Directory;
 use crate::foreign::Adoption;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::Batch;
 use crate::record::{self, AskedRow, ForkPoint, Record};
 use crate::timers::Timer;
@@ -119,7 +119,7 @@ impl Why {
     }
 
     /// The client's request that it is for.
-    fn requester(&self) -> Option<&Requester> {
+    pub(crate) fn requester(&self) -> Option<&Requester> {
         match self {
             Why::Relay { to, .. } | Why::List { to, .. } => Some(to),
             Why::NewSession(new) => Some(&new.to),
@@ -156,6 +156,10 @@ pub(crate) struct NewSession {
 pub(crate) struct Asked {
     pub(crate) host: HostId,
     pub(crate) why: Why,
+    /// When it was asked, or found by this daemon.
+    since: Time,
+    /// Who asked has taken it back.
+    cancelled: bool,
 }
 
 /// All open requests that acpd has sent.
@@ -166,8 +170,28 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn ask(&mut self, id: u64, host: HostId, why: Why) {
-        self.asked.insert(id, Asked { host, why });
+    pub(crate) fn ask(&mut self, id: u64, host: HostId, why: Why, since: Time) {
+        self.asked.insert(id, Asked { host, why, since, cancelled: false });
+    }
+
+    /// Who was asked for what since when, and whether it was taken back.
+    pub(crate) fn waits_since(&self, ask: u64) -> Option<(HostId, Why, Time, bool)> {
+        let asked = self.asked.get(&ask)?;
+        Some((asked.host, asked.why.clone(), asked.since, asked.cancelled))
+    }
+
+    /// Who asked takes it back; whether that is news, and has no time of its own.
+    pub(crate) fn cancel(&mut self, ask: u64) -> bool {
+        let Some(asked) = self.asked.get_mut(&ask) else { return false };
+        let counts = matches!(asked.why, Why::NewSession(_) | Why::Relay { .. });
+        counts && !std::mem::replace(&mut asked.cancelled, true)
+    }
+
+    /// The answer is nobody's any more; whose it was.
+    pub(crate) fn disown(&mut self, ask: u64) -> Option<Requester> {
+        let to = self.asked.get_mut(&ask)?.why.requester_mut()?;
+        let nobody = Requester { client: NOBODY, id: Id::null() };
+        Some(std::mem::replace(to, nobody)).filter(|to| to.client != NOBODY)
     }
 
     /// The request that a host's response belongs to, with its id.
@@ -353,7 +377,8 @@ impl Hub {
         let id = self.ids.issue();
         let what = self.as_record(&why);
         out.records.push(Record::Asked(AskedRow { id, host, what }));
-        self.ledger.ask(id, host, why);
+        self.watch_answer(id, host, &why);
+        self.ledger.ask(id, host, why, self.now);
         id
     }
 
@@ -395,6 +420,7 @@ impl Hub {
             Some(Why::List { .. }) => self.on_list_timer(ask, out),
             Some(Why::Adopt(_)) => self.on_adopt_timer(ask, out),
             Some(Why::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
+            Some(Why::NewSession(_) | Why::Relay { .. }) => self.on_unanswered_timer(ask, out),
             _ => {}
         }
     }
@@ -437,7 +463,7 @@ impl Hub {
 
     /// What an open request is for has changed.
     pub(crate) fn save_asked(&self, id: u64, out: &mut Batch) {
-        if let Some(Asked { host, why }) = self.ledger.asked.get(&id) {
+        if let Some(Asked { host, why, .. }) = self.ledger.asked.get(&id) {
             out.records.push(Record::Asked(AskedRow {
                 id,
                 host: *host,

@@ -71,6 +71,7 @@ mod summary;
 mod terminal;
 mod timers;
 mod turn;
+mod unanswered;
 mod unused;
 pub mod view;
 

@@ -252,7 +252,8 @@ impl Hub {
             Asked::GivenUp { session } => Why::GivenUp { session: Some(session) },
             Asked::Nothing => Why::Farewell,
         };
-        self.ledger.ask(row.id, row.host, why);
+        self.watch_answer(row.id, row.host, &why);
+        self.ledger.ask(row.id, row.host, why, self.now);
     }
 
     fn recover_turn(&mut self, row: TurnRow) {

@@ -116,7 +116,8 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
 fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.lasting_link()?)?;
     let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
-    let meta = ClientMeta { agent: Some(info.agent.clone()), ..ClientMeta::default() };
+    let agent = Some(info.agent.clone());
+    let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
     ui.spin(Some("forking"));
     let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
     let meta = NewSessionMeta { name, reuse: false };

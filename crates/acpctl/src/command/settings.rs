@@ -31,7 +31,8 @@ impl Open {
     fn new(session: &Which, door: Door, ui: &mut Ui) -> Result<Open> {
         let mut live = Live::new(door.lasting_link()?)?;
         let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
-        let meta = ClientMeta { agent: Some(info.agent.clone()), ..ClientMeta::default() };
+        let agent = Some(info.agent.clone());
+        let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
         ui.spin(Some("asking"));
         let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
         let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "mcpServers": []});

@@ -2,7 +2,7 @@
 
 use acpd_api::{
     Outcome, PermissionDecided, PromptQueued, RestoreLevel, Restored, SessionNotice, Skipped,
-    TurnEnded, method,
+    TurnEnded, Unanswered, method,
 };
 use serde::Deserialize;
 
@@ -46,6 +46,14 @@ fn styled(name: &str, params: &str, whole: bool) -> Option<(anstyle::Style, Stri
             let prompts =
                 if ahead == 1 { "1 prompt".to_owned() } else { format!("{ahead} prompts") };
             (DIM, format!("waiting: {prompts} of this session first"))
+        }
+        method::UNANSWERED => {
+            let Unanswered { agent, method, waited, .. } = read(params)?;
+            let waited = human::duration(waited);
+            let sentence = format!(
+                "agent `{agent}` has not answered `{method}` for {waited}; Ctrl-C gives up"
+            );
+            (YELLOW, one_line(&sentence))
         }
         _ => return None,
     })

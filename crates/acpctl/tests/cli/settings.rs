@@ -77,6 +77,26 @@ fn a_mode_is_set_by_its_id_or_its_name() {
 }
 
 #[test]
+fn an_agent_that_does_not_answer_is_told_while_it_is_waited_for() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        open(&mut client, values());
+        let set = client.expect("session/set_mode");
+        let params = json!({"agent": "demo", "method": "session/set_mode", "sessionId": "s-1",
+            "waited": 120_000});
+        client.send(json!({"jsonrpc": "2.0", "method": method::UNANSWERED, "params": params}));
+        client.result(&set, json!({}));
+        client.closed();
+    });
+    let done = home.run(&["session", "mode", "fix", "auto"]);
+    insta::assert_snapshot!(done.err, @"
+    agent `demo` has not answered `session/set_mode` for 2m; Ctrl-C gives up
+    fix is in mode `auto` now
+    ");
+    daemon.join().unwrap();
+}
+
+#[test]
 fn what_does_not_exist_is_named_with_what_does() {
     let home = Home::new();
     let listener = home.listen();

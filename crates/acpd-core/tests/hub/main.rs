@@ -29,6 +29,7 @@ mod survival;
 mod terminals;
 mod transparency;
 mod turns;
+mod unanswered;
 mod unused;
 mod unwedging;
 mod views;

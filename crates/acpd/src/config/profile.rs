@@ -137,8 +137,9 @@ keys! {
         /// How long the agent may take to end a cancelled turn before it is stopped.
         Shared "cancel_timeout" => pub cancel_timeout: Duration as Timeout
             = Duration::from_secs(10);
-        /// How long a turn may be silent before people are told that it has stalled. Waiting for an
-        /// answer of a person or for a running tool does not count.
+        /// How long a turn may be silent before people are told that it has stalled, and how long a new
+        /// session, a mode or an option may be unanswered. Waiting for an answer of a person or for a
+        /// running tool does not count.
         Shared "stall_notice" => pub stall_notice: Option<Duration> as TimeOrNever
             = Some(Duration::from_mins(5));
         /// When an agent is stopped: how long it has after its standard input was closed.

@@ -1,0 +1,109 @@
+//! Requests of people that an agent does not answer.
+//!
+//! ```text
+//!  asked ─┬─ stall_notice ────▶ who asked is told, and the log; again after as long
+//!         └─ $/cancel_request ▶ the agent is told ─ cancel_timeout ─▶ who asked gets -32800
+//! ```
+//!
+//! acpd sets no limit of its own: how long a new session may take, only the person knows who waits for
+//! it. What the agent says after all still counts, as it does when its asker has gone.
+
+use acp_wire::{build, code};
+use acpd_api::{Reason, Unanswered, method};
+use serde_json::json;
+
+use crate::client::Naming;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, duration};
+use crate::input::Batch;
+use crate::ledger::{NOBODY, Requester, Why};
+use crate::timers::Timer;
+
+/// Requests that agents answer by themselves, soon. What else is relayed may wait for a person, or is
+/// not known here.
+const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
+
+impl Hub {
+    /// Begins to count how long an agent takes for what somebody waits for.
+    pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Why) {
+        let is_watched = match why {
+            Why::NewSession(_) => true,
+            Why::Relay { method, .. } => SOON.contains(&method.as_str()),
+            _ => false,
+        };
+        if let Some(&slot) = self.hosts.get(&host).filter(|_| is_watched) {
+            let notice = self.profile_of(slot).stall_notice;
+            if notice > 0 {
+                self.timers.set(Timer::Asked(ask), self.now.after(notice));
+            }
+        }
+    }
+
+    /// `$/cancel_request` of a client for what an agent was asked.
+    pub(crate) fn cancel_relayed(&mut self, to: &Requester, out: &mut Batch) {
+        let Some((id, host)) = self.ledger.relayed(to) else { return };
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+        self.host_write(slot, line, out);
+        if self.ledger.cancel(id) {
+            let timeout = self.profile_of(slot).cancel_timeout;
+            self.timers.set(Timer::Asked(id), self.now.after(timeout));
+        }
+    }
+
+    /// The agent has been silent about a request for long, or ignores that it was cancelled.
+    pub(crate) fn on_unanswered_timer(&mut self, ask: u64, out: &mut Batch) {
+        let Some((host, why, since, cancelled)) = self.ledger.waits_since(ask) else { return };
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        if cancelled {
+            return self.free_asker(ask, out);
+        }
+        self.watch_answer(ask, host, &why);
+        let profile = self.agents[&slot].profile.clone();
+        let askers = self.askers_of(&profile, &why);
+        // A person who is asked about it is waited for, not the agent.
+        if askers.is_empty() || self.is_asked_about(ask) {
+            return;
+        }
+        let waited = self.now.since(since);
+        let session = why.session();
+        let what = format!("{}: no answer for {}", why.what(), duration(waited));
+        self.log_failure(slot, session, &what, None, out);
+        let row = session.and_then(|key| self.sessions.get(&key)).map(|session| &session.row);
+        let notice = Unanswered {
+            agent: profile,
+            method: why.what().to_owned(),
+            session_id: row.map(|row| row.public_id.clone()),
+            waited,
+        };
+        let line = build::notification(method::UNANSWERED, &notice);
+        for client in askers {
+            self.tell_client(client, &line, out);
+        }
+    }
+
+    /// Who waits for an answer: who has asked, and who wants the name of the session that is being made.
+    fn askers_of(&self, profile: &str, why: &Why) -> Vec<ClientId> {
+        let own = why.requester().map(|to| to.client).filter(|client| *client != NOBODY);
+        let is_behind = |wait: &&Naming| match why {
+            Why::NewSession(new) => {
+                wait.profile == profile
+                    && wait.cwd == new.cwd
+                    && new.name.as_ref() == Some(&wait.name)
+            }
+            _ => false,
+        };
+        let behind = self.naming.iter().filter(is_behind).map(|wait| wait.to.client);
+        own.into_iter().chain(behind).collect()
+    }
+
+    /// Answers whoever has cancelled a request in the agent's place.
+    fn free_asker(&mut self, ask: u64, out: &mut Batch) {
+        let Some(to) = self.ledger.disown(ask) else { return };
+        let fault = Fault::new(Reason::Interrupted, "cancelled; the agent has not answered that")
+            .with_code(code::CANCELLED);
+        self.refuse(&to, &fault, out);
+        self.save_asked(ask, out);
+    }
+}

@@ -1,0 +1,91 @@
+//! Requests of people that an agent does not answer.
+
+use serde_json::{Value, json};
+
+use crate::bench::{AGENT, Bench, words};
+
+const NOTICE: u64 = 5 * 60_000;
+
+/// What a client was told about answers that are missing.
+fn told(bench: &mut Bench, client: acpd_core::ids::ClientId) -> Vec<Value> {
+    let got = bench.got(client).into_iter();
+    got.filter(|line| line["method"] == "_acpd/unanswered").map(|l| l["params"].clone()).collect()
+}
+
+#[test]
+fn who_waits_for_a_new_session_is_told_that_the_agent_does_not_answer() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.client(&json!({"notices":true})), bench.client(&json!({"notices":true})));
+    let named = json!({"cwd":"/w","mcpServers":[],"_meta":{"_acpd":{"name":"fix"}}});
+    bench.say(a, &json!({"id":1,"method":"session/new","params":named}));
+    let request = bench.heard_one("session/new");
+    bench.pass(NOTICE - 1);
+    assert_eq!(told(&mut bench, a), Vec::<Value>::new());
+    // Somebody else wants the same name.
+    bench.say(b, &json!({"id":1,"method":"session/new","params":named}));
+    for time in 1..=2 {
+        bench.pass(if time == 1 { 1 } else { NOTICE });
+        let expected = json!({"agent":AGENT,"method":"session/new","waited":time * NOTICE});
+        assert_eq!(told(&mut bench, a), std::slice::from_ref(&expected));
+        assert_eq!(told(&mut bench, b), [expected]);
+    }
+    let logged = (None, "session/new: no answer for 5 min".to_owned(), None);
+    assert_eq!(bench.failures[0], logged);
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    bench.got(a);
+    bench.pass(2 * NOTICE);
+    assert_eq!(told(&mut bench, a), Vec::<Value>::new());
+}
+
+#[test]
+fn who_waits_for_a_mode_is_told_also_by_the_next_daemon_and_nobody_while_a_person_is_asked() {
+    let mut bench = Bench::with_shims();
+    let token = json!({"notices":true,"client":{"token":"0123456789abcdef"}});
+    let a = bench.client(&token);
+    bench.session(a, "s");
+    let set = json!({"sessionId":"s","modeId":"code"});
+    bench.say(a, &json!({"id":2,"method":"session/set_mode","params":set}));
+    let request = bench.heard_one("session/set_mode");
+    let schema = json!({"type":"object","properties":{"name":{"type":"string"}}});
+    let params = json!({"mode":"form","message":"?","requestedSchema":schema,
+        "requestId":request["id"]});
+    bench.agent(&json!({"id":8,"method":"elicitation/create","params":params}));
+    bench.pass(NOTICE);
+    assert_eq!(told(&mut bench, a), Vec::<Value>::new(), "the agent waits for a person");
+    bench.agent(&json!({"method":"$/cancel_request","params":{"requestId":8}}));
+    bench.pass(NOTICE);
+    let expected =
+        json!({"agent":AGENT,"method":"session/set_mode","sessionId":"s","waited":2 * NOTICE});
+    assert_eq!(told(&mut bench, a), [expected]);
+    bench.reboot();
+    bench.pass(NOTICE);
+    assert!(bench.failures.iter().any(|(of, what, _)| {
+        of.as_deref() == Some("s") && what == "session/set_mode: no answer for 5 min"
+    }));
+}
+
+#[test]
+fn a_cancel_frees_who_asked_also_if_the_agent_ignores_it() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    let params = json!({"cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+    let request = bench.heard_one("session/new");
+    bench.say(a, &json!({"method":"$/cancel_request","params":{"requestId":1}}));
+    bench.heard_one("$/cancel_request");
+    assert_eq!(bench.got(a), Vec::<Value>::new(), "the agent may have something to say to that");
+    bench.pass(10_000);
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error 1"]);
+    assert_eq!(got[0]["error"]["code"], -32800);
+    // Nobody waits any more, so nobody is told anything.
+    bench.pass(2 * NOTICE);
+    assert_eq!(bench.failures, []);
+    // The id is free, and what the agent says after all goes to nobody.
+    bench.agent_answers(&request, &json!({"sessionId":"s"}));
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+    let request = bench.heard_one("session/new");
+    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    assert_eq!(words(&bench.got(a)), ["result 1"]);
+}
