@@ -44,6 +44,10 @@ pub enum HookEvent {
 }
 
 impl HookEvent {
+    /// All of them.
+    pub const ALL: [HookEvent; 4] =
+        [HookEvent::Permission, HookEvent::TurnEnd, HookEvent::Crash, HookEvent::Login];
+
     /// The word for it in `event`, and in `ACPD_EVENT`.
     pub fn word(self) -> &'static str {
         match self {

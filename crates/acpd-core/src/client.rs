@@ -528,8 +528,8 @@ impl Hub {
                 let profile = self.agents[&slot].profile.clone();
                 self.send_initialized(&to, &profile, out);
             }
-            WaitFor::New(new) if new.directory != Directory::There => {
-                self.find_directory_for(slot, new, out);
+            WaitFor::New(ref new) if new.directory != Directory::There => {
+                self.find_directory_for(slot, Waiting { to, what }, out);
             }
             WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new, out),
             WaitFor::New(mut new) => {

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
-use crate::ledger::{NewSession, Requester};
+use crate::ledger::Requester;
 use crate::manage::read;
 use crate::params::workspace;
 use crate::record::Rest;
@@ -23,7 +23,7 @@ use crate::restore::Step;
 use crate::session::State;
 use crate::timers::Timer;
 
-/// What is known of the directory of a session that is to be made.
+/// What is known of the directory of a session that is to be made or taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Directory {
     Unknown,
@@ -32,18 +32,29 @@ pub(crate) enum Directory {
     There,
 }
 
+impl WaitFor {
+    /// Where its session works, and what is known of that.
+    fn directory(&mut self) -> Option<(&str, &mut Directory)> {
+        match self {
+            WaitFor::New(new) => Some((&new.cwd, &mut new.directory)),
+            WaitFor::Adopt(adoption) => Some((&adoption.cwd, &mut adoption.directory)),
+            WaitFor::Initialize | WaitFor::Relay { .. } => None,
+        }
+    }
+}
+
 impl Hub {
-    /// Looks for the directory of a new session, which waits for that with its agent.
+    /// Looks for the directory of a session, whose request waits for that with its agent.
     pub(crate) fn find_directory_for(
         &mut self,
         slot: AgentId,
-        mut new: NewSession,
+        mut waiting: Waiting,
         out: &mut Batch,
     ) {
+        let Some((cwd, directory)) = waiting.what.directory() else { return };
         let question = self.ids.issue();
-        let (agent, cwd) = (self.agents[&slot].profile.clone(), new.cwd.clone());
-        new.directory = Directory::Asked(question);
-        let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
+        *directory = Directory::Asked(question);
+        let (agent, cwd) = (self.agents[&slot].profile.clone(), cwd.to_owned());
         self.agent_mut(slot).waiting.push(waiting);
         out.effects.push(Effect::FindDirectory { question, agent, cwd });
     }
@@ -63,17 +74,17 @@ impl Hub {
             }
             return;
         }
-        let asked = |waiting: &mut Waiting| match &waiting.what {
-            WaitFor::New(new) => new.directory == Directory::Asked(question),
-            _ => false,
+        let asked = |waiting: &mut Waiting| {
+            let directory = waiting.what.directory();
+            directory.is_some_and(|(_, known)| *known == Directory::Asked(question))
         };
         let mut slots = self.agents.iter_mut();
         let found = slots
             .find_map(|(slot, agent)| Some((*slot, agent.waiting.extract_if(.., asked).next()?)));
-        let Some((slot, Waiting { to, what: WaitFor::New(mut new) })) = found else { return };
+        let Some((slot, mut waiting)) = found else { return };
+        let Some((cwd, directory)) = waiting.what.directory() else { return };
         if exists {
-            new.directory = Directory::There;
-            let waiting = Waiting { to, what: WaitFor::New(new) };
+            *directory = Directory::There;
             if self.agents[&slot].is_up() {
                 self.serve_waiting(slot, waiting, out);
             } else {
@@ -81,8 +92,8 @@ impl Hub {
                 self.agent_mut(slot).waiting.push(waiting);
             }
         } else {
-            let fault = missing(&new.cwd).hint("make it, or choose another directory");
-            self.refuse(&to, &fault, out);
+            let fault = missing(cwd).hint("make it, or choose another directory");
+            self.refuse(&waiting.to, &fault, out);
             self.check_idle(slot, out);
         }
     }

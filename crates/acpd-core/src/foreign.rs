@@ -58,6 +58,7 @@ pub(crate) struct Adoption {
     pub(crate) openers: Vec<Opener>,
     /// What is to be said in the conversation once it is ours.
     pub(crate) notices: Vec<String>,
+    pub(crate) directory: Directory,
 }
 
 /// A client's `session/load` or `session/resume`.
@@ -216,6 +217,7 @@ impl Hub {
             params: remove_member(&own, &["_meta", NAMESPACE]),
             openers: vec![Opener { to: to.clone(), style, after }],
             notices: Vec::new(),
+            directory: Directory::Unknown,
         };
         let slot = match self.config.agents[profile].sharing {
             Sharing::Agent => self.shared_slot(profile),
@@ -287,6 +289,11 @@ impl Hub {
             let to = adoption.openers[0].to.clone();
             let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
             return self.agent_mut(slot).waiting.push(waiting);
+        }
+        if adoption.directory != Directory::There {
+            let to = adoption.openers[0].to.clone();
+            let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
+            return self.find_directory_for(slot, waiting, out);
         }
         let host = self.agents[&slot].usable_host();
         if host.is_some_and(|host| self.ledger.may_replay(host, &adoption.id)) {

@@ -4,7 +4,7 @@
 //! the next daemon tells none of it again; what was committed by a daemon that died before it could
 //! tell is told by nobody.
 
-use acpd_api::{AgentTroubleInfo, HookInfo, TurnEnded};
+use acpd_api::{AgentTroubleInfo, HookEvent, HookInfo, TurnEnded};
 use bytes::Bytes;
 
 use crate::agent::AgentId;
@@ -15,32 +15,35 @@ use crate::input::{Batch, Effect};
 impl Hub {
     /// A person is asked. What was answered at once is not open any more, and no news.
     pub(crate) fn hook_question(&self, id: InteractionId, out: &mut Batch) {
-        let open = self.interactions.get(&id);
-        if let Some(info) = open.and_then(|open| self.interaction_info(id, open)) {
-            emit(&HookInfo::Permission(info), out);
-        }
+        self.hook(HookEvent::Permission, out, || {
+            let open = self.interactions.get(&id)?;
+            Some(HookInfo::Permission(self.interaction_info(id, open)?))
+        });
     }
 
     pub(crate) fn hook_turn_end(&self, key: SessionKey, ended: &TurnEnded, out: &mut Batch) {
-        let row = &self.session(key).row;
-        let info = acpd_api::TurnEndInfo {
-            agent: row.agent.clone(),
-            session_id: row.public_id.clone(),
-            name: row.name.clone(),
-            cwd: row.cwd.clone(),
-            at: ended.at,
-            turn: ended.turn,
-            outcome: ended.outcome.clone(),
-        };
-        emit(&HookInfo::TurnEnd(info), out);
+        self.hook(HookEvent::TurnEnd, out, || {
+            let row = &self.session(key).row;
+            Some(HookInfo::TurnEnd(acpd_api::TurnEndInfo {
+                agent: row.agent.clone(),
+                session_id: row.public_id.clone(),
+                name: row.name.clone(),
+                cwd: row.cwd.clone(),
+                at: ended.at,
+                turn: ended.turn,
+                outcome: ended.outcome.clone(),
+            }))
+        });
     }
 
     pub(crate) fn hook_crash(&self, id: AgentId, reason: &str, out: &mut Batch) {
-        emit(&HookInfo::Crash(self.trouble(id, reason)), out);
+        let about = || Some(HookInfo::Crash(self.trouble(id, reason)));
+        self.hook(HookEvent::Crash, out, about);
     }
 
     pub(crate) fn hook_login(&self, id: AgentId, reason: &str, out: &mut Batch) {
-        emit(&HookInfo::Login(self.trouble(id, reason)), out);
+        let about = || Some(HookInfo::Login(self.trouble(id, reason)));
+        self.hook(HookEvent::Login, out, about);
     }
 
     fn trouble(&self, id: AgentId, reason: &str) -> AgentTroubleInfo {
@@ -56,9 +59,15 @@ impl Hub {
             reason: reason.to_owned(),
         }
     }
-}
 
-fn emit(info: &HookInfo, out: &mut Batch) {
-    let about = Bytes::from(serde_json::to_vec(info).expect("plain data"));
-    out.effects.push(Effect::Hook { event: info.event(), about });
+    /// Tells it, if a command is run for it.
+    fn hook(&self, event: HookEvent, out: &mut Batch, about: impl FnOnce() -> Option<HookInfo>) {
+        if !self.config.hooks.contains(&event) {
+            return;
+        }
+        if let Some(info) = about() {
+            let about = Bytes::from(serde_json::to_vec(&info).expect("plain data"));
+            out.effects.push(Effect::Hook { event: info.event(), about });
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! What the hub has to know of an agent profile. The rest (environment, paths) is the daemon's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use acp_wire::acp::Services;
-use acpd_api::McpKind;
+use acpd_api::{HookEvent, McpKind};
 pub use acpd_policy::{Policy, Workspaces};
 
 /// Everything the hub is configured with.
@@ -19,6 +19,8 @@ pub struct Config {
     pub line_limit: u64,
     /// So many processes may be started at the same time, at least 1.
     pub cold_starts: u32,
+    /// What commands are run for; nothing else is told.
+    pub hooks: BTreeSet<HookEvent>,
     /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
 }

@@ -222,6 +222,7 @@ impl Hub {
                     params: params.into(),
                     openers: Vec::new(),
                     notices,
+                    directory: Directory::There,
                 }))
             }
             Asked::Prompt { session } if self.sessions.contains_key(&session) => {

@@ -52,6 +52,9 @@ const QUIET_CAP: u64 = 5_000;
 /// Pages of `session/list` that are read.
 const LIST_PAGES: u32 = 100;
 
+/// What is told where `restore_mcp` says so.
+const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
+
 /// A restore under way.
 #[derive(Debug)]
 pub(crate) struct Restore {
@@ -64,7 +67,7 @@ pub(crate) struct Restore {
     without_servers: bool,
     /// The agent lists it, but not in its directory.
     elsewhere: bool,
-    /// Servers in clients that the agent was not given, in sentences for people.
+    /// Servers that the agent was not given, in sentences for people.
     left_out: Vec<String>,
     pages: u32,
     replay: Replay,
@@ -238,10 +241,20 @@ impl Hub {
             _ if !brings_mcp => Vec::new(),
             _ => self.servers_again(key),
         };
-        if let Some(restore) = self.restore_mut(key).filter(|_| brings_mcp) {
+        let left_out = match brings_mcp {
+            true => left_out,
+            false if self.has_servers(key) => vec![WITHHELD.to_owned()],
+            false => Vec::new(),
+        };
+        if let Some(restore) = self.restore_mut(key) {
             restore.left_out = left_out;
         }
         self.restore_ask(key, name, &params, &servers, out);
+    }
+
+    /// Whether it has MCP servers, of whomever.
+    fn has_servers(&mut self, key: SessionKey) -> bool {
+        self.session(key).has_servers() || !self.servers_again(key).is_empty()
     }
 
     /// The servers of the configuration as it is now. What is left out was told when the session was
@@ -358,7 +371,7 @@ impl Hub {
 
     fn retry_load(&mut self, key: SessionKey, code: i64, error: &str, out: &mut Batch) {
         let now = self.now;
-        let has_servers = !self.servers_again(key).is_empty() || self.session(key).has_servers();
+        let has_servers = self.has_servers(key);
         let Some(restore) = self.restore_mut(key) else { return };
         restore.tries += 1;
         if restore.tries >= LOAD_TRIES {

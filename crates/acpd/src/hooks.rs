@@ -65,15 +65,8 @@ struct Hook {
 impl Hooks {
     /// The commands that are configured.
     pub fn new(config: &config::Hooks, reaper: Reaper) -> Hooks {
-        let configured = [
-            (HookEvent::Permission, &config.on_permission),
-            (HookEvent::TurnEnd, &config.on_turn_end),
-            (HookEvent::Crash, &config.on_crash),
-            (HookEvent::Login, &config.on_login),
-        ];
-        let hooks = configured.into_iter().filter(|(_, command)| !command.is_empty());
-        let hooks = hooks.map(|(event, command)| {
-            let (command, refused) = (command.clone(), AtomicBool::new(false));
+        let hooks = config.configured().map(|(event, command)| {
+            let (command, refused) = (command.to_vec(), AtomicBool::new(false));
             (event, Arc::new(Hook { event, command, refused }))
         });
         Hooks {

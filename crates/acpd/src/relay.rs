@@ -671,10 +671,14 @@ impl Relay {
         }
     }
 
-    /// An agent that listens somewhere may have other directories than this machine.
+    /// An agent that listens somewhere may have other directories than this machine, and so may one of
+    /// which that is said.
     fn find_directory(&mut self, question: u64, agent: &str, cwd: String, out: &mut Batch) {
         let profile = self.agents.config.agents.get(agent);
-        if profile.is_some_and(|profile| matches!(profile.transport(), Transport::TcpConnect(_))) {
+        let is_elsewhere = |profile: &config::Profile| {
+            !profile.check_cwd || matches!(profile.transport(), Transport::TcpConnect(_))
+        };
+        if profile.is_some_and(is_elsewhere) {
             return self.input(Input::DirectoryFound { question, exists: true }, out);
         }
         self.services.find_directory(question, cwd);

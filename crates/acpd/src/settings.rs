@@ -20,6 +20,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         policy: policy(config),
         line_limit: config.daemon.line_limit,
         cold_starts: config.daemon.cold_starts,
+        hooks: config.hooks.configured().map(|(event, _)| event).collect(),
         daemon: DaemonFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),

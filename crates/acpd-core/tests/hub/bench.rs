@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::{Message, StateKey, build};
+use acpd_api::HookEvent;
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
@@ -108,6 +109,7 @@ impl Bench {
             policy,
             line_limit: 1_000_000,
             cold_starts: 2,
+            hooks: HookEvent::ALL.into(),
             daemon: DaemonFacts::default(),
         };
         let mut batch = Batch::default();
@@ -152,6 +154,14 @@ impl Bench {
             lenient: false,
         };
         bench.run_batch(batch);
+        bench
+    }
+
+    /// A bench without commands that are run when something happens.
+    pub(crate) fn without_hooks() -> Bench {
+        let mut bench = Bench::new();
+        bench.config.hooks.clear();
+        bench.reboot();
         bench
     }
 

@@ -68,6 +68,26 @@ fn a_session_that_works_is_not_moved_and_an_idle_one_is_taken_from_its_agent_fir
 }
 
 #[test]
+fn no_session_is_taken_over_in_a_directory_that_does_not_exist() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.missing.push("/gone".to_owned());
+    for (time, method) in ["session/load", "session/resume"].into_iter().enumerate() {
+        let params = json!({"sessionId":"theirs","cwd":"/gone","mcpServers":[]});
+        bench.say(a, &json!({"id":time,"method":method,"params":params}));
+        assert_eq!(bench.heard(), Vec::<Value>::new());
+        let got = bench.got(a);
+        assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "cwd_missing");
+    }
+    bench.missing.clear();
+    let params = json!({"sessionId":"theirs","cwd":"/gone","mcpServers":[]});
+    bench.say(a, &json!({"id":2,"method":"session/load","params":params}));
+    let load = bench.heard_one("session/load");
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!(words(&bench.got(a)), ["result 2"]);
+}
+
+#[test]
 fn no_session_is_made_in_a_directory_that_does_not_exist() {
     let mut bench = Bench::new();
     let a = bench.plain();

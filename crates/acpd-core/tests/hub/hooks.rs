@@ -165,6 +165,15 @@ fn a_process_that_ended_with_the_last_daemon_is_no_crash() {
 }
 
 #[test]
+fn what_no_command_is_run_for_is_not_told() {
+    let mut bench = Bench::without_hooks();
+    at_work(&mut bench);
+    asks(&mut bench, "make");
+    bench.leader_ends();
+    assert_eq!(told(&mut bench), Vec::<Value>::new());
+}
+
+#[test]
 fn a_login_that_is_needed_is_told_when_it_becomes_known() {
     let mut bench = Bench::new();
     let client = bench.plain();

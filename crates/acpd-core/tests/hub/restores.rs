@@ -78,7 +78,22 @@ fn an_agent_that_refuses_mcp_servers_on_load_gets_none() {
         let resume = bench.heard_one("session/resume");
         let expected = if restore_mcp { json!([server]) } else { json!([]) };
         assert_eq!(resume["params"]["mcpServers"], expected);
+        bench.agent_answers(&resume, &json!({}));
+        let told = bench.journal_words().iter().filter(|word| *word == "_acpd/notice").count();
+        assert_eq!(told, usize::from(!restore_mcp));
     }
+}
+
+#[test]
+fn a_session_without_mcp_servers_is_told_nothing_of_them() {
+    let mut bench = Bench::with(|profile| profile.restore_mcp = false);
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert!(!bench.journal_words().contains(&"_acpd/notice".to_owned()));
 }
 
 #[test]

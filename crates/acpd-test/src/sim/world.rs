@@ -123,6 +123,7 @@ impl World {
             line_limit: 1 << 20,
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
+            hooks: acpd_api::HookEvent::ALL.into(),
             daemon: DaemonFacts::default(),
         };
         World {

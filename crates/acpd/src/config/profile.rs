@@ -6,6 +6,8 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use acpd_api::HookEvent;
+
 use super::auth::{AuthErrors, Credential, Credentials, File};
 use super::key::{Key, Keys, Scope, keys};
 use super::kind::{
@@ -68,6 +70,20 @@ keys! {
         Shared "on_login" => pub on_login: Vec<String> as CommandLine = Vec::new();
     }
     beside {}
+}
+
+impl Hooks {
+    /// What a command is run for, and the command.
+    pub fn configured(&self) -> impl Iterator<Item = (HookEvent, &[String])> {
+        let command = |event| match event {
+            HookEvent::Permission => &self.on_permission,
+            HookEvent::TurnEnd => &self.on_turn_end,
+            HookEvent::Crash => &self.on_crash,
+            HookEvent::Login => &self.on_login,
+        };
+        let all = HookEvent::ALL.into_iter().map(move |event| (event, command(event).as_slice()));
+        all.filter(|(_, command)| !command.is_empty())
+    }
 }
 
 /// Who starts agents unless it is configured.
@@ -175,6 +191,9 @@ keys! {
         /// Whether a session that is restored gets its MCP servers again. Without, an agent that refuses
         /// them there has only those that it remembers itself.
         Shared "restore_mcp" => pub restore_mcp: bool as Flag = true;
+        /// Whether a session is made or brought back only if its directory exists here. `false` is for an
+        /// agent that sees other directories than this machine: in a container, over `ssh`.
+        Shared "check_cwd" => pub check_cwd: bool as Flag = true;
         /// Whose `session/close` closes a session that several clients use. With `"last"` each client only
         /// leaves it, until the last one does. With `"owner"` the client that has been there longest closes
         /// it for all.

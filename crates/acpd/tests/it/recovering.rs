@@ -116,6 +116,17 @@ fn a_session_in_a_directory_that_does_not_exist_is_not_begun() {
     assert_eq!(env.received("echo", "session/new").len(), 0);
 }
 
+#[test]
+fn an_agent_that_sees_other_directories_is_asked_all_the_same() {
+    let env = home([echo().set("check_cwd", "false")]);
+    let mut client = env.client("echo");
+    let session = client.new_session(&env.path("in-the-container"), Some("fix"));
+    client.say(&session, "say #one").unwrap();
+    kill_agent(&env);
+    let done = client.say(&session, "say #two").unwrap();
+    assert_eq!(done["stopReason"], "end_turn");
+}
+
 // peers 15
 #[test]
 fn a_turn_that_ignores_the_end_of_its_session_does_not_run_beside_the_next_one() {
