@@ -85,10 +85,13 @@ pub struct AgentInfo {
     /// Process id of the leader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Resident memory of the whole tree in bytes.
+    /// Those of the others, for an agent of which each session has a process of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_pids: Vec<u32>,
+    /// Resident memory of the whole tree in bytes, of all trees if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss: Option<u64>,
-    /// How many processes the tree has.
+    /// How many processes the tree has, or all trees together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
     /// Restarts after unexpected exits since the daemon started.

@@ -43,6 +43,7 @@ fn agent() -> AgentInfo {
         since: 1,
         reason: Some("why".to_owned()),
         pid: Some(2),
+        other_pids: vec![3],
         rss: Some(3),
         processes: Some(2),
         restarts: 4,
@@ -107,6 +108,7 @@ fn what_is_not_known_is_left_out() {
     let agent = AgentInfo {
         reason: None,
         pid: None,
+        other_pids: vec![],
         rss: None,
         processes: None,
         version: None,

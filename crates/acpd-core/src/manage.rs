@@ -193,13 +193,15 @@ impl Hub {
         infos
     }
 
-    /// One entry per profile; slots of single sessions are shown as the profile's first slot.
+    /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
     fn agent_info(&self, name: &str) -> AgentInfo {
         let profile = self.config.agents.get(name).unwrap_or(&self.no_profile);
         let slots: Vec<&Agent> = self.agents.values().filter(|a| a.profile == name).collect();
         let up = slots.iter().find(|agent| agent.is_up());
         let shown = up.or_else(|| slots.iter().find(|agent| agent.host.is_some()));
         let shown = shown.or_else(|| slots.first());
+        let pid = |agent: &&Agent| agent.host.as_ref()?.pid;
+        let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let info = self.known.get(name).and_then(|known| known.info.as_ref());
         AgentInfo {
             name: name.to_owned(),
@@ -207,7 +209,8 @@ impl Hub {
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
             since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
             reason: shown.and_then(|agent| agent.reason.clone()),
-            pid: shown.and_then(|agent| agent.host.as_ref()?.pid),
+            pid: shown.and_then(pid),
+            other_pids: others.filter_map(pid).collect(),
             rss: None,
             processes: None,
             restarts: slots.iter().map(|agent| agent.restarts).sum(),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
-use acpd_api::{AgentList, ErrorData, NAMESPACE, Reason, Status};
+use acpd_api::{AgentInfo, AgentList, ErrorData, NAMESPACE, Reason, Status};
 use acpd_core::ids::{ClientId, Seq, SessionKey};
 use acpd_core::{Read, Search, StatusPart};
 use acpd_sys::dir::private_dir;
@@ -456,16 +456,19 @@ impl Out {
 
     async fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
         // An agent that is only connected to is no process of this machine.
-        status.agents.iter_mut().for_each(|agent| agent.pid = agent.pid.filter(|pid| *pid != 0));
-        let running = status.agents.iter().filter_map(|agent| agent.pid);
-        let leaders: Vec<u32> = running.collect();
-        if !leaders.is_empty() {
-            let usage = self.service.reaper.usage(leaders.clone()).await;
-            for (pid, usage) in leaders.into_iter().zip(usage) {
-                let agent = status.agents.iter_mut().find(|agent| agent.pid == Some(pid));
-                if let Some(agent) = agent.filter(|_| usage.processes > 0) {
-                    agent.rss = Some(usage.bytes);
-                    agent.processes = Some(usage.processes);
+        for agent in &mut status.agents {
+            agent.pid = agent.pid.filter(|pid| *pid != 0);
+            agent.other_pids.retain(|pid| *pid != 0);
+        }
+        let leaders = |agent: &AgentInfo| agent.pid.into_iter().chain(agent.other_pids.clone());
+        let all: Vec<u32> = status.agents.iter().flat_map(leaders).collect();
+        if !all.is_empty() {
+            let mut usage = self.service.reaper.usage(all).await.into_iter();
+            for agent in &mut status.agents {
+                let trees = leaders(agent).count();
+                for usage in usage.by_ref().take(trees).filter(|usage| usage.processes > 0) {
+                    *agent.rss.get_or_insert_default() += usage.bytes;
+                    *agent.processes.get_or_insert_default() += usage.processes;
                 }
             }
         }

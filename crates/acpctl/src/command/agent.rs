@@ -96,7 +96,7 @@ pub(super) fn table<'a>(
             Cell::new(&agent.name, BOLD),
             state_cell(agent),
             human::ago(agent.since, now).into(),
-            agent.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
+            agent.pid.map(|pid| pids(pid, agent, " +", "")).unwrap_or_default().into(),
             agent.rss.map(human::bytes).unwrap_or_default().into(),
             agent.processes.map(|count| count.to_string()).unwrap_or_default().into(),
             agent.restarts.to_string().into(),
@@ -145,7 +145,7 @@ fn card(agent: &AgentInfo, paint: Paint) -> String {
         rows.splice(at..at, value.map(|value| (key, value)));
     };
     add(3, "memory", agent.rss.map(|bytes| memory(bytes, agent.processes)));
-    add(3, "pid", agent.pid.map(|pid| pid.to_string()));
+    add(3, "pid", agent.pid.map(|pid| pids(pid, agent, " and ", " more")));
     add(3, "version", agent.version.as_deref().map(one_line));
     add(2, "login", Some(auth::sentence(&agent.auth)));
     add(2, "reason", agent.reason.as_deref().map(one_line));
@@ -158,7 +158,15 @@ fn card(agent: &AgentInfo, paint: Paint) -> String {
     key_values(&rows, paint)
 }
 
-/// What the whole tree takes.
+/// The pid that is shown, and how many there are beside it.
+fn pids(pid: u32, agent: &AgentInfo, and: &str, more: &str) -> String {
+    match agent.other_pids.len() {
+        0 => pid.to_string(),
+        others => format!("{pid}{and}{others}{more}"),
+    }
+}
+
+/// What the whole tree takes, or all of them.
 fn memory(bytes: u64, processes: Option<u32>) -> String {
     match processes {
         None => human::bytes(bytes),
@@ -214,6 +222,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_agent_with_a_process_for_each_session_tells_how_many_there_are() {
+        let agent: AgentInfo = serde_json::from_value(json!({
+            "name": "copilot", "title": "Copilot", "state": "ready", "since": 0, "pid": 42,
+            "otherPids": [43, 44], "rss": 300_000_000, "processes": 9, "restarts": 0,
+            "command": ["copilot", "--acp"], "sessions": 3, "log": "/l", "tried": true,
+        }))
+        .unwrap();
+        insta::assert_snapshot!(card(&agent, Paint::plain()), @"
+        agent     copilot (Copilot)
+        state     ready
+        login     not known
+        command   copilot --acp
+        pid       42 and 2 more
+        memory    286 MB in 9 processes
+        sessions  3
+        restarts  0
+        log       /l
+        ");
+        insta::assert_snapshot!(table([&agent], 0, Paint::plain(), None), @"
+        AGENT    STATE  SINCE  PID    MEMORY  PROCS  RESTARTS  SESSIONS  REASON
+        copilot  ready  -      42 +2  286 MB  9      0         3         -
+        ");
+    }
 
     #[test]
     fn the_card_of_an_agent_that_wants_a_login_tells_the_way_to_it() {
