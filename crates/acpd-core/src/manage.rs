@@ -487,17 +487,20 @@ impl Hub {
         self.check_idle(self.session(key).slot, out);
     }
 
+    /// Deletes a session, also the agent's copy if the process that holds it can.
     pub(crate) fn delete_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let agent = self.session(key).row.agent.clone();
+        let can_delete = self.known(&agent).capabilities.delete;
+        let farewell = if can_delete { "session/delete" } else { "session/close" };
+        self.forget_session(key, farewell, out);
+    }
+
+    /// Deletes a session of acpd; a process that holds it is told `farewell`.
+    pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
         let slot = self.session(key).slot;
         if matches!(self.session(key).state, State::Live) {
             self.cancel_running(key, Canceller::Acpd, None, out);
-            let agent = self.session(key).row.agent.clone();
-            let name = if self.known(&agent).capabilities.delete {
-                "session/delete"
-            } else {
-                "session/close"
-            };
-            self.farewell(key, name, out);
+            self.farewell(key, farewell, out);
         }
         self.give_up_restore(key, out);
         self.remove_session(key, out);

@@ -339,6 +339,11 @@ impl Hub {
         }
     }
 
+    /// Whether clients are away and may come back.
+    pub(crate) fn is_waiting_for_clients(&self) -> bool {
+        self.returning.values().any(|known| known.away.is_some())
+    }
+
     pub(crate) fn on_returning_timer(&mut self, out: &mut Batch) {
         let now = self.now;
         let late = |known: &Returning| known.away.is_some_and(|since| now.since(since) >= AWAY);

@@ -4,7 +4,8 @@ use acpd_core::Input;
 use acpd_core::ids::ClientId;
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, methods};
+use crate::survival::token;
 
 const HOUR: u64 = 3_600_000;
 
@@ -113,4 +114,53 @@ fn the_next_daemon_deletes_them_and_clients_that_come_back_are_waited_for() {
     assert_eq!(known(&mut bench, other), ["s"]);
     bench.pass(HOUR);
     assert_eq!(known(&mut bench, other), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_open_in_a_client_that_is_away_is_kept_until_it_is_not_waited_for_any_more() {
+    for restarts in [false, true] {
+        let mut bench = Bench::with_shims();
+        let maker = bench.client(&token());
+        bench.session(maker, "s");
+        bench.pass(30 * HOUR);
+        if restarts {
+            bench.reboot();
+        } else {
+            bench.feed(Input::ClientClosed { client: maker });
+        }
+        bench.pass(HOUR - 1);
+        let other = bench.plain();
+        assert_eq!(known(&mut bench, other), ["s"]);
+        bench.pass(HOUR);
+        assert_eq!(known(&mut bench, other), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_agent_keeps_its_copy_of_what_nobody_used() {
+    let mut bench = Bench::new();
+    let can = json!({"resume":{},"delete":{},"close":{}});
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":can}));
+    let (maker, other) = (bench.plain(), bench.plain());
+    bench.session(maker, "s");
+    bench.used_session(other, "t");
+    bench.feed(Input::ClientClosed { client: maker });
+    bench.pass(25 * HOUR);
+    assert_eq!(known(&mut bench, other), ["t"]);
+    assert_eq!(methods(&bench.heard()), ["session/close"]);
+}
+
+#[test]
+fn they_go_while_new_ones_come_every_few_minutes() {
+    let mut bench = Bench::new();
+    let maker = bench.plain();
+    for n in 0..30 * 60 / 9 {
+        let id = format!("s{n}");
+        bench.session(maker, &id);
+        leave(&mut bench, maker, &id);
+        bench.pass(9 * 60_000);
+    }
+    let kept = known(&mut bench, maker);
+    let a_day = 24 * 60 / 9;
+    assert!(kept.len() <= a_day + 2, "{} are kept", kept.len());
 }
