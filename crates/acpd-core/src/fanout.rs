@@ -28,6 +28,8 @@ use crate::view::render;
 #[derive(Debug)]
 pub(crate) struct Attachment {
     pub(crate) role: Role,
+    /// Grows from one client that comes to the session to the next.
+    pub(crate) since: u64,
     view: View,
     cursor: Cursor,
     /// The client knows where it stands: it was told since it attached.
@@ -117,11 +119,13 @@ impl Hub {
             self.take_back_offers(client, key, out);
         }
         let old = self.session_mut(key).attached.remove(&client);
+        let since = old.as_ref().map(|old| old.since).or_else(|| self.was_there_since(client, key));
+        let since = since.unwrap_or_else(|| self.ids.issue());
         let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
         if cursor == Cursor::Live {
             out.effects.extend(deferred.drain(..).map(|(_, effect)| effect));
         }
-        let attachment = Attachment { role, view, cursor, told: false, deferred };
+        let attachment = Attachment { role, since, view, cursor, told: false, deferred };
         self.session_mut(key).attached.insert(client, attachment);
         if let Some(client) = self.clients.get_mut(&client) {
             client.sessions.insert(key);

@@ -144,9 +144,9 @@ impl Hub {
     /// `session/close` of one client only detaches it, unless it was the last or may close it for all.
     pub(crate) fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
         let session = self.session(key);
-        // Connections are numbered as they come.
-        let mut users = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
-        let is_owner = users.next().is_some_and(|(owner, _)| *owner == client);
+        let users = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
+        let owner = users.min_by_key(|(_, at)| at.since);
+        let is_owner = owner.is_some_and(|(owner, _)| *owner == client);
         let for_all = is_owner && self.profile_of(session.slot).closed_by == ClosedBy::Owner;
         self.detach(client, key, out);
         if for_all || self.other_users(client, key) == 0 {

@@ -53,6 +53,8 @@ pub(crate) struct Returning {
     pub(crate) client: ClientId,
     /// Since when it has none.
     away: Option<Time>,
+    /// The sessions that its last connection was at, and since when ([`crate::fanout::Attachment`]).
+    was_at: BTreeMap<SessionKey, u64>,
     /// Lines of it that are dealt with.
     received: u64,
     /// Answers that it may not have.
@@ -97,6 +99,7 @@ impl Hub {
                 // No connection ever has such a number.
                 client: ClientId(u64::MAX - number),
                 away: Some(now),
+                was_at: BTreeMap::new(),
                 received: state.received,
                 replies: replies.collect(),
             };
@@ -150,7 +153,8 @@ impl Hub {
             self.forget_returning(&token, out);
             self.make_room(out);
             out.records.push(Record::Client { token: token.clone(), received: 0 });
-            let new = Returning { client, away: None, received: 0, replies: BTreeMap::new() };
+            let (was_at, replies) = (BTreeMap::new(), BTreeMap::new());
+            let new = Returning { client, away: None, was_at, received: 0, replies };
             self.returning.insert(token.clone(), new);
         }
         if let Some(known) = self.returning.get_mut(&token) {
@@ -324,8 +328,12 @@ impl Hub {
         for agent in self.agents.values_mut() {
             agent.waiting.retain(|waiting| waiting.to.client != client);
         }
+        let at = |(key, session): (&SessionKey, &Session)| {
+            session.attached.get(&client).map(|at| (*key, at.since))
+        };
         if let Some(known) = self.returning.get_mut(token) {
             known.away = Some(now);
+            known.was_at = self.sessions.iter().filter_map(at).collect();
         }
         if !self.timers.is_set(Timer::Returning) {
             self.timers.set(Timer::Returning, now.after(AWAY));
@@ -337,6 +345,12 @@ impl Hub {
         for since in self.returning.values_mut().filter_map(|known| known.away.as_mut()) {
             *since = since.after(ms);
         }
+    }
+
+    /// Since when a client that comes back has been at a session, if its last connection was.
+    pub(crate) fn was_there_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
+        let token = self.clients.get(&client)?.token.as_ref()?;
+        self.returning.get_mut(token)?.was_at.remove(&key)
     }
 
     /// Whether clients are away and may come back.

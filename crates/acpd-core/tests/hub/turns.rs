@@ -5,6 +5,7 @@ use acpd_core::{Input, StopStep};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, words};
+use crate::survival::token;
 
 fn ask(bench: &mut Bench, id: u64) {
     let options = json!([{"optionId":"yes","name":"Yes","kind":"allow_once"}]);
@@ -289,6 +290,31 @@ fn where_its_owner_closes_a_session_the_others_are_told_and_their_prompts_fail()
     bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
     assert_eq!(bench.state("s"), "closed");
     assert!(words(&bench.got(b)).contains(&"error 4".to_owned()));
+}
+
+#[test]
+fn the_owner_of_a_session_is_who_came_to_it_first_also_over_a_new_connection() {
+    let resumed = json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}});
+    let closed = json!({"id":2,"method":"session/close","params":{"sessionId":"s"}});
+    let mut bench = Bench::with(|profile| profile.closed_by = ClosedBy::Owner);
+    bench.shims = true;
+    let guest = bench.plain();
+    let owner = bench.client(&token());
+    bench.session(owner, "s");
+    bench.say(guest, &resumed);
+    bench.say(guest, &closed);
+    assert_eq!(bench.state("s"), "live", "its connection is older, but it came later");
+    bench.say(guest, &resumed);
+    bench.feed(Input::ClientClosed { client: owner });
+    let resume = json!({"generation":"","sessions":{"s":0},"open":[],"asked":[]});
+    let mut meta = token();
+    meta["client"]["resume"] = resume;
+    let owner = bench.client(&meta);
+    bench.say(guest, &closed);
+    assert_eq!(bench.state("s"), "live", "the owner came back");
+    bench.say(guest, &resumed);
+    bench.say(owner, &closed);
+    assert_eq!(bench.state("s"), "closed");
 }
 
 #[test]
