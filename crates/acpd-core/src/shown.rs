@@ -33,6 +33,8 @@ use crate::view::{replace_terminals, text_item};
 const SHOWN: usize = 4;
 /// The longest content of a tool call that is kept for that, in bytes.
 const CONTENT: usize = 16 << 10;
+/// The most output that one step of a tool call shows of all its commands, in bytes.
+const OUTPUT: usize = 64 << 10;
 /// The least time between two steps (ms).
 const NEAREST: u64 = 1_000;
 /// The time between two looks at a command that runs for long (ms).
@@ -236,6 +238,7 @@ impl Hub {
         }
     }
 
+    /// Each terminal is shown once, however often the call names it.
     fn output_line(
         &self,
         key: SessionKey,
@@ -243,18 +246,26 @@ impl Hub {
         content: &Bytes,
         why: Option<&str>,
     ) -> Option<Bytes> {
+        let (mut seen, mut room) = (BTreeSet::new(), OUTPUT);
         let content = replace_terminals(content, &[], |_, name| {
             let TerminalName::Own(number) = TerminalName::parse(name)? else { return None };
+            if !seen.insert(number) {
+                return Some(text_item("(a terminal that is shown above)"));
+            }
             let own = self.own(number).filter(|(of, _)| *of == key).map(|(_, own)| own);
             let text = match own {
                 Some(own) => match (&own.end, &own.growth.tail) {
                     (Some(end), _) => end.shown(),
-                    // That its output is to come says the view.
+                    // That it is there says the view.
                     (None, tail) if why.is_none() && tail.output.is_empty() => return None,
                     (None, tail) => tail.shown(why),
                 },
                 None => "(a terminal of acpd that is gone)".to_owned(),
             };
+            match room.checked_sub(text.len()) {
+                Some(rest) => room = rest,
+                None => return Some(text_item("(too much output to show all of it here)")),
+            }
             Some(text_item(&text))
         });
         let content = serde_json::from_slice::<&RawValue>(&content).ok()?;

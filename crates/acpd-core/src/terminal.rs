@@ -82,6 +82,12 @@ enum Of {
     Acpd(Own),
 }
 
+impl Terminal {
+    fn is_released(&self) -> bool {
+        matches!(&self.of, Of::Acpd(own) if own.released)
+    }
+}
+
 /// One that acpd runs.
 #[derive(Debug)]
 pub(crate) struct Own {
@@ -187,7 +193,8 @@ impl Hub {
             return Ok(());
         }
         let is_over = |(name, terminal): &(&String, &Terminal)| match &terminal.of {
-            Of::Acpd(own) => own.released,
+            // What still runs is shown until its end.
+            Of::Acpd(own) => own.released && own.end.is_some(),
             Of::Editor => match TerminalName::parse(name) {
                 Some(TerminalName::Editor { editor, .. }) => self.editor(key, editor).is_none(),
                 _ => true,
@@ -196,6 +203,9 @@ impl Hub {
         match of_session.clone().find(is_over).map(|(name, _)| name.clone()) {
             Some(name) => {
                 self.terminals.remove(&name);
+                Ok(())
+            }
+            None if of_session.filter(|(_, terminal)| !terminal.is_released()).count() < MOST => {
                 Ok(())
             }
             None => {

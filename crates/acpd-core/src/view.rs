@@ -86,7 +86,8 @@ pub(crate) fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> By
             Some(set_member(item, &["terminalId"], id.as_bytes()))
         }
         TerminalName::Editor { .. } => Some(text_item("(a terminal of another editor)")),
-        TerminalName::Own(_) => Some(text_item("(a terminal of acpd; its output follows)")),
+        // Its output may follow, but not to every place that shows it.
+        TerminalName::Own(_) => Some(text_item("(a terminal of acpd)")),
     })
 }
 

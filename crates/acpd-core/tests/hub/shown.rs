@@ -126,7 +126,7 @@ fn two_commands_in_one_call_are_both_followed_to_their_ends() {
     };
     writes(&mut bench, first, "one");
     bench.pass(1_000);
-    assert_eq!(both(&mut bench), ["one", "(a terminal of acpd; its output follows)"]);
+    assert_eq!(both(&mut bench), ["one", "(a terminal of acpd)"]);
     ends(&mut bench, first, 1, "one");
     assert_eq!(both(&mut bench)[0], "one\n(exit code 1)");
     writes(&mut bench, second, "two");
@@ -185,4 +185,48 @@ fn the_next_daemon_says_what_the_last_one_knew_of_a_command() {
         shows(&mut bench, &name);
         assert_eq!(texts(&bench.got(reader))[1], "(a terminal of acpd that is gone)");
     }
+}
+
+#[test]
+fn a_command_that_was_released_is_shown_to_its_end_also_when_others_need_room() {
+    let (mut bench, a, number, name) = shown_command();
+    for _ in 1..64 {
+        own(&mut bench);
+    }
+    call(&mut bench, 7, "release", &name);
+    bench.heard();
+    bench.terminals.clear();
+    own(&mut bench);
+    ends(&mut bench, number, 0, "done well");
+    assert_eq!(texts(&bench.got(a)), ["done well"]);
+    assert_eq!(bench.snapshot.interactions.len(), 0);
+}
+
+#[test]
+fn a_call_that_names_one_command_many_times_shows_it_once() {
+    let (mut bench, _, number, name) = shown_command();
+    ends(&mut bench, number, 0, &"x".repeat(16 << 10));
+    let content = vec![json!({"type":"terminal","terminalId":name}); 200];
+    let length = last_of_a_call(&mut bench, &content);
+    assert!(length < 48 << 10, "{length} bytes");
+}
+
+#[test]
+fn a_call_that_shows_many_commands_shows_64_kib_of_them() {
+    let (mut bench, ..) = shown_command();
+    let mut content = Vec::new();
+    for _ in 0..40 {
+        let (number, name) = own(&mut bench);
+        ends(&mut bench, number, 0, &"x".repeat(16 << 10));
+        content.push(json!({"type":"terminal","terminalId":name}));
+    }
+    let length = last_of_a_call(&mut bench, &content);
+    assert!((64 << 10..80 << 10).contains(&length), "{length} bytes");
+}
+
+/// The length of the line that shows what the commands in a call wrote.
+fn last_of_a_call(bench: &mut Bench, content: &[Value]) -> usize {
+    let update = json!({"sessionUpdate":"tool_call_update","toolCallId":"d","content":content});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    bench.journal.values().flatten().last().expect("a row").line.len()
 }

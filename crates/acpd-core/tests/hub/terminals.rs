@@ -370,7 +370,7 @@ fn the_output_of_a_command_of_acpd_is_shown_when_it_has_ended() {
     joins(&mut bench, b);
     shows(&mut bench, &name);
     let got = bench.got(b);
-    assert!(shown(&got[0]).contains("its output follows"), "{got:?}");
+    assert_eq!(shown(&got[0]), "(a terminal of acpd)", "{got:?}");
     call(&mut bench, 1, "release", &name);
     ends(&mut bench, number, 2, "error: no\n");
     let got = bench.got(b);
