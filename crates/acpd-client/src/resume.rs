@@ -531,7 +531,10 @@ impl Resumption {
             _ => {
                 let seq =
                     locate(text, &["_meta", NAMESPACE, "seq"]).and_then(|at| number(&text[at]));
-                if let (Some(seq), Some(session)) = (seq, str_at(text, &["sessionId"])) {
+                // A line of a subagent says in whose journal it has its number.
+                let session = str_at(text, &["_meta", NAMESPACE, "session"])
+                    .or_else(|| str_at(text, &["sessionId"]));
+                if let (Some(seq), Some(session)) = (seq, session) {
                     let is_new = Cursor::advance(&mut self.cursors, &session, seq);
                     if !is_new && self.returned {
                         return Verdict::Swallow;
@@ -573,9 +576,10 @@ impl Resumption {
 
 /// A line as it is for who did not ask for its number.
 pub(crate) fn unnumbered(line: &Bytes) -> Bytes {
-    let path = ["params", "_meta", NAMESPACE, "seq"];
-    let mut line = remove_member(line, &path);
-    for empty in [&path[..3], &path[..2]] {
+    let own = ["params", "_meta", NAMESPACE];
+    let of = |member| [own[0], own[1], own[2], member];
+    let mut line = remove_member(&remove_member(line, &of("seq")), &of("session"));
+    for empty in [&own[..], &own[..2]] {
         if locate(&line, empty).is_some_and(|at| &line[at] == b"{}") {
             line = remove_member(&line, empty);
         }
@@ -610,8 +614,10 @@ mod tests {
         let with_meta = r#"{"method":"m","params":{"_meta":{"x":1},"sessionId":"s"}}"#;
         for text in [own, with_meta] {
             let line = Bytes::from_static(text.as_bytes());
-            let numbered = set_member(&line, &["params", "_meta", NAMESPACE], b"{\"seq\":7}");
-            assert_eq!(unnumbered(&numbered), line);
+            for number in [&br#"{"seq":7}"#[..], br#"{"seq":7,"session":"s"}"#] {
+                let numbered = set_member(&line, &["params", "_meta", NAMESPACE], number);
+                assert_eq!(unnumbered(&numbered), line);
+            }
         }
     }
 }

@@ -571,6 +571,27 @@ fn who_was_never_greeted_or_is_away_has_nothing_to_say_at_the_end() {
 }
 
 #[test]
+fn lines_of_a_subagent_count_for_the_session_that_they_name() {
+    let mut memory = greeted();
+    let mut out = VecDeque::new();
+    let of_child = |seq: u64| {
+        line(&json!({"method": "session/update", "params": {"sessionId": "c", "update": {},
+            "_meta": {"_acpd": {"seq": seq, "session": SESSION}}}}))
+    };
+    memory.receive(&line(&say(5)), &mut out).unwrap();
+    memory.receive(&of_child(7), &mut out).unwrap();
+    assert_eq!(has(&returning(&mut memory))["sessions"], json!({SESSION: 7}));
+    take_back(&mut memory, 0, &json!([]));
+    assert_eq!(memory.receive(&of_child(7), &mut out), Ok(Verdict::Swallow));
+
+    let load = json!({"id": 5, "method": "session/load", "params": {"sessionId": SESSION}});
+    memory.send(line(&load), &mut out);
+    for again in [line(&say(5)), of_child(6), of_child(7)] {
+        assert_eq!(memory.receive(&again, &mut out), Ok(Verdict::Unnumber));
+    }
+}
+
+#[test]
 fn a_session_that_is_being_left_is_not_followed_again() {
     for (method, key) in [
         ("session/close", "sessionId"),

@@ -71,7 +71,7 @@ impl Hub {
             let line = match &rendered {
                 Some((view, line)) if *view == attachment.view => line.clone(),
                 _ => {
-                    let shown = render(&line, kind, seq, &attachment.view);
+                    let shown = render(&line, kind, seq, &session.row.public_id, &attachment.view);
                     rendered = Some((attachment.view, shown.clone()));
                     shown
                 }
@@ -134,8 +134,18 @@ impl Hub {
             Cursor::Live => self.caught_up(client, key, out),
             Cursor::Reading { .. } => {
                 let origin = self.own_lines(client, style);
+                let public_id = self.session(key).row.public_id.clone();
                 self.read(
-                    Read { client, session: key, after, upto: head, style, view, origin },
+                    Read {
+                        client,
+                        session: key,
+                        public_id,
+                        after,
+                        upto: head,
+                        style,
+                        view,
+                        origin,
+                    },
                     out,
                 );
             }
@@ -167,9 +177,13 @@ impl Hub {
         let Some(here) = self.clients.get(&client) else { return };
         let view = View { seq: false, ..here.view };
         let upto = self.session(key).head;
+        let public_id = self.session(key).row.public_id.clone();
         let (after, style) = (upto, ReadStyle::Commands);
         if upto > 0 {
-            self.read(Read { client, session: key, after, upto, style, view, origin: None }, out);
+            self.read(
+                Read { client, session: key, public_id, after, upto, style, view, origin: None },
+                out,
+            );
         }
     }
 
@@ -248,8 +262,12 @@ impl Hub {
         if let Some(attachment) = session.attached.get_mut(&client) {
             attachment.cursor = Cursor::Reading { history };
             let view = attachment.view;
+            let public_id = session.row.public_id.clone();
             let origin = self.own_lines(client, style);
-            self.read(Read { client, session: key, after, upto, style, view, origin }, out);
+            self.read(
+                Read { client, session: key, public_id, after, upto, style, view, origin },
+                out,
+            );
         }
     }
 

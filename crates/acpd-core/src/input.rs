@@ -559,6 +559,8 @@ pub struct Read {
     pub client: ClientId,
     /// Of which session.
     pub session: SessionKey,
+    /// Its public id.
+    pub public_id: String,
     /// After this position.
     pub after: Seq,
     /// Up to this position.
@@ -577,7 +579,7 @@ impl Read {
         if row.origin.is_some() && row.origin == self.origin {
             return None;
         }
-        render(&row.line, row.kind, row.seq, &self.view)
+        render(&row.line, row.kind, row.seq, &self.public_id, &self.view)
     }
 }
 

@@ -14,24 +14,34 @@ use crate::input::View;
 use crate::record::EventKind;
 use crate::terminal::TerminalName;
 
-/// The line as this client gets it; `None` = not at all.
-pub fn render(line: &Bytes, kind: EventKind, seq: Seq, view: &View) -> Option<Bytes> {
+/// The line as this client gets it; `None` = not at all. `session` is the public id of the session in
+/// whose journal it is.
+pub fn render(
+    line: &Bytes,
+    kind: EventKind,
+    seq: Seq,
+    session: &str,
+    view: &View,
+) -> Option<Bytes> {
     if (kind == EventKind::Notice && !view.notices) || (kind == EventKind::Banner && view.notices) {
         return None;
     }
     let line = downgrade(line, kind, view)?;
-    if view.max_line > 0 && line.len() as u64 > view.max_line {
-        return skipped(&line, view, seq);
-    }
-    Some(if view.seq { with_seq(&line, seq) } else { line })
+    let line = if view.max_line > 0 && line.len() as u64 > view.max_line {
+        skipped(&line, view)?
+    } else {
+        line
+    };
+    Some(if view.seq { with_seq(&line, kind, seq, session) } else { line })
 }
 
-fn with_seq(line: &Bytes, seq: Seq) -> Bytes {
-    set_member(
-        line,
-        &["params", "_meta", acpd_api::NAMESPACE],
-        format!("{{\"seq\":{seq}}}").as_bytes(),
-    )
+/// A line of a subagent has that one's id, and a number among those of the session.
+fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
+    let mut own = json!({ "seq": seq });
+    if kind == EventKind::Child {
+        own["session"] = session.into();
+    }
+    set_member(line, &["params", "_meta", acpd_api::NAMESPACE], own.to_string().as_bytes())
 }
 
 /// Removes what a client did not declare that it can take. ACP v1 unions are closed: a strict client
@@ -142,12 +152,11 @@ pub fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
     splice(json, &[(range, list.as_bytes())])
 }
 
-fn skipped(line: &Bytes, view: &View, seq: Seq) -> Option<Bytes> {
+fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
     if !view.notices {
         return None;
     }
     let session_id = str_at(line, &["params", "sessionId"])?.into_owned();
     let notice = Skipped { session_id, bytes: line.len() as u64, limit: view.max_line };
-    let line = build::notification(method::SKIPPED, &notice);
-    Some(if view.seq { with_seq(&line, seq) } else { line })
+    Some(build::notification(method::SKIPPED, &notice))
 }

@@ -58,7 +58,7 @@ impl Follower {
         let rows = bench.journal.get(&self.key).into_iter().flatten().filter(of);
         let rows = rows.filter(|row| !row.origin.as_ref().is_some_and(|of| of.ends_with(&own)));
         let lines = rows.filter_map(|row| {
-            let line = render(&row.line, row.kind, row.seq, &view)?;
+            let line = render(&row.line, row.kind, row.seq, self.session, &view)?;
             Some((row.seq, String::from_utf8(line.to_vec()).expect("text")))
         });
         assert_eq!(self.seen, lines.collect::<Vec<_>>());

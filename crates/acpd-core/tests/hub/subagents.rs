@@ -104,6 +104,37 @@ fn lines_of_a_child_are_in_order_with_those_of_its_session_for_who_shows_subagen
 }
 
 #[test]
+fn a_line_of_a_child_names_the_session_that_its_number_is_of() {
+    let mut bench = Bench::new();
+    let (a, b) = (ClientId(600), ClientId(601));
+    for (client, longest) in [(a, 0), (b, 200)] {
+        bench.feed(Input::ClientOpened { client, under_agent: false });
+        let own = json!({"seq":true,"notices":true,"maxLine":longest});
+        let params = json!({"protocolVersion":1,"clientCapabilities":{"subagents":{}},
+            "_meta":{"_acpd":own}});
+        bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
+    }
+    bench.session(a, "s");
+    observe(&mut bench, b, "s");
+    bench.got(a);
+    announce(&mut bench, "s", "c", &json!({}));
+    bench.chunk("c", &"long".repeat(100));
+    let own = |line: &Value| (line["params"]["_meta"]["_acpd"].clone(), word(line));
+    let of_child = json!({"seq":2,"session":"s"});
+    let live: Vec<_> = bench.got(a).iter().map(own).collect();
+    let words = ["subagent_update", "agent_message_chunk", "_acpd/skipped"].map(str::to_owned);
+    let [announced, said, skipped] = words;
+    let announced = (json!({"seq":1}), announced);
+    assert_eq!(live, [announced.clone(), (of_child.clone(), said)]);
+    assert_eq!(own(&bench.got(b)[1]), (of_child, skipped));
+
+    let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":"l","method":"session/load","params":params}));
+    let history: Vec<_> = bench.got(a).iter().map(own).collect();
+    assert_eq!(history[..2], live);
+}
+
+#[test]
 fn a_child_says_nothing_about_the_state_of_its_session() {
     let mut bench = Bench::new();
     let (shows, plain) = scene(&mut bench);
