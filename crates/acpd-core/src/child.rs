@@ -12,10 +12,12 @@
 //! that show subagents. What it asks is asked of the others as well, under the id that they know.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use acp_wire::{UpdateClass, build, classify_update, locate, set_member, str_at};
 use bytes::Bytes;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::agent::AgentId;
 use crate::fault::Fault;
@@ -31,11 +33,30 @@ const MOST: usize = 64;
 /// Longest id of a child, in bytes.
 const ID_BYTES: usize = 1 << 10;
 
+/// What a replay says of one child is kept up to this length, in bytes.
+const ANNOUNCEMENT_BYTES: usize = 256 << 10;
+
 const SESSION: &[&str] = &["params", "sessionId"];
+const STATE: &[&str] = &["params", "update", "state"];
 
 /// A member of a `session/update`.
 fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     str_at(line, &["params", "update", name])
+}
+
+/// Whether a `subagent_update` says that the child works or waits for a person.
+fn says_busy(line: &[u8]) -> bool {
+    let state = str_at(line, &["params", "update", "state", "state"]);
+    matches!(state.as_deref(), Some("running" | "requires_action"))
+}
+
+/// What two `subagent_update`s say of a child together.
+fn merged(first: &Bytes, second: &Bytes) -> Bytes {
+    let members = locate(second, &["params", "update"])
+        .and_then(|at| serde_json::from_slice::<BTreeMap<String, &RawValue>>(&second[at]).ok());
+    members.into_iter().flatten().fold(first.clone(), |line, (name, value)| {
+        set_member(&line, &["params", "update", &name], value.get().as_bytes())
+    })
 }
 
 impl Hub {
@@ -63,6 +84,8 @@ impl Hub {
         }
         let Some(id) = member(line, "sessionId") else { return Ok(None) };
         let seq = self.session(key).head + 1;
+        let is_replay =
+            matches!(&self.session(key).state, State::Restoring(restore) if restore.replays());
         let is_new = match self.routed(slot, &id) {
             None => {
                 self.new_child(slot, key, &id, line)?;
@@ -77,9 +100,9 @@ impl Hub {
             let cancel = locate(line, &["params", "update", "capabilities", "cancel"]);
             child.cancel = cancel.is_some_and(|at| matches!(line[at.start], b'{' | b't'));
         }
-        if locate(line, &["params", "update", "state"]).is_some() {
-            let state = str_at(line, &["params", "update", "state", "state"]);
-            child.busy = matches!(state.as_deref(), Some("running" | "requires_action"));
+        // What was at work in a replay need not be now, and nobody would say that it is over.
+        if !is_replay && locate(line, STATE).is_some() {
+            child.busy = says_busy(line);
         }
         if is_new || *child != before {
             child.seq = seq;
@@ -131,8 +154,8 @@ impl Hub {
     /// A notification with a child's id, with the ids that clients use.
     pub(crate) fn child_told(&mut self, key: SessionKey, line: Bytes, out: &mut Batch) {
         // A replay. What of it is news cannot be told: only the session's own prompts are compared.
-        if matches!(self.session(key).state, State::Restoring(_)) {
-            return;
+        if !self.hears_children(key) {
+            return self.remember_announcement(key, &line);
         }
         let now = self.now;
         let class = member(&line, "sessionUpdate").map(|update| classify_update(&update));
@@ -165,6 +188,65 @@ impl Hub {
         }
     }
 
+    /// Whether what is said of children and by them is no replay.
+    pub(crate) fn hears_children(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        match &session.state {
+            State::Restoring(restore) => {
+                let host = self.agents[&session.slot].usable_host();
+                restore.hears_news() && (session.doubtful.is_none() || session.doubtful != host)
+            }
+            State::Live | State::Resting => true,
+        }
+    }
+
+    /// Keeps what a replay says of a child until the session is back; other lines are dropped.
+    pub(crate) fn remember_announcement(&mut self, key: SessionKey, line: &Bytes) {
+        if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
+            return;
+        }
+        let Some(id) = member(line, "sessionId") else { return };
+        let session = self.session_mut(key);
+        let State::Restoring(restore) = &mut session.state else { return };
+        let is_known = |id: &str| session.row.children.values().any(|child| child.public_id == id);
+        restore.announced.retain(|(id, _)| is_known(id));
+        let before = restore.announced.iter_mut().find(|(of, _)| *of == id);
+        let all = before
+            .as_ref()
+            .map_or_else(|| Bytes::copy_from_slice(line), |(_, before)| merged(before, line));
+        match before {
+            _ if all.len() > ANNOUNCEMENT_BYTES => {}
+            Some((_, before)) => *before = all,
+            None => restore.announced.push((id.into_owned(), all)),
+        }
+    }
+
+    /// The session is back: those children that a replay announced, and that it still has, are told.
+    pub(crate) fn tell_announced(
+        &mut self,
+        key: SessionKey,
+        announced: Vec<(String, Bytes)>,
+        out: &mut Batch,
+    ) {
+        for (id, mut line) in announced {
+            let children = &self.session(key).row.children;
+            let Some(child) = children.values().find(|child| child.public_id == id) else {
+                continue;
+            };
+            if says_busy(&line) && !child.busy {
+                line = set_member(&line, STATE, br#"{"state":"unknown"}"#);
+            }
+            let kind = self.kind_on(key, &str_at(&line, SESSION).unwrap_or_default());
+            self.append(key, kind, line, None, out);
+        }
+    }
+
+    /// The kind of a line about a child that is on this session, or on another child of it.
+    fn kind_on(&self, key: SessionKey, public_id: &str) -> EventKind {
+        let is_own = public_id == self.session(key).row.public_id;
+        if is_own { EventKind::Update } else { EventKind::Child }
+    }
+
     /// The process does not hold the session any more: its children are over, too.
     pub(crate) fn end_children(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
@@ -172,19 +254,23 @@ impl Hub {
         for (id, child) in children {
             self.save(key);
             self.unroute_child(slot, &id);
-            if !child.busy && !child.cancel {
-                continue;
-            }
-            let mut update = json!({ "sessionUpdate": "subagent_update",
-                "sessionId": child.public_id, "capabilities": null });
-            if child.busy {
-                update["state"] = json!({ "state": "unknown" });
-            }
-            let is_own = child.parent == self.session(key).row.public_id;
-            let kind = if is_own { EventKind::Update } else { EventKind::Child };
-            let params = json!({ "sessionId": child.parent, "update": update });
-            self.append(key, kind, build::notification("session/update", &params), None, out);
+            self.tell_child_over(key, &child, out);
         }
+    }
+
+    /// Tells in a session that there is nothing more to come from a child, if that was to be expected.
+    pub(crate) fn tell_child_over(&mut self, key: SessionKey, child: &Child, out: &mut Batch) {
+        if !child.is_open() {
+            return;
+        }
+        let mut update = json!({ "sessionUpdate": "subagent_update",
+            "sessionId": child.public_id, "capabilities": null });
+        if child.busy {
+            update["state"] = json!({ "state": "unknown" });
+        }
+        let kind = self.kind_on(key, &child.parent);
+        let params = json!({ "sessionId": child.parent, "update": update });
+        self.append(key, kind, build::notification("session/update", &params), None, out);
     }
 
     /// The child that clients of an agent know under this id, with its session and the agent's id.

@@ -33,7 +33,7 @@ use crate::ledger::{NewSession, Requester, Why};
 use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
-use crate::record::{EventKind, ForkPoint, Forked, Record, Rest};
+use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest};
 use crate::servers::for_agent;
 use crate::session::{Relayed, State};
 
@@ -146,6 +146,7 @@ impl Hub {
             heard: row.heard || row.prompts > 0,
             turn: session.running.as_ref().map(|turn| turn.started),
             open_tools: row.open_tools.clone(),
+            children: row.children.values().filter(|child| child.is_open()).cloned().collect(),
         }
     }
 
@@ -251,6 +252,12 @@ impl Hub {
         }));
         out.effects.push(Effect::Index(key));
         self.close_tools(key, out);
+        // They go on in the other session alone.
+        for child in &point.children {
+            let is_own = child.parent == of;
+            let parent = if is_own { public_id.clone() } else { child.parent.clone() };
+            self.tell_child_over(key, &Child { parent, ..child.clone() }, out);
+        }
         if let Some(started) = point.turn {
             let ended = TurnEnded {
                 session_id: public_id,

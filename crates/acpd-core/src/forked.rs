@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::ids::{Seq, SessionKey, Time};
-use crate::record::{EventKind, EventRow};
+use crate::record::{Child, EventKind, EventRow};
 
 /// A session at the moment in which its agent was asked for a fork of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct ForkPoint {
     pub turn: Option<Time>,
     /// … and the tool calls that it had open.
     pub open_tools: BTreeSet<String>,
+    /// Its subagents that were at work or could be cancelled.
+    #[serde(default)]
+    pub children: Vec<Child>,
 }
 
 /// The journal of a fork begins with that of another session.

@@ -400,6 +400,13 @@ pub struct Child {
     pub seq: Seq,
 }
 
+impl Child {
+    /// Clients know it as one that works, or that they may cancel.
+    pub(crate) fn is_open(&self) -> bool {
+        self.busy || self.cancel
+    }
+}
+
 /// Where a session stands when no process holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rest {

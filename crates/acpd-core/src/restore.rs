@@ -71,6 +71,8 @@ pub(crate) struct Restore {
     left_out: Vec<String>,
     pages: u32,
     replay: Replay,
+    /// What the replay said of subagents: the id of each, and an update.
+    pub(crate) announced: Vec<(String, Bytes)>,
     /// What was in force before.
     mode: Option<String>,
     options: BTreeMap<String, String>,
@@ -86,6 +88,17 @@ impl Restore {
     /// The process holds the session already; only its settings or the end of a replay are missing.
     pub(crate) fn is_back(&self) -> bool {
         matches!(self.step, Step::Settle | Step::Settings)
+    }
+
+    /// The agent tells what was.
+    pub(crate) fn replays(&self) -> bool {
+        matches!(self.step, Step::Load | Step::Settle)
+    }
+
+    /// The agent was not asked to tell what was.
+    pub(crate) fn hears_news(&self) -> bool {
+        let is_set = self.step == Step::Settings && self.level != RestoreLevel::Loaded;
+        is_set || matches!(self.step, Step::New | Step::Resume)
     }
 }
 
@@ -140,6 +153,7 @@ impl Hub {
             left_out: Vec::new(),
             pages: 0,
             replay: Replay::new(row.last_prompt),
+            announced: Vec::new(),
             mode: row.mode.clone(),
             options: row.options.clone(),
             cap: self.now,
@@ -536,6 +550,7 @@ impl Hub {
             }
             self.session_mut(key).row.last_prompt = last_prompt;
         }
+        self.tell_announced(key, restore.announced, out);
         self.session_mut(key).row.restore = Some(restore.level);
         if restore.level != RestoreLevel::Renewed {
             self.tell_restored(key, restore.level, restore.reason.clone(), out);
@@ -579,21 +594,29 @@ impl Hub {
         is_user: bool,
         out: &mut Batch,
     ) {
+        let is_child = str_at(&line, &["params", "update", "sessionUpdate"]).as_deref()
+            == Some("subagent_update");
         match class {
             UpdateClass::State(_) => self.journal_update(key, line, class, out),
             UpdateClass::Live => {}
+            _ if is_child && self.hears_children(key) => self.journal_update(key, line, class, out),
             UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
                 let text = is_user
                     .then(|| str_at(&line, &["params", "update", "content", "text"]))
                     .map(|text| text.unwrap_or_default().into_owned());
                 let now = self.now;
                 let timeout = self.profile_of(self.session(key).slot).restore_timeout;
+                if is_child {
+                    self.remember_announcement(key, &line);
+                }
                 let Some(restore) = self.restore_mut(key) else { return };
                 if !matches!(restore.step, Step::Load | Step::Settle | Step::Settings) {
                     // The end of a turn that is over for us, if anything.
                     return;
                 }
-                restore.replay.line(line, text.as_deref());
+                if !is_child {
+                    restore.replay.line(line, text.as_deref());
+                }
                 let at = match restore.step {
                     Step::Settle => now.after(QUIET).min(restore.cap),
                     // A long history takes its time; what counts is that it goes on.

@@ -166,6 +166,42 @@ fn a_fork_in_the_middle_of_a_turn_has_what_was_said_of_it() {
 }
 
 #[test]
+fn subagents_at_work_in_a_session_are_over_in_a_fork_of_it() {
+    let mut bench = bench();
+    let a = spoken(&mut bench);
+    let told = |bench: &mut Bench, on: &str, child: &str, state: &str| {
+        let update = json!({"sessionUpdate":"subagent_update","sessionId":child,
+            "capabilities":{"cancel":{}},"state":{"state":state}});
+        let params = json!({"sessionId":on,"update":update});
+        bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+    };
+    told(&mut bench, "s", "c", "running");
+    told(&mut bench, "c", "g", "idle");
+    bench.say(a, &fork("f", "s", json!({})));
+    let request = bench.heard_one("session/fork");
+    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    let key = bench.snapshot.sessions.iter().find(|(_, state)| state.row.public_id == "t");
+    let key = *key.expect("it was made").0;
+    let over = |row: &acpd_core::record::EventRow| {
+        let line: Value = serde_json::from_slice(&row.line).expect("JSON");
+        let update = &line["params"]["update"];
+        (line["params"]["sessionId"].clone(), update["sessionId"].clone(), update["state"].clone())
+    };
+    let rows = &bench.journal[&key];
+    let ended = rows
+        .iter()
+        .filter(|row| String::from_utf8_lossy(&row.line).contains(r#""capabilities":null"#));
+    let unknown = json!({"state":"unknown"});
+    let expected = [(json!("t"), json!("c"), unknown), (json!("c"), json!("g"), Value::Null)];
+    assert_eq!(ended.map(over).collect::<Vec<_>>(), expected);
+    let children = |id: &str| {
+        let state = bench.snapshot.sessions.values().find(|state| state.row.public_id == id);
+        state.expect("it is there").row.children.len()
+    };
+    assert_eq!((children("s"), children("t")), (2, 0));
+}
+
+#[test]
 fn a_replay_of_a_fork_is_not_taken_for_news() {
     let mut bench = bench();
     let a = spoken(&mut bench);

@@ -515,7 +515,7 @@ fn an_agent_whose_subagent_works_is_not_stopped_for_idleness() {
 }
 
 #[test]
-fn a_replay_announces_children_and_what_they_said_is_not_shown_again() {
+fn a_replay_announces_children_in_the_end_and_what_they_said_is_not_shown_again() {
     let mut bench = Bench::new();
     bench.capabilities = Some(json!({"loadSession":true}));
     let shows = viewer(&mut bench);
@@ -526,14 +526,55 @@ fn a_replay_announces_children_and_what_they_said_is_not_shown_again() {
     let load = bench.heard_one("session/load");
     bench.got(shows);
     bench.update("s", "user_message_chunk", "first");
-    announce(&mut bench, "s", "c", &json!({}));
+    announce(&mut bench, "s", "c", &json!({"title":"Looks for it"}));
     bench.update("c", "user_message_chunk", "do it");
+    announce(&mut bench, "c", "g", &json!({"title":"Helps"}));
     bench.chunk("c", "done");
+    announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
     bench.agent_answers(&load, &json!({}));
-    assert_eq!(bench.got(shows), Vec::<Value>::new());
+    let got = bench.got(shows);
+    assert_eq!(of(&got), ["s subagent_update", "c subagent_update"]);
+    let update = json!({"sessionUpdate":"subagent_update","sessionId":"c",
+        "title":"Looks for it","state":{"state":"unknown"}});
+    assert_eq!(got[0]["params"]["update"], update);
     bench.heard_one("session/prompt");
     bench.chunk("c", "again");
     assert_eq!(of(&bench.got(shows)), ["c agent_message_chunk"]);
+}
+
+#[test]
+fn what_is_said_of_children_and_by_them_during_a_resume_is_news() {
+    let mut bench = Bench::new();
+    let shows = viewer(&mut bench);
+    bench.used_session(shows, "s");
+    bench.agent_dies();
+    bench.pass(2_000);
+    let resume = bench.heard_one("session/resume");
+    bench.got(shows);
+    announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
+    bench.chunk("c", "early");
+    announce(&mut bench, "c", "g", &json!({}));
+    let early = ["s subagent_update", "c agent_message_chunk", "c subagent_update"];
+    assert_eq!(of(&bench.got(shows)), early);
+    bench.agent_answers(&resume, &json!({}));
+    bench.chunk("c", "late");
+    assert_eq!(of(&bench.got(shows)), ["c agent_message_chunk"]);
+}
+
+#[test]
+fn a_child_that_worked_in_a_replay_does_not_keep_its_agent() {
+    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let shows = viewer(&mut bench);
+    bench.used_session(shows, "s");
+    bench.agent_dies();
+    bench.pass(2_000);
+    let load = bench.heard_one("session/load");
+    announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
+    bench.agent_answers(&load, &json!({}));
+    bench.feed(Input::ClientClosed { client: shows });
+    bench.pass(60 * 60_000);
+    assert!(!bench.stops.is_empty());
 }
 
 #[test]
