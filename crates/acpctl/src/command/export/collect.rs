@@ -86,10 +86,11 @@ impl Item {
     }
 }
 
-/// Makes items of the lines of a journal. It holds the message and the tool calls that are not over,
+/// Makes items of what is said and done in a session itself, and not by its subagents. It holds the message and the tool calls that are not over,
 /// the last plan, and the ids of a turn's tool calls.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
+    session: String,
     /// In the order in which they began; at most one is a message.
     open: Vec<Open>,
     /// Calls of this turn that were handed out: what comes later for them is left out.
@@ -111,6 +112,11 @@ struct Chunk {
 }
 
 impl Collector {
+    /// For the journal of the session with this id.
+    pub(super) fn of(session: &str) -> Collector {
+        Collector { session: session.to_owned(), ..Collector::default() }
+    }
+
     /// Takes a line; returns what is over now, in the order in which it began.
     pub(super) fn line(&mut self, seq: u64, line: &str) -> Vec<Item> {
         let Ok(Message::Notification { method, params: Some(params) }) = parse(line.as_bytes())
@@ -120,6 +126,10 @@ impl Collector {
         let Ok(Value::Object(mut params)) = serde_json::from_str(params.get()) else {
             return Vec::new();
         };
+        let whose = params.get("sessionId").and_then(Value::as_str);
+        if whose.is_some_and(|whose| whose != self.session) {
+            return Vec::new();
+        }
         match (&*method, params.remove("update")) {
             ("session/update", Some(Value::Object(update))) => self.update(seq, update),
             (method, _) if method.starts_with(NOTICES) => {
@@ -245,7 +255,7 @@ mod tests {
     use super::*;
 
     fn items(updates: &[Value]) -> Vec<Item> {
-        let mut collector = Collector::default();
+        let mut collector = Collector::of("s");
         let mut items = Vec::new();
         for (seq, update) in (1..).zip(updates) {
             let params = json!({"sessionId": "s", "update": update});
@@ -313,6 +323,22 @@ mod tests {
         assert!(matches!(&items[0], Item::Call { call, .. } if call["status"] == "completed"));
         let text = json!({"type": "text", "text": "meanwhile more"});
         assert!(matches!(&items[2], Item::Message { content, .. } if *content == [text]));
+    }
+
+    #[test]
+    fn what_a_subagent_says_and_does_is_none_of_the_session() {
+        let mut collector = Collector::of("s");
+        let mut items = Vec::new();
+        for (session, update) in
+            [("s", say("a")), ("c", say("x")), ("c", call("t", "failed")), ("s", say("b"))]
+        {
+            let params = json!({"sessionId": session, "update": update});
+            let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+            items.extend(collector.line(1, &line.to_string()));
+        }
+        items.extend(collector.end());
+        let content = vec![json!({"type": "text", "text": "ab"})];
+        assert_eq!(items, [Item::Message { seq: 1, by: Speaker::Agent, content }]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -
         ..SessionRef::default()
     };
     let mut printer = Printer::begin(format, &info, ui)?;
-    let mut collector = Collector::default();
+    let mut collector = Collector::of(&info.session_id);
     let mut params = LogParams { session: exactly, after: 0, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
