@@ -188,7 +188,9 @@ fn chosen(option: &ConfigOption, wanted: &str) -> Result<Value> {
 /// Lists the commands that the agent has told last; they are in the journal, so no agent is needed.
 pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> Result {
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Params {
+        session_id: String,
         update: Update,
     }
     #[derive(Deserialize)]
@@ -205,6 +207,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
         for line in page.entries.iter().map(|entry| entry.line.get()).filter(told) {
             if let Ok(Message::Notification { params: Some(params), .. }) = parse(line.as_bytes())
                 && let Ok(params) = serde_json::from_str::<Params>(params.get())
+                && params.session_id == page.session_id
             {
                 commands = params.update.available_commands;
             }

@@ -215,7 +215,10 @@ fn the_commands_are_those_that_the_agent_told_last() {
             let first = [entry(1, &json!([{"name": "old"}]))];
             let page = json!({"sessionId": "s-1", "entries": first, "next": 1});
             client.answer(method::SESSION_LOG, page);
-            let page = json!({"sessionId": "s-1", "entries": [entry(2, &told)]});
+            // Those of a subagent are its own.
+            let mut of_child = entry(3, &json!([{"name": "other"}]));
+            of_child["line"]["params"]["sessionId"] = "c".into();
+            let page = json!({"sessionId": "s-1", "entries": [entry(2, &told), of_child]});
             client.answer(method::SESSION_LOG, page);
         }
         let mut client = Client::accept(&listener);

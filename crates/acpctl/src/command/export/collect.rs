@@ -86,8 +86,8 @@ impl Item {
     }
 }
 
-/// Makes items of what is said and done in a session itself, and not by its subagents. It holds the message and the tool calls that are not over,
-/// the last plan, and the ids of a turn's tool calls.
+/// Makes items of the lines of a journal, but for those of subagents. It holds the message and the
+/// tool calls that are not over, the last plan, and the ids of a turn's tool calls.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     session: String,
