@@ -161,9 +161,8 @@ impl Live {
         Ok(())
     }
 
-    /// Sends a request that may take long and waits for its result; what else comes is dropped, but that
-    /// the agent does not answer.
-    /// Ctrl-C ends the wait, not what was asked for.
+    /// Sends a request that may take long and waits for its result. What else comes is dropped, except
+    /// for the word that the agent does not answer. Ctrl-C ends the wait, not what was asked for.
     pub(crate) fn call<R: DeserializeOwned>(
         &mut self,
         ui: &mut Ui,

@@ -189,7 +189,9 @@ impl Ledger {
 
     /// The answer is nobody's any more; whose it was.
     pub(crate) fn disown(&mut self, ask: u64) -> Option<Requester> {
-        let to = self.asked.get_mut(&ask)?.why.requester_mut()?;
+        let asked = self.asked.get_mut(&ask)?;
+        asked.cancelled = false;
+        let to = asked.why.requester_mut()?;
         let nobody = Requester { client: NOBODY, id: Id::null() };
         Some(std::mem::replace(to, nobody)).filter(|to| to.client != NOBODY)
     }

@@ -8,10 +8,11 @@
 //! acpd sets no limit of its own: how long a new session may take, only the person knows who waits for
 //! it. What the agent says after all still counts, as it does when its asker has gone.
 
-use acp_wire::{build, code};
+use acp_wire::{Id, build, code};
 use acpd_api::{Reason, Unanswered, method};
 use serde_json::json;
 
+use crate::agent::AgentId;
 use crate::client::Naming;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -56,18 +57,20 @@ impl Hub {
     pub(crate) fn on_unanswered_timer(&mut self, ask: u64, out: &mut Batch) {
         let Some((host, why, since, cancelled)) = self.ledger.waits_since(ask) else { return };
         let Some(&slot) = self.hosts.get(&host) else { return };
-        if cancelled {
-            return self.free_asker(ask, out);
-        }
         self.watch_answer(ask, host, &why);
+        if cancelled {
+            return self.free_asker(ask, slot, out);
+        }
         let profile = self.agents[&slot].profile.clone();
         let askers = self.askers_of(&profile, &why);
         // A person who is asked about it is waited for, not the agent.
-        if askers.is_empty() || self.is_asked_about(ask) {
+        let session = why.session();
+        let open = session.and_then(|key| self.sessions.get(&key));
+        let is_asked = open.is_some_and(|session| !session.interactions.is_empty());
+        if askers.is_empty() || is_asked || self.is_asked_about(ask) {
             return;
         }
         let waited = self.now.since(since);
-        let session = why.session();
         let what = format!("{}: no answer for {}", why.what(), duration(waited));
         self.log_failure(slot, session, &what, None, out);
         let row = session.and_then(|key| self.sessions.get(&key)).map(|session| &session.row);
@@ -99,11 +102,13 @@ impl Hub {
     }
 
     /// Answers whoever has cancelled a request in the agent's place.
-    fn free_asker(&mut self, ask: u64, out: &mut Batch) {
+    fn free_asker(&mut self, ask: u64, slot: AgentId, out: &mut Batch) {
         let Some(to) = self.ledger.disown(ask) else { return };
-        let fault = Fault::new(Reason::Interrupted, "cancelled; the agent has not answered that")
-            .with_code(code::CANCELLED);
+        let time = duration(self.profile_of(slot).cancel_timeout);
+        let text = format!("cancelled, and no answer of the agent within {time}");
+        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
         self.refuse(&to, &fault, out);
+        self.forget_questions_about(&Id::from(ask), out);
         self.save_asked(ask, out);
     }
 }

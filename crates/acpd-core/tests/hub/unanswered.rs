@@ -67,8 +67,8 @@ fn who_waits_for_a_mode_is_told_also_by_the_next_daemon_and_nobody_while_a_perso
 #[test]
 fn a_cancel_frees_who_asked_also_if_the_agent_ignores_it() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    let params = json!({"cwd":"/w","mcpServers":[]});
+    let (a, b) = (bench.plain(), bench.client(&json!({"notices":true})));
+    let params = json!({"cwd":"/w","mcpServers":[],"_meta":{"_acpd":{"name":"fix"}}});
     bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
     let request = bench.heard_one("session/new");
     bench.say(a, &json!({"method":"$/cancel_request","params":{"requestId":1}}));
@@ -81,10 +81,15 @@ fn a_cancel_frees_who_asked_also_if_the_agent_ignores_it() {
     // Nobody waits any more, so nobody is told anything.
     bench.pass(2 * NOTICE);
     assert_eq!(bench.failures, []);
-    // The id is free, and what the agent says after all goes to nobody.
+    // Who wants the name later waits for the same answer.
+    bench.say(b, &json!({"id":1,"method":"session/new","params":params}));
+    bench.pass(NOTICE);
+    assert_eq!(told(&mut bench, b).len(), 1);
+    // What the agent says after all is not for who has cancelled, and the id is free.
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
     assert_eq!(bench.got(a), Vec::<Value>::new());
-    bench.say(a, &json!({"id":1,"method":"session/new","params":params}));
+    assert_eq!(bench.got(b)[0]["error"]["data"]["_acpd"]["reason"], "name_taken");
+    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
     let request = bench.heard_one("session/new");
     bench.agent_answers(&request, &json!({"sessionId":"t"}));
     assert_eq!(words(&bench.got(a)), ["result 1"]);
