@@ -42,7 +42,7 @@ const CHANGES: [&str; 2] = ["changes", "filechanges"];
 /// Members with an address or a list of them.
 const URL: [&str; 3] = ["url", "urls", "uri"];
 /// Members that say nothing about what the call does: words for people, identities, time limits.
-const IDLE: [&str; 21] = [
+const IDLE: [&str; 22] = [
     "description",
     "reason",
     "justification",
@@ -54,6 +54,7 @@ const IDLE: [&str; 21] = [
     "turnid",
     "threadid",
     "itemid",
+    "startedatms",
     "parsedcmd",
     "commandactions",
     "proposedexecpolicyamendment",
@@ -65,6 +66,9 @@ const IDLE: [&str; 21] = [
     "format",
     "maxlength",
 ];
+
+/// Members that are new with each call, in inputs that name the call itself.
+const OF_THIS_CALL: [&str; 4] = ["callid", "approvalid", "turnid", "startedatms"];
 
 /// A tool call as rules see it.
 #[derive(Debug)]
@@ -83,7 +87,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) paths: Vec<String>,
     /// The addresses that it fetches, as the agent wrote them.
     pub(crate) urls: Vec<String>,
-    /// The input, sorted, as text.
+    /// The input, sorted, as text, without what is new with each call.
     pub(crate) input: Option<String>,
     /// Whether something of the input could not be read: then there may be more than is known.
     pub(crate) is_partial: bool,
@@ -108,7 +112,8 @@ impl<'a> Facts<'a> {
             has_more: false,
         };
         if let Some(raw) = request.raw_input {
-            facts.read(serde_json::from_str(raw.get()).unwrap_or_default());
+            let input = serde_json::from_str(raw.get()).unwrap_or_default();
+            facts.read(input, request.tool_call_id.as_deref());
         }
         facts.may_run |= !facts.commands.is_empty();
         facts.paths.sort_unstable();
@@ -117,8 +122,9 @@ impl<'a> Facts<'a> {
     }
 
     /// Reads the input. Whatever is not an object that can be read leaves the facts partial.
-    fn read(&mut self, mut input: Value) {
+    fn read(&mut self, mut input: Value, call: Option<&str>) {
         input.sort_all_objects();
+        forget_this_call(&mut input, call);
         if !input.is_null() {
             self.input = Some(input.to_string());
         }
@@ -207,6 +213,17 @@ impl<'a> Facts<'a> {
             Value::Object(object) => self.read_paths(object),
             _ => {}
         }
+    }
+}
+
+/// Some agents give their own record of the call as its input, which then is new each time. A record
+/// is known by the id of the call in it: in any other input these names may be what a tool acts on.
+fn forget_this_call(input: &mut Value, call: Option<&str>) {
+    let Value::Object(members) = input else { return };
+    let names_it =
+        |(name, value): (&String, &Value)| plain(name) == "callid" && value.as_str() == call;
+    if call.is_some() && members.iter().any(names_it) {
+        members.retain(|name, _| !OF_THIS_CALL.contains(&plain(name).as_str()));
     }
 }
 

@@ -184,6 +184,33 @@ proptest! {
     }
 
     #[test]
+    fn calls_that_do_something_else_are_never_about_the_same(
+        one in ("[ -~]{1,12}", "/[vw]", "[a-z]{1,4}", 0_u64..3),
+        other in ("[ -~]{1,12}", "/[vw]", "[a-z]{1,4}", 0_u64..3),
+        kind in prop::sample::select(vec!["execute", "edit", "read", "fetch", "other"]),
+        member in prop::sample::select(vec!["command", "path", "url", "sql"]),
+        in_shell in any::<bool>(),
+        has_more in any::<bool>(),
+    ) {
+        prop_assume!(one.0.trim() != other.0.trim());
+        // Files are remembered whatever is done to them.
+        prop_assume!(member != "sql" || !matches!(kind, "edit" | "read"));
+        let about = |(what, folder, id, at): &(String, String, String, u64)| {
+            let what = if in_shell { json!(["/bin/bash", "-lc", what]) } else { json!(what) };
+            let mut input = json!({"call_id": id, "turn_id": at, "started_at_ms": at, "cwd": folder});
+            input[member] = what;
+            if has_more {
+                input["more"] = json!(true);
+            }
+            let call = json!({"toolCallId": id, "kind": kind, "title": "t", "rawInput": input});
+            let params = raw(&json!({"sessionId": "s", "toolCall": call, "options": []}));
+            subject_of(&request(&params))
+        };
+        let (one, other) = (about(&one), about(&other));
+        prop_assert!(one.is_none() || one != other, "{:?}", one);
+    }
+
+    #[test]
     fn a_subject_survives_the_disk(call in value()) {
         let question = params(json!({"kind": "execute", "title": "t", "rawInput": call}));
         if let Some(subject) = subject_of(&request(&question)) {
