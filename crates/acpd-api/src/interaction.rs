@@ -171,6 +171,9 @@ pub struct PermissionDecided {
     pub tool_call_id: Option<String>,
     /// Its title.
     pub title: Option<String>,
+    /// What acpd reads in the call, in one line, if it says enough for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     /// The option that was chosen.
     pub option_id: String,
     /// `allow` or `reject`.

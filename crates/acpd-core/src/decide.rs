@@ -44,6 +44,7 @@ impl Hub {
             session_id: session.row.public_id.clone(),
             tool_call_id: request.tool_call_id.as_deref().map(str::to_owned),
             title: request.title.as_deref().map(str::to_owned),
+            subject: subject_of(&request).map(|subject| subject.asked()),
             option_id: option_id.clone(),
             verdict: verdict.to_string(),
             by: by.to_string(),

@@ -71,5 +71,5 @@ mod workspaces;
 pub use config::{Kind, List, PolicyConfig, RuleConfig, Ruling};
 pub use decide::{By, Decision, Explanation, RuleReport, Situation, Verdict, decide, explain};
 pub use policy::{Policy, PolicyError};
-pub use subject::{Remembered, Subject, subject_of};
+pub use subject::{Remembered, Subject, commands_of, subject_of};
 pub use workspaces::{WorkspaceError, Workspaces};

@@ -59,6 +59,12 @@ pub fn subject_of(request: &PermissionRequest<'_>) -> Option<Subject> {
     subject(&Facts::of(request), request)
 }
 
+/// The commands in a call, each as it would run: of `bash -lc SCRIPT` the script. What cannot be read is
+/// not among them.
+pub fn commands_of(request: &PermissionRequest<'_>) -> Vec<String> {
+    Facts::of(request).commands.into_iter().map(|command| command.runs).collect()
+}
+
 pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Option<Subject> {
     if !facts.is_partial && !facts.has_more {
         if let [command] = facts.commands.as_slice() {

@@ -49,7 +49,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
             "acpd-test",
         ],
     ),
-    ("acpctl", &["acp-wire", "acpd-api", "acpd-client"]),
+    ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-policy"]),
     ("xtask", &["acpd-sys"]),
 ];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included.

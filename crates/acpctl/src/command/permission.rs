@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
+use acpd_policy::subject_of;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
 use crate::live::Live;
 use crate::paint::{BOLD, DIM, Paint, YELLOW, one_line};
-use crate::render::{ToolCall, request, title};
+use crate::render::{ToolCall, about, named, request, title};
 use crate::terminal::KeyMode;
 use crate::ui::Ui;
 
@@ -28,6 +29,10 @@ pub(super) struct Questions {
 struct Question {
     id: Id,
     call: ToolCall,
+    /// What is asked, in one line.
+    asked: String,
+    /// What the title and the places of the call do not say.
+    about: Vec<String>,
     choices: Vec<Choice>,
 }
 
@@ -54,8 +59,8 @@ impl Questions {
         }
         let Ok(question) = PermissionRequest::from_raw(params) else { return Ok(()) };
         let params: Params = serde_json::from_str(params.get()).unwrap_or_default();
-        let choices = choices(question.options);
-        self.open.push_back(Question { id, call: params.tool_call, choices });
+        let question = Question::new(id, params.tool_call, &question);
+        self.open.push_back(question);
         if self.open.len() == 1 { self.show(live, ui) } else { Ok(()) }
     }
 
@@ -127,26 +132,36 @@ impl Questions {
     }
 }
 
+impl Question {
+    fn new(id: Id, call: ToolCall, question: &PermissionRequest<'_>) -> Question {
+        let subject = subject_of(question).map(|subject| subject.asked());
+        let asked = named(&title(&call), subject.as_deref());
+        let about = about(question, &request(&call, Paint::plain()));
+        Question { id, call, asked, about, choices: choices(&question.options) }
+    }
+}
+
 fn prompt(question: &Question, paint: Paint) -> String {
     let choices = question.choices.iter().map(|Choice { key, option }| {
         format!("{} {}", paint.apply(BOLD, &format!("[{key}]")), one_line(&option.name))
     });
     let choices: Vec<String> = choices.collect();
     let call = request(&question.call, paint);
-    format!("{} {call}  {}\n", paint.apply(YELLOW, "allow?"), choices.join("  "))
+    let about: String = question.about.iter().flat_map(|line| ["    ", line, "\n"]).collect();
+    format!("{} {call}{about}  {}\n", paint.apply(YELLOW, "allow?"), choices.join("  "))
 }
 
 fn waiting(question: &Question, paint: Paint) -> String {
     let names: Vec<String> =
         question.choices.iter().map(|choice| one_line(&choice.option.name)).collect();
-    let line = format!("waiting for permission: {} ({})", title(&question.call), names.join(" / "));
+    let line = format!("waiting for permission: {} ({})", question.asked, names.join(" / "));
     let hint = "answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; \
          Ctrl-C cancels the turn";
     format!("{}\n{}\n", paint.apply(YELLOW, &line), paint.apply(DIM, hint))
 }
 
 /// A key for each option: a letter by its kind, or its number where the letter says too little.
-fn choices(options: Vec<PermissionOption>) -> Vec<Choice> {
+fn choices(options: &[PermissionOption]) -> Vec<Choice> {
     let letter = |kind: &str| match kind {
         "allow_once" => Some('y'),
         "allow_always" => Some('a'),
@@ -162,7 +177,7 @@ fn choices(options: Vec<PermissionOption>) -> Vec<Choice> {
             letter(&option.kind).filter(|_| is_alone(&option.kind)).unwrap_or(digit)
         })
         .collect();
-    options.into_iter().zip(keys).map(|(option, key)| Choice { key, option }).collect()
+    options.iter().cloned().zip(keys).map(|(option, key)| Choice { key, option }).collect()
 }
 
 #[cfg(test)]
@@ -181,7 +196,9 @@ mod tests {
             kind: Some("execute".to_owned()),
             ..ToolCall::default()
         };
-        Question { id: 1.into(), call, choices: choices(kinds.iter().map(option).collect()) }
+        let options: Vec<PermissionOption> = kinds.iter().map(option).collect();
+        let question = PermissionRequest { options, ..PermissionRequest::of_call(None) };
+        Question::new(1.into(), call, &question)
     }
 
     #[test]
@@ -195,6 +212,27 @@ mod tests {
         waiting for permission: rm -rf build (allow once / allow always / reject once / reject always)
         answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; Ctrl-C cancels the turn
         ");
+    }
+
+    #[test]
+    fn a_question_shows_what_runs_and_not_only_what_the_agent_calls_it() {
+        let params = serde_json::json!({"sessionId": "s", "toolCall": {"toolCallId": "t",
+            "title": "run the test command", "kind": "execute",
+            "rawInput": {"command": "ls; rm -rf nothing", "cwd": "/w"}},
+            "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
+        let call = serde_json::from_value(params["toolCall"].clone()).unwrap();
+        let params = serde_json::value::to_raw_value(&params).unwrap();
+        let request = PermissionRequest::from_raw(&params).unwrap();
+        let question = Question::new(1.into(), call, &request);
+        insta::assert_snapshot!(prompt(&question, Paint::plain()), @"
+        allow? $ run the test command
+            ls; rm -rf nothing
+            in /w
+          [y] Allow
+        ");
+        assert!(waiting(&question, Paint::plain()).starts_with(
+            "waiting for permission: run the test command: run `ls; rm -rf nothing` in /w (Allow)"
+        ));
     }
 
     #[test]

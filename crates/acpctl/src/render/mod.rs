@@ -1,5 +1,6 @@
 //! How a conversation looks: relayed lines in, pieces of text out.
 
+mod about;
 mod diff;
 mod notice;
 mod plan;
@@ -19,6 +20,7 @@ use state::State;
 use tool::Tools;
 use update::{Blob, Update};
 
+pub(crate) use about::{about, commands, named};
 pub(crate) use notice::sentence;
 pub(crate) use tool::{output, place, request, title};
 pub(crate) use update::{Content, FileDiff, PlanEntry, ToolCall, ToolContent};

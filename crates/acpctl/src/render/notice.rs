@@ -6,6 +6,7 @@ use acpd_api::{
 };
 use serde::Deserialize;
 
+use super::about::named;
 use crate::human;
 use crate::paint::{DIM, Paint, RED, YELLOW, one_line};
 
@@ -86,7 +87,8 @@ fn ended(outcome: &Outcome) -> Option<(anstyle::Style, String)> {
 fn decided(decided: &PermissionDecided) -> String {
     let verb = if decided.verdict == "allow" { "allowed" } else { "denied" };
     let title = decided.title.as_deref().unwrap_or("a tool call");
-    format!("{verb} by {}: {}", one_line(&decided.by), one_line(title))
+    let asked = named(title, decided.subject.as_deref());
+    format!("{verb} by {}: {asked}", one_line(&decided.by))
 }
 
 fn restored(restored: &Restored) -> Option<(anstyle::Style, String)> {

@@ -485,3 +485,34 @@ fn whoever_runs_the_turn_sees_neither_the_prompt_nor_thoughts() {
     ];
     assert_eq!(shown(options, &updates), "a\u{1b}b");
 }
+
+#[test]
+fn a_command_is_shown_once_below_a_title_that_is_not_the_command() {
+    let changed = |title: &str, status: &str, command: &str| {
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": title, "title": title,
+            "kind": "execute", "status": status, "rawInput": {"command": command}})
+    };
+    let updates = [
+        changed("run the tests", "pending", "ls; rm -rf x"),
+        changed("run the tests", "completed", "ls; rm -rf x"),
+        changed("`make`", "pending", "make"),
+    ];
+    insta::assert_snapshot!(plain(&updates), @"
+    $ run the tests
+        ls; rm -rf x
+    ✓ run the tests
+    $ `make`
+    ");
+}
+
+#[test]
+fn a_call_that_began_before_we_came_does_not_end_as_an_id() {
+    let end = |more: Value| {
+        let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": "call_135_86545",
+            "status": "failed"});
+        update.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        plain(&[update])
+    };
+    assert_eq!(end(json!({})), "");
+    assert_eq!(end(json!({"title": "Fetch it"})), "✗ Fetch it\n");
+}

@@ -7,12 +7,15 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use anstream::adapter::strip_str;
 
+use super::about::commands;
 use super::diff::diff;
 use super::update::{FileDiff, Location, ToolCall, ToolContent};
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, one_line, visible};
 
 /// Lines shown of what a command printed.
 const OUTPUT_LINES: usize = 10;
+/// Lines shown of a command.
+const COMMAND_LINES: usize = 10;
 /// Lines shown of why another call failed.
 const FAILURE_LINES: usize = 5;
 /// Places shown on one line.
@@ -29,15 +32,19 @@ struct Shown {
     call: ToolCall,
     begun: bool,
     ended: bool,
+    /// Its command was shown.
+    told: bool,
     /// Hashes of the diffs that were shown, so that each is shown once.
     diffs: HashSet<u64>,
 }
 
 impl Tools {
     /// Takes a call or a change of one; returns the lines to show, if any.
-    pub(super) fn update(&mut self, update: ToolCall, paint: Paint) -> String {
+    pub(super) fn update(&mut self, mut update: ToolCall, paint: Paint) -> String {
         let shown = self.calls.entry(update.id.clone()).or_default();
         let content = update.content.clone();
+        // The input may be big.
+        let input = update.raw_input.take();
         merge(&mut shown.call, update);
         let mut text = String::new();
         let end = match shown.call.status.as_deref() {
@@ -48,6 +55,8 @@ impl Tools {
         let ends_now = end.is_some() && !shown.ended;
         match end {
             Some(_) if shown.ended => {}
+            // It began before we came: an id alone tells nobody what has ended.
+            Some(_) if !is_known(&shown.call) => shown.ended = true,
             Some((mark, style)) => {
                 shown.ended = true;
                 text.push_str(&head(&shown.call, &paint.apply(style, mark), paint));
@@ -59,6 +68,11 @@ impl Tools {
             }
         }
         shown.begun = true;
+        if let Some(input) = input.filter(|_| !shown.told) {
+            let lines = commands(&input, shown.call.title.as_deref());
+            shown.told = !lines.is_empty();
+            text.push_str(&command(&lines, paint));
+        }
         for file in diffs(content.as_deref().unwrap_or_default()) {
             let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(file);
             if shown.diffs.insert(hash) {
@@ -74,6 +88,21 @@ impl Tools {
         }
         text
     }
+}
+
+fn is_known(call: &ToolCall) -> bool {
+    call.title.is_some() || call.kind.is_some()
+}
+
+/// The beginning of a command, below its call.
+fn command(lines: &[String], paint: Paint) -> String {
+    let mut text: String =
+        lines.iter().take(COMMAND_LINES).flat_map(|line| ["    ", line, "\n"]).collect();
+    if lines.len() > COMMAND_LINES {
+        let more = format!("    … {} lines more", lines.len() - COMMAND_LINES);
+        text += &(paint.apply(DIM, &more) + "\n");
+    }
+    text
 }
 
 /// The lines of a call that waits for a permission: its title, places and diffs.
@@ -171,7 +200,7 @@ pub(crate) fn output(call: &ToolCall, paint: Paint) -> String {
 }
 
 fn merge(call: &mut ToolCall, update: ToolCall) {
-    let ToolCall { id, title, kind, status, content, locations } = update;
+    let ToolCall { id, title, kind, status, content, locations, raw_input: _ } = update;
     call.id = id;
     call.title = title.or(call.title.take());
     call.kind = kind.or(call.kind.take());

@@ -122,6 +122,8 @@ pub(crate) struct ToolCall {
     pub(crate) content: Option<Vec<ToolContent>>,
     /// Files that it touches.
     pub(crate) locations: Option<Vec<Location>>,
+    /// What the tool is given.
+    pub(crate) raw_input: Option<Value>,
 }
 
 /// Something that a tool produced.

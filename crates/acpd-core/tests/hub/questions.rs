@@ -112,6 +112,8 @@ fn what_is_allowed_for_good_is_remembered_and_can_be_forgotten() {
     asks(&mut bench, 8, &run("git push"));
     assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y", "only this once");
     assert!(bench.journal_words().contains(&"_acpd/permission_decided".to_owned()));
+    let mut lines = bench.journal.values().flatten().map(|row| String::from_utf8_lossy(&row.line));
+    assert!(lines.any(|line| line.contains(r#""subject":"run `git push`""#)));
     // Another command is another question.
     asks(&mut bench, 9, &run("git push --force"));
     assert_eq!(pending(&mut bench).len(), 1);

@@ -11,7 +11,8 @@ use super::collect::{Item, Speaker};
 use crate::human;
 use crate::paint::{Paint, one_line};
 use crate::render::{
-    Content, FileDiff, PlanEntry, ToolCall, ToolContent, describe, output, place, sentence, title,
+    Content, FileDiff, PlanEntry, ToolCall, ToolContent, commands, describe, output, place,
+    sentence, title,
 };
 
 /// The head of a transcript.
@@ -108,6 +109,11 @@ fn tool_call(call: Map<String, Value>) -> String {
     let places = places.collect::<Vec<_>>().join(", ");
     let places = if places.is_empty() { places } else { format!(": {places}") };
     let mut text = format!("\n**{}** ({kind}, {status}){places}\n", title(&call));
+    let input = call.raw_input.as_ref();
+    let commands = input.map(|input| commands(input, call.title.as_deref())).unwrap_or_default();
+    if !commands.is_empty() {
+        let _ = write!(text, "\n{}", human::fenced("sh", &(commands.join("\n") + "\n")));
+    }
     for content in call.content.iter().flatten() {
         if let ToolContent::Diff(file) = content {
             text += &diff(file);
