@@ -3,9 +3,9 @@
 use acp_wire::acp::NewSessionResult;
 use acp_wire::{Message, parse};
 use acpd_api::{
-    AgentInfo, AgentRef, ClientMeta, Empty, ExitCode, LogParams, LogResult, MoveParams, NAMESPACE,
-    NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
-    SessionState, TurnState, method,
+    AgentInfo, AgentRef, ClientMeta, Empty, ExitCode, InteractionList, LogParams, LogResult,
+    MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
+    SessionListParams, SessionRef, SessionState, TurnState, method,
 };
 use acpd_client::Connection;
 use anstyle::Style;
@@ -13,6 +13,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::agent::key_values;
+use super::pending::waits;
 use super::{
     Door, directory, export, initialize_params, search, session_ref, settings, text, which,
 };
@@ -144,11 +145,12 @@ fn remove(connection: &mut Connection, wanted: &str, agent: Option<&str>, ui: &m
     Ok(())
 }
 
-/// Prints the journal page by page.
+/// Prints the journal page by page, and what its turn waits for.
 fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let mut screen = Screen::whole(ui, thoughts);
     let mut params = LogParams { session: which(session), after: 0, limit: None };
+    let mut in_turn = false;
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         screen.of(&page.session_id);
@@ -159,14 +161,28 @@ fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> 
             } else if let Ok(Message::Notification { method, params }) =
                 parse(entry.line.get().as_bytes())
             {
+                in_turn =
+                    method == method::TURN_STARTED || (in_turn && method != method::TURN_ENDED);
                 screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
             }
         }
         match page.next {
             Some(next) => params.after = next,
+            // Questions are not in the journal: they may be answered at any time.
+            None if in_turn => return tell_questions(&mut connection, &page.session_id, ui),
             None => return Ok(()),
         }
     }
+}
+
+fn tell_questions(connection: &mut Connection, session: &str, ui: &mut Ui) -> Result {
+    let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
+    for open in list.interactions {
+        if open.session_id.as_deref() == Some(session) {
+            ui.say(&ui.err_paint().apply(YELLOW, &waits(&open)));
+        }
+    }
+    Ok(())
 }
 
 /// Sessions as a table.

@@ -231,6 +231,39 @@ fn a_log_is_fetched_page_by_page() {
 }
 
 #[test]
+fn the_log_ends_in_what_its_turn_waits_for() {
+    let home = Home::new();
+    let listener = home.listen();
+    let daemon = thread::spawn(move || {
+        let question = |id: &str, session: &str| {
+            json!({"id": id, "agent": "demo", "sessionId": session, "cwd": "/w", "at": 1,
+                "question": {"kind": "permission", "title": "Push it", "toolKind": "execute",
+                    "subject": "run `git push`", "options": []}})
+        };
+        let entry = |seq: u64, method: &str| {
+            json!({"seq": seq, "kind": "notice", "at": 1, "turn": 1, "line": {"jsonrpc": "2.0",
+                "method": method, "params": {"sessionId": "s-1"}}})
+        };
+        let mut client = Client::accept(&listener);
+        let page = json!({"sessionId": "s-1", "entries": [entry(1, method::TURN_STARTED)]});
+        client.answer(method::SESSION_LOG, page);
+        let open = [question("1-4", "s-1"), question("1-5", "s-2")];
+        client.answer(method::INTERACTION_LIST, json!({"interactions": open}));
+        let mut client = Client::accept(&listener);
+        let entries = [entry(1, method::TURN_STARTED), entry(2, method::TURN_ENDED)];
+        client.answer(method::SESSION_LOG, json!({"sessionId": "s-1", "entries": entries}));
+        client.closed();
+    });
+    let done = home.run(&["session", "log", "fix"]);
+    assert_eq!(
+        done.err,
+        "waits for permission: run `git push` (`acpctl allow` or `acpctl deny` 1-4)\n"
+    );
+    assert_eq!(home.run(&["session", "log", "fix"]).err, "");
+    daemon.join().unwrap();
+}
+
+#[test]
 fn sessions_are_renamed_closed_and_deleted() {
     let home = Home::new();
     let cwd = home.work();

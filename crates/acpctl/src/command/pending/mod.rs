@@ -206,6 +206,15 @@ pub(in crate::command) fn described(open: &InteractionInfo) -> String {
     format!("{} ({}{})", asked(&open.question), one_line(&open.agent), session.unwrap_or_default())
 }
 
+/// What a session waits for, and how it gets it.
+pub(in crate::command) fn waits(open: &InteractionInfo) -> String {
+    let (what, how) = match &open.question {
+        Question::Permission { .. } => ("permission", "`acpctl allow` or `acpctl deny`"),
+        Question::Form { .. } | Question::Url { .. } => ("an answer", "`acpctl answer`"),
+    };
+    format!("waits for {what}: {} ({how} {})", asked(&open.question), open.id)
+}
+
 fn session(open: &InteractionInfo) -> Option<&str> {
     open.name.as_deref().or(open.session_id.as_deref())
 }
