@@ -3,18 +3,20 @@
 //! On a terminal the user answers with one key. Elsewhere nobody answers for them: the question is
 //! told and stays open for another client.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
 use acpd_policy::subject_of;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::Result;
 use crate::live::Live;
 use crate::paint::{BOLD, DIM, Paint, YELLOW, one_line};
 use crate::render::{ToolCall, about, named, request, title};
+use crate::screen::Screen;
 use crate::terminal::KeyMode;
 use crate::ui::Ui;
 
@@ -49,6 +51,7 @@ impl Questions {
         &mut self,
         id: Id,
         params: &RawValue,
+        screen: &Screen,
         live: &mut Live,
         ui: &mut Ui,
     ) -> Result {
@@ -59,7 +62,11 @@ impl Questions {
         }
         let Ok(question) = PermissionRequest::from_raw(params) else { return Ok(()) };
         let params: Params = serde_json::from_str(params.get()).unwrap_or_default();
-        let question = Question::new(id, params.tool_call, &question);
+        // Many agents say what a call is about when it begins, and ask with little more than its id.
+        let said = screen.open_call(&question.session_id, &params.tool_call.id);
+        let mut call = said.cloned().unwrap_or_default();
+        call.change(params.tool_call);
+        let question = Question::new(id, call, question);
         self.open.push_back(question);
         if self.open.len() == 1 { self.show(live, ui) } else { Ok(()) }
     }
@@ -133,11 +140,17 @@ impl Questions {
 }
 
 impl Question {
-    fn new(id: Id, call: ToolCall, question: &PermissionRequest<'_>) -> Question {
-        let subject = subject_of(question).map(|subject| subject.asked());
+    fn new(id: Id, call: ToolCall, question: PermissionRequest<'_>) -> Question {
+        let input = call.raw_input.as_ref().and_then(|input| to_raw_value(input).ok());
+        let mut question = question;
+        question.title = question.title.or(call.title.as_deref().map(Cow::Borrowed));
+        question.kind = question.kind.or(call.kind.as_deref().map(Cow::Borrowed));
+        question.raw_input = question.raw_input.or(input.as_deref());
+        let subject = subject_of(&question).map(|subject| subject.asked());
         let asked = named(&title(&call), subject.as_deref());
-        let about = about(question, &request(&call, Paint::plain()));
-        Question { id, call, asked, about, choices: choices(&question.options) }
+        let about = about(&question, &request(&call, Paint::plain()));
+        let choices = choices(&question.options);
+        Question { id, call, asked, about, choices }
     }
 }
 
@@ -198,7 +211,7 @@ mod tests {
         };
         let options: Vec<PermissionOption> = kinds.iter().map(option).collect();
         let question = PermissionRequest { options, ..PermissionRequest::of_call(None) };
-        Question::new(1.into(), call, &question)
+        Question::new(1.into(), call, question)
     }
 
     #[test]
@@ -223,7 +236,7 @@ mod tests {
         let call = serde_json::from_value(params["toolCall"].clone()).unwrap();
         let params = serde_json::value::to_raw_value(&params).unwrap();
         let request = PermissionRequest::from_raw(&params).unwrap();
-        let question = Question::new(1.into(), call, &request);
+        let question = Question::new(1.into(), call, request);
         insta::assert_snapshot!(prompt(&question, Paint::plain()), @"
         allow? $ run the test command
             ls; rm -rf nothing

@@ -95,6 +95,12 @@ impl Transcript {
         self.state.know(settings);
     }
 
+    /// What was said about a call that has not ended.
+    pub(crate) fn open_call(&self, session: &str, id: &str) -> Option<&ToolCall> {
+        let is_ours = self.session.as_ref().is_none_or(|own| own == session);
+        self.tools.open(id).filter(|_| is_ours)
+    }
+
     /// What is to be said at the end of a turn.
     pub(crate) fn turn_ended(&mut self) -> Vec<Piece> {
         let lines = self.state.usage(self.options.paint);

@@ -40,12 +40,10 @@ struct Shown {
 
 impl Tools {
     /// Takes a call or a change of one; returns the lines to show, if any.
-    pub(super) fn update(&mut self, mut update: ToolCall, paint: Paint) -> String {
+    pub(super) fn update(&mut self, update: ToolCall, paint: Paint) -> String {
         let shown = self.calls.entry(update.id.clone()).or_default();
         let content = update.content.clone();
-        // The input may be big.
-        let input = update.raw_input.take();
-        merge(&mut shown.call, update);
+        shown.call.change(update);
         let mut text = String::new();
         let end = match shown.call.status.as_deref() {
             Some("completed") => Some(("✓", GREEN)),
@@ -68,8 +66,8 @@ impl Tools {
             }
         }
         shown.begun = true;
-        if let Some(input) = input.filter(|_| !shown.told) {
-            let lines = commands(&input, shown.call.title.as_deref());
+        if let Some(input) = shown.call.raw_input.as_ref().filter(|_| !shown.told) {
+            let lines = commands(input, shown.call.title.as_deref());
             shown.told = !lines.is_empty();
             text.push_str(&command(&lines, paint));
         }
@@ -83,10 +81,16 @@ impl Tools {
             if ends_now {
                 text.push_str(&output(&shown.call, paint));
             }
-            // Its content may be big, and nothing of it is shown again.
+            // They may be big, and nothing of them is shown again.
             shown.call.content = None;
+            shown.call.raw_input = None;
         }
         text
+    }
+
+    /// A call that has not ended, with all that was said about it.
+    pub(super) fn open(&self, id: &str) -> Option<&ToolCall> {
+        self.calls.get(id).filter(|shown| !shown.ended).map(|shown| &shown.call)
     }
 }
 
@@ -199,12 +203,16 @@ pub(crate) fn output(call: &ToolCall, paint: Paint) -> String {
     text.lines().map(|line| paint.apply(DIM, line) + "\n").collect()
 }
 
-fn merge(call: &mut ToolCall, update: ToolCall) {
-    let ToolCall { id, title, kind, status, content, locations, raw_input: _ } = update;
-    call.id = id;
-    call.title = title.or(call.title.take());
-    call.kind = kind.or(call.kind.take());
-    call.status = status.or(call.status.take());
-    call.content = content.or(call.content.take());
-    call.locations = locations.or(call.locations.take());
+impl ToolCall {
+    /// Takes what is new.
+    pub(crate) fn change(&mut self, update: ToolCall) {
+        let ToolCall { id, title, kind, status, content, locations, raw_input } = update;
+        self.id = id;
+        self.title = title.or(self.title.take());
+        self.kind = kind.or(self.kind.take());
+        self.status = status.or(self.status.take());
+        self.content = content.or(self.content.take());
+        self.locations = locations.or(self.locations.take());
+        self.raw_input = raw_input.or(self.raw_input.take());
+    }
 }

@@ -315,6 +315,29 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
 }
 
 #[test]
+fn a_question_with_only_an_id_shows_the_command_that_was_told_before() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = begin(&mut client);
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Tidy up",
+            "kind": "execute", "rawInput": {"command": "rm -rf /"}});
+        client.notice("session/update", json!({"sessionId": "s-1", "update": call}));
+        let ask = json!({"sessionId": "s-1", "toolCall": {"toolCallId": "t"},
+            "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
+        client.send(json!({"jsonrpc": "2.0", "id": "q1", "method": "session/request_permission",
+            "params": ask}));
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    });
+    let done = home.run(&["run", "hello"]);
+    assert!(
+        done.err.contains("waiting for permission: Tidy up: run `rm -rf /` (Allow)"),
+        "{}",
+        done.err
+    );
+    daemon.join().unwrap();
+}
+
+#[test]
 fn requests_for_services_that_were_not_offered_are_refused() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
