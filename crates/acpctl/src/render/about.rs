@@ -44,8 +44,9 @@ pub(crate) fn named(title: &str, subject: Option<&str>) -> String {
 }
 
 fn unnamed(commands: Vec<String>, title: Option<&str>) -> Vec<String> {
+    // Compared as it is shown: a title on one line does not say where a line of a script ends.
     if let [command] = commands.as_slice()
-        && title.map(bare) == Some(command.trim())
+        && title.is_some_and(|title| bare(&one_line(title)) == command.trim())
     {
         return Vec::new();
     }
@@ -86,6 +87,7 @@ mod tests {
         assert_eq!(run("`git push`", json!("git push")), [""; 0]);
         assert_eq!(run("touch a", json!(["/bin/bash", "-lc", "touch a"])), [""; 0]);
         assert_eq!(run("t", json!("cat <<E\n\u{1b}x\nE")), ["cat <<E", "␛x", "E"]);
+        assert_eq!(run("ls\nrm x", json!("ls\nrm x")), ["ls", "rm x"]);
         let long = format!("echo {}; rm -rf /", "x".repeat(9000));
         assert_eq!(run("t", json!(long)), [&*long], "its end matters most");
         let edit = |title: &str| {
