@@ -662,13 +662,13 @@ impl Hub {
         }));
     }
 
-    /// How long a process may outlive the daemon depends on whether a turn runs in it.
+    /// How long a process may outlive the daemon depends on whether it works on something.
     pub(crate) fn lease(&mut self, id: AgentId, out: &mut Batch) {
-        let runs = self.sessions_of(id).iter().any(|key| self.is_running(*key));
+        let works = self.is_at_work(id);
         let Some(host) = self.agents.get_mut(&id).and_then(|agent| agent.host.as_mut()) else {
             return;
         };
-        let busy = runs || self.ledger.abandoned(host.id).next().is_some();
+        let busy = works || self.ledger.abandoned(host.id).next().is_some();
         if host.adopted && host.leased != Some(busy) {
             host.leased = Some(busy);
             out.effects.push(Effect::HostLease { host: host.id, busy });

@@ -250,7 +250,7 @@ impl Hub {
         self.set_auth(profile, AuthState::Authenticated, source, out);
         let may_run = self.known(profile).row.desired != Desired::Down;
         for slot in self.slots_of(profile).into_iter().filter(|_| may_run) {
-            if self.sessions_of(slot).iter().any(|key| self.is_running(*key)) {
+            if self.is_at_work(slot) {
                 continue;
             }
             // Those that it holds come back with it; what waits is not given to the old one.

@@ -26,6 +26,7 @@ use crate::ids::{ClientId, InteractionId, SessionKey};
 use crate::input::Batch;
 use crate::record::{Child, EventKind};
 use crate::session::{Session, State};
+use crate::turn::is_work;
 
 /// Children of one session that are known at the same time.
 const MOST: usize = 64;
@@ -107,6 +108,7 @@ impl Hub {
         if is_new || *child != before {
             child.seq = seq;
             self.save(key);
+            self.lease(slot, out);
             self.check_idle(slot, out);
         }
         Ok(is_new.then(|| id.into_owned()))
@@ -167,6 +169,7 @@ impl Hub {
         }
         if let Some(running) = self.session_mut(key).running.as_mut() {
             running.last_line = now;
+            running.touched |= class.is_some_and(is_work);
             if matches!(class, Some(UpdateClass::Conversation | UpdateClass::ToolCall)) {
                 self.heard(key);
             }
@@ -256,6 +259,7 @@ impl Hub {
             self.unroute_child(slot, &id);
             self.tell_child_over(key, &child, out);
         }
+        self.lease(slot, out);
     }
 
     /// Tells in a session that there is nothing more to come from a child, if that was to be expected.

@@ -26,6 +26,7 @@ use crate::login::Refusal;
 use crate::record::{EventKind, Record};
 use crate::servers::{MESSAGE, undeclared};
 use crate::session::State;
+use crate::turn::is_work;
 use crate::view::without_boolean_options;
 
 /// Characters of a title that are kept.
@@ -42,7 +43,11 @@ impl Hub {
     }
 
     fn read_line(&mut self, slot: AgentId, host: HostId, line: &Bytes, out: &mut Batch) {
-        match acp_wire::parse(line) {
+        let parsed = acp_wire::parse(line);
+        if matches!(parsed, Ok(Message::Request { .. })) {
+            self.touch_turns(slot, line);
+        }
+        match parsed {
             Err(malformed) => {
                 let text = format!("skipped a line of {} bytes: {malformed}", line.len());
                 out.effects.push(Effect::Note { host, text });
@@ -189,6 +194,7 @@ impl Hub {
             if running.echo.is_some() && is_echo(&line, class, is_user, running.echo.as_deref()) {
                 return;
             }
+            running.touched |= is_work(class);
             if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
                 running.echo = None;
                 self.heard(key);

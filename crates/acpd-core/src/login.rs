@@ -86,8 +86,7 @@ impl Hub {
         }
         let stale_from = agent.host.as_ref().and_then(|host| host.stale_from);
         let is_stale = stale_from.is_some_and(|from| from <= self.now);
-        let is_busy = self.sessions_of(slot).iter().any(|key| self.is_running(*key));
-        if !agent.is_up() || !is_stale || is_busy {
+        if !agent.is_up() || !is_stale || self.is_at_work(slot) {
             return false;
         }
         self.agent_mut(slot).renewed = true;

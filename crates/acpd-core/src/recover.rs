@@ -280,6 +280,7 @@ impl Hub {
                     echo: line.as_deref().map(prompt_text),
                     once: line.as_deref().and_then(once),
                     whole: false,
+                    touched: true,
                 });
                 self.arm_stall(row.session);
                 if row.cancelling.is_some() {

@@ -150,6 +150,10 @@ impl Session {
         }
     }
 
+    fn has_busy_child(&self) -> bool {
+        self.row.children.values().any(|child| child.busy)
+    }
+
     pub(crate) fn info(&self) -> SessionInfo {
         let running = self.running.as_ref();
         SessionInfo {
@@ -360,7 +364,13 @@ impl Hub {
         busy || self.wants_host(key)
             || !session.interactions.is_empty()
             || !session.attached.is_empty()
-            || session.row.children.values().any(|child| child.busy)
+            || session.has_busy_child()
+    }
+
+    /// Whether a process works on something that its stop would cut off: a turn, or a subagent.
+    pub(crate) fn is_at_work(&self, slot: AgentId) -> bool {
+        let mut sessions = self.sessions.values().filter(|session| session.slot == slot);
+        sessions.any(|session| session.running.is_some() || session.has_busy_child())
     }
 
     pub(crate) fn is_running(&self, key: SessionKey) -> bool {

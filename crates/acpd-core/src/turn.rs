@@ -15,7 +15,10 @@
 //! has refused, and done nothing for, because its credentials had run out.
 
 use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
-use acp_wire::{ErrorObject, Id, Message, Outcome as WireOutcome, build, code, set_id, set_member};
+use acp_wire::{
+    ErrorObject, Id, Message, Outcome as WireOutcome, StateKey, UpdateClass, build, code, set_id,
+    set_member, str_at,
+};
 use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
 use acpd_policy::Verdict;
 use bytes::Bytes;
@@ -73,19 +76,16 @@ pub(crate) struct Running {
     pub(crate) once: Option<Verdict>,
     /// This daemon has seen all of it.
     pub(crate) whole: bool,
+    /// The agent may have worked on it: it, or a subagent, has said or asked something.
+    pub(crate) touched: bool,
     /// It is acpd's own, to go on with a task that was cut off.
     pub(crate) continues: bool,
 }
 
 impl Running {
-    /// Nothing of the agent's own came: no text, no tool call.
-    fn is_empty(&self) -> bool {
-        self.whole && self.echo.is_some()
-    }
-
     /// Its prompt, if an agent that refuses it has done nothing with it.
     fn again(&self) -> Option<Queued> {
-        let line = self.line.clone().filter(|_| self.is_empty() && self.cancelling.is_none())?;
+        let line = self.line.clone().filter(|_| !self.touched && self.cancelling.is_none())?;
         Some(Queued { ticket: self.ticket, sender: self.sender.clone(), line, at: self.started })
     }
 }
@@ -210,6 +210,7 @@ impl Hub {
             echo: Some(text),
             once: once(&prompt.line),
             whole: true,
+            touched: false,
             continues: continues(&prompt.line),
         });
         self.save(key);
@@ -349,14 +350,28 @@ impl Hub {
         self.check_idle(slot, out);
     }
 
+    /// The agent asks for something: in the turn of the session that this is about, or in any turn of the
+    /// process if it does not say which.
+    pub(crate) fn touch_turns(&mut self, slot: AgentId, request: &[u8]) {
+        let id = str_at(request, &["params", "sessionId"]);
+        let meant = match id.and_then(|id| self.routed(slot, &id)) {
+            Some(key) => vec![key],
+            None => self.sessions_of(slot),
+        };
+        for key in meant {
+            if let Some(running) = self.session_mut(key).running.as_mut() {
+                running.touched = true;
+            }
+        }
+    }
+
     /// The error for a turn that failed although its agent says that it ended: some do so when their
     /// provider refuses them, and without a word.
     fn empty_turn(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
         let Session { slot, running, row, .. } = self.session(key);
         let profile = self.profile_of(*slot);
         let running = running.as_ref()?;
-        let is_one =
-            stop_reason == "end_turn" && running.is_empty() && running.cancelling.is_none();
+        let is_one = stop_reason == "end_turn" && !running.touched && running.cancelling.is_none();
         (is_one && profile.empty_turn_fails).then(|| {
             let text = "the agent ended the turn without a word, as it does when its model fails";
             Fault::new(Reason::EmptyTurn, text).session(&row.public_id).hint(format!(
@@ -371,8 +386,7 @@ impl Hub {
     fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let slot = self.session(key).slot;
         self.rest(key, Rest::Parked, Some(reason), out);
-        let is_free = !self.sessions_of(slot).iter().any(|key| self.is_running(*key));
-        if is_free && self.agents[&slot].is_up() {
+        if !self.is_at_work(slot) && self.agents[&slot].is_up() {
             let reason = Some("it forgot a session that it held".to_owned());
             self.begin_stop(slot, StopWhy::Wedged, reason, out);
         }
@@ -595,6 +609,12 @@ impl Hub {
     }
 }
 
+/// Whether an update is about work. What else there is to know of a session, such as its commands, some
+/// agents say at any time.
+pub(crate) fn is_work(class: UpdateClass) -> bool {
+    !matches!(class, UpdateClass::State(key) if key != StateKey::Plan)
+}
+
 /// The error for a turn that a login ended which has run out, with fresh credentials on their way.
 fn renewed_fault() -> Fault {
     let text = "the agent's login ran out in the turn; it is started anew with fresh credentials";
@@ -628,7 +648,7 @@ pub(crate) fn prompt_text(line: &[u8]) -> String {
     };
     let Ok(params) = PromptParams::from_raw(params) else { return String::new() };
     let texts = params.blocks.iter().filter_map(|block| {
-        acp_wire::str_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
+        str_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
     });
     texts.collect()
 }

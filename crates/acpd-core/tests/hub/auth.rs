@@ -1,10 +1,10 @@
 //! Logins: what tells their state, what waits for them, and what goes on after them.
 
-use acpd_core::profile::Sharing;
+use acpd_core::profile::{Profile, Services, Sharing};
 use acpd_core::{Input, StopStep};
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench};
+use crate::bench::{AGENT, Bench, methods};
 
 fn reason(line: &Value) -> &str {
     line["error"]["data"]["_acpd"]["reason"].as_str().unwrap_or("no reason")
@@ -536,4 +536,112 @@ fn a_deadline_that_is_set_while_the_store_fails_is_not_put_off_by_what_was_befor
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     bench.pass(3_000);
     assert_eq!(bench.stops, [StopStep::CloseStdin, StopStep::Term]);
+}
+
+/// A prompt was given to a process whose credentials have run out.
+fn in_doubt(change: impl FnOnce(&mut Profile)) -> (Bench, acpd_core::ids::ClientId, Value) {
+    let mut bench = Bench::with(change);
+    let a = bench.client(&json!({"notices":true}));
+    bench.used_session(a, "s");
+    let host = bench.host();
+    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.prompt(a, &json!(2), "s", "two");
+    let prompt = bench.heard_one("session/prompt");
+    bench.got(a);
+    (bench, a, prompt)
+}
+
+/// The agent refuses the prompt, and the next process restores the session: it does not get it.
+#[track_caller]
+fn is_not_given_again(bench: &mut Bench, prompt: &Value) {
+    bench.heard();
+    bench.agent_refuses(prompt, -32000);
+    bench.agent_dies();
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!(methods(&bench.heard()), Vec::<String>::new());
+}
+
+fn update(bench: &mut Bench, session: &str, update: &Value) {
+    let params = json!({"sessionId":session,"update":update});
+    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+}
+
+#[test]
+fn a_prompt_for_which_the_agent_wrote_a_file_is_not_given_again() {
+    let fs = Services { fs: true, terminal: false };
+    let (mut bench, _, prompt) = in_doubt(|profile| profile.services = fs);
+    let params = json!({"sessionId":"s","path":"/w/x","content":"more"});
+    bench.agent(&json!({"id":77,"method":"fs/write_text_file","params":params}));
+    is_not_given_again(&mut bench, &prompt);
+}
+
+#[test]
+fn a_prompt_for_which_the_agent_called_a_server_is_not_given_again() {
+    let (mut bench, _, prompt) = in_doubt(|_| {});
+    let params = json!({"serverId":"x","requestId":"r","method":"tools/call"});
+    bench.agent(&json!({"id":77,"method":"mcp/message","params":params}));
+    is_not_given_again(&mut bench, &prompt);
+}
+
+#[test]
+fn a_prompt_on_which_a_subagent_worked_is_not_given_again() {
+    let (mut bench, _, prompt) = in_doubt(|_| {});
+    update(&mut bench, "s", &json!({"sessionUpdate":"subagent_update","sessionId":"c"}));
+    bench.chunk("c", "deleted");
+    is_not_given_again(&mut bench, &prompt);
+}
+
+#[test]
+fn a_prompt_is_given_again_although_the_agent_told_its_commands() {
+    let (mut bench, _, prompt) = in_doubt(|_| {});
+    let commands = json!({"sessionUpdate":"available_commands_update","availableCommands":[]});
+    update(&mut bench, "s", &commands);
+    bench.agent_refuses(&prompt, -32000);
+    bench.agent_dies();
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    assert_eq!(methods(&bench.heard()), ["session/prompt"]);
+}
+
+#[test]
+fn a_turn_with_a_plan_or_a_word_of_a_subagent_has_not_failed() {
+    let plan = json!({"sessionUpdate":"plan","entries":[]});
+    let child = json!({"sessionUpdate":"subagent_update","sessionId":"c"});
+    for said in [plan, child] {
+        let mut bench = Bench::with(|profile| profile.empty_turn_fails = true);
+        let a = bench.plain();
+        bench.session(a, "s");
+        bench.prompt(a, &json!(1), "s", "/plan");
+        let prompt = bench.heard_one("session/prompt");
+        update(&mut bench, "s", &said);
+        bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+        assert_eq!(bench.got(a).last().expect("an answer")["result"]["stopReason"], "end_turn");
+    }
+}
+
+#[test]
+fn a_subagent_at_work_is_not_cut_off_for_a_login() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.used_session(a, "t");
+    let state = |state: &str| json!({"sessionUpdate":"subagent_update","sessionId":"c","state":{"state":state}});
+    update(&mut bench, "t", &state("running"));
+    let host = bench.host();
+    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.prompt(a, &json!(2), "s", "two");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_refuses(&prompt, -32000);
+    assert!(bench.stops.is_empty(), "fresh credentials");
+    bench.say(a, &json!({"id":7,"method":"_acpd/auth/done","params":{"agent":"gem"}}));
+    assert!(bench.stops.is_empty(), "a login");
+    bench.heard();
+    bench.prompt(a, &json!(3), "s", "three");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_refuses(&prompt, -32002);
+    assert!(bench.stops.is_empty(), "a session that was forgotten");
+    update(&mut bench, "t", &state("idle"));
+    bench.say(a, &json!({"id":8,"method":"_acpd/auth/done","params":{"agent":"gem"}}));
+    assert!(!bench.stops.is_empty());
 }
