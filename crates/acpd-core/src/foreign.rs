@@ -28,6 +28,7 @@ use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, duration};
 use crate::input::{Batch, ReadStyle};
 use crate::ledger::{NOBODY, NewSession, Requester, Why};
+use crate::login::Refusal;
 use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd};
 use crate::profile::Sharing;
@@ -36,6 +37,7 @@ use crate::replay::Replay;
 use crate::restore::values_of;
 use crate::servers::for_agent;
 use crate::timers::Timer;
+use crate::turn::renewed_fault;
 
 /// An agent that has not listed its sessions in this time (ms) is not waited for.
 const LIST_TIME: u64 = 3_000;
@@ -426,7 +428,11 @@ impl Hub {
     ) {
         let result = match outcome {
             Outcome::Error(error) => {
-                self.note_refusal(slot, "session/load", &ErrorObject::from_raw(error), out);
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(slot, "session/load", &error, out) == Refusal::Renewed {
+                    self.refuse_adoption(adoption, &renewed_fault(), out);
+                    return self.unpark(slot, host, out);
+                }
                 for opener in &adoption.openers {
                     let line = self.for_client(slot, &opener.to, line);
                     self.respond(&opener.to, None, line, out);

@@ -34,8 +34,9 @@ use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
 use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest};
-use crate::servers::for_agent;
+use crate::servers::{for_agent, undeclared};
 use crate::session::{Relayed, State};
+use crate::turn::renewed_fault;
 
 /// Bytes of a journal that a fork takes over at most: all of them are copied in one transaction.
 const MOST: u64 = 32 << 20;
@@ -217,6 +218,22 @@ impl Hub {
         let ask = self.ask(host, Why::NewSession(new), out);
         let line = build::request(&Id::from(ask), "session/fork", &params);
         self.host_write(slot, put_names(&line, &servers.names), out);
+    }
+
+    /// A fork was refused by a process that is started anew: it waits until the next one has the session.
+    pub(crate) fn fork_again(&mut self, new: NewSession, out: &mut Batch) {
+        let NewSession { to, name, params, fork, .. } = new;
+        let key = fork.map(|point| point.session).filter(|key| self.sessions.contains_key(key));
+        let Some(key) = key else { return self.refuse(&to, &renewed_fault(), out) };
+        let id = json!(self.session(key).row.public_id).to_string();
+        let mut params = set_member(&undeclared(&params), &["sessionId"], id.as_bytes());
+        if let Some(name) = name {
+            let name = json!(name).to_string();
+            params = set_member(&params, &["_meta", NAMESPACE, "name"], name.as_bytes());
+        }
+        let (method, line) =
+            ("session/fork", build::request(&to.id, "session/fork", &raw(&params)));
+        self.session_mut(key).waiting.push(Relayed { to, method: method.to_owned(), line });
     }
 
     /// Lets a fork that was just made begin with what it goes on from.

@@ -26,7 +26,7 @@ use crate::login::Refusal;
 use crate::record::{EventKind, Record};
 use crate::servers::{MESSAGE, undeclared};
 use crate::session::State;
-use crate::turn::is_work;
+use crate::turn::{is_work, renewed_fault};
 use crate::view::without_boolean_options;
 
 /// Characters of a title that are kept.
@@ -353,6 +353,10 @@ impl Hub {
                 let error = ErrorObject::from_raw(error);
                 if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
                     // The next process is asked the same.
+                    if new.fork.is_some() {
+                        self.fork_again(new, out);
+                        return self.unpark(slot, host, out);
+                    }
                     let new = NewSession { params: undeclared(&new.params), ..new };
                     let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
                     self.agent_mut(slot).waiting.push(waiting);
@@ -446,7 +450,10 @@ impl Hub {
     ) {
         let ok = match outcome {
             Outcome::Error(error) => {
-                self.note_refusal(slot, method, &ErrorObject::from_raw(error), out);
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
+                    return self.refuse(&to, &renewed_fault(), out);
+                }
                 None
             }
             Outcome::Result(result) => Some(result),

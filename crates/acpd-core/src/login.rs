@@ -82,7 +82,7 @@ impl Hub {
     pub(crate) fn renew_credentials(&mut self, slot: AgentId, out: &mut Batch) -> bool {
         let agent = &self.agents[&slot];
         if agent.renewed {
-            return matches!(agent.state, State::Stopping { why: StopWhy::Restart, .. });
+            return self.is_renewed(slot);
         }
         let stale_from = agent.host.as_ref().and_then(|host| host.stale_from);
         let is_stale = stale_from.is_some_and(|from| from <= self.now);
@@ -96,6 +96,12 @@ impl Hub {
         let reason = Some("restarted with fresh credentials".to_owned());
         self.begin_stop(slot, StopWhy::Restart, reason, out);
         true
+    }
+
+    /// Whether a process goes down to be started anew with fresh credentials.
+    pub(crate) fn is_renewed(&self, slot: AgentId) -> bool {
+        let agent = &self.agents[&slot];
+        agent.renewed && matches!(agent.state, State::Stopping { why: StopWhy::Restart, .. })
     }
 
     /// A prompt was refused by a process that is started anew with fresh credentials. The agent has

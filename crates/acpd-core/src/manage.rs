@@ -475,7 +475,7 @@ impl Hub {
         self.cancel_running(key, Canceller::Acpd, None, out);
         self.abandon_turn(key, &closed, out);
         self.give_up_restore(key, out);
-        self.close_interactions(key, out);
+        self.cancel_interactions(key, out);
         self.fail_queue(key, &closed, out);
         if live {
             self.farewell(key, "session/close", out);

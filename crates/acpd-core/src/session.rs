@@ -422,8 +422,11 @@ impl Hub {
         if goes_on {
             self.go_on(key, out);
         }
-        self.refuse_relayed(key, fault, out);
         let again = self.restarts_by_itself(self.session(key).slot);
+        // What waits for fresh credentials goes on with them.
+        if !self.is_renewed(self.session(key).slot) {
+            self.refuse_relayed(key, fault, out);
+        }
         let session = self.session_mut(key);
         session.eager = again && (was_live || session.eager);
         if self.waits_for_login(key) {
@@ -443,6 +446,8 @@ impl Hub {
         out: &mut Batch,
     ) {
         self.unroute(key);
+        // A process that runs on waits for the answers to what its subagents asked.
+        self.cancel_interactions(key, out);
         self.end_children(key, out);
         self.drop_terminals(key, out);
         let session = self.session_mut(key);
@@ -521,7 +526,7 @@ impl Hub {
     /// Deletes a session for good.
     pub(crate) fn remove_session(&mut self, key: SessionKey, out: &mut Batch) {
         let gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted");
-        self.close_interactions(key, out);
+        self.cancel_interactions(key, out);
         self.fail_queue(key, &gone, out);
         self.abandon_turn(key, &gone, out);
         self.unroute(key);

@@ -615,10 +615,10 @@ pub(crate) fn is_work(class: UpdateClass) -> bool {
     !matches!(class, UpdateClass::State(key) if key != StateKey::Plan)
 }
 
-/// The error for a turn that a login ended which has run out, with fresh credentials on their way.
-fn renewed_fault() -> Fault {
-    let text = "the agent's login ran out in the turn; it is started anew with fresh credentials";
-    Fault::new(Reason::Interrupted, text).hint("send the prompt again")
+/// The error for what a login that has run out has ended, with fresh credentials on their way.
+pub(crate) fn renewed_fault() -> Fault {
+    let text = "the agent's login has run out; it is started anew with fresh credentials";
+    Fault::new(Reason::Interrupted, text).hint("try again")
 }
 
 /// Whether an agent says of a session that it held that it does not know it. Copilot does after the

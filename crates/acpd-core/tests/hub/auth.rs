@@ -645,3 +645,16 @@ fn a_subagent_at_work_is_not_cut_off_for_a_login() {
     bench.say(a, &json!({"id":8,"method":"_acpd/auth/done","params":{"agent":"gem"}}));
     assert!(!bench.stops.is_empty());
 }
+
+#[test]
+fn a_setting_that_is_refused_for_old_credentials_wants_no_login() {
+    let (mut bench, a) = with_credentials(None);
+    bench.pass(60_000);
+    let params = json!({"sessionId":"s","modeId":"m"});
+    bench.say(a, &json!({"id":5,"method":"session/set_mode","params":params}));
+    let request = bench.heard_one("session/set_mode");
+    bench.agent_refuses(&request, -32000);
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line["id"] == 5).expect("an answer");
+    assert_eq!((reason(answer), bench.stops.len()), ("interrupted", 1));
+}

@@ -385,3 +385,19 @@ fn what_is_replayed_for_a_removed_session_is_not_taken_over_with_it() {
     bench.agent_answers(&second, &json!({}));
     assert_eq!(words(&bench.got(a)), ["user_message_chunk", "result \"3\""]);
 }
+
+#[test]
+fn a_session_that_old_credentials_cannot_load_wants_no_login() {
+    let mut bench = bench(Bench::new);
+    let a = bench.plain();
+    bench.session(a, "s");
+    let host = bench.host();
+    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.say(a, &load("l", "theirs"));
+    let request = bench.heard_one("session/load");
+    bench.agent_refuses(&request, -32000);
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line["id"] == "l").expect("an answer");
+    assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "interrupted");
+    assert_eq!(bench.stops.len(), 1);
+}

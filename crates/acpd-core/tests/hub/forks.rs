@@ -328,3 +328,26 @@ fn who_may_not_fork_is_told_why() {
     bench.say(b, &json!({"id":0,"method":"_acpd/session/attach","params":attach}));
     assert_eq!(refused(&mut bench, b, &fork("7", "s", json!({})))["code"], -32602);
 }
+
+#[test]
+fn a_fork_that_is_refused_for_old_credentials_goes_to_the_next_process() {
+    let mut bench = bench();
+    let a = spoken(&mut bench);
+    let host = bench.host();
+    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.say(a, &fork("f", "s", json!({"_meta":{"_acpd":{"name":"n"}}})));
+    let first = bench.heard_one("session/fork");
+    bench.agent_refuses(&first, -32000);
+    bench.agent_dies();
+    let heard = bench.heard();
+    let restore = heard.iter().find(|line| line["params"]["sessionId"] == "s").expect("it");
+    bench.agent_answers(restore, &json!({}));
+    let again = bench.heard_one("session/fork");
+    assert_eq!(again["params"], first["params"]);
+    bench.agent_answers(&again, &json!({"sessionId":"t"}));
+    let got = bench.got(a);
+    let answer = got.iter().find(|line| line["id"] == "f").expect("an answer");
+    assert_eq!(answer["result"]["sessionId"], "t");
+    let of = |session: &acpd_core::record::SessionState| session.row.name.clone();
+    assert!(bench.snapshot.sessions.values().any(|session| of(session).as_deref() == Some("n")));
+}

@@ -590,3 +590,35 @@ fn an_agent_is_offered_subagents_only_if_it_is_configured() {
         assert_eq!(capabilities.get("subagents"), offered.then_some(&json!({})));
     }
 }
+
+#[test]
+fn a_question_of_a_subagent_is_answered_when_its_session_is_closed_deleted_or_forgotten() {
+    for end in ["session/close", "session/delete", "forgotten"] {
+        let mut bench = Bench::new();
+        let shows = viewer(&mut bench);
+        bench.used_session(shows, "s");
+        // Another turn, so that the process stays.
+        bench.used_session(shows, "t");
+        bench.prompt(shows, &json!("long"), "t", "long");
+        bench.prompt(shows, &json!("p"), "s", "two");
+        let heard = bench.heard();
+        let prompt = heard.iter().find(|line| line["params"]["sessionId"] == "s").expect("it");
+        announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
+        permission(&mut bench, 9, "c");
+        match end {
+            "forgotten" => bench.agent_refuses(prompt, -32002),
+            _ => {
+                bench.agent_answers(prompt, &json!({"stopReason":"end_turn"}));
+                let params = json!({"sessionId":"s"});
+                bench.say(shows, &json!({"id":"end","method":end,"params":params}));
+            }
+        }
+        let heard = bench.heard();
+        let answer = heard.iter().find(|line| line["id"] == 9).expect("an answer");
+        assert_eq!(answer["result"]["outcome"]["outcome"], "cancelled", "{end}");
+        bench.say(shows, &json!({"id":"list","method":"_acpd/interaction/list"}));
+        let list = bench.got(shows).pop().expect("a list");
+        assert_eq!(list["result"]["interactions"], json!([]), "{end}");
+        assert!(bench.snapshot.interactions.is_empty(), "{end}");
+    }
+}
