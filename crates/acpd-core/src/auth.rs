@@ -83,10 +83,11 @@ impl Hub {
         reason: &str,
         out: &mut Batch,
     ) -> Refusal {
+        let profile = self.agents[&slot].profile.clone();
+        self.forget_credentials(&profile, out);
         if self.renew_credentials(slot, out) {
             return Refusal::Renewed;
         }
-        let profile = self.agents[&slot].profile.clone();
         self.login_is_wanted(&profile, source, out);
         if self.agents[&slot].is_up() {
             let is_news = self.agents[&slot].state != AgentState::NeedsAuth;
@@ -139,6 +140,7 @@ impl Hub {
     /// A login worked: every session that waited for it comes back.
     pub(crate) fn authenticated(&mut self, slot: AgentId, out: &mut Batch) {
         let profile = self.agents[&slot].profile.clone();
+        self.forget_credentials(&profile, out);
         self.set_auth(&profile, AuthState::Authenticated, AuthSource::Login, out);
         self.release(&profile, out);
         self.ask_auth_status(slot, out);
@@ -247,6 +249,7 @@ impl Hub {
     /// There is a login that a process does not know of: it is started anew, unless it works on
     /// something. For an agent that failed it is what a person's start is.
     fn login_found(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
+        self.forget_credentials(profile, out);
         self.set_auth(profile, AuthState::Authenticated, source, out);
         let may_run = self.known(profile).row.desired != Desired::Down;
         for slot in self.slots_of(profile).into_iter().filter(|_| may_run) {

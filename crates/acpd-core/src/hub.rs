@@ -124,6 +124,7 @@ impl Hub {
                 self.on_servers_left_out(host, &request, servers, out);
             }
             Input::CredentialsGood { host, left } => self.on_credentials_good(host, left),
+            Input::Slept { time } => self.on_slept(time),
             Input::LoginSeen { agent } => self.on_login_seen(&agent, out),
             Input::Served { errand, result } => self.on_served(errand, result, out),
             Input::DirectoryFound { question, exists } => {

@@ -159,6 +159,11 @@ pub enum Input {
         /// For how long (ms).
         left: u64,
     },
+    /// The machine was asleep, in which time the clock of the hub has stood still.
+    Slept {
+        /// For how long (ms).
+        time: u64,
+    },
     /// A line has gone to a process without some of the MCP servers of the configuration that it was to
     /// bring.
     ServersLeftOut {
@@ -476,6 +481,11 @@ pub enum Effect {
         agent: String,
         /// Whether it is to be watched.
         wanted: bool,
+    },
+    /// Forget the credentials that were looked up for an agent: it has, or wants, another login.
+    ForgetCredentials {
+        /// Agent profile.
+        agent: String,
     },
     /// Run the command that the configuration has for this, if it has one.
     Hook {

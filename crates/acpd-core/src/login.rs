@@ -6,8 +6,8 @@ use acpd_api::AuthSource;
 
 use crate::agent::{AgentId, State, StopWhy, WaitFor, Waiting};
 use crate::hub::Hub;
-use crate::ids::{HostId, SessionKey};
-use crate::input::Batch;
+use crate::ids::{HostId, SessionKey, Time};
+use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
 use crate::record::{Record, TurnRest, TurnRow};
 use crate::turn::Queued;
@@ -47,6 +47,7 @@ impl Hub {
     ) {
         let profile = self.agents[&slot].profile.clone();
         let is_news = !self.auth_state(&profile).wants_login();
+        self.forget_credentials(&profile, out);
         self.login_is_wanted(&profile, source, out);
         if is_news {
             self.hook_login(slot, &error.message, out);
@@ -74,6 +75,18 @@ impl Hub {
         {
             host.stale_from = Some(now.after(left));
         }
+    }
+
+    /// What processes were given has aged while the machine was asleep.
+    pub(crate) fn on_slept(&mut self, time: u64) {
+        for host in self.agents.values_mut().filter_map(|agent| agent.host.as_mut()) {
+            host.stale_from = host.stale_from.map(|from| Time(from.0.saturating_sub(time)));
+        }
+    }
+
+    /// The next process of an agent gets no value of a credential that was looked up for another login.
+    pub(crate) fn forget_credentials(&self, profile: &str, out: &mut Batch) {
+        out.effects.push(Effect::ForgetCredentials { agent: profile.to_owned() });
     }
 
     /// A process wants a login and was started with credentials that are too old by now: it is started

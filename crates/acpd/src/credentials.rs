@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::{self, PipeReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
@@ -23,6 +23,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
+use crate::asleep::since_boot;
 use crate::attend::{End, attend, set_apart};
 use crate::config::{Credential, CredentialSource, Profile};
 use crate::host::Reaper;
@@ -54,10 +55,11 @@ pub struct Ready {
 struct Answer {
     host: HostId,
     agent: String,
-    /// When the first value is too old that can have become another one by then.
-    stale: Option<Instant>,
+    /// When the first value is too old that can have become another one by then: time since the machine
+    /// was started, as all times here.
+    stale: Option<Duration>,
     /// Names, values, and until when these are good.
-    found: Result<Vec<(String, Secret, Option<Instant>)>, SpawnError>,
+    found: Result<Vec<(String, Secret, Option<Duration>)>, SpawnError>,
 }
 
 /// What is looked up, and what is known from before.
@@ -65,7 +67,7 @@ pub struct Credentials {
     reaper: Reaper,
     limit: Duration,
     /// By profile and name.
-    known: BTreeMap<(String, String), (Secret, Instant)>,
+    known: BTreeMap<(String, String), (Secret, Duration)>,
     tell: mpsc::UnboundedSender<Answer>,
     answers: mpsc::UnboundedReceiver<Answer>,
     tasks: JoinSet<()>,
@@ -82,10 +84,15 @@ impl Credentials {
         Credentials { reaper, limit: LIMIT, known, tell, answers, tasks, going_on }
     }
 
+    /// What was looked up for an agent is not used again.
+    pub fn forget(&mut self, agent: &str) {
+        self.known.retain(|(of, _), _| of != agent);
+    }
+
     /// Begins to look up what an agent needs; [`Credentials::next`] has it then.
     pub fn look_up(&mut self, host: HostId, profile: &Profile) {
         while self.tasks.try_join_next().is_some() {}
-        let now = Instant::now();
+        let now = since_boot();
         let agent = profile.name.clone();
         let (mut found, mut wanted, mut stale) = (Vec::new(), Vec::new(), None);
         for (name, credential) in &profile.credentials {
@@ -101,7 +108,7 @@ impl Credentials {
         let mut stop = self.going_on.subscribe();
         self.tasks.spawn(async move {
             for (name, credential) in wanted {
-                let until = credential.ttl.map(|ttl| Instant::now() + ttl);
+                let until = credential.ttl.map(|ttl| since_boot() + ttl);
                 stale = sooner(stale, until.filter(|_| credential.can_change()));
                 match value(credential, &reaper, limit, &mut stop).await {
                     Ok(text) => found.push((name, Secret(text), until)),
@@ -120,7 +127,7 @@ impl Credentials {
     /// What was found next.
     pub async fn next(&mut self) -> Option<Ready> {
         let Answer { host, agent, stale, found } = self.answers.recv().await?;
-        let keep = |found: Vec<(String, Secret, Option<Instant>)>| {
+        let keep = |found: Vec<(String, Secret, Option<Duration>)>| {
             let mut values = Vec::new();
             for (name, secret, until) in found {
                 if let Some(until) = until {
@@ -131,7 +138,7 @@ impl Credentials {
             values
         };
         let found = found.map(keep);
-        let left = stale.map(|stale| stale.saturating_duration_since(Instant::now()));
+        let left = stale.map(|stale| stale.saturating_sub(since_boot()));
         Some(Ready { host, agent, found, left })
     }
 
@@ -145,7 +152,7 @@ impl Credentials {
     }
 }
 
-fn sooner(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
@@ -245,6 +252,30 @@ async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::config;
+
+    #[tokio::test]
+    async fn a_value_that_is_forgotten_is_looked_up_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("token");
+        let text = format!(
+            "[agents.a]\ncommand = 'a'\ncredentials.TOKEN = {{ command = ['cat', '{}'], ttl = '1h' }}",
+            file.display()
+        );
+        let config = config::parse(Path::new("config.toml"), &text).unwrap();
+        let (events, _) = mpsc::channel(1);
+        let mut credentials = Credentials::new(Reaper::start(events).unwrap());
+        for (written, forget, found) in [("1", false, "1"), ("2", false, "1"), ("2", true, "2")] {
+            std::fs::write(&file, written).unwrap();
+            if forget {
+                credentials.forget("a");
+            }
+            credentials.look_up(HostId(1), config.agent("a").unwrap());
+            let ready = credentials.next().await.unwrap();
+            assert_eq!(ready.found.unwrap(), [("TOKEN".to_owned(), found.to_owned())]);
+            assert!(ready.left.is_some());
+        }
+        credentials.end().await;
+    }
 
     #[tokio::test]
     async fn a_command_that_takes_too_long_is_ended_and_named() {

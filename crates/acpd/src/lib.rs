@@ -4,6 +4,7 @@
 //! journal's reader ([`journal`]), the search index ([`finder`]), signals ([`signals`]) and the store's writer report to it and do
 //! what it says.
 
+pub mod asleep;
 pub mod attend;
 pub mod clients;
 pub mod config;

@@ -27,6 +27,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::asleep::Sleep;
 use crate::clients::{ClientEvent, Op, Sink};
 use crate::config::{self, Transport};
 use crate::crash;
@@ -161,6 +162,7 @@ struct Opening {
 pub struct Relay {
     hub: Hub,
     clock: Clock,
+    sleep: Sleep,
     agents: Agents,
     writer: Writer,
     readers: Readers,
@@ -228,6 +230,7 @@ impl Relay {
         let mut relay = Relay {
             hub,
             clock,
+            sleep: Sleep::start(),
             agents,
             writer,
             readers,
@@ -378,7 +381,11 @@ impl Relay {
     }
 
     fn input(&mut self, input: Input, out: &mut Batch) {
-        self.hub.handle(self.clock.now(), input, out);
+        let now = self.clock.now();
+        if let Some(slept) = self.sleep.news() {
+            self.hub.handle(now, Input::Slept { time: slept.as_millis() as u64 }, out);
+        }
+        self.hub.handle(now, input, out);
     }
 
     fn client_event(&mut self, client: ClientId, event: ClientEvent, out: &mut Batch) {
@@ -656,6 +663,7 @@ impl Relay {
                     None => self.logins.unwatch(&agent),
                 }
             }
+            Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Note { host, text } => {
                 let text = log::printable(&text);

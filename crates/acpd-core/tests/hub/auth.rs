@@ -658,3 +658,22 @@ fn a_setting_that_is_refused_for_old_credentials_wants_no_login() {
     let answer = got.iter().find(|line| line["id"] == 5).expect("an answer");
     assert_eq!((reason(answer), bench.stops.len()), ("interrupted", 1));
 }
+
+#[test]
+fn credentials_run_out_while_the_machine_is_asleep() {
+    let (mut bench, a) = with_credentials(None);
+    bench.feed(Input::Slept { time: 60_000 });
+    bench.prompt(a, &json!(2), "s", "two");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_refuses(&prompt, -32000);
+    assert_eq!((state(&mut bench), bench.stops.len()), ("unknown".into(), 1));
+}
+
+#[test]
+fn credentials_are_looked_up_anew_for_another_login() {
+    let mut bench = Bench::new();
+    let a = refused(&mut bench);
+    assert_eq!(bench.forgotten, 1, "one is wanted");
+    bench.say(a, &json!({"id":7,"method":"_acpd/auth/done","params":{"agent":AGENT}}));
+    assert_eq!(bench.forgotten, 2, "there is one");
+}

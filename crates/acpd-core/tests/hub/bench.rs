@@ -46,6 +46,8 @@ pub(crate) struct Bench {
     pub(crate) failures: Vec<(Option<String>, String, Option<i64>)>,
     /// Whether the file of the login was to be watched.
     pub(crate) watched: Vec<bool>,
+    /// How often the credentials of an agent were to be forgotten.
+    pub(crate) forgotten: usize,
     /// What commands were run for.
     pub(crate) hooks: Vec<Value>,
     /// What acpd was to do for the agent.
@@ -137,6 +139,7 @@ impl Bench {
             notes: Vec::new(),
             failures: Vec::new(),
             watched: Vec::new(),
+            forgotten: 0,
             hooks: Vec::new(),
             served: Vec::new(),
             searched: Vec::new(),
@@ -318,6 +321,7 @@ impl Bench {
                 assert_eq!(about["event"], event.word());
                 self.hooks.push(about);
             }
+            Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Note { text, .. } => self.notes.push(text),
             Effect::Failure { session, what, code, .. } => {

@@ -279,7 +279,7 @@ impl World {
             Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Adopt(adopt) => self.begin_adoption(adopt),
-            Effect::HostLease { .. } | Effect::Index(_) => {}
+            Effect::HostLease { .. } | Effect::ForgetCredentials { .. } | Effect::Index(_) => {}
             Effect::WatchLogin { agent, wanted: true } => {
                 self.watched.insert(agent);
             }

@@ -1,0 +1,63 @@
+//! Sleep of the machine: clocks of processes stand still in it, and what was good for an hour does not.
+
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+
+/// How much of a difference between two clocks is none.
+const JITTER: Duration = Duration::from_secs(1);
+
+#[cfg(target_os = "linux")]
+const BOOT: ClockId = ClockId::CLOCK_BOOTTIME;
+/// Elsewhere this one goes on.
+#[cfg(not(target_os = "linux"))]
+const BOOT: ClockId = ClockId::CLOCK_MONOTONIC;
+
+/// The time since the machine was started, asleep or not.
+pub fn since_boot() -> Duration {
+    clock_gettime(BOOT).map(Duration::from).unwrap_or_default()
+}
+
+/// Notices that the machine was asleep.
+#[derive(Debug)]
+pub struct Sleep {
+    awake: Instant,
+    boot: Duration,
+    slept: Duration,
+}
+
+impl Sleep {
+    /// Begins to count.
+    pub fn start() -> Sleep {
+        Sleep { awake: Instant::now(), boot: since_boot(), slept: Duration::ZERO }
+    }
+
+    /// For how long the machine was asleep since this was last known; nothing if it was not.
+    pub fn news(&mut self) -> Option<Duration> {
+        self.read(self.awake.elapsed(), since_boot().saturating_sub(self.boot))
+    }
+
+    fn read(&mut self, awake: Duration, passed: Duration) -> Option<Duration> {
+        let news = passed.saturating_sub(awake).saturating_sub(self.slept);
+        if news < JITTER {
+            return None;
+        }
+        self.slept += news;
+        Some(news)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sleep_is_told_once_and_jitter_is_none() {
+        let seconds = Duration::from_secs;
+        let mut sleep = Sleep::start();
+        assert_eq!(sleep.read(seconds(5), seconds(5) + Duration::from_millis(20)), None);
+        assert_eq!(sleep.read(seconds(6), seconds(606)), Some(seconds(600)));
+        assert_eq!(sleep.read(seconds(9), seconds(609)), None);
+        assert_eq!(sleep.read(seconds(10), seconds(670)), Some(seconds(60)));
+    }
+}
