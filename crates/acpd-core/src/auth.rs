@@ -28,7 +28,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
-use crate::login::Refusal;
+use crate::login::{Refusal, forget_credentials};
 use crate::manage::read;
 use crate::record::{AuthRow, Desired, Record, Rest};
 use crate::session::State;
@@ -84,7 +84,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Refusal {
         let profile = self.agents[&slot].profile.clone();
-        self.forget_credentials(&profile, out);
+        forget_credentials(&profile, out);
         if self.renew_credentials(slot, out) {
             return Refusal::Renewed;
         }
@@ -140,7 +140,7 @@ impl Hub {
     /// A login worked: every session that waited for it comes back.
     pub(crate) fn authenticated(&mut self, slot: AgentId, out: &mut Batch) {
         let profile = self.agents[&slot].profile.clone();
-        self.forget_credentials(&profile, out);
+        forget_credentials(&profile, out);
         self.set_auth(&profile, AuthState::Authenticated, AuthSource::Login, out);
         self.release(&profile, out);
         self.ask_auth_status(slot, out);
@@ -249,7 +249,7 @@ impl Hub {
     /// There is a login that a process does not know of: it is started anew, unless it works on
     /// something. For an agent that failed it is what a person's start is.
     fn login_found(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
-        self.forget_credentials(profile, out);
+        forget_credentials(profile, out);
         self.set_auth(profile, AuthState::Authenticated, source, out);
         let may_run = self.known(profile).row.desired != Desired::Down;
         for slot in self.slots_of(profile).into_iter().filter(|_| may_run) {

@@ -28,6 +28,11 @@ pub(crate) fn changes_login(method: &str) -> bool {
     matches!(method, "authenticate" | "logout")
 }
 
+/// The next process of an agent gets no value of a credential that was looked up for another login.
+pub(crate) fn forget_credentials(profile: &str, out: &mut Batch) {
+    out.effects.push(Effect::ForgetCredentials { agent: profile.to_owned() });
+}
+
 fn is_login(waiting: &Waiting) -> bool {
     match &waiting.what {
         WaitFor::Relay { method, .. } => changes_login(method),
@@ -47,7 +52,7 @@ impl Hub {
     ) {
         let profile = self.agents[&slot].profile.clone();
         let is_news = !self.auth_state(&profile).wants_login();
-        self.forget_credentials(&profile, out);
+        forget_credentials(&profile, out);
         self.login_is_wanted(&profile, source, out);
         if is_news {
             self.hook_login(slot, &error.message, out);
@@ -82,11 +87,6 @@ impl Hub {
         for host in self.agents.values_mut().filter_map(|agent| agent.host.as_mut()) {
             host.stale_from = host.stale_from.map(|from| Time(from.0.saturating_sub(time)));
         }
-    }
-
-    /// The next process of an agent gets no value of a credential that was looked up for another login.
-    pub(crate) fn forget_credentials(&self, profile: &str, out: &mut Batch) {
-        out.effects.push(Effect::ForgetCredentials { agent: profile.to_owned() });
     }
 
     /// A process wants a login and was started with credentials that are too old by now: it is started

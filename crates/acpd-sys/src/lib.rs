@@ -7,6 +7,8 @@
 //!
 //! On Windows only paths, directories and locks exist so far.
 
+#[cfg(unix)]
+pub mod boot;
 pub mod dir;
 pub mod lock;
 pub mod paths;

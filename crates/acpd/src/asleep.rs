@@ -2,21 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
+use acpd_sys::boot::since_boot;
 
 /// How much of a difference between two clocks is none.
 const JITTER: Duration = Duration::from_secs(1);
-
-#[cfg(target_os = "linux")]
-const BOOT: ClockId = ClockId::CLOCK_BOOTTIME;
-/// Elsewhere this one goes on.
-#[cfg(not(target_os = "linux"))]
-const BOOT: ClockId = ClockId::CLOCK_MONOTONIC;
-
-/// The time since the machine was started, asleep or not.
-pub fn since_boot() -> Duration {
-    clock_gettime(BOOT).map(Duration::from).unwrap_or_default()
-}
 
 /// Notices that the machine was asleep.
 #[derive(Debug)]

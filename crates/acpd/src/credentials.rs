@@ -17,13 +17,13 @@ use std::time::Duration;
 
 use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
+use acpd_sys::boot::since_boot;
 use acpd_sys::process::ExitKind;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::asleep::since_boot;
 use crate::attend::{End, attend, set_apart};
 use crate::config::{Credential, CredentialSource, Profile};
 use crate::host::Reaper;
