@@ -168,7 +168,9 @@ fn way_out(reason: Reason) -> Option<&'static str> {
         Reason::SessionNotFound | Reason::SessionRemoved => {
             Some("list the sessions with `acpctl session ls`")
         }
-        Reason::SessionAmbiguous => Some("give more of the name, the id, or the agent"),
+        Reason::SessionAmbiguous => {
+            Some("choose with `-a AGENT`, or give the id, or more of the name")
+        }
         Reason::NeedsLogin => Some(NEEDS_LOGIN),
         Reason::AgentExited | Reason::Interrupted => {
             Some("what was shown is kept; send a prompt to go on in the session")

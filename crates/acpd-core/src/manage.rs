@@ -180,7 +180,7 @@ impl Hub {
             .collect();
         let text = format!("`{text}` fits {} sessions: {}", keys.len(), names.join(", "));
         Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
-            .hint("give more of the name or the id")
+            .hint("choose with `-a AGENT`, or give the id, or more of the name")
     }
 
     fn session_infos(

@@ -122,6 +122,60 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
 }
 
 #[test]
+fn a_name_of_several_agents_begins_no_session_of_another() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let data = json!({"reason": "session_ambiguous", "hint": "choose with `-a AGENT`"});
+        let text = "`w` fits 2 sessions: `w` (claude, c-1), `w` (demo, d-1)";
+        client.fail(method::SESSION_SHOW, text, data);
+        client.closed();
+    });
+    let done = home.run(&["run", "-s", "w", "which"]);
+    let error = "error: `w` fits 2 sessions: `w` (claude, c-1), `w` (demo, d-1)\n\n\
+                 hint: choose with `-a AGENT`\n";
+    assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_name_that_other_directories_have_begins_a_session_and_says_so() {
+    let there = |id: &str, home: &Home| {
+        let mut there = session(id);
+        there["cwd"] = json!(home.path("").canonicalize().unwrap());
+        there
+    };
+    let begins = |mut client: Client| {
+        let prompt = begin(&mut client);
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+    };
+    let home = Home::new();
+    let one = there("s-7", &home);
+    let daemon = home.daemon(move |mut client| {
+        client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
+        client.answer(method::SESSION_SHOW, one);
+        begins(client);
+    });
+    let done = home.run(&["run", "-s", "fix", "more"]);
+    let line = "a session `fix` of demo is in `[HOME]`, too\n";
+    assert_eq!((done.err.as_str(), done.code), (line, Some(0)));
+    daemon.join().unwrap();
+
+    let home = Home::new();
+    let mut sessions = vec![there("s-7", &home), there("s-8", &home), there("s-9", &home)];
+    sessions[2]["name"] = json!("fixes");
+    let daemon = home.daemon(move |mut client| {
+        client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
+        client.fail(method::SESSION_SHOW, "several", json!({"reason": "session_ambiguous"}));
+        client.answer(method::SESSION_LIST, json!({"sessions": sessions}));
+        begins(client);
+    });
+    let done = home.run(&["run", "-s", "fix", "more"]);
+    let line = "2 sessions `fix` are in other directories, too\n";
+    assert_eq!((done.err.as_str(), done.code), (line, Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
 fn a_directory_that_is_gone_may_have_moved() {
     let home = Home::new();
     let output = home.run(&["run", "-s", "fix", "--cwd", "/nowhere/app", "more"]);

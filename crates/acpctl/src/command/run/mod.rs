@@ -14,10 +14,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use acp_wire::ErrorObject;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acpd_api::{
     AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
-    Reason, RestoreLevel, Role, SessionInfo, SessionRef, method,
+    Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionListParams, SessionRef, method,
 };
 use acpd_client::error_data;
 use serde_json::value::RawValue;
@@ -152,25 +153,53 @@ fn existing(
         cwd: Some(cwd.to_owned()),
         exact_name: true,
     };
-    if let Some(session) = show(turn, &wanted)? {
-        return Ok(Some(session));
+    // Several agents may have one of this name here: nobody can tell which is meant.
+    match turn.try_call(method::SESSION_SHOW, &wanted)? {
+        Ok(session) => return Ok(Some(session)),
+        Err(error) if reason(&error) == Some(Reason::SessionNotFound) => {}
+        Err(error) => return Err(CommandError::rpc(&error)),
     }
-    let wanted = SessionRef { cwd: None, exact_name: false, ..wanted };
-    let Some(other) = show(turn, &wanted)? else { return Ok(None) };
-    if other.session_id == name {
-        return Ok(Some(other));
+    let mut others = elsewhere(turn, name, agent)?;
+    if let Some(at) = others.iter().position(|other| other.session_id == name) {
+        return Ok(Some(others.swap_remove(at)));
     }
-    // A name counts in its directory. Where that is gone, the session may have been meant all the same.
-    let is_gone = other.name.as_deref() == Some(name) && !Path::new(&other.cwd).is_dir();
-    if is_gone && turn.ui.can_ask() {
-        let line = format!(
+    // A name counts in its directory, but the one of another may have been meant all the same.
+    others.retain(|other| other.name.as_deref() == Some(name));
+    let line = match others.as_slice() {
+        [] => return Ok(None),
+        [other] if !Path::new(&other.cwd).is_dir() => format!(
             "`{name}` begins anew here; the one in `{}`, which is gone, moves with: \
              acpctl session move {} --cwd DIR",
             other.cwd, other.session_id
-        );
-        turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
-    }
+        ),
+        [other] => format!("a session `{name}` of {} is in `{}`, too", other.agent, other.cwd),
+        _ => format!("{} sessions `{name}` are in other directories, too", others.len()),
+    };
+    turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
     Ok(None)
+}
+
+/// What this text may mean outside of this directory, and more.
+fn elsewhere(turn: &mut Turn<'_>, name: &str, agent: Option<&str>) -> Result<Vec<SessionInfo>> {
+    let agent = agent.map(str::to_owned);
+    let wanted =
+        SessionRef { session: name.to_owned(), agent: agent.clone(), ..SessionRef::default() };
+    match turn.try_call(method::SESSION_SHOW, &wanted)? {
+        Ok(session) => Ok(vec![session]),
+        Err(error) => match reason(&error) {
+            Some(Reason::SessionNotFound) => Ok(Vec::new()),
+            Some(Reason::SessionAmbiguous) => {
+                let all = SessionListParams { agent, cwd: None };
+                let list: SessionList = turn.call(method::SESSION_LIST, &all)?;
+                Ok(list.sessions)
+            }
+            _ => Err(CommandError::rpc(&error)),
+        },
+    }
+}
+
+fn reason(error: &ErrorObject) -> Option<Reason> {
+    error_data(error).map(|data| data.reason)
 }
 
 /// The last used session of this directory.
@@ -182,16 +211,6 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
         turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
     }
     Ok(session)
-}
-
-fn show(turn: &mut Turn<'_>, wanted: &SessionRef) -> Result<Option<SessionInfo>> {
-    match turn.try_call(method::SESSION_SHOW, wanted)? {
-        Ok(session) => Ok(Some(session)),
-        Err(error) => match error_data(&error).map(|data| data.reason) {
-            Some(Reason::SessionNotFound | Reason::SessionAmbiguous) => Ok(None),
-            _ => Err(CommandError::rpc(&error)),
-        },
-    }
 }
 
 fn begin(
