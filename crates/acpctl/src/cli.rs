@@ -287,7 +287,8 @@ pub(crate) enum Session {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: PathBuf,
     },
-    /// Free what the agent holds of a session; the next prompt brings it back.
+    /// Free what the agent holds of a session; the next prompt brings it back. A turn that runs is
+    /// cut off.
     Close {
         #[command(flatten)]
         which: Which,
@@ -464,6 +465,20 @@ pub(crate) enum Policy {
     Test(PolicyTest),
 }
 
+/// The kinds of tool calls (ACP, `ToolKind`).
+const KINDS: [&str; 10] = [
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+];
+
 /// A tool call that might be asked about.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyTest {
@@ -471,7 +486,7 @@ pub(crate) struct PolicyTest {
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
     /// Kind of the call [default: execute with `--command`, fetch with `--url`, else other].
-    #[arg(long)]
+    #[arg(long, value_parser = KINDS)]
     pub(crate) kind: Option<String>,
     /// Title of the call.
     #[arg(long)]

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::paint::{CYAN, DIM, Paint, RED, one_line, visible};
 
 /// Lines of an agent's stderr that are shown.
-const STDERR_LINES: usize = 12;
+const STDERR_LINES: usize = 5;
 
 /// What commands return.
 pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
@@ -35,6 +35,8 @@ enum Kind {
     Gone,
     /// Nobody reads stdout any more: nothing is said.
     BrokenPipe,
+    /// Another program has said it already.
+    Told,
 }
 
 impl CommandError {
@@ -42,6 +44,11 @@ impl CommandError {
     pub(crate) fn new(code: ExitCode, message: impl Into<String>) -> CommandError {
         let message = message.into();
         CommandError { kind: Kind::Exit(code), message, hints: Vec::new(), stderr: None }
+    }
+
+    /// A program that was run in this terminal has told why it failed.
+    pub(crate) fn told() -> CommandError {
+        CommandError { kind: Kind::Told, ..CommandError::new(ExitCode::Error, "") }
     }
 
     /// The command line is wrong.
@@ -76,7 +83,7 @@ impl CommandError {
     pub(crate) fn code(&self) -> ExitCode {
         match self.kind {
             Kind::Exit(code) => code,
-            Kind::Gone => ExitCode::Error,
+            Kind::Gone | Kind::Told => ExitCode::Error,
             Kind::BrokenPipe => ExitCode::Ok,
         }
     }
@@ -88,7 +95,7 @@ impl CommandError {
 
     /// What is printed to stderr; empty if nobody is to be told.
     pub(crate) fn render(&self, paint: Paint) -> String {
-        if self.kind == Kind::BrokenPipe {
+        if matches!(self.kind, Kind::BrokenPipe | Kind::Told) {
             return String::new();
         }
         let mut text =
@@ -296,6 +303,7 @@ mod tests {
         assert_eq!(code("agent_unknown"), ExitCode::NotFound);
         assert_eq!(code("needs_login"), ExitCode::NeedsLogin);
         assert_eq!(code("interrupted"), ExitCode::Interrupted);
+        assert_eq!(code("agent_stopped"), ExitCode::Error);
         assert_eq!(code("session_lost"), ExitCode::ContextLost);
         assert_eq!(code("outcome_unknown"), ExitCode::OutcomeUnknown);
         assert_eq!(code("name_taken"), ExitCode::Usage);

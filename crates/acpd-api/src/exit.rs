@@ -2,6 +2,10 @@
 
 use crate::Reason;
 
+/// How `acpd login` ends when there is no program that it could become; it has said why on stderr.
+/// Shells have the same code for a command that they do not find.
+pub const LOGIN_NOT_BEGUN: u8 = 127;
+
 /// How `acpctl` ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -57,13 +61,13 @@ impl From<Reason> for ExitCode {
             | Reason::SessionRemoved
             | Reason::CwdMissing => ExitCode::NotFound,
             Reason::NeedsLogin => ExitCode::NeedsLogin,
-            Reason::AgentExited | Reason::AgentStopped | Reason::Interrupted => {
-                ExitCode::Interrupted
-            }
+            Reason::AgentExited | Reason::Interrupted => ExitCode::Interrupted,
             Reason::SessionLost => ExitCode::ContextLost,
             Reason::OutcomeUnknown => ExitCode::OutcomeUnknown,
             Reason::Invalid | Reason::SessionAmbiguous | Reason::NameTaken => ExitCode::Usage,
-            Reason::AgentStartFailed
+            // No turn ran: one that did is interrupted.
+            Reason::AgentStopped
+            | Reason::AgentStartFailed
             | Reason::AgentCrashLoop
             | Reason::AgentTimeout
             | Reason::AgentProtocol

@@ -22,7 +22,7 @@ mod search;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use error::{ErrorData, Reason};
-pub use exit::ExitCode;
+pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
     AgentInfo, AgentState, DaemonInfo, McpInfo, McpKind, RestoreLevel, SessionInfo, SessionState,

@@ -48,6 +48,8 @@ pub(crate) struct Agent {
     pub(crate) reason: Option<String>,
     /// Last lines of stderr of the last run that failed.
     pub(crate) stderr: String,
+    /// What it printed first that was no message, in a start that has not succeeded yet.
+    pub(crate) printed: Option<String>,
     pub(crate) host: Option<Host>,
     pub(crate) restarts: u32,
     /// When it failed, within the window of the restart rules.
@@ -268,6 +270,7 @@ impl Agent {
             since: now,
             reason: None,
             stderr: String::new(),
+            printed: None,
             host: None,
             restarts: 0,
             failures: VecDeque::new(),
@@ -435,6 +438,7 @@ impl Hub {
     /// Makes a process, now.
     pub(crate) fn launch_agent(&mut self, id: AgentId, out: &mut Batch) {
         let host = HostId(self.ids.issue());
+        self.agent_mut(id).printed = None;
         let profile = self.agents[&id].profile.clone();
         let timeout = self.profile_of(id).start_timeout;
         if self.start_hint.as_ref().is_some_and(|(of, _)| *of == id) {

@@ -49,7 +49,8 @@ impl Hub {
     pub(crate) fn can_fork(&mut self, profile: &str) -> Result<(), Fault> {
         let refused = |text| Err(Fault::new(Reason::Other, text).with_code(code::METHOD_NOT_FOUND));
         if !self.known(profile).capabilities.fork {
-            return refused(format!("agent `{profile}` does not offer `session/fork`"));
+            return refused(format!("agent `{profile}` does not offer `session/fork`"))
+                .map_err(|fault| fault.hint("begin a new session: `acpctl run -s NAME PROMPT`"));
         }
         match self.config.agents.get(profile).map(|profile| profile.sharing) {
             Some(Sharing::Session) => refused(format!(

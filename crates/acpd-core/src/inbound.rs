@@ -35,11 +35,25 @@ const TITLE: usize = 200;
 /// Bytes that are kept for sessions whose `session/new` is not answered yet.
 const PARKED_BYTES: usize = 4 << 20;
 
+/// Characters of a line of a program that is no agent that are told.
+const PRINTED: usize = 200;
+
 impl Hub {
     pub(crate) fn on_host_line(&mut self, host: HostId, line: Bytes, end: u64, out: &mut Batch) {
         let Some(&slot) = self.hosts.get(&host) else { return };
         self.read_line(slot, host, &line, out);
         self.handed_over(slot, host, (end, false), out);
+    }
+
+    /// A line that is no message: what begins like that may be no agent, and the line tells what it is.
+    fn printed(&mut self, slot: AgentId, line: &[u8]) {
+        let agent = self.agent_mut(slot);
+        if agent.printed.is_some() || agent.is_up() {
+            return;
+        }
+        let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        let shown = line.chars().take(PRINTED).map(|c| if c.is_control() { ' ' } else { c });
+        agent.printed = Some(shown.collect()).filter(|shown: &String| !shown.is_empty());
     }
 
     fn read_line(&mut self, slot: AgentId, host: HostId, line: &Bytes, out: &mut Batch) {
@@ -49,6 +63,7 @@ impl Hub {
         }
         match parsed {
             Err(malformed) => {
+                self.printed(slot, line);
                 let text = format!("skipped a line of {} bytes: {malformed}", line.len());
                 out.effects.push(Effect::Note { host, text });
             }

@@ -128,7 +128,10 @@ impl Hub {
         let reason = match &state {
             State::Stopping { why: StopWhy::Crashed, .. } => format!("it ended with {status}"),
             State::Stopping { why: StopWhy::BadStart { .. }, .. } if was_starting => {
-                format!("it ended with {status} before it answered `initialize`")
+                let printed = agent.printed.as_ref();
+                let printed = printed.map(|line| format!("; it printed `{line}`"));
+                let printed = printed.unwrap_or_default();
+                format!("it ended with {status} before it answered `initialize`{printed}")
             }
             _ => agent.reason.clone().unwrap_or_else(|| format!("it ended with {status}")),
         };

@@ -437,6 +437,10 @@ impl Hub {
         let (sender, cancelling, chunk) =
             (running.sender.take(), running.cancelling, running.chunk);
         let mut fault = fault.clone();
+        // Why it ended is why others cannot begin; of this one it is told that it had begun.
+        if matches!(fault.data.reason, Reason::AgentStopped | Reason::SessionBlocked) {
+            fault.data.reason = Reason::Interrupted;
+        }
         self.log_failure(self.session(key).slot, Some(key), "turn interrupted", None, out);
         if self.is_undecided(self.session(key).slot, chunk) {
             let reason = "acpd ended before it knew that the agent had got the prompt";

@@ -4,7 +4,7 @@ use acpd_core::profile::ClosedBy;
 use acpd_core::{Input, StopStep};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, methods, words};
+use crate::bench::{AGENT, Bench, methods, words};
 use crate::survival::token;
 
 fn ask(bench: &mut Bench, id: u64) {
@@ -273,6 +273,29 @@ fn a_client_that_closes_the_session_is_answered_before_it_is_let_go() {
     bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
     assert_eq!(words(&bench.got(a)), ["result 1", "result 2"]);
     assert_eq!(bench.state("s"), "live");
+}
+
+#[test]
+fn a_turn_whose_session_is_closed_or_whose_agent_is_stopped_was_interrupted() {
+    for by in ["_acpd/session/close", "_acpd/agent/stop"] {
+        let mut bench = Bench::new();
+        let (a, b) = (bench.plain(), bench.plain());
+        bench.session(a, "s");
+        bench.prompt(a, &json!(1), "s", "go");
+        bench.prompt(a, &json!(2), "s", "and then");
+        bench.heard_one("session/prompt");
+        bench.say(b, &json!({"id":1,"method":by,"params":{"session":"s","agent":AGENT}}));
+        if by == "_acpd/agent/stop" {
+            bench.agent_dies();
+        }
+        let got = bench.got(a);
+        let reason = |id: u64| {
+            let error = got.iter().find(|line| line["id"] == id).unwrap();
+            error["error"]["data"]["_acpd"]["reason"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(reason(1), "interrupted", "{by}");
+        assert_ne!(reason(2), "interrupted", "{by}: it had not begun");
+    }
 }
 
 #[test]

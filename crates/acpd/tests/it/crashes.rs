@@ -133,7 +133,7 @@ fn an_agent_that_is_no_agent_is_told_as_such() {
     let env = home([echo().flags("plain-line-exit").set("restart", "\"never\"")]);
     env.acpctl(&["run", "say #one"])
         .code(1)
-        .explains(&["agent `echo`", "exit code 0 before it answered `initialize`"]);
+        .explains(&["agent `echo`", "exit code 0 before it answered `initialize`; it printed `"]);
 }
 
 // peers 23
