@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use acpd::daemon::Failure;
 use acpd::login;
+use acpd_api::LOGIN_NOT_BEGUN;
 use clap::{Parser, Subcommand};
 
 /// Keeps AI coding agents alive.
@@ -67,7 +68,8 @@ fn main() -> ExitCode {
             Err(failure) => failed(&failure),
         },
         Command::Login { agent, own, env, words } => {
-            failed(&login::run(login::Login { agent, own, env, words }))
+            failed(&login::run(login::Login { agent, own, env, words }));
+            LOGIN_NOT_BEGUN.into()
         }
         #[cfg(feature = "crash-points")]
         #[expect(clippy::print_stdout, reason = "what it is for")]

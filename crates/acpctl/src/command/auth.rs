@@ -13,7 +13,7 @@ use acp_wire::acp::{
 use acp_wire::{ErrorObject, Message, Outcome, parse};
 use acpd_api::{
     AgentInfo, AgentList, AgentRef, AuthInfo, AuthSource, AuthState, ClientMeta, Empty, ExitCode,
-    method,
+    LOGIN_NOT_BEGUN, method,
 };
 use anstyle::Style;
 use serde_json::value::RawValue;
@@ -319,6 +319,9 @@ fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
     let status = command.args(&terminal.args).status()?;
     if status.success() {
         return Ok(());
+    }
+    if status.code() == Some(LOGIN_NOT_BEGUN.into()) {
+        return Err(CommandError::told());
     }
     let text = format!("the login command of `{agent}` ended with {status}");
     Err(CommandError::new(ExitCode::NeedsLogin, text)

@@ -150,7 +150,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     while matches!(reader.next_line(), Ok(Some(_))) {}
     let pid = successor(paths, before)?;
     ui.spin(None);
-    ui.say(&format!("acpd started (pid {pid})"));
+    ui.say(&format!("acpd restarted (pid {pid})"));
     Ok(())
 }
 

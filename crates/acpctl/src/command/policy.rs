@@ -1,6 +1,9 @@
 //! `acpctl policy …`: who answers agents without asking a person.
 
-use acpd_api::{Empty, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, method};
+use acpd_api::{
+    Empty, ExitCode, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, method,
+};
+use acpd_client::CallError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -51,8 +54,14 @@ fn table(known: &[RememberedInfo], now: u64, paint: Paint, width: Option<usize>)
 fn forget(id: i64, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let list: PolicyList = connection.call(method::POLICY_LIST, &Empty {})?;
-    let Empty {} = connection.call(method::POLICY_FORGET, &ForgetParams { id })?;
     let known = list.remembered.into_iter().find(|known| known.id == id);
+    let forgotten: std::result::Result<Empty, CallError> =
+        connection.call(method::POLICY_FORGET, &ForgetParams { id });
+    if let Err(error) = forgotten {
+        let error = CommandError::from(error);
+        // An id that nothing has is an object that is missing, here as everywhere.
+        return Err(if known.is_none() { error.with_code(ExitCode::NotFound) } else { error });
+    }
     let what = known.map(|known| {
         let RememberedInfo { verdict, subject, agent, workspace, .. } = known;
         format!(": {verdict} {} ({agent}, {})", one_line(&subject), one_line(&workspace))

@@ -212,7 +212,8 @@ pub(super) fn table<'a>(
 
 fn card(session: &SessionInfo, now: u64, paint: Paint) -> String {
     let mut state = paint.apply(state_style(session.state), word(session.state));
-    if let Some(reason) = &session.reason {
+    let reason = session.reason.as_deref().filter(|reason| *reason != word(session.state));
+    if let Some(reason) = reason {
         state = format!("{state}: {}", one_line(reason));
     }
     let (turn, turn_style) = turn(session, now);

@@ -546,7 +546,7 @@ fn restart_waits_for_the_next_incarnation() {
         Client::accept(&listener).answer(method::STATUS, status(boot));
     }
     let done = home.wait(child);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd started (pid 4711)\n"));
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd restarted (pid 4711)\n"));
 }
 
 #[test]
@@ -560,7 +560,7 @@ fn restart_takes_a_daemon_that_dies_as_it_is_asked_for_one_that_has_ended() {
     }
     Client::accept(&listener).answer(method::STATUS, status(3));
     let done = home.wait(child);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd started (pid 4711)\n"));
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd restarted (pid 4711)\n"));
 }
 
 #[test]

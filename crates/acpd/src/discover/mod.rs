@@ -118,6 +118,7 @@ fn abilities(result: &InitializeResult) -> Vec<&'static str> {
         (can.list, "list"),
         (can.close, "close"),
         (can.delete, "delete"),
+        (can.fork, "fork"),
     ];
     all.into_iter().filter(|(can, _)| *can).map(|(_, word)| word).collect()
 }
