@@ -163,7 +163,16 @@ impl Hub {
                 several => return Err(self.ambiguous(text, several)),
             }
         }
-        Err(Fault::no_session(text))
+        match &wanted.agent {
+            Some(agent) if !self.is_agent(agent) => Err(self.unknown_agent(agent)),
+            _ => Err(Fault::no_session(text)),
+        }
+    }
+
+    /// Whether an agent of this name is configured, or was when it had sessions.
+    fn is_agent(&self, name: &str) -> bool {
+        self.config.agents.contains_key(name)
+            || self.sessions.values().any(|session| session.row.agent == name)
     }
 
     fn ambiguous(&self, text: &str, keys: &[SessionKey]) -> Fault {

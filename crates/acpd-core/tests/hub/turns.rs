@@ -299,6 +299,18 @@ fn a_turn_whose_session_is_closed_or_whose_agent_is_stopped_was_interrupted() {
 }
 
 #[test]
+fn no_session_of_an_agent_that_does_not_exist_is_a_mistake_in_the_agent() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    for (agent, reason) in [("nope", "agent_unknown"), (AGENT, "session_not_found")] {
+        let params = json!({"session":"other","agent":agent});
+        bench.say(a, &json!({"id":agent,"method":"_acpd/session/show","params":params}));
+        assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], reason);
+    }
+}
+
+#[test]
 fn where_its_owner_closes_a_session_the_others_are_told_and_their_prompts_fail() {
     let mut bench = Bench::with(|profile| profile.closed_by = ClosedBy::Owner);
     let (a, b) = (bench.plain(), bench.plain());
