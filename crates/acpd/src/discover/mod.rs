@@ -15,10 +15,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use acp_wire::acp::InitializeResult;
+use acpd_sys::paths::Paths;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::config::{self, Installed, Profile};
+use crate::config::{self, Config, Installed, Profile};
 use crate::settings::services;
 use probe::{Launch, Trouble};
 
@@ -59,7 +60,13 @@ pub fn run(json: bool) -> io::Result<()> {
         probed.push((found, result));
     }
     if probed.is_empty() {
-        say(format_args!("no agent that acpd knows is installed; `acpctl agent ls` lists them"));
+        let own = match own_commands(&config) {
+            0 => String::new(),
+            count => format!("; {count} configured with commands of their own are not asked"),
+        };
+        say(format_args!(
+            "none of the agents that acpd knows is in the PATH{own}; `acpctl agent ls` lists them"
+        ));
     }
     let text = if json {
         let list: Vec<Value> =
@@ -69,6 +76,15 @@ pub fn run(json: bool) -> io::Result<()> {
         as_toml(&probed)
     };
     io::stdout().lock().write_all(text.as_bytes())
+}
+
+/// How many agents the configuration starts in another way than the catalogue.
+fn own_commands(catalogue: &Config) -> usize {
+    let Ok(paths) = Paths::discover() else { return 0 };
+    let Ok(config) = config::load(&paths.config_file()) else { return 0 };
+    let known = |name: &str| catalogue.agents.get(name).map(|profile| &profile.command);
+    let differs = |own: &&Profile| known(&own.name) != Some(&own.command);
+    config.agents.values().filter(differs).count()
 }
 
 fn say(text: std::fmt::Arguments<'_>) {
