@@ -71,6 +71,8 @@ pub(crate) struct Agent {
 pub(crate) struct Parked {
     pub(crate) lines: Vec<Bytes>,
     pub(crate) bytes: usize,
+    /// There were more, for which there was no room.
+    pub(crate) cut: bool,
 }
 
 impl Parked {

@@ -33,7 +33,7 @@ use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd};
 use crate::profile::Sharing;
 use crate::record::{Record, SessionRow};
-use crate::replay::Replay;
+use crate::replay::{Replay, user_text};
 use crate::restore::values_of;
 use crate::servers::for_agent;
 use crate::timers::Timer;
@@ -498,11 +498,7 @@ impl Hub {
 fn last_prompt(replayed: &[Bytes]) -> u64 {
     let mut replay = Replay::new(0);
     for line in replayed {
-        let update = str_at(line, &["params", "update", "sessionUpdate"]);
-        let text = (update.as_deref() == Some("user_message_chunk"))
-            .then(|| str_at(line, &["params", "update", "content", "text"]))
-            .map(Option::unwrap_or_default);
-        replay.line(line.clone(), text.as_deref());
+        replay.line(line.clone(), user_text(line).as_deref());
     }
     replay.last_seen()
 }

@@ -34,6 +34,7 @@ use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
 use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest};
+use crate::replay::without_replay;
 use crate::servers::{for_agent, undeclared};
 use crate::session::{Relayed, State};
 use crate::turn::renewed_fault;
@@ -290,5 +291,21 @@ impl Hub {
             self.append(key, EventKind::Notice, line, None, out);
         }
         self.notice(key, "info", &format!("forked from `{of}`"), out);
+    }
+    /// There are agents that replay the conversation into a fork before they answer: it is there.
+    pub(crate) fn drop_replay_of_fork(&mut self, key: SessionKey, of: SessionKey) {
+        // Otherwise it is all that there is.
+        if !self.sessions.contains_key(&of) {
+            return;
+        }
+        let session = self.session(key);
+        let (slot, last_prompt) = (session.slot, session.row.last_prompt);
+        let id = session.row.agent_id.clone();
+        if let Some(parked) = self.agent_mut(slot).parked.get_mut(&id) {
+            let lines = std::mem::take(&mut parked.lines);
+            let (lines, last_prompt) = without_replay(lines, last_prompt, parked.cut);
+            parked.lines = lines;
+            self.session_mut(key).row.last_prompt = last_prompt;
+        }
     }
 }

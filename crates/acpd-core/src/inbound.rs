@@ -189,6 +189,9 @@ impl Hub {
             parked.entry(session.clone()).or_default().push(line.clone());
             out.records.push(Record::Parked { host, session, line: line.clone() });
         } else {
+            if let Some(parked) = self.agent_mut(slot).parked.get_mut(&*session) {
+                parked.cut = true;
+            }
             let text = format!("skipped a line for the unknown session `{session}`");
             out.effects.push(Effect::Note { host, text });
         }
@@ -415,6 +418,9 @@ impl Hub {
         self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
         for text in new.notices {
             self.notice(key, "warning", &text, out);
+        }
+        if let Some(point) = &new.fork {
+            self.drop_replay_of_fork(key, point.session);
         }
         self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
         self.unpark(slot, host, out);

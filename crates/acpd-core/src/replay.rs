@@ -11,6 +11,9 @@
 //! about outside acpd and is news. If the last prompt does not occur, the agent has forgotten or
 //! rewritten it, and nothing is news: rather too little than a line twice.
 
+use std::borrow::Cow;
+
+use acp_wire::{UpdateClass, classify_update, str_at};
 use bytes::Bytes;
 
 use crate::turn::hash;
@@ -131,6 +134,42 @@ impl Replay {
             Place::Before | Place::InLast => (Vec::new(), self.last_prompt),
         }
     }
+}
+
+/// The text of a line that is a `user_message_chunk`.
+pub(crate) fn user_text(line: &[u8]) -> Option<Cow<'_, str>> {
+    let update = str_at(line, &["params", "update", "sessionUpdate"]);
+    (update.as_deref() == Some("user_message_chunk"))
+        .then(|| str_at(line, &["params", "update", "content", "text"]).unwrap_or_default())
+}
+
+/// What an agent said about a session that begins with a known conversation, without a replay of
+/// that: from the first user message on, as nobody has prompted yet. Nothing of a replay that is cut
+/// is news: its last prompt is not the last one. Also the hash of the last prompt that is known then.
+pub(crate) fn without_replay(lines: Vec<Bytes>, last_prompt: u64, cut: bool) -> (Vec<Bytes>, u64) {
+    let mut replay = Replay::new(last_prompt);
+    let (mut kept, mut began) = (Vec::new(), false);
+    for line in lines {
+        let class = str_at(&line, &["params", "update", "sessionUpdate"]);
+        let class = class.map(|update| classify_update(&update));
+        let text = user_text(&line).map(Cow::into_owned);
+        began |= text.is_some();
+        let is_said = matches!(
+            class,
+            Some(UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other)
+        );
+        if began && is_said {
+            replay.line(line, text.as_deref());
+        } else {
+            kept.push(line);
+        }
+    }
+    if cut {
+        return (kept, last_prompt);
+    }
+    let (news, last_prompt) = replay.finish();
+    kept.extend(news);
+    (kept, last_prompt)
 }
 
 #[cfg(test)]

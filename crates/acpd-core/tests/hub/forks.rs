@@ -351,3 +351,55 @@ fn a_fork_that_is_refused_for_old_credentials_goes_to_the_next_process() {
     let of = |session: &acpd_core::record::SessionState| session.row.name.clone();
     assert!(bench.snapshot.sessions.values().any(|session| of(session).as_deref() == Some("n")));
 }
+
+#[test]
+fn what_an_agent_replays_into_a_fork_is_not_said_twice() {
+    for (replay, more) in [
+        (vec![("user", "first"), ("agent", "one")], vec![]),
+        // Said in another program, after what acpd knows.
+        (vec![("user", "first"), ("agent", "one"), ("user", "x"), ("agent", "y")], vec!["x", "y"]),
+        // A summary in its place.
+        (vec![("user", "so far"), ("agent", "one")], vec![]),
+        // No replay.
+        (vec![("agent", "early")], vec!["early"]),
+    ] {
+        let mut bench = bench();
+        let a = spoken(&mut bench);
+        bench.say(a, &fork("f", "s", json!({})));
+        let request = bench.heard_one("session/fork");
+        for (who, text) in &replay {
+            bench.update("t", &format!("{who}_message_chunk"), text);
+        }
+        bench.agent_answers(&request, &json!({"sessionId":"t"}));
+        bench.agent_dies();
+        bench
+            .say(a, &json!({"id":5,"method":"session/load","params":{"sessionId":"t","cwd":"/w"}}));
+        bench.pass(2_000);
+        let loads = bench.heard();
+        let load = loads.iter().find(|load| load["params"]["sessionId"] == "t").expect("a load");
+        for (who, text) in &replay {
+            bench.update("t", &format!("{who}_message_chunk"), text);
+        }
+        bench.agent_answers(load, &json!({}));
+        bench.prompt(a, &json!(2), "t", "second");
+        let request = bench.heard_one("session/prompt");
+        bench.chunk("t", "two");
+        bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
+        let (_, texts) = loaded(&mut bench, "t");
+        assert_eq!(texts, [vec!["first", "one"], more, vec!["second", "two"]].concat());
+    }
+}
+
+#[test]
+fn the_replay_of_a_fork_whose_session_is_gone_is_all_there_is() {
+    let mut bench = bench();
+    let a = spoken(&mut bench);
+    bench.say(a, &fork("f", "s", json!({})));
+    let request = bench.heard_one("session/fork");
+    bench.update("t", "user_message_chunk", "first");
+    bench.chunk("t", "one");
+    bench.say(a, &json!({"id":0,"method":"_acpd/session/delete","params":{"session":"s"}}));
+    bench.agent_answers(&request, &json!({"sessionId":"t"}));
+    let (_, texts) = loaded(&mut bench, "t");
+    assert_eq!(texts, ["first", "one"]);
+}
