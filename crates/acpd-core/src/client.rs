@@ -533,14 +533,12 @@ impl Hub {
             }
             WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new, out),
             WaitFor::New(mut new) => {
-                let declared = self.declare_servers(slot, to.client, &new.params);
-                let servers = self.choose_servers(slot, &new.cwd, &declared.params);
-                new.params = declared.params;
-                new.notices = [declared.left_out, servers.left_out].concat();
+                let (params, notices) = (&mut new.params, &mut new.notices);
+                let servers = self.gather_servers(slot, to.client, &new.cwd, params, notices);
                 let params = raw(&for_agent(&new.params));
                 let ask = self.ask(host, Why::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
-                self.host_write(slot, put_names(&line, &servers.names), out);
+                self.host_write(slot, put_names(&line, &servers), out);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
             WaitFor::Relay { ref method, .. }

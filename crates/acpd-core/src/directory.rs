@@ -130,13 +130,9 @@ impl Hub {
                 .session(&row.public_id)
                 .hint("wait until it is done, or cancel it"));
         }
-        if let Some(name) = &row.name
-            && (self.by_name(&row.agent, &cwd, name).is_some_and(|other| other != key)
-                || self.is_being_named(&row.agent, &cwd, name))
-        {
-            let mut fault = Fault::invalid(format!("another session is named `{name}` in `{cwd}`"));
-            fault.data.reason = Reason::NameTaken;
-            return Err(fault.hint("rename one of them: `acpctl session rename`"));
+        if let Some(name) = &row.name {
+            let free = self.name_is_free(&row.agent, &cwd, name, Some(key));
+            free.map_err(|fault| fault.hint("rename one of them: `acpctl session rename`"))?;
         }
         if !matches!(session.state, State::Resting) {
             // What the agent holds works in the old directory.

@@ -324,14 +324,12 @@ impl Hub {
             out.records.push(Record::Unparked { host, session: Some(adoption.id.clone()) });
         }
         let opener = adoption.openers[0].to.client;
-        let declared = self.declare_servers(slot, opener, &adoption.params);
-        let servers = self.choose_servers(slot, &adoption.cwd, &declared.params);
-        adoption.params = declared.params;
-        adoption.notices = [declared.left_out, servers.left_out].concat();
+        let (params, notices) = (&mut adoption.params, &mut adoption.notices);
+        let servers = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
         let params = raw(&for_agent(&adoption.params));
         let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::from(ask), method, &params);
-        self.host_write(slot, put_names(&line, &servers.names), out);
+        self.host_write(slot, put_names(&line, &servers), out);
         self.await_adoption(slot, ask);
     }
 

@@ -108,12 +108,8 @@ impl Hub {
         let agent = &session.row.agent;
         if let Some(name) = &name {
             valid_name(name)?;
-            let taken = self.by_name(agent, &cwd, name).is_some();
-            if taken || self.is_being_named(agent, &cwd, name) {
-                let mut fault = Fault::invalid(format!("a session named `{name}` exists here"));
-                fault.data.reason = Reason::NameTaken;
-                return Err(fault.hint("choose another name"));
-            }
+            let free = self.name_is_free(agent, &cwd, name, None);
+            free.map_err(|fault| fault.hint("choose another name"))?;
         }
         let own = Bytes::copy_from_slice(asked.get().as_bytes());
         let mut params = remove_member(&own, &["_meta", NAMESPACE]);
@@ -211,15 +207,13 @@ impl Hub {
             return self.refuse(&new.to, &fault, out);
         };
         new.fork = Some(self.fork_point(key));
-        let declared = self.declare_servers(slot, new.to.client, &new.params);
-        let servers = self.choose_servers(slot, &new.cwd, &declared.params);
-        new.params = declared.params;
-        new.notices = [declared.left_out, servers.left_out].concat();
+        let (of, notices) = (new.to.client, &mut new.notices);
+        let servers = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
         let id = json!(self.session(key).row.agent_id).to_string();
         let params = raw(&set_member(&for_agent(&new.params), &["sessionId"], id.as_bytes()));
         let ask = self.ask(host, Why::NewSession(new), out);
         let line = build::request(&Id::from(ask), "session/fork", &params);
-        self.host_write(slot, put_names(&line, &servers.names), out);
+        self.host_write(slot, put_names(&line, &servers), out);
     }
 
     /// A fork was refused by a process that is started anew: it waits until the next one has the session.

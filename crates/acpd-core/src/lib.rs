@@ -51,6 +51,7 @@ mod ledger;
 mod login;
 mod manage;
 pub mod mcp;
+mod naming;
 mod open;
 mod params;
 mod pending;

@@ -461,13 +461,8 @@ impl Hub {
         if let Some(name) = &params.name {
             valid_name(name)?;
             let row = &self.session(key).row;
-            let taken = self.by_name(&row.agent, &row.cwd, name).is_some_and(|other| other != key);
-            if taken || self.is_being_named(&row.agent, &row.cwd, name) {
-                let mut fault =
-                    Fault::invalid(format!("another session is named `{name}` in `{}`", row.cwd));
-                fault.data.reason = Reason::NameTaken;
-                return Err(fault.hint("choose another name"));
-            }
+            let free = self.name_is_free(&row.agent, &row.cwd, name, Some(key));
+            free.map_err(|fault| fault.hint("choose another name"))?;
         }
         self.session_mut(key).row.name = params.name;
         self.save(key);

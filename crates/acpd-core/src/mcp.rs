@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 
 use crate::agent::AgentId;
 use crate::hub::Hub;
-use crate::ids::HostId;
+use crate::ids::{ClientId, HostId};
 use crate::input::{Batch, LeftOut};
 use crate::ledger::Why;
 use crate::profile::{McpServer, Workspaces};
@@ -136,6 +136,24 @@ impl Hub {
             }
         }
         chosen
+    }
+
+    /// The servers of a session that an agent is asked for: those that live in the client are declared
+    /// in `params`, those of the configuration are the names, and the others are left out, in
+    /// sentences for people.
+    pub(crate) fn gather_servers(
+        &mut self,
+        slot: AgentId,
+        client: ClientId,
+        cwd: &str,
+        params: &mut Bytes,
+        left_out: &mut Vec<String>,
+    ) -> Vec<String> {
+        let declared = self.declare_servers(slot, client, params);
+        let chosen = self.choose_servers(slot, cwd, &declared.params);
+        *params = declared.params;
+        *left_out = [declared.left_out, chosen.left_out].concat();
+        chosen.names
     }
 
     /// A line has gone to an agent without some of the servers that it was to bring.

@@ -14,6 +14,7 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::Requester;
+use crate::naming::name_taken;
 use crate::params::own_meta;
 use crate::profile::ClosedBy;
 use crate::record::Rest;
@@ -29,13 +30,11 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let row = &self.session(key).row;
-        let (id, name) = (row.public_id.clone(), row.name.clone().unwrap_or_default());
+        let id = row.public_id.clone();
         if !reuse {
-            let mut fault = Fault::invalid(format!("a session named `{name}` exists here"))
+            return Err(name_taken(row.name.as_deref().unwrap_or_default(), &row.cwd)
                 .session(&id)
-                .hint("choose another name, or go on with that session");
-            fault.data.reason = Reason::NameTaken;
-            return Err(fault);
+                .hint("choose another name, or go on with that session"));
         }
         let ignored = self.bring_servers(to.client, key, Some(params), out);
         let mut extra = format!("\"sessionId\":{}", json!(id));

@@ -14,7 +14,7 @@
 //! Architecture invariant: nothing that was sent is sent again by the hub. What of it a process has
 //! not got, its host knows.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, build};
 use acpd_api::Reason;
@@ -36,7 +36,7 @@ use crate::record::{
     Asked, AskedRow, Desired, HostState, InteractionRow, Record, Sender, SessionState, Snapshot,
     TurnRest, TurnRow,
 };
-use crate::reseed::{Summary, continues};
+use crate::reseed::continues;
 use crate::session::{Session, State};
 use crate::timers::{Timer, Timers};
 use crate::turn::{Queued, Running, prompt_text};
@@ -181,22 +181,12 @@ impl Hub {
             row.children.clear();
         }
         self.public.entry(agent).or_default().insert(row.public_id.clone(), key);
+        let held = if holder.is_some() { State::Live } else { State::Resting };
         let session = Session {
-            row,
             head: state.head,
             last_ticket: state.last_ticket,
             mcp_servers: state.mcp_servers,
-            slot,
-            state: if holder.is_some() { State::Live } else { State::Resting },
-            queue: VecDeque::new(),
-            running: None,
-            waiting: Vec::new(),
-            attached: BTreeMap::new(),
-            interactions: BTreeSet::new(),
-            eager: false,
-            doubtful: None,
-            summary: Summary::default(),
-            calls: BTreeMap::new(),
+            ..Session::new(row, slot, held)
         };
         self.sessions.insert(key, session);
         if holder.is_some() {

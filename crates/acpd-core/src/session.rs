@@ -89,6 +89,27 @@ const ID_BYTES: usize = 1 << 10;
 pub(crate) const OPEN_TOOLS: usize = 256;
 
 impl Session {
+    /// Nothing is said in it, and nobody is there.
+    pub(crate) fn new(row: SessionRow, slot: AgentId, state: State) -> Session {
+        Session {
+            row,
+            head: 0,
+            last_ticket: 0,
+            mcp_servers: None,
+            slot,
+            state,
+            queue: VecDeque::new(),
+            running: None,
+            waiting: Vec::new(),
+            attached: BTreeMap::new(),
+            interactions: BTreeSet::new(),
+            eager: false,
+            doubtful: None,
+            summary: Summary::default(),
+            calls: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn api_state(&self) -> SessionState {
         match (&self.state, self.row.rest) {
             (State::Live, Rest::NeedsLogin) => SessionState::Blocked,
@@ -263,23 +284,7 @@ impl Hub {
             out.records.push(Record::Secret { session: key, mcp_servers: servers.clone() });
         }
         out.durable = true;
-        let session = Session {
-            row,
-            head: 0,
-            last_ticket: 0,
-            mcp_servers,
-            slot,
-            state: State::Live,
-            queue: VecDeque::new(),
-            running: None,
-            waiting: Vec::new(),
-            attached: BTreeMap::new(),
-            interactions: BTreeSet::new(),
-            eager: false,
-            doubtful: None,
-            summary: Summary::default(),
-            calls: BTreeMap::new(),
-        };
+        let session = Session { mcp_servers, ..Session::new(row, slot, State::Live) };
         if self.agents[&slot].dedicated.is_some() {
             self.agent_mut(slot).dedicated = Some(key);
             self.save_host(slot, out);
