@@ -60,7 +60,8 @@ fn forget(id: i64, door: Door, ui: &mut Ui) -> Result {
     if let Err(error) = forgotten {
         let error = CommandError::from(error);
         // An id that nothing has is an object that is missing, here as everywhere.
-        return Err(if known.is_none() { error.with_code(ExitCode::NotFound) } else { error });
+        let is_missing = known.is_none() && error.code() == ExitCode::Usage;
+        return Err(if is_missing { error.with_code(ExitCode::NotFound) } else { error });
     }
     let what = known.map(|known| {
         let RememberedInfo { verdict, subject, agent, workspace, .. } = known;

@@ -146,7 +146,7 @@ fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
     other.finish().success();
 
     env.acpctl(&["policy", "forget", "1"]).success().explains(&["forgot decision 1"]);
-    env.acpctl(&["policy", "forget", "1"]).code(2).explains(&["acpctl policy ls"]);
+    env.acpctl(&["policy", "forget", "1"]).code(3).explains(&["acpctl policy ls"]);
     let run = env.spawn_acpctl(&["run", "-s", "two", "go"]);
     pending(&env);
     env.acpctl(&["deny"]).success();

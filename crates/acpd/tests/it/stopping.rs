@@ -92,7 +92,7 @@ fn a_person_who_stops_an_agent_is_obeyed_until_it_is_started_again() {
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     env.acpctl(&["agent", "stop", "echo"]).success();
     env.acpctl(&["run", "-s", "fix", "say #two"])
-        .code(6)
+        .code(1)
         .explains(&["stopped by a person", "acpctl agent start echo"]);
     env.acpctl(&["agent", "start", "echo"]).success();
     let three = env.acpctl(&["run", "-s", "fix", "say #three"]).success();
