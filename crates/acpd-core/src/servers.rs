@@ -218,14 +218,20 @@ impl Hub {
         client: ClientId,
         params: &Bytes,
     ) -> Declared {
-        let mut left_out = Vec::new();
         let Some(given) = list(params) else {
-            return Declared { params: params.clone(), left_out };
+            return Declared { params: params.clone(), left_out: Vec::new() };
         };
+        let (declared, left_out) = self.declare(slot, client, &given);
+        Declared { params: with_list(params, &declared), left_out }
+    }
+
+    /// The same for a list of servers.
+    fn declare(&mut self, slot: AgentId, client: ClientId, given: &Bytes) -> (Bytes, Vec<String>) {
+        let mut left_out = Vec::new();
         let agent = self.agents[&slot].profile.clone();
         let takes = self.known(&agent).capabilities.mcp_acp;
         let client = self.clients.get(&client).map_or(0, |here| here.number);
-        let declared = each(&given, |item| {
+        let declared = each(given, |item| {
             if !takes {
                 let label = label(item);
                 left_out.push(format!(
@@ -237,7 +243,13 @@ impl Hub {
             let server = Server { number: self.ids.issue(), client, id };
             Some(with_id(item, &["serverId"], &server.kept()))
         });
-        Declared { params: with_list(params, &declared), left_out }
+        (declared, left_out)
+    }
+
+    /// From now on a session has these servers.
+    fn keep_servers(&mut self, key: SessionKey, mcp_servers: Bytes, out: &mut Batch) {
+        out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
+        self.session_mut(key).mcp_servers = Some(mcp_servers);
     }
 
     /// A session's servers as a client would declare them for another session: without those that live
@@ -283,11 +295,9 @@ impl Hub {
         params: Option<&RawValue>,
         out: &mut Batch,
     ) -> Vec<String> {
-        self.take_over_servers(client, key, params, out);
-        let Some(params) = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()))
-        else {
-            return Vec::new();
-        };
+        let params = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()));
+        let Some(given) = params.and_then(|params| list(&params)) else { return Vec::new() };
+        self.take_over_servers(client, key, &given, out);
         let kept = self.session(key).mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"));
         let known = items(&kept);
         let is_same = |item: &Bytes| {
@@ -295,7 +305,7 @@ impl Hub {
             // Whose one that lives in a client is now has been looked at.
             same.is_some_and(|other| is_in_client(item) || same_json(other, item))
         };
-        let mut brought = items(&list(&params).unwrap_or_default());
+        let mut brought = items(&given);
         brought.retain(|item| !label(item).is_empty() && !is_same(item));
         if brought.is_empty() {
             return Vec::new();
@@ -307,21 +317,18 @@ impl Hub {
             return names();
         }
         let slot = self.session(key).slot;
-        let new = with_list(&Bytes::from_static(b"{\"mcpServers\":[]}"), &array(&brought));
-        let declared = self.declare_servers(slot, client, &new);
-        for text in declared.left_out {
+        let (declared, left_out) = self.declare(slot, client, &array(&brought));
+        for text in left_out {
             self.notice(key, "warning", &text, out);
         }
-        let mut brought = items(&list(&declared.params).unwrap_or_default());
+        let mut brought = items(&declared);
         let mut all = Vec::new();
         for item in known {
             let place = brought.iter().position(|new| label(new) == label(&item));
             all.push(place.map_or(item, |place| brought.remove(place)));
         }
         all.append(&mut brought);
-        let mcp_servers = array(&all);
-        out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
-        self.session_mut(key).mcp_servers = Some(mcp_servers);
+        self.keep_servers(key, array(&all), out);
         Vec::new()
     }
 
@@ -331,13 +338,11 @@ impl Hub {
         &mut self,
         client: ClientId,
         key: SessionKey,
-        params: Option<&RawValue>,
+        given: &Bytes,
         out: &mut Batch,
     ) {
-        let given = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()));
-        let Some(given) = given.and_then(|params| list(&params)) else { return };
         let mut brought = Vec::new();
-        each(&given, |item| {
+        each(given, |item| {
             brought.extend(server_id(item).map(|id| (label(item), id)));
             None
         });
@@ -361,8 +366,7 @@ impl Hub {
         if taken.is_empty() {
             return;
         }
-        out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
-        self.session_mut(key).mcp_servers = Some(mcp_servers);
+        self.keep_servers(key, mcp_servers, out);
         let is_meant = |call: &Call| taken.contains(&call.server.number) && call.client != client;
         self.withdraw_calls(is_meant, |call| gone(&call.label), out);
     }
