@@ -71,7 +71,7 @@ impl Hub {
         self.session(key).row.children.contains_key(id)
     }
 
-    /// Takes notice of a child that an update announces or changes, before it is journalled; the
+    /// Takes notice of a child that a `subagent_update` announces or changes, before it is journalled; the
     /// agent's id of a new one. An error says why the update cannot be shown.
     pub(crate) fn announce_child(
         &mut self,
@@ -80,9 +80,6 @@ impl Hub {
         line: &[u8],
         out: &mut Batch,
     ) -> Result<Option<String>, String> {
-        if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
-            return Ok(None);
-        }
         let Some(id) = member(line, "sessionId") else { return Ok(None) };
         let seq = self.session(key).head + 1;
         let is_replay =

@@ -141,7 +141,12 @@ impl Hub {
             return self.park(slot, host, session, line, out);
         };
         let is_update = method == "session/update";
-        let child = if is_update { self.announce_child(slot, key, line, out) } else { Ok(None) };
+        let update = is_update.then(|| str_at(line, &["params", "update", "sessionUpdate"]));
+        let update = update.flatten();
+        let child = match update.as_deref() {
+            Some("subagent_update") => self.announce_child(slot, key, line, out),
+            _ => Ok(None),
+        };
         let child = match child {
             Ok(child) => child,
             Err(reason) => {
@@ -153,7 +158,7 @@ impl Hub {
         if self.is_child(key, &session) {
             self.child_told(key, line, out);
         } else if is_update {
-            self.on_update(key, line, out);
+            self.on_update(key, update.as_deref(), line, out);
         } else {
             self.append(key, EventKind::Extension, line, None, out);
         }
@@ -197,11 +202,10 @@ impl Hub {
         }
     }
 
-    /// A `session/update` of a session, with its public id.
-    pub(crate) fn on_update(&mut self, key: SessionKey, line: Bytes, out: &mut Batch) {
-        let update = str_at(&line, &["params", "update", "sessionUpdate"]);
-        let class = update.as_deref().map_or(UpdateClass::Other, classify_update);
-        let is_user = update.as_deref() == Some("user_message_chunk");
+    /// A `session/update` of a session, with its public id; `update` is its kind.
+    fn on_update(&mut self, key: SessionKey, update: Option<&str>, line: Bytes, out: &mut Batch) {
+        let class = update.map_or(UpdateClass::Other, classify_update);
+        let is_user = update == Some("user_message_chunk");
         if matches!(self.session(key).state, State::Restoring(_)) {
             return self.update_while_restoring(key, line, class, is_user, out);
         }
@@ -365,7 +369,7 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        let method = if new.fork.is_some() { "session/fork" } else { "session/new" };
+        let method = new.method();
         let made = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);

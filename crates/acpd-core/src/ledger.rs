@@ -104,8 +104,7 @@ impl Why {
     pub(crate) fn what(&self) -> &str {
         match self {
             Why::Initialize => "initialize",
-            Why::NewSession(new) if new.fork.is_some() => "session/fork",
-            Why::NewSession(_) => "session/new",
+            Why::NewSession(new) => new.method(),
             Why::Prompt { .. } => "session/prompt",
             Why::Abandoned { .. } => "session/prompt that was given up",
             Why::Restore { .. } => "restore",
@@ -149,6 +148,13 @@ pub(crate) struct NewSession {
     pub(crate) directory: Directory,
     /// It is asked for with `session/fork`, to go on from here.
     pub(crate) fork: Option<ForkPoint>,
+}
+
+impl NewSession {
+    /// What it is asked for with.
+    pub(crate) fn method(&self) -> &'static str {
+        if self.fork.is_some() { "session/fork" } else { "session/new" }
+    }
 }
 
 /// A request that was sent to an agent.
