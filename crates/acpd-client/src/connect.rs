@@ -1,14 +1,13 @@
 //! Finding the daemon, and starting it when there is none.
 
 use std::env;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_sys::dir;
-use acpd_sys::lock::{InstanceLock, LockError};
+use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::socket::{check_server_dir, own_uid};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
@@ -144,8 +143,7 @@ fn try_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
 /// The socket that the daemon wrote into its lock file, in the line after its pid. One that is dead
 /// leaves its name behind, but does not listen.
 fn named_socket(paths: &Paths) -> Option<PathBuf> {
-    let text = fs::read_to_string(paths.lock()).ok()?;
-    let path = PathBuf::from(text.lines().nth(1)?);
+    let path = PathBuf::from(lock::signature(&paths.lock())?.line?);
     path.is_absolute().then_some(path)
 }
 

@@ -28,6 +28,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use acpd_sys::dir::{self, DirError};
+use acpd_sys::file::{self, ReadError};
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::process::{Liveness, ProcessId};
 use thiserror::Error;
@@ -354,10 +355,15 @@ impl Bundle {
         parse: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Result<Option<T>, BundleError> {
         let path = self.file(name);
-        let mut bytes = Vec::new();
-        match File::open(&path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(failed("read", &path))?,
+        let bytes = match file::read(&path, LONGEST) {
+            Ok(bytes) => bytes,
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(ReadError::Io(error)) => return Err(failed("read", &path)(error)),
+            Err(ReadError::NotAFile | ReadError::TooLong { .. }) => {
+                return Err(BundleError::Damaged { path });
+            }
         };
         parse(&bytes).map(Some).ok_or(BundleError::Damaged { path })
     }

@@ -1,15 +1,16 @@
-//! Everything that differs between systems: paths, private directories, locks, peer
+//! Everything that differs between systems: paths, private directories, files, locks, peer
 //! credentials, process identity and process trees, the start of the daemon.
 //!
 //! Architecture invariant: this is the only crate with `unsafe` and the only one that asks
 //! which system it runs on. What a system needs lives in `os/`, one file each with the same
 //! functions; the modules here have no such conditions in them.
 //!
-//! On Windows only paths, directories and locks exist so far.
+//! On Windows only paths, directories, files and locks exist so far.
 
 #[cfg(unix)]
 pub mod boot;
 pub mod dir;
+pub mod file;
 pub mod lock;
 pub mod paths;
 

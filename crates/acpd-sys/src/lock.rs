@@ -4,7 +4,7 @@
 //! removed by us: a removed file can be locked twice.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::os;
+use crate::{file, os};
+
+/// More than the lines of a lock file have, in bytes.
+const LONGEST: u64 = 16 << 10;
 
 /// A held lock. Dropping it, or dying, releases it. A process that dies while it starts a child
 /// releases it only when that child has got to its exec, so a successor does well to
@@ -133,12 +136,26 @@ fn sign(file: &mut File) -> io::Result<()> {
 }
 
 fn held(path: &Path) -> LockError {
-    let mut text = String::new();
-    let pid = File::open(path)
-        .and_then(|file| file.take(32).read_to_string(&mut text))
-        .ok()
-        .and_then(|_| text.lines().next()?.trim().parse().ok());
+    let pid = signature(path).map(|signature| signature.pid);
     LockError::Held { path: path.to_owned(), pid }
+}
+
+/// What the last holder of a lock has written into its file: good for a message or a try, nothing
+/// else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    /// The holder.
+    pub pid: u32,
+    /// The line that it has added.
+    pub line: Option<String>,
+}
+
+/// Who wrote into this lock file; `None` if nobody did, or it cannot be read.
+pub fn signature(path: &Path) -> Option<Signature> {
+    let text = String::from_utf8(file::read(path, LONGEST).ok()?).ok()?;
+    let mut lines = text.lines();
+    let pid = lines.next()?.trim().parse().ok()?;
+    Some(Signature { pid, line: lines.next().map(str::to_owned) })
 }
 
 fn failed(path: &Path, source: io::Error) -> LockError {

@@ -62,6 +62,10 @@ pub(crate) fn check_private_dir(path: &Path) -> Result<(), DirError> {
     Ok(())
 }
 
+fn no_regular_file(path: &Path) -> DirError {
+    DirError::WrongKind { path: path.to_owned(), expected: "regular file" }
+}
+
 pub(crate) fn open_private_file(path: &Path) -> Result<File, DirError> {
     let failed = |source: io::Error| DirError::Open { path: path.to_owned(), source };
     // Not blocking: a pipe in the file's place would else hold us until somebody reads it.
@@ -73,11 +77,13 @@ pub(crate) fn open_private_file(path: &Path) -> Result<File, DirError> {
         .open(path)
         .map_err(|source| match source.raw_os_error() {
             Some(libc::ELOOP) => DirError::Symlink { path: path.to_owned() },
+            // What the system says of a socket, and of a pipe that nobody reads.
+            Some(libc::ENXIO) => no_regular_file(path),
             _ => failed(source),
         })?;
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {
-        return Err(DirError::WrongKind { path: path.to_owned(), expected: "regular file" });
+        return Err(no_regular_file(path));
     }
     if found.uid() != own_uid() {
         return Err(DirError::ForeignOwner { path: path.to_owned(), owner: found.uid() });
@@ -86,6 +92,18 @@ pub(crate) fn open_private_file(path: &Path) -> Result<File, DirError> {
         file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
     }
     Ok(file)
+}
+
+/// Opens a regular file for reading, without waiting for the other end of a pipe. `None` if it is
+/// something else.
+pub(crate) fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        // What the system says of a socket.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+        Err(error) => Err(error),
+        Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
+    }
 }
 
 pub(crate) fn open_lock_file(path: &Path) -> io::Result<File> {
@@ -116,7 +134,7 @@ pub(crate) fn open_secret_file(path: &Path) -> Result<File, DirError> {
         OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {
-        return Err(DirError::WrongKind { path: path.to_owned(), expected: "regular file" });
+        return Err(no_regular_file(path));
     }
     if found.uid() != own_uid() {
         return Err(DirError::ForeignOwner { path: path.to_owned(), owner: found.uid() });

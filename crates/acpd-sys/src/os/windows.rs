@@ -63,6 +63,11 @@ pub(crate) fn open_secret_file(path: &Path) -> Result<File, DirError> {
     File::open(path).map_err(|source| DirError::Open { path: path.to_owned(), source })
 }
 
+pub(crate) fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    let file = File::open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
 pub(crate) fn open_lock_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use acpd_sys::file::ReadError;
+
 use super::Profile;
 
 /// The configuration cannot be used.
@@ -20,17 +22,25 @@ impl ConfigError {
         self.hint.as_deref()
     }
 
-    pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
-        let hint = match error.kind() {
-            io::ErrorKind::PermissionDenied => Some("make the file readable for this user"),
-            io::ErrorKind::InvalidData => Some("save the file as UTF-8 text"),
-            io::ErrorKind::IsADirectory => Some("put a file there, or nothing at all"),
-            _ => None,
+    pub(super) fn unreadable(path: &Path, error: &ReadError) -> Self {
+        let hint = match error {
+            ReadError::NotAFile => Some("put a file there, or nothing at all"),
+            ReadError::TooLong { .. } => Some("check that it is a configuration of acpd"),
+            ReadError::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some("make the file readable for this user")
+            }
+            ReadError::Io(_) => None,
         };
         Self {
             message: format!("cannot read the configuration {}: {error}", tilde(path)),
             hint: hint.map(str::to_owned),
         }
+    }
+
+    pub(super) fn not_text(path: &Path) -> Self {
+        let message =
+            format!("cannot read the configuration {}: it is not UTF-8 text", tilde(path));
+        Self { message, hint: Some("save the file as UTF-8 text".to_owned()) }
     }
 }
 

@@ -21,6 +21,7 @@ use std::io;
 use std::path::Path;
 
 use acpd_policy::{Policy, PolicyConfig, PolicyError};
+use acpd_sys::file::ReadError;
 
 pub use auth::{Credential, CredentialSource};
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
@@ -77,15 +78,21 @@ pub fn policy(config: &PolicyConfig) -> Result<Policy, PolicyError> {
     Policy::new(config, std::env::var("HOME").ok().as_deref())
 }
 
+/// The longest file that is read, in bytes: far more than a person writes.
+const LONGEST: u64 = 4 << 20;
+
 /// Reads the configuration from the file at `path`; a missing file means all defaults.
 ///
 /// # Errors
 /// [`ConfigError`] when the file cannot be read, is not TOML, or says something that acpd does not
 /// understand; it names the place in the file and, where there is one, the way out.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => parse(path, &text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => parse(path, ""),
+    match acpd_sys::file::read(path, LONGEST) {
+        Ok(bytes) => {
+            let text = String::from_utf8(bytes).map_err(|_| ConfigError::not_text(path))?;
+            parse(path, &text)
+        }
+        Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => parse(path, ""),
         Err(error) => Err(ConfigError::unreadable(path, &error)),
     }
 }

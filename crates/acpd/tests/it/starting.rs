@@ -1,11 +1,12 @@
 //! Daemons that cannot start, and errors that say what to do.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 
 use acpd_test::harness::{Agent, Config, Running};
-use nix::unistd::geteuid;
+use nix::sys::stat::Mode;
+use nix::unistd::{geteuid, mkfifo};
 
 use crate::{at_once, echo, home};
 
@@ -34,6 +35,40 @@ fn bad_toml_is_told_with_its_line_and_column() {
     ]);
     env.configure(&Config::new([echo()]));
     env.acpctl(&["run", "hello"]).success();
+}
+
+#[test]
+fn l15_a_configuration_that_is_no_regular_file_or_has_no_end_is_refused_at_once() {
+    let env = home([echo()]);
+    let config = env.path("config").join("config.toml");
+    fs::remove_file(&config).unwrap();
+    mkfifo(&config, Mode::S_IRWXU).unwrap();
+    let refused = |words: &[&str]| {
+        at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(words);
+    };
+    refused(&["config.toml", "not a regular file", "hint:"]);
+    fs::remove_file(&config).unwrap();
+    symlink("/dev/zero", &config).unwrap();
+    refused(&["config.toml", "not a regular file", "hint:"]);
+    fs::remove_file(&config).unwrap();
+    fs::File::create(&config).unwrap().set_len(1 << 40).unwrap();
+    refused(&["config.toml", "longer than", "hint:"]);
+    env.configure(&Config::new([echo()]));
+    env.acpctl(&["daemon", "start"]).success();
+}
+
+#[test]
+fn l15_a_pipe_in_the_place_of_the_database_is_refused_at_once() {
+    let env = home([echo()]);
+    let database = env.path("state").join("acpd.db");
+    mkfifo(&database, Mode::S_IRWXU).unwrap();
+    at_once("the reason", || env.acpctl(&["daemon", "start"]).code(1)).explains(&[
+        "acpd.db",
+        "not a regular file",
+        "mv ",
+    ]);
+    fs::remove_file(&database).unwrap();
+    env.acpctl(&["daemon", "start"]).success();
 }
 
 #[test]

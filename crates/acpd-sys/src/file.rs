@@ -1,0 +1,40 @@
+//! Reading small files that a person or another process may have put there.
+//!
+//! Architecture invariant: no read of such a file waits for somebody, and none has no end. A pipe, a
+//! device or a huge file in the place of a configuration must not stop whoever reads it.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::os;
+
+/// Why a file was not read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// It is a directory, a pipe, a socket or a device.
+    #[error("it is not a regular file")]
+    NotAFile,
+    /// It is longer than such a file may be.
+    #[error("it is longer than {limit} bytes")]
+    TooLong {
+        /// The most bytes that are read.
+        limit: u64,
+    },
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The content of a regular file of at most `limit` bytes. A symbolic link may lead to it.
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
+    let Some(file) = os::open_regular(path)? else { return Err(ReadError::NotAFile) };
+    let mut bytes = Vec::new();
+    // The length that the system tells may change, and is 0 for files that it makes up.
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(ReadError::TooLong { limit });
+    }
+    Ok(bytes)
+}
