@@ -236,7 +236,7 @@ impl Hub {
             Some(Kind::Call(_)) => None,
             _ => {
                 let (roots, service) = (self.roots(*session), file_service(line)?);
-                Some(Effect::Serve { errand: id, roots, service })
+                Some(Effect::Serve { host: *host, errand: id, roots, service })
             }
         })
     }

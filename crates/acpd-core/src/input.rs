@@ -419,6 +419,8 @@ pub enum Effect {
     },
     /// Do something with a file for an agent, and report [`Input::Served`].
     Serve {
+        /// The process that asked.
+        host: HostId,
         /// For which request.
         errand: InteractionId,
         /// The folders of its session, the working directory first: nothing outside of them.

@@ -5,12 +5,17 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 #[cfg(target_os = "linux")]
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 #[cfg(target_os = "linux")]
 use std::thread;
+use std::time::Instant;
 
-use acpd_services::fs::{FsError, MOST_BYTES, Roots, read_text_file, write_text_file};
+use acpd_services::fs::{
+    Effort, FsError, Lines, MOST_BYTES, Roots, read_text_file, write_text_file,
+};
 #[cfg(target_os = "linux")]
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::stat::Mode;
@@ -41,11 +46,24 @@ impl World {
     }
 
     fn read(&self, path: &str) -> Result<String, FsError> {
-        read_text_file(&self.roots, &self.path(path), None, None)
+        self.read_lines(path, None, None)
     }
 
     fn lines(&self, path: &str, line: u32, limit: Option<u32>) -> String {
-        read_text_file(&self.roots, &self.path(path), Some(line), limit).unwrap()
+        self.read_lines(path, Some(line), limit).unwrap()
+    }
+
+    fn read_lines(
+        &self,
+        path: &str,
+        first: Option<u32>,
+        limit: Option<u32>,
+    ) -> Result<String, FsError> {
+        self.read_with(path, Lines { first, limit }, Effort::most(Arc::default()))
+    }
+
+    fn read_with(&self, path: &str, lines: Lines, effort: Effort) -> Result<String, FsError> {
+        read_text_file(&self.roots, &self.path(path), lines, effort)
     }
 
     fn write(&self, path: &str, content: &str) -> Result<(), FsError> {
@@ -71,6 +89,10 @@ impl World {
         }
         self.assert_outside_untouched();
     }
+}
+
+fn read_whole(roots: &Roots, path: &Path) -> Result<String, FsError> {
+    read_text_file(roots, path, Lines::default(), Effort::most(Arc::default()))
 }
 
 fn names(dir: &Path) -> Vec<String> {
@@ -155,7 +177,7 @@ fn a_directory_may_be_named_by_a_link_to_it_and_by_its_real_name() {
     symlink(world.path("in"), world.path("alias")).unwrap();
     let roots = Roots::open(&world.path("alias"), &[], 0).unwrap();
     for path in ["alias/a", "in/a"] {
-        assert_eq!(read_text_file(&roots, &world.path(path), None, None).unwrap(), "text");
+        assert_eq!(read_whole(&roots, &world.path(path)).unwrap(), "text");
     }
 }
 
@@ -207,7 +229,7 @@ fn a_refusal_names_the_path_the_reason_and_the_directories() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    let relative = read_text_file(&world.roots, Path::new("in/a"), None, None).unwrap_err();
+    let relative = read_whole(&world.roots, Path::new("in/a")).unwrap_err();
     assert!(relative.to_string().contains("it is not absolute"), "{relative}");
     let relative = Roots::open(Path::new("in"), &[], 0).unwrap_err();
     assert!(relative.to_string().contains("it is not absolute"), "{relative}");
@@ -237,7 +259,7 @@ fn what_is_no_file_is_refused_and_never_waited_for() {
         }
     }
     let devices = Roots::open(Path::new("/dev"), &[], 0).unwrap();
-    let error = read_text_file(&devices, Path::new("/dev/zero"), None, None).unwrap_err();
+    let error = read_whole(&devices, Path::new("/dev/zero")).unwrap_err();
     assert!(matches!(error, FsError::NotAFile { .. }), "{error}");
     let error = write_text_file(&devices, Path::new("/dev/null"), "").unwrap_err();
     assert!(matches!(error, FsError::NotAFile { .. }), "{error}");
@@ -280,8 +302,7 @@ fn of_a_file_that_is_too_big_a_part_can_be_read() {
     );
     assert_eq!(world.lines("in/a", 1, Some(1)), "first\n");
     assert_eq!(world.lines("in/a", 3, None), "last\n");
-    let path = world.path("in/a");
-    let window = read_text_file(&world.roots, &path, Some(2), Some(1)).unwrap_err();
+    let window = world.read_lines("in/a", Some(2), Some(1)).unwrap_err();
     assert!(matches!(window, FsError::TooBig { .. }), "{window}");
     file.set_len(MOST_BYTES).unwrap();
     assert_eq!(world.read("in/a").unwrap().len() as u64, MOST_BYTES);
@@ -289,6 +310,37 @@ fn of_a_file_that_is_too_big_a_part_can_be_read() {
 
 /// Calls `work` while `name`, which is good, and a link that leads out take each other's place over and
 /// over, so that one of them is there at any moment.
+const FAR: Lines = Lines { first: Some(2), limit: Some(1) };
+
+#[test]
+fn m4_a_read_is_given_up_after_so_many_bytes_or_so_much_time_or_when_nobody_wants_it() {
+    let world = World::new();
+    // Larger than any disk, and without the end of a line.
+    File::create(world.path("in/sparse")).unwrap().set_len(8 << 40).unwrap();
+    let far = world.read_with("in/sparse", FAR, Effort::most(Arc::default())).unwrap_err();
+    assert!(matches!(far, FsError::TooFar { bytes, .. } if bytes == 256 << 20), "{far}");
+    assert!(far.hint().unwrap().contains("tail"));
+
+    let late = Effort { until: Instant::now(), ..Effort::most(Arc::default()) };
+    let slow = world.read_with("in/sparse", FAR, late).unwrap_err();
+    assert!(matches!(slow, FsError::TooSlow { .. }), "{slow}");
+
+    let cancelled = Effort::most(Arc::new(AtomicBool::new(true)));
+    let unwanted = world.read_with("in/sparse", FAR, cancelled).unwrap_err();
+    assert!(matches!(unwanted, FsError::Cancelled { .. }), "{unwanted}");
+}
+
+#[test]
+fn m4_lines_within_the_bytes_that_are_looked_at_are_read() {
+    let world = World::new();
+    world.write("in/a", "one\ntwo\nthree\n").unwrap();
+    let effort = Effort { bytes: 8, ..Effort::most(Arc::default()) };
+    assert_eq!(world.read_with("in/a", FAR, effort.clone()).unwrap(), "two\n");
+    let third = Lines { first: Some(3), limit: Some(1) };
+    let far = world.read_with("in/a", third, effort).unwrap_err();
+    assert!(matches!(far, FsError::TooFar { bytes: 8, .. }), "{far}");
+}
+
 #[cfg(target_os = "linux")]
 fn while_swapped(world: &World, name: &str, target: &str, work: impl FnMut()) {
     let link = format!("{name}.link");

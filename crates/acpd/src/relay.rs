@@ -458,9 +458,11 @@ impl Relay {
             HostEvent::Written { chunk } => self.input(Input::HostWritten { host, chunk }, out),
             HostEvent::Exited { status, stderr } => {
                 tracing::info!(host = host.0, status, "an agent has ended");
+                self.services.cancel(host);
                 self.input(Input::HostExited { host, status, stderr }, out);
             }
             HostEvent::Gone => {
+                self.services.cancel(host);
                 if let Some(running) = self.hosts.get_mut(&host) {
                     running.gone = true;
                 }
@@ -638,9 +640,12 @@ impl Relay {
                 self.with(host, |host| host.write(chunk, line));
             }
             Effect::HostAck { host, offset } => self.with(host, |host| host.ack(offset)),
-            Effect::HostStop { host, step } => self.with(host, |host| host.stop(step)),
-            Effect::Serve { errand, roots, service } => {
-                self.services.serve(errand, roots, service);
+            Effect::HostStop { host, step } => {
+                self.services.cancel(host);
+                self.with(host, |host| host.stop(step));
+            }
+            Effect::Serve { host, errand, roots, service } => {
+                self.services.serve(host, errand, roots, service);
             }
             Effect::FindDirectory { question, agent, cwd } => {
                 self.find_directory(question, &agent, cwd, out);

@@ -1,56 +1,110 @@
 //! What acpd does for agents when no editor does it: files of a session, confined to its folders.
 //! And what the hub has to know of files and of the journal.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use acp_wire::code;
-use acpd_core::ids::{InteractionId, Seq, SessionKey};
+use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey};
 use acpd_core::{FileService, Input, ServeError};
-use acpd_services::fs::{FsError, Roots, read_text_file, write_text_file};
+use acpd_services::fs::{Effort, FsError, Lines, Roots, read_text_file, write_text_file};
 use acpd_sys::limits;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::spawn_blocking;
 
 use crate::journal::Journal;
 
-/// Requests that are served at once. The others wait; each blocks a thread.
-const AT_ONCE: usize = 8;
+/// Requests of one agent that are served at once. The others wait; each blocks a thread.
+const AT_ONCE: usize = 4;
+/// How long an agent waits for the answer once its request is being served: a disk that does not answer
+/// keeps the thread.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// Serves requests of agents, and tells when one is done.
+///
+/// Architecture invariant: no agent's requests wait for those of another.
 #[derive(Debug)]
 pub struct Services {
     done: mpsc::UnboundedSender<Input>,
-    turn: Arc<Semaphore>,
+    /// By process.
+    pools: BTreeMap<HostId, Pool>,
+}
+
+/// The requests of one process.
+#[derive(Debug)]
+struct Pool {
+    /// Closed when nothing more is to be begun.
+    places: Arc<Semaphore>,
+    /// Set when what was begun is no longer wanted.
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Default for Pool {
+    fn default() -> Pool {
+        Pool { places: Arc::new(Semaphore::new(AT_ONCE)), cancelled: Arc::default() }
+    }
 }
 
 impl Services {
     /// The services, which report what they have done. The hub bounds the requests that are open.
     pub fn new(done: mpsc::UnboundedSender<Input>) -> Services {
-        Services { done, turn: Arc::new(Semaphore::new(AT_ONCE)) }
+        Services { done, pools: BTreeMap::new() }
     }
 
-    /// Serves one request on a thread of its own.
-    pub fn serve(&self, errand: InteractionId, roots: Vec<String>, service: FileService) {
-        let (done, turn) = (self.done.clone(), Arc::clone(&self.turn));
+    /// Serves one request of a process, on a thread of its own.
+    pub fn serve(
+        &mut self,
+        host: HostId,
+        errand: InteractionId,
+        roots: Vec<String>,
+        service: FileService,
+    ) {
+        let pool = self.pools.entry(host).or_default();
+        let (places, cancelled) = (Arc::clone(&pool.places), Arc::clone(&pool.cancelled));
+        let done = self.done.clone();
         tokio::spawn(async move {
-            // It is never closed.
-            let _turn = turn.acquire_owned().await;
-            let task = tokio::task::spawn_blocking(move || serve(&roots, service));
-            let result = task.await.unwrap_or_else(|failed| {
-                Err(ServeError { code: code::INTERNAL, message: failed.to_string() })
-            });
+            let result = match places.acquire_owned().await {
+                Ok(place) => {
+                    let work = move || {
+                        let _place = place;
+                        serve(&roots, service, cancelled)
+                    };
+                    match tokio::time::timeout(LONGEST, spawn_blocking(work)).await {
+                        Ok(Ok(result)) => result,
+                        Ok(Err(failed)) => Err(internal(failed.to_string())),
+                        Err(_) => {
+                            let seconds = LONGEST.as_secs();
+                            Err(internal(format!(
+                                "the file system has not answered in {seconds} s"
+                            )))
+                        }
+                    }
+                }
+                Err(_) => Err(internal("the agent was stopped".to_owned())),
+            };
             // The daemon ends.
             done.send(Input::Served { errand, result }).ok();
         });
     }
 
+    /// A process is stopped or gone: what it waits for is not begun, and reads end.
+    pub fn cancel(&mut self, host: HostId) {
+        if let Some(pool) = self.pools.remove(&host) {
+            pool.places.close();
+            pool.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Looks for a directory.
     pub fn find_directory(&self, question: u64, cwd: String) {
         let done = self.done.clone();
-        tokio::task::spawn_blocking(move || {
+        spawn_blocking(move || {
             // One that may not be looked at may be there.
             let exists = Path::new(&cwd).metadata().map_or_else(
                 |error| !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
@@ -72,13 +126,22 @@ impl Services {
     }
 }
 
-fn serve(roots: &[String], service: FileService) -> Result<Bytes, ServeError> {
+fn internal(message: String) -> ServeError {
+    ServeError { code: code::INTERNAL, message }
+}
+
+fn serve(
+    roots: &[String],
+    service: FileService,
+    cancelled: Arc<AtomicBool>,
+) -> Result<Bytes, ServeError> {
     let mut folders = roots.iter().map(PathBuf::from);
     let cwd = folders.next().unwrap_or_default();
     let more: Vec<PathBuf> = folders.collect();
     let served = Roots::open(&cwd, &more, limits::found_umask()).and_then(|roots| match service {
         FileService::ReadTextFile { path, line, limit } => {
-            let content = read_text_file(&roots, Path::new(&path), line, limit)?;
+            let lines = Lines { first: line, limit };
+            let content = read_text_file(&roots, Path::new(&path), lines, Effort::most(cancelled))?;
             Ok(json!({ "content": content }))
         }
         FileService::WriteTextFile { path, content } => {
@@ -92,7 +155,7 @@ fn serve(roots: &[String], service: FileService) -> Result<Bytes, ServeError> {
 fn refusal(error: &FsError) -> ServeError {
     let code = match error {
         FsError::NotFound { .. } => code::NOT_FOUND,
-        FsError::Io { .. } => code::INTERNAL,
+        FsError::Io { .. } | FsError::TooSlow { .. } | FsError::Cancelled { .. } => code::INTERNAL,
         _ => code::INVALID_PARAMS,
     };
     let message = match error.hint() {
@@ -100,4 +163,42 @@ fn refusal(error: &FsError) -> ServeError {
         None => error.to_string(),
     };
     ServeError { code, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: &Path) -> FileService {
+        FileService::WriteTextFile { path: path.display().to_string(), content: String::new() }
+    }
+
+    #[tokio::test]
+    async fn m4_who_waits_for_a_place_waits_for_its_own_process_and_is_not_begun_after_its_stop() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().canonicalize().expect("its path").join("file");
+        let roots = vec![path.parent().expect("a folder").display().to_string()];
+        let (done, mut served) = mpsc::unbounded_channel();
+        let mut services = Services::new(done);
+        let (busy, other) = (HostId(1), HostId(2));
+        let pool = services.pools.entry(busy).or_default();
+        let all = Arc::clone(&pool.places).acquire_many_owned(AT_ONCE as u32).await;
+        let _all = all.expect("it is open");
+
+        services.serve(busy, InteractionId(1), roots.clone(), write(&path));
+        services.serve(
+            other,
+            InteractionId(2),
+            roots,
+            FileService::ReadTextFile { path: path.display().to_string(), line: None, limit: None },
+        );
+        let Some(Input::Served { errand, result }) = served.recv().await else { unreachable!() };
+        assert_eq!((errand, result.map_err(|e| e.code)), (InteractionId(2), Err(code::NOT_FOUND)));
+
+        services.cancel(busy);
+        let Some(Input::Served { errand, result }) = served.recv().await else { unreachable!() };
+        assert_eq!(errand, InteractionId(1));
+        assert!(result.is_err_and(|error| error.message.contains("stopped")));
+        assert!(!path.exists());
+    }
 }

@@ -327,7 +327,9 @@ impl Bench {
             Effect::Failure { session, what, code, .. } => {
                 self.failures.push((session, what, code));
             }
-            Effect::Serve { errand, roots, service } => self.served.push((errand, roots, service)),
+            Effect::Serve { errand, roots, service, .. } => {
+                self.served.push((errand, roots, service))
+            }
             Effect::CreateTerminal { .. }
             | Effect::TerminalOutput { .. }
             | Effect::KillTerminal { .. }

@@ -39,6 +39,26 @@ pub enum FsError {
         /// The most bytes of an answer.
         limit: u64,
     },
+    /// The lines asked for are further into the file than is looked.
+    #[error("the lines asked for are not in the first {bytes} bytes of `{}`, and no more is looked at", .path.display())]
+    TooFar {
+        /// What was asked for.
+        path: PathBuf,
+        /// How much was looked at.
+        bytes: u64,
+    },
+    /// The disk is slow, or what it is asked for is much.
+    #[error("reading `{}` takes too long", .path.display())]
+    TooSlow {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// Nobody wants the text any more.
+    #[error("reading `{}` was cancelled: the agent was stopped", .path.display())]
+    Cancelled {
+        /// What was asked for.
+        path: PathBuf,
+    },
     /// It is a directory, a pipe, a socket or a device.
     #[error("`{}` is not a regular file", .path.display())]
     NotAFile {
@@ -64,7 +84,13 @@ impl FsError {
             ),
             FsError::TooBig { .. } => Some("ask for a part of it with `line` and `limit`"),
             FsError::NotUtf8 { .. } => Some("read it with a tool that knows its format"),
-            FsError::NotFound { .. } | FsError::NotAFile { .. } | FsError::Io { .. } => None,
+            FsError::TooFar { .. } | FsError::TooSlow { .. } => {
+                Some("read that part with a tool, like `tail` or `sed`")
+            }
+            FsError::NotFound { .. }
+            | FsError::Cancelled { .. }
+            | FsError::NotAFile { .. }
+            | FsError::Io { .. } => None,
         }
     }
 

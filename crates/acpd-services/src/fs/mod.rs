@@ -6,7 +6,7 @@
 //! put in place in between. What cannot be told apart from an inside file is one with a second hard
 //! link outside, and another file system mounted inside.
 //!
-//! All functions block; none waits for another process.
+//! All functions block; none waits for another process, and a read is bounded in bytes and in time.
 
 mod error;
 mod read;
@@ -14,6 +14,6 @@ mod roots;
 mod write;
 
 pub use error::FsError;
-pub use read::{MOST_BYTES, read_text_file};
+pub use read::{Effort, Lines, MOST_BYTES, read_text_file};
 pub use roots::Roots;
 pub use write::write_text_file;

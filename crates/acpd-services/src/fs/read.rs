@@ -1,45 +1,102 @@
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use cap_std::fs::OpenOptions;
+use thiserror::Error;
 
 use super::roots::open_regular;
 use super::{FsError, Roots};
 
 /// The longest text that is read, in bytes.
 pub const MOST_BYTES: u64 = 16 << 20;
+/// Bytes of a file that are looked at for the lines that were asked for.
+const MOST_LOOKED_AT: u64 = 256 << 20;
+/// How long that may take.
+const MOST_TIME: Duration = Duration::from_secs(5);
 
-/// The text of a file: `limit` lines from `line` on, which counts from 1, or all there are. Lines
-/// end after `\n` and keep their ends, `\r\n` too; a byte order mark stays. Past the end there is
-/// no text, which is no error (`fs/read_text_file`). Of a file of any size a part can be read.
+/// The lines of a file that are wanted. The default is all of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lines {
+    /// The first one, which counts from 1.
+    pub first: Option<u32>,
+    /// How many at most.
+    pub limit: Option<u32>,
+}
+
+/// How much work one read may be. A file can be far larger than the disk that it is on.
+#[derive(Debug, Clone)]
+pub struct Effort {
+    /// Bytes that are looked at, at most.
+    pub bytes: u64,
+    /// When it has taken long enough.
+    pub until: Instant,
+    /// Set when nobody wants the text any more.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Effort {
+    /// As much as may be, from now on.
+    pub fn most(cancelled: Arc<AtomicBool>) -> Effort {
+        Effort { bytes: MOST_LOOKED_AT, until: Instant::now() + MOST_TIME, cancelled }
+    }
+}
+
+/// Why a read was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(super) enum GivenUp {
+    #[error("too many bytes")]
+    TooFar,
+    #[error("too much time")]
+    TooSlow,
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// The text of a file: the wanted lines of it. Lines end after `\n` and keep their ends, `\r\n` too; a
+/// byte order mark stays. Past the end there is no text, which is no error (`fs/read_text_file`). Of a
+/// file of any size a part can be read, as far as the effort goes.
 ///
 /// # Errors
 /// See [`FsError`]; a part is to be text, the rest of the file may be anything.
 pub fn read_text_file(
     roots: &Roots,
     path: &Path,
-    line: Option<u32>,
-    limit: Option<u32>,
+    wanted: Lines,
+    effort: Effort,
 ) -> Result<String, FsError> {
     let place = roots.locate(path)?;
     let not_a_file = || FsError::NotAFile { path: path.to_owned() };
     if place.path.as_os_str().is_empty() {
         return Err(not_a_file());
     }
+    let looked_at = effort.bytes;
     let read = || -> io::Result<_> {
         let mut options = OpenOptions::new();
         let Some(file) = open_regular(place.dir, &place.path, options.read(true))? else {
             return Ok(None);
         };
         let size = file.metadata()?.len();
-        let first = line.unwrap_or(1).max(1);
+        let first = wanted.first.unwrap_or(1).max(1);
         // What cannot be told is not read first.
-        let whole = first == 1 && limit.is_none();
-        let text = if whole && size > MOST_BYTES { None } else { lines(file, first, limit)? };
+        let whole = first == 1 && wanted.limit.is_none();
+        let text = if whole && size > MOST_BYTES {
+            None
+        } else {
+            lines(Bounded { file, effort }, first, wanted.limit)?
+        };
         Ok(Some((size, text)))
     };
-    match read().map_err(|error| roots.error(path, error))? {
+    let read = read().map_err(|error| match error.get_ref().and_then(|why| why.downcast_ref()) {
+        Some(GivenUp::TooFar) => FsError::TooFar { path: path.to_owned(), bytes: looked_at },
+        Some(GivenUp::TooSlow) => FsError::TooSlow { path: path.to_owned() },
+        Some(GivenUp::Cancelled) => FsError::Cancelled { path: path.to_owned() },
+        None => roots.error(path, error),
+    });
+    match read? {
         None => Err(not_a_file()),
         Some((bytes, None)) => {
             Err(FsError::TooBig { path: path.to_owned(), bytes, limit: MOST_BYTES })
@@ -51,7 +108,7 @@ pub fn read_text_file(
 }
 
 /// The bytes of these lines, or `None` if they are too many.
-fn lines(file: File, first: u32, limit: Option<u32>) -> io::Result<Option<Vec<u8>>> {
+fn lines(file: Bounded, first: u32, limit: Option<u32>) -> io::Result<Option<Vec<u8>>> {
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut text = Vec::new();
     for _ in 1..first {
@@ -71,4 +128,29 @@ fn lines(file: File, first: u32, limit: Option<u32>) -> io::Result<Option<Vec<u8
         }
     }
     Ok(Some(text).filter(|text| text.len() as u64 <= MOST_BYTES))
+}
+
+/// A file that is read with so much effort, and then is an error.
+struct Bounded {
+    file: File,
+    effort: Effort,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let give_up = |why| Err(io::Error::other(why));
+        if self.effort.cancelled.load(Ordering::Relaxed) {
+            return give_up(GivenUp::Cancelled);
+        }
+        if Instant::now() >= self.effort.until {
+            return give_up(GivenUp::TooSlow);
+        }
+        let most = usize::try_from(self.effort.bytes).unwrap_or(usize::MAX).min(buf.len());
+        if most == 0 && !buf.is_empty() {
+            return give_up(GivenUp::TooFar);
+        }
+        let count = self.file.read(&mut buf[..most])?;
+        self.effort.bytes -= count as u64;
+        Ok(count)
+    }
 }

@@ -25,6 +25,10 @@ while read -r line; do
         prompt=$id
         case $text in
         "read "*) ask read_text_file "\"path\":\"${text#read }\"" ;;
+        "far "*)
+            for i in 1 2 3 4 5 6 7 8; do
+                ask read_text_file "\"path\":\"${text#far }\",\"line\":2"
+            done ;;
         "write "*) ask write_text_file "\"path\":\"${text#write }\",\"content\":\"new\\n\"" ;;
         esac ;;
     *'"id":10'*)
@@ -66,4 +70,22 @@ fn files_are_read_and_written_in_the_folder_of_the_session_and_nowhere_else() {
     assert!(missing.contains("-32002"), "{missing}");
     let hello = fs::read_to_string(env.points().join("hello")).unwrap();
     assert!(hello.contains("\"readTextFile\":true"), "{hello}");
+}
+
+#[test]
+fn m4_a_file_without_an_end_holds_up_neither_its_agent_nor_another() {
+    let reader = |name: &str| Agent::new(name).command(&["sh", "-c", READER]);
+    let env = hosted([reader("greedy"), reader("modest")]);
+    let work = env.work("main");
+    let sparse = work.join("sparse");
+    fs::File::create(&sparse).unwrap().set_len(8 << 40).unwrap();
+    fs::write(work.join("a.txt"), "one\n").unwrap();
+
+    let far = format!("far {}", sparse.display());
+    let greedy = env.spawn_acpctl(&["run", "-a", "greedy", "-s", "far", &far]);
+    let near = format!("read {}", work.join("a.txt").display());
+    let modest = env.acpctl(&["run", "-a", "modest", "-s", "near", &near]).success();
+    assert!(modest.stdout().contains("content:one"), "{modest:?}");
+    let refused = greedy.finish().success();
+    assert!(refused.stdout().contains("no more is looked at"), "{refused:?}");
 }
