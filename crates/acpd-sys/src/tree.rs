@@ -21,7 +21,7 @@ use nix::errno::Errno;
 use nix::sys::signal::killpg;
 
 use crate::os;
-use crate::process::{Entry, ProcessId, StopSignal, child, rss_bytes, signal_one};
+use crate::process::{Entry, Liveness, ProcessId, StopSignal, child, rss_bytes, signal_one};
 use crate::socket::own_uid;
 
 /// The variable that marks an agent's processes.
@@ -163,11 +163,29 @@ impl Tree {
         done.len()
     }
 
-    /// Looks, and tells what the tree takes.
+    /// What the tree takes: what the last look has found, and what is below that by now.
     pub fn usage(&mut self) -> Usage {
-        self.refresh();
-        let sizes = self.alive.iter().map(|id| rss_bytes(id.pid).unwrap_or(0));
-        Usage { bytes: sizes.sum(), processes: self.alive.len() as u32 }
+        let roots = self.alive.iter().chain([&self.leader]);
+        let roots = roots.filter(|id| id.is_alive() == Liveness::Alive).map(|id| id.pid);
+        take_stock(roots.collect(), &self.marker).unwrap_or_else(|_| {
+            // The system does not list children.
+            self.refresh();
+            let sizes = self.alive.iter().map(|id| rss_bytes(id.pid).unwrap_or(0));
+            Usage { bytes: sizes.sum(), processes: self.alive.len() as u32 }
+        })
+    }
+
+    /// The same for a tree of which everything is below `root`, its subreaper, which itself does not
+    /// count.
+    pub fn usage_below(&mut self, root: ProcessId) -> Usage {
+        if root.is_alive() != Liveness::Alive {
+            return Usage::default();
+        }
+        let roots = os::children(root.pid);
+        match roots.and_then(|roots| take_stock(roots, &self.marker)) {
+            Ok(usage) => usage,
+            Err(_) => self.usage(),
+        }
     }
 
     fn update(&mut self, table: &Table) {
@@ -254,6 +272,29 @@ impl Tree {
         }
         found
     }
+}
+
+/// What these processes and all below them take, without what has another mark and all below that.
+/// Looks at nothing else, so it costs what the tree is large, whatever else the machine runs. An error
+/// where the system does not list children.
+fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
+    // Some systems list none of any process.
+    os::children(std::process::id())?;
+    let mut usage = Usage::default();
+    let (mut todo, mut seen) = (roots, HashSet::new());
+    while let Some(pid) = todo.pop() {
+        if !seen.insert(pid) || has_other_mark(pid, marker) {
+            continue;
+        }
+        // It may end while it is looked at; its children have another parent then.
+        todo.extend(os::children(pid).unwrap_or_default());
+        let runs = |entry: &Entry| entry.uid == own_uid() && !entry.zombie;
+        if os::look_up(pid).ok().flatten().is_some_and(|entry| runs(&entry)) {
+            usage.bytes += rss_bytes(pid).unwrap_or(0);
+            usage.processes += 1;
+        }
+    }
+    Ok(usage)
 }
 
 fn has_mark(environ: &[u8], marker: &str) -> bool {

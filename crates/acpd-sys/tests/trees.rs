@@ -172,6 +172,28 @@ STAY";
 }
 
 #[test]
+fn what_a_tree_takes_is_counted_below_its_subreaper_and_strangers_are_left_out() {
+    let own = ProcessId::of(std::process::id()).unwrap();
+    let stranger = "ACPD_HOST=\"$ACPD_HOST-other\" setsid sh -c '(STAY) & STAY' &\n";
+    let mut agent = start(&format!("{stranger}{}", HIDING.trim_start()));
+    let mut tree = Tree::new(&agent.marker, agent.id);
+    let usage = tree.usage_below(own);
+    assert!(usage.bytes > 6 * 4096 && usage.processes == 6, "{usage:?}");
+    tree.refresh();
+    assert_eq!(tree.usage().processes, 6);
+    agent.kill_leader();
+    assert_eq!(tree.usage_below(own).processes, 5);
+    let gone = ProcessId { start: own.start - 1, ..own };
+    assert_eq!(tree.usage_below(gone).processes, 0);
+
+    let mut strangers = Tree::new(format!("{}-other", agent.marker), agent.id);
+    kill_all(&mut strangers, agent.id, 2);
+    kill_all(&mut tree, agent.id, 5);
+    assert_eq!(reap(agent.id.pid).unwrap(), ExitKind::Signal(9));
+    assert_no_children();
+}
+
+#[test]
 fn a_group_signal_reaches_the_group_and_no_further() {
     let agent = start("sh -c 'STAY' &\nsetsid sh -c 'STAY' &\nSTAY");
     let mut tree = Tree::new(&agent.marker, agent.id);

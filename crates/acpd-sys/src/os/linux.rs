@@ -173,7 +173,7 @@ pub(crate) fn scan_below() -> io::Result<Vec<Entry>> {
 }
 
 /// The pids of a process's children, zombies included. An error without `CONFIG_PROC_CHILDREN`.
-fn children(pid: u32) -> io::Result<Vec<u32>> {
+pub(crate) fn children(pid: u32) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = fs::read_to_string(thread?.path().join("children"))?;

@@ -94,15 +94,26 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
 
 /// Every process that can be seen.
 pub(crate) fn scan() -> io::Result<Vec<Entry>> {
+    // SAFETY: the buffer is the caller's and has so many bytes; without one the call only counts.
+    let pids = pids(|buffer, bytes| unsafe { libc::proc_listallpids(buffer, bytes) })?;
+    Ok(pids.into_iter().filter_map(|pid| look_up(pid).ok()?).collect())
+}
+
+/// The pids of a process's children. An orphan is no longer below anything of its tree.
+pub(crate) fn children(pid: u32) -> io::Result<Vec<u32>> {
+    // SAFETY: as above.
+    pids(|buffer, bytes| unsafe { libc::proc_listchildpids(pid as c_int, buffer, bytes) })
+}
+
+/// The pids that a call of libproc writes into a buffer of so many bytes.
+fn pids(list: impl Fn(*mut libc::c_void, c_int) -> c_int) -> io::Result<Vec<u32>> {
+    let count = Errno::result(list(std::ptr::null_mut(), 0))? as usize;
     // Room for those that start between the two calls.
-    // SAFETY: with no buffer the call only counts.
-    let count = unsafe { libc::proc_listallpids(std::ptr::null_mut(), 0) };
-    let mut pids: Vec<c_int> = vec![0; Errno::result(count)? as usize + 256];
-    let bytes = (pids.len() * size_of::<c_int>()) as c_int;
-    // SAFETY: the buffer is ours and `bytes` is its size.
-    let count = unsafe { libc::proc_listallpids(pids.as_mut_ptr().cast(), bytes) };
-    pids.truncate(Errno::result(count)? as usize);
-    Ok(pids.into_iter().filter_map(|pid| look_up(u32::try_from(pid).ok()?).ok()?).collect())
+    let mut found: Vec<c_int> = vec![0; count + 256];
+    let bytes = (found.len() * size_of::<c_int>()) as c_int;
+    let count = Errno::result(list(found.as_mut_ptr().cast(), bytes))?;
+    found.truncate(count as usize);
+    Ok(found.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect())
 }
 
 /// Nobody is a subreaper here: what is below may be anywhere.

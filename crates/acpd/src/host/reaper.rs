@@ -34,7 +34,7 @@ enum Job {
     Exited { host: HostId },
     Stop { host: HostId, step: StopStep },
     Sweep { host: HostId, leftovers: Leftovers },
-    Know { host: HostId, marker: String, leader: ProcessId },
+    Know { host: HostId, known: Known },
     Unknow { host: HostId },
     ReapOrphans,
     Usage { hosts: Vec<u32>, reply: oneshot::Sender<Vec<Usage>> },
@@ -52,6 +52,17 @@ pub enum Leftovers {
     },
     /// The agent of a dead shim.
     Hosted(Bundle),
+}
+
+/// A tree that a shim looks after: only asked for what it takes.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// `ACPD_HOST` of its processes.
+    pub(super) marker: String,
+    /// The agent.
+    pub(super) leader: ProcessId,
+    /// The shim, which everything is below.
+    pub(super) shim: ProcessId,
 }
 
 /// Handle of the thread.
@@ -140,8 +151,7 @@ impl acpd_services::terminal::Children for Reaper {
 struct Trees {
     watched: BTreeMap<HostId, Watched>,
     swept: BTreeMap<HostId, Swept>,
-    /// Those that a shim looks after: only asked for what they take.
-    known: BTreeMap<HostId, (String, ProcessId)>,
+    known: BTreeMap<HostId, Known>,
 }
 
 impl Reaper {
@@ -198,8 +208,8 @@ impl Reaper {
     }
 
     /// A tree that somebody else takes charge of.
-    pub(super) fn know(&self, host: HostId, marker: String, leader: ProcessId) {
-        self.send(Job::Know { host, marker, leader });
+    pub(super) fn know(&self, host: HostId, known: Known) {
+        self.send(Job::Know { host, known });
     }
 
     /// That tree is gone.
@@ -297,8 +307,8 @@ fn work(job: Job, trees: &mut Trees, children: &Children) {
             left.signal(StopSignal::Term);
             trees.swept.insert(host, Swept { left, kill_at: Instant::now() + SWEEP_GRACE });
         }
-        Job::Know { host, marker, leader } => {
-            trees.known.insert(host, (marker, leader));
+        Job::Know { host, known } => {
+            trees.known.insert(host, known);
         }
         Job::Unknow { host } => {
             trees.known.remove(&host);
@@ -316,8 +326,10 @@ fn usage(trees: &mut Trees, pid: u32) -> Usage {
     if let Some(watched) = trees.watched.values_mut().find(|watched| watched.leader.pid == pid) {
         return watched.tree.usage();
     }
-    let known = trees.known.values().find(|(_, leader)| leader.pid == pid);
-    known.map_or_else(Usage::default, |(marker, leader)| Tree::new(marker, *leader).usage())
+    let known = trees.known.values().find(|known| known.leader.pid == pid);
+    known.map_or_else(Usage::default, |Known { marker, leader, shim }| {
+        Tree::new(marker, *leader).usage_below(*shim)
+    })
 }
 
 fn signal(watched: &mut Watched, step: StopStep) {

@@ -20,6 +20,7 @@ use super::output::{self, Gap, Output};
 use super::stdin::Stdin;
 use super::{Command, Place, Start};
 use crate::crash;
+use crate::host::reaper::Known;
 use crate::host::{HostEvent, Leftovers};
 
 /// Waits between attempts to reach a shim, at first and at last.
@@ -287,7 +288,9 @@ impl Tender {
         if hello.agent != 0 {
             self.leader = ProcessId { pid: hello.agent, start: hello.start };
             let (marker, leader) = (self.bundle.marker().to_owned(), self.leader);
-            self.place.reaper.know(self.host, marker, leader);
+            // Gone by now, it takes nothing.
+            let shim = ProcessId::of(hello.shim).unwrap_or(ProcessId { pid: 0, start: 0 });
+            self.place.reaper.know(self.host, Known { marker, leader, shim });
         }
         self.stdin.resume(hello.chunk, hello.at, hello.credit);
         if self.told == Told::Nothing {
