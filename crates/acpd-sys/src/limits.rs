@@ -4,6 +4,7 @@
 //! [`detach_child`](crate::process::detach_child) get what we found, since their files and their core
 //! dumps are the user's affair.
 
+use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
 
@@ -22,6 +23,33 @@ pub fn raise_nofile_limit() -> io::Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     FOUND_NOFILE.get_or_init(|| (soft, hard));
     Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
+}
+
+/// A descriptor that is kept for the moment in which no other is left.
+#[derive(Debug)]
+pub struct Spare(Option<File>);
+
+impl Default for Spare {
+    fn default() -> Spare {
+        Spare::new()
+    }
+}
+
+impl Spare {
+    /// Takes one, if there is one.
+    pub fn new() -> Spare {
+        Spare(os::any_file().ok())
+    }
+
+    /// Gives it back to the system, for whoever takes one next. Returns whether there was one.
+    pub fn release(&mut self) -> bool {
+        self.0.take().is_some()
+    }
+
+    /// Takes one again, if there is one.
+    pub fn refill(&mut self) {
+        self.0 = self.0.take().or_else(|| os::any_file().ok());
+    }
 }
 
 /// Forbids core dumps of this process: they would hold transcripts and keys.

@@ -40,6 +40,35 @@ pub enum Liveness {
     Unverifiable,
 }
 
+/// What a process does, as far as the system tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It runs, or waits for something to do.
+    Running,
+    /// It waits for a disk or the like, and cannot be interrupted.
+    Blocked,
+    /// A signal or a debugger has stopped it.
+    Stopped,
+    /// It has ended.
+    Ended,
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Condition::Running => "running",
+            Condition::Blocked => "waiting for a disk",
+            Condition::Stopped => "stopped",
+            Condition::Ended => "ended",
+        })
+    }
+}
+
+/// What the process with this pid does; `None` if there is none or the system does not say.
+pub fn condition(pid: u32) -> Option<Condition> {
+    Some(os::look_up(pid).ok()??.condition)
+}
+
 /// The two ways to ask a process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopSignal {
@@ -68,7 +97,7 @@ impl ProcessId {
     pub fn is_alive(&self) -> Liveness {
         match os::look_up(self.pid) {
             Err(_) => Liveness::Unverifiable,
-            Ok(Some(found)) if found.id == *self && !found.zombie => Liveness::Alive,
+            Ok(Some(found)) if found.id == *self && !found.is_zombie() => Liveness::Alive,
             Ok(_) => Liveness::Gone,
         }
     }
@@ -113,7 +142,14 @@ pub(crate) struct Entry {
     pub(crate) group: u32,
     pub(crate) session: u32,
     pub(crate) uid: u32,
-    pub(crate) zombie: bool,
+    pub(crate) condition: Condition,
+}
+
+impl Entry {
+    /// Whether it has ended and waits only to be reaped.
+    pub(crate) fn is_zombie(&self) -> bool {
+        self.condition == Condition::Ended
+    }
 }
 
 /// Makes orphans below this process its children rather than init's, so that none gets out of
@@ -225,8 +261,9 @@ pub fn reap(pid: u32) -> io::Result<ExitKind> {
 /// when their parents died. Nobody else may wait for a child that is not in `kept`.
 pub fn reap_orphans(kept: &BTreeSet<u32>) -> usize {
     let own_pid = std::process::id();
-    let is_orphan =
-        |entry: &Entry| entry.zombie && entry.parent == own_pid && !kept.contains(&entry.id.pid);
+    let is_orphan = |entry: &Entry| {
+        entry.is_zombie() && entry.parent == own_pid && !kept.contains(&entry.id.pid)
+    };
     let reaped = |entry: &Entry| {
         let status = child(entry.id.pid).map(|pid| waitpid(pid, Some(WaitPidFlag::WNOHANG)));
         matches!(status, Ok(Ok(status)) if status != WaitStatus::StillAlive)

@@ -2,14 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::AT_FDCWD;
+use nix::sys::socket::sockopt::SendTimeout;
+use nix::sys::socket::{UnixAddr, setsockopt};
 use nix::sys::stat::{UtimensatFlags, utimensat};
-use nix::sys::time::TimeSpec;
+use nix::sys::time::{TimeSpec, TimeVal, TimeValLike as _};
 use thiserror::Error;
 
 use crate::dir::{self, DirError};
@@ -52,6 +56,22 @@ pub enum StaleError {
 /// The effective user id of this process.
 pub fn own_uid() -> u32 {
     nix::unistd::geteuid().as_raw()
+}
+
+/// Connects to a Unix socket, and waits for at most `patience`, which must not be zero, while nobody
+/// takes up the connections that wait there: then [`io::ErrorKind::TimedOut`].
+pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let socket = os::stream_socket()?;
+    // The limit on sending is the one on connecting, too.
+    setsockopt(&socket, SendTimeout, &TimeVal::milliseconds(patience.as_millis() as i64))?;
+    match nix::sys::socket::connect(socket.as_raw_fd(), &UnixAddr::new(path)?) {
+        Ok(()) => {}
+        Err(Errno::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+        Err(error) => return Err(error.into()),
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_write_timeout(None)?;
+    Ok(stream)
 }
 
 /// The process at the other end of this Unix socket.

@@ -209,7 +209,7 @@ impl Tree {
 
         self.alive.clear();
         let runs = |id: &&ProcessId| {
-            table.by_pid.get(&id.pid).is_some_and(|entry| entry.id == **id && !entry.zombie)
+            table.by_pid.get(&id.pid).is_some_and(|entry| entry.id == **id && !entry.is_zombie())
         };
         self.alive.extend(self.known.iter().filter(runs));
         self.alive.sort_unstable();
@@ -256,7 +256,7 @@ impl Tree {
         let mut found = Vec::new();
         for entry in table.by_pid.values() {
             if entry.uid != own_uid
-                || entry.zombie
+                || entry.is_zombie()
                 || self.known.contains(&entry.id)
                 || self.unmarked.contains(&entry.id)
             {
@@ -288,7 +288,7 @@ fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
         }
         // It may end while it is looked at; its children have another parent then.
         todo.extend(os::children(pid).unwrap_or_default());
-        let runs = |entry: &Entry| entry.uid == own_uid() && !entry.zombie;
+        let runs = |entry: &Entry| entry.uid == own_uid() && !entry.is_zombie();
         if os::look_up(pid).ok().flatten().is_some_and(|entry| runs(&entry)) {
             usage.bytes += rss_bytes(pid).unwrap_or(0);
             usage.processes += 1;
@@ -316,7 +316,7 @@ pub fn marks() -> HashMap<String, ProcessId> {
     let mut found = HashMap::new();
     // What cannot be looked at shows no mark.
     for entry in os::scan().unwrap_or_default() {
-        if entry.uid != own_uid || entry.zombie {
+        if entry.uid != own_uid || entry.is_zombie() {
             continue;
         }
         let environ = os::environ(entry.id.pid).unwrap_or_default();
@@ -390,6 +390,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Condition;
 
     const LEADER: u32 = 4_000_000;
 
@@ -401,7 +402,8 @@ mod tests {
     }
 
     fn entry(pid: u32, parent: u32, group: u32, session: u32) -> Entry {
-        Entry { id: id(pid, 0), parent, group, session, uid: own_uid(), zombie: false }
+        let condition = Condition::Running;
+        Entry { id: id(pid, 0), parent, group, session, uid: own_uid(), condition }
     }
 
     fn look(tree: &mut Tree, entries: Vec<Entry>) -> Vec<u32> {

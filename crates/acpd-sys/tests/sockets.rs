@@ -4,8 +4,9 @@
 use std::fs;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
-use acpd_sys::socket::{Peer, StaleError, clear_stale_socket, own_uid, peer_of};
+use acpd_sys::socket::{Peer, StaleError, clear_stale_socket, connect, own_uid, peer_of};
 use tempfile::TempDir;
 
 #[test]
@@ -39,3 +40,28 @@ fn the_kernel_names_the_peer() {
     let peer = peer_of(a.as_fd()).unwrap();
     assert_eq!(peer, Peer { uid: own_uid(), pid: Some(std::process::id()) });
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn l16_a_connection_that_nobody_takes_up_is_given_up() {
+    let home = TempDir::new().unwrap();
+    let path = home.path().join("acpd.sock");
+    assert_eq!(connect(&path, SOON).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    let listener = UnixListener::bind(&path).unwrap();
+    // Nobody accepts: so many wait, and one more would wait for ever.
+    let mut waiting = Vec::new();
+    let late = loop {
+        match connect(&path, SOON) {
+            Ok(stream) => waiting.push(stream),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(late.kind(), std::io::ErrorKind::TimedOut);
+    assert!(!waiting.is_empty());
+    let (_accepted, _) = listener.accept().unwrap();
+    connect(&path, SOON).unwrap();
+}
+
+/// Less than anything takes that is waited for, and more than nothing.
+#[cfg(target_os = "linux")]
+const SOON: Duration = Duration::from_millis(10);

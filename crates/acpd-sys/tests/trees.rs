@@ -9,10 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acpd_sys::process::{
-    ExitKind, Liveness, ProcessId, StopSignal, Tree, become_subreaper, detach_child, pss_bytes,
-    reap, reap_orphans, rss_bytes, wait_leader,
+    Condition, ExitKind, Liveness, ProcessId, StopSignal, Tree, become_subreaper, condition,
+    detach_child, pss_bytes, reap, reap_orphans, rss_bytes, wait_leader,
 };
 use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpgid};
 
@@ -248,6 +249,23 @@ fn a_zombie_is_gone_but_keeps_its_pid_until_it_is_reaped() {
     reap(agent.id.pid).unwrap();
     assert_eq!(ProcessId::of(agent.id.pid), None);
     wait_leader(agent.id.pid).unwrap_err();
+}
+
+#[test]
+fn l16_the_system_tells_whether_a_process_is_stopped() {
+    let mut agent = start("STAY");
+    let pid = agent.id.pid;
+    let is = |wanted: Condition| while condition(pid) != Some(wanted) {};
+    is(Condition::Running);
+    kill(self::pid(agent.id), Signal::SIGSTOP).unwrap();
+    is(Condition::Stopped);
+    kill(self::pid(agent.id), Signal::SIGCONT).unwrap();
+    is(Condition::Running);
+    agent.kill_leader();
+    is(Condition::Ended);
+    reap(pid).unwrap();
+    assert_eq!(condition(pid), None);
+    assert_eq!(Condition::Stopped.to_string(), "stopped");
 }
 
 #[test]

@@ -4,17 +4,17 @@ use std::fs::{self, File};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, sockopt};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use crate::process::{Entry, ExitKind, ProcessId, exit_kind};
+use crate::process::{Condition, Entry, ExitKind, ProcessId, exit_kind};
 use crate::socket::{Peer, own_uid};
 
 pub(crate) use crate::unix::*;
@@ -35,6 +35,12 @@ pub(crate) fn fallback_runtime_dir() -> PathBuf {
 pub(crate) fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     let found = getsockopt(&fd, sockopt::PeerCredentials)?;
     Ok(Peer { uid: found.uid(), pid: u32::try_from(found.pid()).ok().filter(|pid| *pid != 0) })
+}
+
+/// A Unix socket that no other program inherits.
+pub(crate) fn stream_socket() -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    Ok(socket(AddressFamily::Unix, SockType::Stream, flags, None)?)
 }
 
 pub(crate) fn become_subreaper() -> io::Result<()> {
@@ -238,7 +244,12 @@ fn entry(pid: u32, boot: u64, stat: &Stat<'_>) -> io::Result<Entry> {
         group: stat.number(5)?,
         session: stat.number(6)?,
         uid,
-        zombie: lone && matches!(state, "Z" | "X"),
+        condition: match state {
+            "Z" | "X" if lone => Condition::Ended,
+            "T" | "t" => Condition::Stopped,
+            "D" => Condition::Blocked,
+            _ => Condition::Running,
+        },
     })
 }
 

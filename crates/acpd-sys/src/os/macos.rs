@@ -4,15 +4,16 @@
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc::{self, c_int};
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, sockopt};
 use nix::unistd::{Pid, getpeereid, getsid};
 
-use crate::process::{Entry, ExitKind, ProcessId};
+use crate::process::{Condition, Entry, ExitKind, ProcessId};
 use crate::socket::Peer;
 
 pub(crate) use crate::unix::*;
@@ -29,6 +30,13 @@ pub(crate) fn peer_of(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     let (uid, _) = getpeereid(fd)?;
     let pid = getsockopt(&fd, sockopt::LocalPeerPid).ok();
     Ok(Peer { uid: uid.as_raw(), pid: pid.and_then(|pid| u32::try_from(pid).ok()) })
+}
+
+/// A Unix socket that no other program inherits.
+pub(crate) fn stream_socket() -> io::Result<OwnedFd> {
+    let made = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None)?;
+    fcntl(&made, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    Ok(made)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as on Linux, where it can fail")]
@@ -85,7 +93,11 @@ pub(crate) fn look_up(pid: u32) -> io::Result<Option<Entry>> {
             session: getsid(Some(Pid::from_raw(pid as i32)))
                 .map_or(0, |session| session.as_raw() as u32),
             uid: info.pbi_uid,
-            zombie: info.pbi_status == libc::SZOMB,
+            condition: match info.pbi_status {
+                libc::SZOMB => Condition::Ended,
+                libc::SSTOP => Condition::Stopped,
+                _ => Condition::Running,
+            },
         })),
         Err(Errno::ESRCH) => Ok(None),
         Err(error) => Err(error.into()),

@@ -25,6 +25,11 @@ pub(crate) fn socket_path(runtime: &Path) -> PathBuf {
     runtime.join("acpd.sock")
 }
 
+/// Something that takes a descriptor.
+pub(crate) fn any_file() -> io::Result<File> {
+    File::open("/dev/null")
+}
+
 /// Whether anything is there, a dangling link included.
 pub(crate) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
