@@ -76,6 +76,7 @@ impl From<Reason> for ExitCode {
             | Reason::StoreFailed
             | Reason::LineTooLong
             | Reason::TooMany
+            | Reason::Replaced
             | Reason::UnderAgent
             | Reason::ShuttingDown
             | Reason::Other => ExitCode::Error,

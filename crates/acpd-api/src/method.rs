@@ -2,6 +2,9 @@
 
 /// Daemon, agents, sessions and turns in one answer: [`crate::Empty`] → [`crate::Status`].
 pub const STATUS: &str = "_acpd/status";
+/// Answered at once, from memory, whatever agents and disks do: [`crate::Empty`] → [`crate::Empty`]. Who
+/// waits long for another answer learns by it whether the daemon is there.
+pub const PING: &str = "_acpd/ping";
 /// Ends running turns, stops every agent, then the daemon: [`crate::DaemonStopParams`] →
 /// [`crate::Empty`]. The answer is sent when the agents are gone, or, with `detach`, left alone.
 pub const DAEMON_STOP: &str = "_acpd/daemon/stop";

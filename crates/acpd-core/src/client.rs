@@ -22,7 +22,7 @@ use crate::agent::{AgentId, Asker, WaitFor, Waiting};
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, SessionKey};
+use crate::ids::{ClientId, SessionKey, Time};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::login::changes_login;
@@ -67,6 +67,8 @@ pub(crate) struct Client {
     pub(crate) under_agent: bool,
     /// Requests that it has to send again.
     pub(crate) again: Vec<Id>,
+    /// When it said something last; nothing before its first line ([`crate::admission`]).
+    pub(crate) heard: Option<Time>,
 }
 
 /// A `session/new` with a name that another one, not answered yet, is about to take.
@@ -115,6 +117,9 @@ impl Hub {
             return;
         }
         let message = acp_wire::parse(&line);
+        if !self.admit(client, message.as_ref().ok(), out) {
+            return;
+        }
         let is_first =
             matches!(&message, Ok(Message::Request { method, .. }) if method == "initialize");
         let is_last =
@@ -168,6 +173,9 @@ impl Hub {
         len: u64,
         out: &mut Batch,
     ) {
+        if !self.admit(client, None, out) {
+            return;
+        }
         let limit = self.config.line_limit;
         let text = format!("a line of {len} bytes is over the limit of {limit}");
         let fault = Fault::new(Reason::LineTooLong, text)

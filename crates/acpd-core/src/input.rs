@@ -315,6 +315,11 @@ pub enum Effect {
         /// Without newline.
         line: Bytes,
     },
+    /// Close a connection once it has read what was sent to it. Nothing more is heard of it.
+    Close {
+        /// Which.
+        client: ClientId,
+    },
     /// Send the status, completed with what only the system knows (memory).
     SendStatus {
         /// To whom.

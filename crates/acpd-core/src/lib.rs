@@ -16,7 +16,7 @@
 //! their end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people
 //! in `interaction.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
-//! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
+//! which connections may stay in `admission.rs`, clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
 //! `open.rs` and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
@@ -28,6 +28,7 @@
 //! each input, so a run is a function of its inputs.
 
 mod abandoned;
+mod admission;
 mod agent;
 mod auth;
 mod child;

@@ -39,6 +39,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         match name {
+            method::PING => self.answer(to, &Empty {}, out),
             method::STATUS => self.send_status(to, StatusPart::All, out),
             method::AGENT_LIST => self.send_status(to, StatusPart::Agents, out),
             method::AGENT_SHOW => {

@@ -17,6 +17,8 @@ pub struct Config {
     pub policy: Policy,
     /// Limit of one line in bytes, for messages about it.
     pub line_limit: u64,
+    /// So many connections may have said `initialize`.
+    pub max_clients: u32,
     /// So many processes may be started at the same time, at least 1.
     pub cold_starts: u32,
     /// What commands are run for; nothing else is told.

@@ -144,9 +144,13 @@ impl Hub {
         } else if mine.is_some() {
             return Err(Fault::invalid("this connection has another token already"));
         }
-        // Its last connection may not have been seen to end.
+        // Its last connection may not have been seen to end. Or somebody else has the same token: one of
+        // the two must know, and not come back.
         if let Some(old) = old.filter(|old| self.clients.contains_key(old)) {
-            self.on_client_closed(old, out);
+            let text = "another connection came with this client's token";
+            let fault = Fault::new(Reason::Replaced, text)
+                .hint("do not come back with this token; each client needs one of its own");
+            self.let_go(old, &Id::null(), &fault, out);
         }
         let resume = resume.filter(|resume| resume.generation == self.generation && old.is_some());
         if resume.is_none() {

@@ -1,4 +1,10 @@
-//! The socket: who may connect, and one reader and one writer per connection.
+//! Connections: one reader and one writer each, from the first line to the last.
+//!
+//! ```text
+//!  silent ─ first line ─▶ opened ─┬─ the peer has ended ──────────▶ closed, after what it still reads
+//!    │                            ├─ let go (its sink is dropped) ─▶ closed, after what it still reads
+//!    └─ told, closed (`door`)     └─ cut ─────────────────────────▶ closed at once
+//! ```
 //!
 //! A writer works off what it is given strictly in order: lines, pieces of journal, answers that need
 //! the journal. So nothing overtakes anything, however slow a client is. What waits is counted in
@@ -6,38 +12,31 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acp_wire::{Body, ErrorObject, Framer, Id, build, code};
-use acpd_api::{AgentInfo, AgentList, ErrorData, NAMESPACE, Reason, Status};
+use acp_wire::{Body, Framer, Id, build};
+use acpd_api::{AgentInfo, AgentList, Status};
 use acpd_core::ids::{ClientId, Seq, SessionKey};
 use acpd_core::{Read, Search, StatusPart};
-use acpd_sys::dir::private_dir;
-use acpd_sys::socket::{self, SocketFile};
 use bytes::Bytes;
+use interprocess::local_socket::tokio::Stream;
 use interprocess::local_socket::tokio::prelude::*;
-use interprocess::local_socket::tokio::{Listener, Stream};
-use interprocess::local_socket::{GenericFilePath, ListenerOptions};
-use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
-use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
-use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{self, Config, Installed};
+use crate::door::{silent_for_too_long, tell};
 use crate::finder::Finder;
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
 
-/// How often the socket file is looked at.
-const CHECK: Duration = Duration::from_mins(1);
 /// Bytes that are written at once; a longer line is written by itself.
 const BLOCK: usize = 64 << 10;
-/// How long a client that sends no more may take to read what it was sent.
+/// How long a connection that is about to be closed for its silence is listened to.
+const LAST_WORD: Duration = Duration::from_millis(20);
+/// How long a client that sends no more, or is told no more, may take to read what it was sent.
 const LAST_READ: Duration = Duration::from_secs(10);
 
 /// What a connection reports.
@@ -169,8 +168,6 @@ pub struct Service {
     pub config: Arc<Config>,
     /// Longest line in bytes.
     pub line_limit: usize,
-    /// Connections at once.
-    pub max_clients: usize,
 }
 
 impl Service {
@@ -190,201 +187,99 @@ impl Service {
     }
 }
 
-/// The socket that connections come in by.
-#[derive(Debug)]
-pub struct Door {
-    /// Where it is, if we have bound it: what somebody else has bound is theirs to look after.
-    place: Option<(PathBuf, Option<SocketFile>)>,
-    listener: Listener,
-}
-
-impl Door {
-    /// Binds the socket: only its owner can reach it, whatever the umask. To be called under the
-    /// instance lock, on the runtime.
-    ///
-    /// # Errors
-    /// When the path is taken by something else or cannot be bound.
-    pub fn open(path: PathBuf) -> Result<Door, String> {
-        socket::clear_stale_socket(&path).map_err(|error| error.to_string())?;
-        let options = || -> io::Result<ListenerOptions<'_>> {
-            let name = path.as_path().to_fs_name::<GenericFilePath>()?;
-            // On drop the name stays: a successor may have bound it by then.
-            Ok(ListenerOptions::new().name(name).reclaim_name(false))
-        };
-        let bound = match options().and_then(|options| options.mode(0o600).create_tokio()) {
-            // Not every system can set the mode of a socket; its directory is private anyway.
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                options().and_then(ListenerOptions::create_tokio)
-            }
-            other => other,
-        };
-        let listener = bound.map_err(|e| format!("cannot listen on `{}`: {e}", path.display()))?;
-        let file = SocketFile::at(&path);
-        Ok(Door { place: Some((path, file)), listener })
-    }
-
-    /// Takes over a socket that listens already: with the path of its file if that is ours to look
-    /// after. To be called on the runtime.
-    ///
-    /// # Errors
-    /// When it is no such socket.
-    pub fn given(socket: OwnedFd, path: Option<PathBuf>) -> Result<Door, String> {
-        let socket = std::os::unix::net::UnixListener::from(socket);
-        let listener = socket
-            .set_nonblocking(true)
-            .and_then(|()| UdsListener::try_from(OwnedFd::from(socket)))
-            .map_err(|error| format!("cannot use the socket that was handed over: {error}"))?;
-        let place = path.map(|path| (path.clone(), SocketFile::at(&path)));
-        Ok(Door { place, listener: listener.into() })
-    }
-
-    /// The socket itself, which goes on listening. To be called on the runtime.
-    ///
-    /// # Errors
-    /// When the system does not let go of it.
-    pub fn into_socket(self) -> io::Result<OwnedFd> {
-        let Listener::UdSocket(listener) = self.listener;
-        OwnedFd::try_from(listener).map_err(|error| error.to_string()).map_err(io::Error::other)
-    }
-
-    /// The file that goes with the daemon.
-    pub fn own_path(&self) -> Option<PathBuf> {
-        self.place.as_ref().map(|(path, _)| path.clone())
-    }
-
-    /// Binds again if the file is gone or another one: cleaners of temporary directories do that.
-    fn check(&mut self) {
-        let Some((path, file)) = &self.place else { return };
-        if SocketFile::at(path) == *file && file.is_some() {
-            // An old file looks abandoned to a cleaner.
-            socket::touch(path).ok();
-            return;
-        }
-        let runtime = path.parent().unwrap_or(path);
-        let again = private_dir(runtime)
-            .map_err(|error| error.to_string())
-            .and_then(|()| Door::open(path.clone()));
-        match again {
-            Ok(door) => {
-                tracing::warn!("the socket was gone and is there again");
-                *self = door;
-            }
-            Err(error) => tracing::error!(error, "the socket is gone and cannot be made again"),
-        }
-    }
-}
-
-/// Accepts connections until `stop` changes.
-pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<bool>) -> Door {
-    let mut next = 0;
-    let open = Arc::new(AtomicUsize::new(0));
-    let mut check = tokio::time::interval(CHECK);
-    check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        let stream = tokio::select! {
-            stream = door.listener.accept() => stream,
-            _ = check.tick() => {
-                door.check();
-                continue;
-            }
-            _ = stop.changed() => return door,
-        };
-        match stream {
-            Ok(stream) => {
-                if let Some(why) = refusal(&stream, open.load(Ordering::Relaxed), &service) {
-                    tracing::warn!(why = why.message, "a connection was refused");
-                    tokio::spawn(refuse(stream, why));
-                    continue;
-                }
-                next += 1;
-                open.fetch_add(1, Ordering::Relaxed);
-                let (client, service, open) = (ClientId(next), service.clone(), Arc::clone(&open));
-                tokio::spawn(async move {
-                    serve(client, stream, service).await;
-                    open.fetch_sub(1, Ordering::Relaxed);
-                });
-            }
-            Err(error) => {
-                // Out of descriptors, most likely: let others go first.
-                tracing::error!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-}
-
-/// Why a connection is refused, before a byte of it is read.
-fn refusal(stream: &Stream, open: usize, service: &Service) -> Option<ErrorObject> {
-    let own = acpd_sys::socket::own_uid();
-    let peer = stream.peer_creds().ok().and_then(|creds| creds.euid());
-    if peer != Some(own) {
-        let who = peer.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"));
-        let data = ErrorData::new(Reason::Other).with_hint("each user runs an acpd of their own");
-        let text = format!("this acpd belongs to user {own}, not to {who}");
-        return Some(
-            ErrorObject::new(code::INVALID_REQUEST, text).with_data(&json!({ NAMESPACE: data })),
-        );
-    }
-    if open >= service.max_clients {
-        let data = ErrorData::new(Reason::TooMany)
-            .with_hint("raise `max_clients` under `[daemon]` in the configuration");
-        let text = format!("{open} clients are connected already");
-        return Some(ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data })));
-    }
-    None
-}
-
-async fn refuse(stream: Stream, why: ErrorObject) {
-    let mut line = build::error(&Id::null(), &why).to_vec();
-    line.push(b'\n');
-    // It is going to be closed either way.
-    (&stream).write_all(&line).await.ok();
-}
-
-async fn serve(client: ClientId, stream: Stream, service: Service) {
-    let stream = Arc::new(stream);
-    let (ops, queue) = mpsc::unbounded_channel();
-    let backlog = Arc::new(Backlog::default());
-    let (cut, mut is_cut) = oneshot::channel();
-    let sink = Sink { ops, backlog: Arc::clone(&backlog), cut };
-    let events = service.events.clone();
+/// Serves a connection to its end. `silence` ends, with a word or without, when the connection is to go
+/// if it has said nothing by then.
+pub(crate) async fn serve(
+    client: ClientId,
+    stream: Stream,
+    service: Service,
+    silence: oneshot::Receiver<()>,
+) {
+    // Now, when the process that connects is there.
     let peer = stream.peer_creds().ok().and_then(|creds| creds.pid());
     let pid = peer.and_then(|pid| u32::try_from(pid).ok());
     let under_agent = pid.is_some_and(acpd_sys::process::runs_under_agent);
-    if events.send((client, ClientEvent::Opened { sink, under_agent })).await.is_err() {
-        return;
+    let stream = Arc::new(stream);
+    let mut lines = Lines { stream: &stream, framer: Framer::new(service.line_limit) };
+    let Some(first) = first_lines(&mut lines, silence).await else { return };
+
+    let (ops, queue) = mpsc::unbounded_channel();
+    let backlog = Arc::new(Backlog::default());
+    let (cut, is_cut) = oneshot::channel();
+    let sink = Sink { ops, backlog: Arc::clone(&backlog), cut };
+    let events = service.events.clone();
+    for event in [ClientEvent::Opened { sink, under_agent }, ClientEvent::Lines(first)] {
+        if events.send((client, event)).await.is_err() {
+            return;
+        }
     }
     let writer = Arc::clone(&stream);
-    let out =
-        Out { client, writer, queue, backlog, lines: VecDeque::new(), service: service.clone() };
+    let out = Out { client, writer, queue, backlog, lines: VecDeque::new(), service };
     let out = out.run();
     tokio::pin!(out);
-    let written = tokio::select! {
-        () = read_lines(client, &stream, &service) => false,
-        () = &mut out => true,
-        // The relay has let it go, so it need not be told.
-        Ok(()) = &mut is_cut => return,
-    };
+    tokio::select! {
+        () = read_lines(client, lines, &events) => {
+            events.send((client, ClientEvent::Closed)).await.ok();
+            // The peer sends no more, but may still read what it asked for.
+            tokio::time::timeout(LAST_READ, out).await.ok();
+            return;
+        }
+        () = &mut out => {}
+        cut = is_cut => match cut {
+            Ok(()) => return,
+            // Nothing more is sent to it; what was sent it may still read.
+            Err(_) => drop(tokio::time::timeout(LAST_READ, out).await),
+        },
+    }
+    // The relay may have let it go itself.
     events.send((client, ClientEvent::Closed)).await.ok();
-    if !written {
-        // The peer sends no more, but may still read what it asked for.
-        tokio::time::timeout(LAST_READ, out).await.ok();
+}
+
+/// What a connection says first. `None`: it has ended, or is to be closed.
+async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> Option<Vec<Body>> {
+    let let_go = tokio::select! {
+        biased;
+        first = lines.next() => return first,
+        let_go = silence => let_go,
+    };
+    // The daemon ends.
+    let_go.ok()?;
+    // It may have said something that nobody has had the time to read.
+    if let Ok(first) = tokio::time::timeout(LAST_WORD, lines.next()).await {
+        return first;
+    }
+    tell(lines.stream, &silent_for_too_long()).await;
+    None
+}
+
+async fn read_lines(client: ClientId, mut lines: Lines<'_>, events: &ClientEvents) {
+    while let Some(lines) = lines.next().await {
+        if events.send((client, ClientEvent::Lines(lines))).await.is_err() {
+            return;
+        }
     }
 }
 
-async fn read_lines(client: ClientId, stream: &Stream, service: &Service) {
-    let mut framer = Framer::new(service.line_limit);
-    let mut reader = stream;
-    while matches!(reader.read_buf(framer.read_buf()).await, Ok(n) if n > 0) {
-        let mut lines = Vec::new();
-        while let Some(frame) = framer.next_frame() {
-            lines.push(frame.body);
+/// What a connection says.
+struct Lines<'a> {
+    stream: &'a Stream,
+    framer: Framer,
+}
+
+impl Lines<'_> {
+    /// The next lines, at least one; `None` at the end. What was read stays if nobody waits for it.
+    async fn next(&mut self) -> Option<Vec<Body>> {
+        let mut reader = self.stream;
+        while matches!(reader.read_buf(self.framer.read_buf()).await, Ok(n) if n > 0) {
+            let mut lines = Vec::new();
+            while let Some(frame) = self.framer.next_frame() {
+                lines.push(frame.body);
+            }
+            if !lines.is_empty() {
+                return Some(lines);
+            }
         }
-        if !lines.is_empty()
-            && service.events.send((client, ClientEvent::Lines(lines))).await.is_err()
-        {
-            return;
-        }
+        None
     }
 }
 

@@ -18,8 +18,9 @@ use acpd_sys::paths::Paths;
 use acpd_sys::{inherit, limits, process, startup};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::clients::{self, Door, Service};
+use crate::clients::Service;
 use crate::config::{self, Config};
+use crate::door::{self, Door};
 use crate::finder::Finder;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
@@ -247,7 +248,6 @@ impl Daemon {
             reaper: reaper.clone(),
             config: Arc::new(config.clone()),
             line_limit: config.daemon.line_limit as usize,
-            max_clients: config.daemon.max_clients as usize,
         };
         // Enough to tell this journal's processes from those of another one.
         let generation: String = self.snapshot.generation.chars().take(16).collect();
@@ -283,7 +283,7 @@ impl Daemon {
                 crash::point("listening");
                 manager.ready();
                 ready();
-                clients::accept(door, service, stopped).await
+                door::accept(door, service, stopped).await
             });
             let Ended { writer, last, restart } = relay.run(sources).await;
             manager.stopping(restart);

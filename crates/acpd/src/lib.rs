@@ -12,6 +12,7 @@ pub mod crash;
 pub mod credentials;
 pub mod daemon;
 pub mod discover;
+pub mod door;
 pub mod finder;
 pub mod hooks;
 pub mod host;

@@ -595,6 +595,8 @@ impl Relay {
     fn perform(&mut self, effect: Effect, out: &mut Batch) {
         match effect {
             Effect::Send { client, line } => self.send(client, Op::Line(line), out),
+            // Without its sink the connection ends after what it was given.
+            Effect::Close { client } => drop(self.sinks.remove(&client)),
             Effect::SendStatus { client, id, status, part } => {
                 self.send(client, Op::Status { id, status, part }, out);
             }

@@ -19,6 +19,7 @@ pub fn hub_config(config: &Config, paths: &Paths, since: u64) -> HubConfig {
         agents: agents.map(|p| (p.name.clone(), hub_profile(config, p, paths))).collect(),
         policy: policy(config),
         line_limit: config.daemon.line_limit,
+        max_clients: config.daemon.max_clients,
         cold_starts: config.daemon.cold_starts,
         hooks: config.hooks.configured().map(|(event, _)| event).collect(),
         daemon: DaemonFacts {

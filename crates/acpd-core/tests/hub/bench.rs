@@ -24,6 +24,8 @@ pub(crate) struct Bench {
     pub(crate) journal: BTreeMap<SessionKey, Vec<EventRow>>,
     values: BTreeMap<(SessionKey, ValueKey), Bytes>,
     config: Config,
+    /// Connections that the hub has closed.
+    pub(crate) closed: Vec<ClientId>,
     inbox: BTreeMap<ClientId, Vec<Bytes>>,
     heard: Vec<Value>,
     pub(crate) spawned: Vec<HostId>,
@@ -72,6 +74,8 @@ pub(crate) struct Bench {
     pub(crate) capabilities: Option<Value>,
     /// Lines to hosts are committed but not written when the daemon dies now.
     pub(crate) writes: bool,
+    /// Batches are committed; if not, they are lost but for what is urgent.
+    pub(crate) commits: bool,
     /// The peers say what no schema and no reader of values knows, and it is passed on.
     pub(crate) lenient: bool,
 }
@@ -110,6 +114,7 @@ impl Bench {
             agents: names.iter().map(|name| ((*name).to_owned(), profile.clone())).collect(),
             policy,
             line_limit: 1_000_000,
+            max_clients: 64,
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
             daemon: DaemonFacts::default(),
@@ -124,6 +129,7 @@ impl Bench {
             journal: BTreeMap::new(),
             values: BTreeMap::new(),
             config,
+            closed: Vec::new(),
             inbox: BTreeMap::new(),
             heard: Vec::new(),
             spawned: Vec::new(),
@@ -154,6 +160,7 @@ impl Bench {
             next_client: 0,
             capabilities: Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{}}})),
             writes: true,
+            commits: true,
             lenient: false,
         };
         bench.run_batch(batch);
@@ -171,6 +178,12 @@ impl Bench {
     /// A bench whose processes outlive the daemon.
     pub(crate) fn with_shims() -> Bench {
         Bench { shims: true, ..Bench::new() }
+    }
+
+    /// The configuration is another one from now on: there is a new daemon.
+    pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.config);
+        self.reboot();
     }
 
     /// The configuration is another one for the next daemon.
@@ -196,6 +209,9 @@ impl Bench {
     pub(crate) fn run_batch(&mut self, mut batch: Batch) {
         let mut effects = VecDeque::from(std::mem::take(&mut batch.urgent));
         self.hub.seal(&mut batch);
+        if !self.commits {
+            batch = Batch::default();
+        }
         for record in &batch.records {
             self.snapshot.apply(record);
             match record {
@@ -222,6 +238,7 @@ impl Bench {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Send { client, line } => self.deliver(client, line),
+            Effect::Close { client } => self.closed.push(client),
             Effect::SendStatus { client, id, mut status, part } => {
                 let line = match part {
                     StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
@@ -384,11 +401,17 @@ impl Bench {
     }
 
     pub(crate) fn connect(&mut self, meta: &Value) -> ClientId {
+        let client = self.open();
+        let params = json!({"protocolVersion":1,"_meta":{"_acpd":meta}});
+        self.say(client, &json!({"id":"init","method":"initialize","params":params}));
+        client
+    }
+
+    /// A connection that has said nothing yet.
+    pub(crate) fn open(&mut self) -> ClientId {
         self.next_client += 1;
         let client = ClientId(self.next_client);
         self.feed(Input::ClientOpened { client, under_agent: false });
-        let params = json!({"protocolVersion":1,"_meta":{"_acpd":meta}});
-        self.say(client, &json!({"id":"init","method":"initialize","params":params}));
         client
     }
 

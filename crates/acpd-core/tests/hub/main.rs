@@ -1,5 +1,6 @@
 //! The hub by example: each test plays the clients and the agent of one scene.
 
+mod admission;
 mod agents;
 mod auth;
 mod bench;

@@ -121,6 +121,7 @@ impl World {
             agents,
             policy: acpd_core::profile::Policy::default(),
             line_limit: 1 << 20,
+            max_clients: 1 << 10,
             // Not drawn: what older seeds have found they find again.
             cold_starts: 1 + (seed % 3) as u32,
             hooks: acpd_api::HookEvent::ALL.into(),
@@ -277,6 +278,11 @@ impl World {
             | Effect::Search { client, .. }
             | Effect::SendValues { client, .. } => self.for_client(client, effect)?,
             Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
+            // Of a client that has come back before its last connection was seen to end.
+            Effect::Close { client } if self.clients.contains_key(&client) => {
+                return Err(format!("{client:?} was closed and is in nobody's way"));
+            }
+            Effect::Close { .. } => self.truth.hit("old connection closed"),
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Adopt(adopt) => self.begin_adoption(adopt),
             Effect::HostLease { .. } | Effect::ForgetCredentials { .. } | Effect::Index(_) => {}

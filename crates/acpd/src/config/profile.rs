@@ -38,7 +38,7 @@ keys! {
         /// How many bytes may wait for one client. A client that falls further behind is caught up
         /// from the journal instead.
         Shared "client_queue" => pub client_queue: u64 as Size = 8 << 20;
-        /// How many clients may be connected at once.
+        /// How many clients may be connected at once. Commands that only look or manage come on top.
         Shared "max_clients" => pub max_clients: u32 as Count = 64;
         /// How many agents may be started at the same time. The others wait for their turn: first come
         /// those that somebody waits for, then those with a session that somebody has open.

@@ -1,0 +1,292 @@
+//! The socket: who may connect, and the connections that have not said anything yet.
+//!
+//! ```text
+//!  a connection comes ─┬─ of another user ─────────────────────────────▶ told and closed
+//!                      ├─ no descriptor is left for it ────────────────▶ told and closed
+//!                      └─▶ silent ── its first line ─▶ heard: the hub says who may stay
+//!                            └─ the oldest of too many ────────────────▶ told and closed
+//! ```
+//!
+//! Only a connection that has said a line is known to anybody but this module, and has a place among the
+//! others (`acpd-core/src/admission.rs`). So what connects and says nothing takes nobody's place.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use acp_wire::{ErrorObject, Id, build, code};
+use acpd_api::{ErrorData, NAMESPACE, Reason};
+use acpd_core::ids::ClientId;
+use acpd_sys::dir::private_dir;
+use acpd_sys::limits::Spare;
+use acpd_sys::socket::{self, SocketFile};
+use interprocess::local_socket::tokio::prelude::*;
+use interprocess::local_socket::tokio::{Listener, Stream};
+use interprocess::local_socket::{GenericFilePath, ListenerOptions};
+use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
+use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::clients::{Service, serve};
+
+/// How often the socket file is looked at.
+const CHECK: Duration = Duration::from_mins(1);
+/// Connections that may be there without having said a line.
+const SILENT: usize = 64;
+/// The most connections that may wait to be accepted.
+const BACKLOG: usize = 128;
+/// The first and the longest pause after a connection that could not be accepted.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// The socket that connections come in by.
+#[derive(Debug)]
+pub struct Door {
+    /// Where it is, if we have bound it: what somebody else has bound is theirs to look after.
+    place: Option<(PathBuf, Option<SocketFile>)>,
+    listener: Listener,
+}
+
+impl Door {
+    /// Binds the socket: only its owner can reach it, whatever the umask. To be called under the
+    /// instance lock, on the runtime.
+    ///
+    /// # Errors
+    /// When the path is taken by something else or cannot be bound.
+    pub fn open(path: PathBuf) -> Result<Door, String> {
+        socket::clear_stale_socket(&path).map_err(|error| error.to_string())?;
+        let options = || -> io::Result<ListenerOptions<'_>> {
+            let name = path.as_path().to_fs_name::<GenericFilePath>()?;
+            // On drop the name stays: a successor may have bound it by then.
+            Ok(ListenerOptions::new().name(name).reclaim_name(false))
+        };
+        let bound = match options().and_then(|options| options.mode(0o600).create_tokio()) {
+            // Not every system can set the mode of a socket; its directory is private anyway.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                options().and_then(ListenerOptions::create_tokio)
+            }
+            other => other,
+        };
+        let listener = bound.map_err(|e| format!("cannot listen on `{}`: {e}", path.display()))?;
+        let file = SocketFile::at(&path);
+        Ok(Door { place: Some((path, file)), listener })
+    }
+
+    /// Takes over a socket that listens already: with the path of its file if that is ours to look
+    /// after. To be called on the runtime.
+    ///
+    /// # Errors
+    /// When it is no such socket.
+    pub fn given(socket: OwnedFd, path: Option<PathBuf>) -> Result<Door, String> {
+        let socket = std::os::unix::net::UnixListener::from(socket);
+        let listener = socket
+            .set_nonblocking(true)
+            .and_then(|()| UdsListener::try_from(OwnedFd::from(socket)))
+            .map_err(|error| format!("cannot use the socket that was handed over: {error}"))?;
+        let place = path.map(|path| (path.clone(), SocketFile::at(&path)));
+        Ok(Door { place, listener: listener.into() })
+    }
+
+    /// The socket itself, which goes on listening. To be called on the runtime.
+    ///
+    /// # Errors
+    /// When the system does not let go of it.
+    pub fn into_socket(self) -> io::Result<OwnedFd> {
+        let Listener::UdSocket(listener) = self.listener;
+        OwnedFd::try_from(listener).map_err(|error| error.to_string()).map_err(io::Error::other)
+    }
+
+    /// The file that goes with the daemon.
+    pub fn own_path(&self) -> Option<PathBuf> {
+        self.place.as_ref().map(|(path, _)| path.clone())
+    }
+
+    /// Binds again if the file is gone or another one: cleaners of temporary directories do that.
+    fn check(&mut self) {
+        let Some((path, file)) = &self.place else { return };
+        if SocketFile::at(path) == *file && file.is_some() {
+            // An old file looks abandoned to a cleaner.
+            socket::touch(path).ok();
+            return;
+        }
+        let runtime = path.parent().unwrap_or(path);
+        let again = private_dir(runtime)
+            .map_err(|error| error.to_string())
+            .and_then(|()| Door::open(path.clone()));
+        match again {
+            Ok(door) => {
+                tracing::warn!("the socket was gone and is there again");
+                *self = door;
+            }
+            Err(error) => tracing::error!(error, "the socket is gone and cannot be made again"),
+        }
+    }
+}
+
+/// Accepts connections until `stop` changes.
+pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<bool>) -> Door {
+    let mut next = 0;
+    let mut silent = Silent::default();
+    let mut shortage = Shortage::new();
+    let mut check = tokio::time::interval(CHECK);
+    check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let accepted = tokio::select! {
+            accepted = door.listener.accept(), if shortage.until.is_none() => accepted,
+            () = shortage.over() => {
+                shortage.until = None;
+                continue;
+            }
+            _ = check.tick() => {
+                door.check();
+                continue;
+            }
+            _ = stop.changed() => return door,
+        };
+        match accepted {
+            Ok(stream) => {
+                shortage.ends();
+                if let Some(why) = stranger(&stream) {
+                    tracing::warn!(why = why.message, "a connection was refused");
+                    tokio::spawn(async move { tell(&stream, &why).await });
+                    continue;
+                }
+                next += 1;
+                let silence = silent.admit();
+                tokio::spawn(serve(ClientId(next), stream, service.clone(), silence));
+            }
+            Err(error) => {
+                shortage.begins(&error);
+                // One that says nothing goes first; else whoever waits is at least told.
+                if !silent.let_go_oldest() {
+                    shortage.tell_all(&door.listener).await;
+                }
+            }
+        }
+    }
+}
+
+/// The connections that have said nothing, in the order in which they came.
+#[derive(Debug, Default)]
+struct Silent(VecDeque<oneshot::Sender<()>>);
+
+impl Silent {
+    /// One more: what it gets ends its silence. The oldest goes if there are too many.
+    fn admit(&mut self) -> oneshot::Receiver<()> {
+        self.0.retain(|one| !one.is_closed());
+        if self.0.len() >= SILENT {
+            self.let_go_oldest();
+        }
+        let (let_go, silence) = oneshot::channel();
+        self.0.push_back(let_go);
+        silence
+    }
+
+    /// Returns whether there was one to let go.
+    fn let_go_oldest(&mut self) -> bool {
+        while let Some(oldest) = self.0.pop_front() {
+            if oldest.send(()).is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// A time in which connections cannot be accepted: most likely there are no descriptors.
+#[derive(Debug)]
+struct Shortage {
+    /// When the next attempt is made.
+    until: Option<Instant>,
+    pause: Option<Duration>,
+    spare: Spare,
+}
+
+impl Shortage {
+    fn new() -> Shortage {
+        Shortage { until: None, pause: None, spare: Spare::new() }
+    }
+
+    fn begins(&mut self, error: &io::Error) {
+        // Said once: it is the same error again and again.
+        if self.pause.is_none() {
+            tracing::error!(%error, "connections cannot be accepted; trying again");
+        }
+        let pause = self.pause.map_or(PAUSE.0, |pause| (pause * 2).min(PAUSE.1));
+        self.pause = Some(pause);
+        self.until = Some(Instant::now() + pause);
+    }
+
+    fn ends(&mut self) {
+        if self.pause.take().is_some() {
+            tracing::info!("connections are accepted again");
+        }
+    }
+
+    /// Tells all connections that wait that there is no descriptor for them, by means of the spare one.
+    async fn tell_all(&mut self, listener: &Listener) {
+        if !self.spare.release() {
+            return;
+        }
+        let why = no_descriptors();
+        for _ in 0..BACKLOG {
+            match tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+                Ok(Ok(stream)) => tell(&stream, &why).await,
+                Ok(Err(_)) | Err(_) => break,
+            }
+        }
+        self.spare.refill();
+    }
+
+    async fn over(&self) {
+        match self.until {
+            Some(until) => tokio::time::sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Why a connection is refused before a byte of it is read.
+fn stranger(stream: &Stream) -> Option<ErrorObject> {
+    let own = socket::own_uid();
+    let peer = stream.peer_creds().ok().and_then(|creds| creds.euid());
+    if peer == Some(own) {
+        return None;
+    }
+    let who = peer.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"));
+    let text = format!("this acpd belongs to user {own}, not to {who}");
+    let data = ErrorData::new(Reason::Other).with_hint("each user runs an acpd of their own");
+    Some(ErrorObject::new(code::INVALID_REQUEST, text).with_data(&json!({ NAMESPACE: data })))
+}
+
+fn no_descriptors() -> ErrorObject {
+    too_many(
+        "acpd has no file descriptors left for another connection",
+        "close a client, or start acpd with a higher limit of open files (`ulimit -n`)",
+    )
+}
+
+/// For a connection that has said nothing for too long.
+pub(crate) fn silent_for_too_long() -> ErrorObject {
+    too_many(
+        "the connection was closed: it has said nothing, and others came",
+        "connect again, and say something",
+    )
+}
+
+fn too_many(text: &str, hint: &str) -> ErrorObject {
+    let data = ErrorData::new(Reason::TooMany).with_hint(hint);
+    ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data }))
+}
+
+/// The only line to a connection that is closed after it: there is room for it.
+pub(crate) async fn tell(mut stream: &Stream, why: &ErrorObject) {
+    let mut line = build::error(&Id::null(), why).to_vec();
+    line.push(b'\n');
+    // It is going to be closed either way.
+    stream.write_all(&line).await.ok();
+}
