@@ -195,7 +195,10 @@ fn way_out(reason: Reason) -> Option<&'static str> {
 impl From<CallError> for CommandError {
     fn from(error: CallError) -> CommandError {
         match error {
-            CallError::Rpc(error) => CommandError::rpc(&error),
+            CallError::Rpc(error) | CallError::LetGo(error) => CommandError::rpc(&error),
+            CallError::NotAnswering(ref silent) => {
+                CommandError::new(ExitCode::Error, silent.to_string()).hint(silent.hint())
+            }
             CallError::Closed | CallError::Io(_) => gone(),
             CallError::Unreadable { .. } => CommandError::new(ExitCode::Error, chain(&error))
                 .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`"),
@@ -224,6 +227,9 @@ impl From<ConnectError> for CommandError {
 
 impl From<LinkError> for CommandError {
     fn from(error: LinkError) -> CommandError {
+        if let LinkError::LetGo(why) = &error {
+            return CommandError::rpc(why);
+        }
         let mut failed = CommandError::new(ExitCode::Error, chain(&error));
         failed.hints.extend(error.hint());
         failed

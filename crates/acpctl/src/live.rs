@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
 use acpd_api::{ExitCode, method};
-use acpd_client::{CallError, Incoming, LinkError, LinkReader, LinkWriter};
+use acpd_client::{CallError, Incoming, LinkError, LinkReader, LinkWriter, Paths, stopped_daemon};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +23,8 @@ use crate::{signal, terminal};
 const QUEUE: usize = 256;
 /// How long the daemon may be away before the user is told.
 const QUIET: Duration = Duration::from_secs(1);
+/// How often it is looked whether a daemon that says nothing is stopped.
+const LOOK: Duration = Duration::from_secs(5);
 /// How long the last words to the daemon may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -56,6 +58,8 @@ enum Presence {
     AwaySince(Instant),
     /// Away, and the user knows.
     Told,
+    /// There, but a signal has stopped it, and the user knows.
+    Stopped,
 }
 
 /// The connection, its events and what is sent.
@@ -67,6 +71,8 @@ pub(crate) struct Live {
     sender: SyncSender<News>,
     reads_keys: bool,
     presence: Presence,
+    /// When it was last looked whether the daemon is stopped.
+    looked: Instant,
 }
 
 impl Live {
@@ -95,7 +101,8 @@ impl Live {
         let leaver = writer.clone();
         signal::on_interrupt(interrupt, move || leave(&leaver))?;
         let presence = Presence::There;
-        Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence })
+        let looked = Instant::now();
+        Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence, looked })
     }
 
     /// The next event. What was printed is sent out before a wait, and the spinner moves during it.
@@ -112,6 +119,9 @@ impl Live {
                     }
                 }
             };
+            if self.presence == Presence::Stopped {
+                self.presence = Presence::There;
+            }
             match news {
                 News::Event(event) => return Ok(event),
                 News::Lost => self.presence = Presence::AwaySince(Instant::now()),
@@ -133,7 +143,8 @@ impl Live {
                 Presence::AwaySince(since) => {
                     self.news.recv_timeout(QUIET.saturating_sub(since.elapsed()))
                 }
-                Presence::There | Presence::Told => {
+                Presence::There => self.news.recv_timeout(LOOK),
+                Presence::Told | Presence::Stopped => {
                     self.news.recv().map_err(RecvTimeoutError::from)
                 }
             };
@@ -142,11 +153,19 @@ impl Live {
                 Err(RecvTimeoutError::Timeout) => ui.tick(),
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
-            if let Presence::AwaySince(since) = self.presence
-                && since.elapsed() >= QUIET
-            {
-                note(ui, "acpd is restarting...");
-                self.presence = Presence::Told;
+            match self.presence {
+                Presence::AwaySince(since) if since.elapsed() >= QUIET => {
+                    note(ui, "acpd is restarting...");
+                    self.presence = Presence::Told;
+                }
+                Presence::There if self.looked.elapsed() >= LOOK => {
+                    self.looked = Instant::now();
+                    if let Some(stopped) = Paths::discover().ok().and_then(|p| stopped_daemon(&p)) {
+                        note(ui, &format!("{stopped}; {}", stopped.hint()));
+                        self.presence = Presence::Stopped;
+                    }
+                }
+                _ => {}
             }
         }
     }

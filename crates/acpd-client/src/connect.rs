@@ -11,11 +11,13 @@ use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::socket::{check_server_dir, own_uid};
 use acpd_sys::startup::{StartupOutcome, spawn_daemon};
+use interprocess::local_socket::Stream;
 use interprocess::local_socket::prelude::*;
-use interprocess::local_socket::{GenericFilePath, Stream};
+use interprocess::os::unix::uds_local_socket::Stream as UdsStream;
 
 use crate::connection::Connection;
 use crate::error::ConnectError;
+use crate::silence::{NotAnswering, PATIENCE, is_timeout};
 
 /// How long a daemon may take until it listens.
 const START_DEADLINE: Duration = Duration::from_secs(10);
@@ -130,12 +132,18 @@ pub fn daemon_exe() -> PathBuf {
 /// this user's database says that it does. That is another place if it was started in a login with
 /// another runtime directory.
 fn try_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
-    let usual = options.paths.socket();
-    if let Some(connection) = try_socket(&usual, options)? {
-        return Ok(Some(connection));
+    Ok(open(options)?.map(|stream| Connection::new(stream, options.clone())))
+}
+
+/// The same, with nothing around it.
+pub(crate) fn open(options: &Options) -> Result<Option<Stream>, ConnectError> {
+    let paths = &options.paths;
+    let usual = paths.socket();
+    if let Some(stream) = try_socket(&usual, paths)? {
+        return Ok(Some(stream));
     }
-    match named_socket(&options.paths).filter(|named| *named != usual) {
-        Some(named) => try_socket(&named, options),
+    match named_socket(paths).filter(|named| *named != usual) {
+        Some(named) => try_socket(&named, paths),
         None => Ok(None),
     }
 }
@@ -147,21 +155,21 @@ fn named_socket(paths: &Paths) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-fn try_socket(socket: &Path, options: &Options) -> Result<Option<Connection>, ConnectError> {
+fn try_socket(socket: &Path, paths: &Paths) -> Result<Option<Stream>, ConnectError> {
     let Some(directory) = socket.parent().filter(|directory| is_there(directory)) else {
         return Ok(None);
     };
     check_server_dir(directory)?;
     let failed = |source| ConnectError::Socket { socket: socket.to_owned(), source };
-    let name = socket.to_fs_name::<GenericFilePath>().map_err(failed)?;
-    let stream = match Stream::connect(name) {
-        Ok(stream) => stream,
+    let stream = match acpd_sys::socket::connect(socket, PATIENCE) {
+        Ok(stream) => Stream::from(UdsStream::from(stream)),
         Err(error) if nobody_listens(&error) => return Ok(None),
+        Err(error) if is_timeout(&error) => return Err(NotAnswering::now(paths).into()),
         Err(error) => return Err(failed(error)),
     };
     let uid = stream.peer_creds().map_err(failed)?.euid();
     if uid == Some(own_uid()) {
-        Ok(Some(Connection::new(stream, options.clone())))
+        Ok(Some(stream))
     } else {
         Err(ConnectError::ForeignServer { socket: socket.to_owned(), uid })
     }

@@ -8,6 +8,7 @@ use acp_wire::{Body, ErrorObject, Framer, Id, Message, Outcome, build, parse};
 use acpd_api::{ClientMeta, NAMESPACE};
 use bytes::Bytes;
 use interprocess::local_socket::Stream;
+use interprocess::local_socket::traits::Stream as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::connect::{Options, connect};
 use crate::error::CallError;
+use crate::silence::{Doubt, NotAnswering, PATIENCE, is_timeout};
 
 /// Bytes asked for in one read.
 const BLOCK: usize = 64 * 1024;
@@ -26,12 +28,16 @@ pub struct Connection {
     writer: Writer,
     /// What came while an answer was waited for.
     held: VecDeque<Bytes>,
-    /// How to connect again, until the daemon has said something.
-    again: Option<Options>,
+    /// How to connect again.
+    options: Options,
+    /// Nothing was asked yet.
+    is_fresh: bool,
 }
 
 impl Connection {
-    pub(crate) fn new(stream: Stream, again: Options) -> Connection {
+    pub(crate) fn new(stream: Stream, options: Options) -> Connection {
+        // Some systems refuse it for a connection that has ended: then the first write tells.
+        stream.set_send_timeout(Some(PATIENCE)).ok();
         let stream = Arc::new(stream);
         let reader = Reader {
             stream: Arc::clone(&stream),
@@ -41,27 +47,30 @@ impl Connection {
             held: VecDeque::new(),
         };
         let writer = Writer { stream, last_id: 0 };
-        Connection { reader, writer, held: VecDeque::new(), again: Some(again) }
+        Connection { reader, writer, held: VecDeque::new(), options, is_fresh: true }
     }
 
     /// Sends a request and waits for its answer. Whatever else comes meanwhile is kept for the
     /// [`Reader`] of [`split`](Connection::split).
     ///
-    /// A daemon that was killed at this moment may still have been connected to: if it never said a
-    /// word, the first request is made once more, of its successor.
+    /// A daemon that was killed at this moment may still have been connected to, and one that has many
+    /// connections may have closed this one: if it never answered, the first request is made once more,
+    /// on another connection.
+    ///
+    /// The answer may take any time, as long as the daemon itself is there.
     pub fn call<P: Serialize, R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: &P,
     ) -> Result<R, CallError> {
-        let again = self.again.take();
-        match (self.call_once(method, params), again) {
-            (Err(CallError::Closed | CallError::Io(_)), Some(again)) => {
-                *self = connect(&again).map_err(|_| CallError::Closed)?;
-                self.again = None;
+        let is_fresh = std::mem::take(&mut self.is_fresh);
+        match self.call_once(method, params) {
+            Err(CallError::Closed | CallError::Io(_) | CallError::LetGo(_)) if is_fresh => {
+                *self = connect(&self.options).map_err(|_| CallError::Closed)?;
+                self.is_fresh = false;
                 self.call_once(method, params)
             }
-            (answer, _) => answer,
+            answer => answer,
         }
     }
 
@@ -70,9 +79,18 @@ impl Connection {
         method: &str,
         params: &P,
     ) -> Result<R, CallError> {
-        let id = Id::from(self.writer.request(method, params)?);
+        let id = match self.writer.request(method, params) {
+            Ok(id) => Id::from(id),
+            Err(error) if is_timeout(&error) => {
+                return Err(NotAnswering::now(&self.options.paths).into());
+            }
+            Err(error) => return Err(self.last_word().unwrap_or(CallError::Io(error))),
+        };
         loop {
-            let line = self.reader.next_line()?.ok_or(CallError::Closed)?;
+            let line = self.next_line()?.ok_or(CallError::Closed)?;
+            if let Some(why) = let_go(&line) {
+                return Err(why);
+            }
             match parse(&line) {
                 Ok(Message::Response { id: answered, outcome }) if answered == id => {
                     return match outcome {
@@ -89,6 +107,30 @@ impl Connection {
         }
     }
 
+    /// Why the daemon has closed the connection, if it has said so: it may have done that before it was
+    /// asked anything.
+    fn last_word(&mut self) -> Option<CallError> {
+        while let Ok(Some(line)) = self.reader.next_line() {
+            if let Some(why) = let_go(&line) {
+                return Some(why);
+            }
+        }
+        None
+    }
+
+    /// The next line, as long as the daemon is there.
+    fn next_line(&mut self) -> Result<Option<Bytes>, CallError> {
+        let mut doubt = Doubt::new();
+        loop {
+            // As above.
+            self.reader.stream.set_recv_timeout(Some(doubt.after())).ok();
+            match self.reader.next_line() {
+                Err(error) if is_timeout(&error) => doubt.check(&self.options)?,
+                line => return Ok(line?),
+            }
+        }
+    }
+
     /// Sends `initialize` (protocol version 1) for a client that gives agents no services of its
     /// own, and returns the raw result. Needed once before the first ACP method.
     pub fn initialize(
@@ -101,14 +143,27 @@ impl Connection {
 
     /// The bare stream of a connection on which nothing was said yet.
     pub(crate) fn into_stream(self) -> Arc<Stream> {
-        self.writer.stream
+        self.split().1.stream
     }
 
-    /// The two directions, for two threads.
+    /// The two directions, for two threads. Both wait for as long as it takes.
     pub fn split(self) -> (Reader, Writer) {
-        let Connection { mut reader, writer, held, again: _ } = self;
+        let Connection { mut reader, writer, held, .. } = self;
+        // As above.
+        reader.stream.set_recv_timeout(None).ok();
+        writer.stream.set_send_timeout(None).ok();
         reader.held = held;
         (reader, writer)
+    }
+}
+
+/// An error about no request is about the connection.
+fn let_go(line: &[u8]) -> Option<CallError> {
+    match parse(line) {
+        Ok(Message::Response { id, outcome: Outcome::Error(error) }) if id.is_null() => {
+            Some(CallError::LetGo(ErrorObject::from_raw(error)))
+        }
+        _ => None,
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::resume::Unresumable;
+use crate::silence::NotAnswering;
 
 /// Why there is no connection.
 #[derive(Debug, Error)]
@@ -33,6 +34,9 @@ pub enum ConnectError {
         /// What the system said.
         source: io::Error,
     },
+    /// Somebody listens there and takes up no connections, or says nothing.
+    #[error(transparent)]
+    NotAnswering(#[from] NotAnswering),
     /// Somebody else listens there.
     #[error("`{}` is served by {}, not by you", .socket.display(), user(*.uid))]
     ForeignServer {
@@ -96,6 +100,7 @@ impl ConnectError {
                 Some("start it with `acpctl daemon start`, or leave out `--no-spawn`".to_owned())
             }
             ConnectError::Dir(error) => error.hint(),
+            ConnectError::NotAnswering(silent) => Some(silent.hint()),
             ConnectError::Socket { .. }
             | ConnectError::StartFailed { .. }
             | ConnectError::System(_) => None,
@@ -134,6 +139,12 @@ pub enum LinkError {
     /// It came back, but what we had with it is gone.
     #[error(transparent)]
     Unresumable(#[from] Unresumable),
+    /// The daemon is there and has not said a word.
+    #[error(transparent)]
+    NotAnswering(#[from] NotAnswering),
+    /// The daemon closed the connection and said why.
+    #[error("{}", .0.message)]
+    LetGo(ErrorObject),
     /// The connection cannot be read.
     #[error("the connection to acpd broke")]
     Io(#[from] io::Error),
@@ -149,6 +160,8 @@ impl LinkError {
             }
             LinkError::GaveUp { source, .. } => source.hint(),
             LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
+            LinkError::NotAnswering(silent) => Some(silent.hint()),
+            LinkError::LetGo(error) => error_data(error).and_then(|data| data.hint),
             LinkError::Io(_) => None,
         }
     }
@@ -160,6 +173,12 @@ pub enum CallError {
     /// The daemon answered with an error.
     #[error("{}", .0.message)]
     Rpc(ErrorObject),
+    /// The daemon closed the connection before it answered, and said why.
+    #[error("{}", .0.message)]
+    LetGo(ErrorObject),
+    /// The daemon is there and does not answer.
+    #[error(transparent)]
+    NotAnswering(#[from] NotAnswering),
     /// The daemon closed the connection before it answered.
     #[error("acpd closed the connection")]
     Closed,
@@ -180,7 +199,7 @@ impl CallError {
     /// acpd's own part of the error, if the daemon gave one.
     pub fn data(&self) -> Option<ErrorData> {
         match self {
-            CallError::Rpc(error) => error_data(error),
+            CallError::Rpc(error) | CallError::LetGo(error) => error_data(error),
             _ => None,
         }
     }

@@ -4,7 +4,6 @@
 //! whoever calls [`LinkReader::recv`] reads and connects again.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +17,7 @@ use crate::connect::{Options, connect};
 use crate::connection::{read_block, write_line};
 use crate::error::{ConnectError, LinkError};
 use crate::resume::{Resumption, Verdict, unnumbered};
+use crate::silence::{Doubt, NotAnswering, is_timeout};
 
 /// How long a daemon that went away may take to come back, if the caller has no other wish. While
 /// nobody waits for it, it may take any time.
@@ -31,6 +31,8 @@ const BLOCK: usize = 64 * 1024;
 /// look at the clock while a daemon does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// How often it is looked whether somebody waits for the daemon's first word.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
 /// A connection that held so long was a good one: the next attempt begins at once.
 const GOOD: Duration = Duration::from_secs(5);
 /// A daemon that puts another one in its place gets so much time before we start one.
@@ -84,12 +86,14 @@ pub fn link(
         framer: Framer::new(usize::MAX),
         block: vec![0; BLOCK].into(),
         ready: VecDeque::new(),
+        doubt: Some(Doubt::new()),
         away: None,
         waiting: None,
         pause: Duration::ZERO,
         good_since: Instant::now(),
         spawned: None,
     };
+    reader.limit_reads(Some(FIRST_LOOK));
     Ok((reader, LinkWriter { shared }))
 }
 
@@ -215,9 +219,11 @@ pub struct LinkReader {
     framer: Framer,
     block: Box<[u8]>,
     ready: VecDeque<Bytes>,
+    /// Until the daemon has said a word.
+    doubt: Option<Doubt>,
     /// When the connection was lost, until acpd knows us again.
     away: Option<Instant>,
-    /// Since when somebody waits for it to come back.
+    /// Since when somebody waits for its first word, or for it to come back.
     waiting: Option<Instant>,
     pause: Duration,
     good_since: Instant,
@@ -240,14 +246,23 @@ impl LinkReader {
                 Some(stream) => match read_block(&stream, &mut self.block) {
                     Ok(0) => false,
                     Ok(count) => {
+                        self.has_spoken();
                         self.framer.push(&self.block[..count]);
                         self.take_lines()?
                     }
-                    Err(error) if is_timeout(&error) => !self.has_waited_enough(),
+                    Err(error) if is_timeout(&error) && self.doubt.is_some() => {
+                        self.await_first_word()?;
+                        true
+                    }
+                    Err(error) if is_timeout(&error) && self.has_waited_enough() => {
+                        let silent = NotAnswering::now(&self.options.paths);
+                        return Err(self.give_up(silent.into()));
+                    }
+                    Err(error) if is_timeout(&error) => true,
                     Err(error) => return Err(error.into()),
                 },
             };
-            let news = if alive { self.settled() } else { self.lost() };
+            let news = if alive { self.settled() } else { self.lost()? };
             if let Some(news) = news {
                 return Ok(news);
             }
@@ -279,6 +294,26 @@ impl LinkReader {
         Ok(true)
     }
 
+    /// The daemon has said something: from now on it may be silent for as long as it has nothing to say.
+    fn has_spoken(&mut self) {
+        if self.doubt.take().is_some() {
+            self.waiting = None;
+            self.limit_reads(None);
+        }
+    }
+
+    /// The daemon has said nothing so far: if somebody waits for that, it has to be there.
+    fn await_first_word(&mut self) -> Result<(), LinkError> {
+        if !self.shared.lock().memory.waits() {
+            return Ok(());
+        }
+        let since = *self.waiting.get_or_insert_with(Instant::now);
+        match &mut self.doubt {
+            Some(doubt) if since.elapsed() >= doubt.after() => Ok(doubt.check(&self.options)?),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether acpd has just taken us back.
     fn settled(&mut self) -> Option<Incoming> {
         if self.away.is_none() || !self.shared.lock().memory.is_up() {
@@ -292,34 +327,41 @@ impl LinkReader {
     }
 
     /// The connection is gone. What the user is told, if it does not know yet.
-    fn lost(&mut self) -> Option<Incoming> {
+    fn lost(&mut self) -> Result<Option<Incoming>, LinkError> {
         let mut inner = self.shared.lock();
         inner.stream = None;
         inner.out.clear();
         inner.waiting = 0;
         let resumable = inner.memory.lost() && !self.patience.is_zero();
-        inner.ended = !resumable;
+        inner.ended = !resumable || inner.memory.is_turned_away();
+        let told = inner.memory.refusal().filter(|_| inner.ended).cloned();
+        let has_ended = inner.ended;
         self.shared.changed.notify_all();
         drop(inner);
-        if !resumable {
-            return Some(Incoming::Closed);
+        if let Some(told) = told {
+            return Err(LinkError::LetGo(told));
+        }
+        if has_ended {
+            return Ok(Some(Incoming::Closed));
         }
         self.stream = None;
+        // What is not heard from here on is waited for as what comes back.
+        self.doubt = None;
         // A line that was cut off will come again.
         self.framer = Framer::new(usize::MAX);
         if self.away.is_some() {
-            return None;
+            return Ok(None);
         }
         if self.good_since.elapsed() > GOOD {
             self.pause = Duration::ZERO;
         }
         self.away = Some(Instant::now());
-        Some(Incoming::Lost)
+        Ok(Some(Incoming::Lost))
     }
 
     /// Connects, and says the first words.
     fn come_back(&mut self) -> Result<(), LinkError> {
-        let reason = self.shared.lock().memory.refusal().map(str::to_owned);
+        let reason = self.shared.lock().memory.refusal().map(|refusal| refusal.message.clone());
         let mut last = ConnectError::NotTakenBack { reason };
         let mut has_spawned = false;
         while !self.has_waited_enough() {
@@ -339,7 +381,11 @@ impl LinkReader {
             }
             has_spawned |= spawn;
         }
-        Err(LinkError::GaveUp { seconds: self.patience.as_secs(), source: last })
+        Err(self.give_up(last))
+    }
+
+    fn give_up(&self, source: ConnectError) -> LinkError {
+        LinkError::GaveUp { seconds: self.patience.as_secs(), source }
     }
 
     /// Whether somebody has waited for as long as we have patience. The clock begins with the first
@@ -409,10 +455,6 @@ impl Drop for LinkReader {
         self.shared.lock().ended = true;
         self.shared.changed.notify_all();
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// Up to a quarter more, so that clients that were cut off together do not come back together.

@@ -21,12 +21,14 @@ use acp_wire::{
     set_member, str_at,
 };
 use acpd_api::{
-    Answered, ClientToken, Empty, NAMESPACE, RawId, Received, Resume as ResumeMeta, Resumed, method,
+    Answered, ClientToken, Empty, NAMESPACE, RawId, Reason, Received, Resume as ResumeMeta,
+    Resumed, method,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use crate::error::error_data;
 use crate::request::{Cursor, Kind, member};
 
 /// The id of the `initialize` with which we come back. None of the user's own.
@@ -116,8 +118,8 @@ pub struct Resumption {
     /// Lines that wait for the answer to `initialize` or for a connection, not counted yet.
     held: VecDeque<Bytes>,
     held_bytes: usize,
-    /// What acpd said when it last did not take us back.
-    refusal: Option<String>,
+    /// What acpd said when it last closed the connection, or did not take us back.
+    refusal: Option<ErrorObject>,
     /// So many of our lines are committed.
     safe: u64,
     /// The lines after those; the first one has the number `safe + 1`.
@@ -165,9 +167,21 @@ impl Resumption {
         greets || self.held_bytes > 0 || !self.open.is_empty() || !self.early.is_empty()
     }
 
-    /// Why acpd has not taken us back yet.
-    pub fn refusal(&self) -> Option<&str> {
-        self.refusal.as_deref()
+    /// Whether acpd closed the connection with a word while the user waited for something, and has
+    /// nothing of it that could be taken up again: another attempt would end in the same way.
+    pub fn is_turned_away(&self) -> bool {
+        let is_riding = matches!(self.phase, Phase::Riding { .. });
+        self.refusal.is_some() && !is_riding && self.waits()
+    }
+
+    /// Whether nobody comes back.
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Plain | Phase::Left)
+    }
+
+    /// Why acpd closed the connection, or has not taken us back yet.
+    pub fn refusal(&self) -> Option<&ErrorObject> {
+        self.refusal.as_ref()
     }
 
     /// Bytes of the user's lines that wait for the connection.
@@ -205,6 +219,14 @@ impl Resumption {
         out: &mut VecDeque<Bytes>,
     ) -> Result<Verdict, Unresumable> {
         let Ok(message) = parse(line) else { return Ok(Verdict::Pass) };
+        if let Some((refusal, reason)) = self.let_go(&message) {
+            self.refusal = Some(refusal);
+            if reason == Reason::Replaced {
+                // Another connection has all that was ours.
+                self.phase = Phase::Plain;
+            }
+            return Ok(Verdict::Swallow);
+        }
         match (message, &self.phase) {
             (_, Phase::Plain) => Ok(Verdict::Pass),
             (_, Phase::Left) => Ok(Verdict::Swallow),
@@ -227,18 +249,33 @@ impl Resumption {
         }
     }
 
+    /// Why acpd closes the connection, if that is what a message says: an error of its own about no
+    /// request.
+    fn let_go(&self, message: &Message<'_>) -> Option<(ErrorObject, Reason)> {
+        let is_ours = self.is_up() && !self.is_over();
+        match message {
+            Message::Response { id, outcome: Outcome::Error(error) } if is_ours && id.is_null() => {
+                let error = ErrorObject::from_raw(error);
+                let reason = error_data(&error)?.reason;
+                Some((error, reason))
+            }
+            _ => None,
+        }
+    }
+
     /// The connection is lost. `false`: it cannot be taken up again.
     pub fn lost(&mut self) -> bool {
         self.line = Line::Down;
         self.returned = true;
         self.cursors.values_mut().for_each(Cursor::cut_off);
-        !matches!(self.phase, Phase::Plain | Phase::Left)
+        !self.is_over()
     }
 
     /// There is a new connection: what is written to it first.
     pub fn back(&mut self) -> VecDeque<Bytes> {
         let mut out: VecDeque<Bytes> = self.early.iter().map(|(_, line)| line.clone()).collect();
         self.line = Line::Up;
+        self.refusal = None;
         match &self.phase {
             Phase::Plain | Phase::Left => {}
             Phase::Bare => self.release(&mut out),
@@ -365,7 +402,7 @@ impl Resumption {
             match outcome {
                 // Without an id: the connection itself is refused.
                 Outcome::Error(error) if id.raw() == RETURN_ID || id.is_null() => {
-                    self.refusal = Some(ErrorObject::from_raw(error).message);
+                    self.refusal = Some(ErrorObject::from_raw(error));
                     return Ok(Verdict::Refused);
                 }
                 Outcome::Result(result) if id.raw() == RETURN_ID => {

@@ -178,3 +178,78 @@ fn a_daemon_of_another_login_is_found_by_its_lock_file() {
     std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert!(matches!(connect(&options).unwrap_err(), ConnectError::Dir(_)));
 }
+
+#[test]
+fn m9_why_the_connection_was_closed_is_the_error_of_a_call() {
+    let refusal = json!({"id": null, "error": {"code": -32603, "message": "no room", "data":
+        {"_acpd": {"reason": "too_many", "hint": "wait"}}}});
+    let told = refusal.clone();
+    let (home, mut connection, server) = connected(move |mut stream| {
+        let first = read(&mut stream);
+        write(&mut stream, &json!({"id": first["id"], "result": {}}));
+        read(&mut stream);
+        write(&mut stream, &told);
+    });
+    let _: Empty = connection.call(method::STATUS, &Empty {}).unwrap();
+    let error = connection.call::<_, Value>(method::STATUS, &Empty {}).unwrap_err();
+    assert!(matches!(&error, CallError::LetGo(_)), "{error:?}");
+    assert_eq!(error.to_string(), "no room");
+    assert_eq!(error.data().unwrap().hint.as_deref(), Some("wait"));
+    server.join().unwrap();
+
+    // One that never got an answer is made once more.
+    let socket = options(home.path()).paths.socket();
+    std::fs::remove_file(&socket).unwrap();
+    let listener = UnixListener::bind(socket).unwrap();
+    let mut connection = connect(&options(home.path())).unwrap();
+    let server = thread::spawn(move || {
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        write(&mut stream, &refusal);
+        drop(stream);
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let request = read(&mut stream);
+        write(&mut stream, &json!({"id": request["id"], "result": {"n": 1}}));
+    });
+    assert_eq!(connection.call::<_, Value>(method::STATUS, &Empty {}).unwrap(), json!({"n": 1}));
+    server.join().unwrap();
+}
+
+#[test]
+fn l16_a_late_answer_is_waited_for_as_long_as_the_daemon_is_there() {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
+    let listener = UnixListener::bind(options.paths.socket()).unwrap();
+    let mut connection = connect(&options).unwrap();
+    let server = thread::spawn(move || {
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let request = read(&mut stream);
+        // It takes so long that the daemon is asked whether it is there, and then asked nothing more.
+        let mut beside = BufReader::new(listener.accept().unwrap().0);
+        let ping = read(&mut beside);
+        assert_eq!(ping["method"], method::PING);
+        write(&mut beside, &json!({"id": ping["id"], "result": {}}));
+        write(&mut stream, &json!({"id": request["id"], "result": {"n": 1}}));
+    });
+    let answer: Value = connection.call(method::AGENT_START, &json!({"agent": "slow"})).unwrap();
+    assert_eq!(answer, json!({"n": 1}));
+    server.join().unwrap();
+}
+
+#[test]
+fn l16_a_daemon_that_answers_nothing_is_told_with_its_process() {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
+    acpd_sys::dir::private_dir(&options.paths.state).unwrap();
+    let _lock = acpd_sys::lock::InstanceLock::acquire(&options.paths.lock()).unwrap();
+    // Nobody accepts.
+    let _listener = UnixListener::bind(options.paths.socket()).unwrap();
+    let error = connect(&options).unwrap().call::<_, Value>(method::STATUS, &Empty {}).unwrap_err();
+    let CallError::NotAnswering(silent) = error else { panic!("{error:?}") };
+    let own = std::process::id();
+    assert_eq!(silent.to_string(), format!("acpd does not answer (pid {own}, running)"));
+    assert!(
+        silent.hint().contains(&format!("kill -9 {own}")) && silent.hint().contains("acpd.log")
+    );
+}

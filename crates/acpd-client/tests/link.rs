@@ -174,8 +174,92 @@ fn a_daemon_that_says_nothing_is_given_up_as_one_that_does_not_come_back() {
     // It listens, but nobody accepts.
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = error else { panic!("{error:?}") };
-    assert!(matches!(source, ConnectError::NotTakenBack { .. }), "{source:?}");
+    assert!(matches!(source, ConnectError::NotAnswering(_)), "{source:?}");
     drop(listener);
+}
+
+#[test]
+fn m9_why_the_connection_was_closed_is_the_error_of_a_link_that_ends() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    writer.send(list());
+    let mut daemon = accept(&listener);
+    read(&mut daemon);
+    refuse(&mut daemon, "too_many", "no room");
+    drop(daemon);
+    let error = reader.recv().unwrap_err();
+    assert!(matches!(&error, LinkError::LetGo(_)), "{error:?}");
+    assert_eq!((error.to_string().as_str(), error.hint().as_deref()), ("no room", Some("wait")));
+}
+
+#[test]
+fn m9_a_link_that_waits_for_nothing_comes_back_when_it_was_closed_to_make_room() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    refuse(&mut accept(&listener), "too_many", "no room");
+    assert_eq!(reader.recv().unwrap(), Incoming::Lost);
+    writer.send(list());
+    let daemon = thread::spawn(move || {
+        let mut stream = accept(&listener);
+        let asked = read(&mut stream);
+        writeln!(stream.get_mut(), "{}", json!({"id": asked["id"], "result": {}})).unwrap();
+        // Whoever waits for something when that happens is told.
+        read(&mut stream);
+        refuse(&mut stream, "too_many", "no room");
+    });
+    while !matches!(reader.recv().unwrap(), Incoming::Line(_)) {}
+    writer.send(list());
+    let error = reader.recv().unwrap_err();
+    assert!(matches!(&error, LinkError::LetGo(_)), "{error:?}");
+    daemon.join().unwrap();
+}
+
+#[test]
+fn l16_a_link_to_a_daemon_that_never_says_a_word_ends_and_one_that_waits_for_an_agent_does_not() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options.clone(), PATIENCE).unwrap();
+    writer.send(hello());
+    let daemon = thread::spawn(move || {
+        let mut stream = accept(&listener);
+        let initialize = read(&mut stream);
+        let mut beside = accept(&listener);
+        assert_eq!(read(&mut beside)["method"], "_acpd/ping");
+        writeln!(beside.get_mut(), "{}", json!({"id": 1, "result": {}})).unwrap();
+        writeln!(stream.get_mut(), "{}", json!({"id": initialize["id"], "result": {}})).unwrap();
+        (listener, stream)
+    });
+    assert_eq!(next(&mut reader)["result"], json!({}));
+    let (_listener, _stream) = daemon.join().unwrap();
+
+    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    writer.send(hello());
+    let error = reader.recv().unwrap_err();
+    assert!(matches!(error, LinkError::NotAnswering(_)), "{error:?}");
+}
+
+#[test]
+fn l10_a_link_whose_token_another_connection_has_does_not_come_back() {
+    let home = tempfile::tempdir().unwrap();
+    let (options, listener) = options(home.path());
+    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    writer.send(hello());
+    let mut daemon = accept(&listener);
+    welcome(&mut daemon, 0);
+    next(&mut reader);
+    refuse(&mut daemon, "replaced", "another one has it");
+    drop(daemon);
+    let error = reader.recv().unwrap_err();
+    assert!(matches!(&error, LinkError::LetGo(_)), "{error:?}");
+}
+
+/// acpd's last word to a connection that it closes.
+fn refuse(daemon: &mut BufReader<UnixStream>, reason: &str, message: &str) {
+    let data = json!({"_acpd": {"reason": reason, "hint": "wait"}});
+    let error = json!({"code": -32603, "message": message, "data": data});
+    writeln!(daemon.get_mut(), "{}", json!({"id": null, "error": error})).unwrap();
 }
 
 #[test]

@@ -102,14 +102,16 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
             Stopped::Whole
         }
         // It may have ended before its answer was read, and have a successor already.
-        Err(error) => {
-            let now = running(paths)?.and_then(|mut connection| info(&mut connection).ok());
-            let is_same = now.is_some_and(|now| pid.is_none_or(|pid| pid == now.pid));
-            if is_same || !error.is_gone() {
-                return Err(error);
+        Err(error) if error.is_gone() => {
+            match running(paths)?.map(|mut connection| info(&mut connection)).transpose() {
+                Ok(Some(now)) if pid.is_none_or(|pid| pid == now.pid) => return Err(error),
+                Ok(_) => Stopped::Died,
+                Err(now) if now.is_gone() => Stopped::Died,
+                // It is there, and says why it does not serve.
+                Err(now) => return Err(now),
             }
-            Stopped::Died
         }
+        Err(error) => return Err(error),
     };
     if let Some(pid) = pid {
         wait_until_gone(paths, pid, END_DEADLINE)?;

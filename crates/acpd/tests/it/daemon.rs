@@ -160,18 +160,14 @@ fn more_clients_than_allowed_are_refused_until_one_goes() {
     let env = home_with(&Config::new([echo()]).daemon("max_clients", "2"));
     let first = env.client("echo");
     let mut second = env.client("echo");
+    let hello = json!({"protocolVersion": 1});
     let mut third = env.connect();
-    let refused = third.next("an error", |message| message["error"].is_object());
-    assert_eq!(reason(&refused["error"]), "too_many", "{refused}");
+    let refused = third.call("initialize", hello.clone()).unwrap_err();
+    assert_eq!(reason(&refused), "too_many", "{refused}");
     assert!(refused.to_string().contains("max_clients"), "the way out: {refused}");
     third.wait_closed();
     drop(first);
-    until("a place to be free", || {
-        let mut client = env.connect();
-        client.send_raw(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"_acpd/status\"}\n");
-        let line = client.read_line("an answer")?;
-        serde_json::from_slice::<Value>(&line).ok()?["result"].is_object().then_some(())
-    });
+    until("a place to be free", || env.connect().call("initialize", hello.clone()).ok());
     second.sync();
 }
 

@@ -13,6 +13,7 @@ mod credentials;
 mod daemon;
 mod discovering;
 mod disk;
+mod door;
 mod editors;
 mod forks;
 mod fuzz;

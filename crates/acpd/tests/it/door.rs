@@ -1,0 +1,176 @@
+//! Who is let in when there are many, and what the others hear.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::net::UnixStream;
+
+use acpd_test::harness::{Client, Config, Running, TestEnv, exists, signal, until};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::{at_once, echo, home, home_with};
+
+/// Connections that say nothing.
+fn silent(env: &TestEnv, count: usize) -> Vec<UnixStream> {
+    (0..count).map(|_| UnixStream::connect(env.socket()).expect("the daemon's socket")).collect()
+}
+
+/// What a connection is told.
+fn told(stream: &UnixStream) -> Value {
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("a line");
+    serde_json::from_str(&line).expect("JSON")
+}
+
+#[test]
+fn m9_connections_that_say_nothing_keep_nobody_out_and_the_oldest_are_told_that_they_go() {
+    let env = home([echo()]);
+    let mut client = env.client("echo");
+    let silent = silent(&env, 200);
+    env.acpctl(&["ps"]).success();
+    let said = env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    assert!(said.stdout().contains("tags=one"), "{said:?}");
+    let refused = told(&silent[0]);
+    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "too_many", "{refused}");
+    assert_eq!(refused["id"], Value::Null);
+    client.sync();
+    env.acpctl(&["daemon", "restart"]).success();
+    env.acpctl(&["daemon", "stop"]).success().explains(&["acpd stopped"]);
+}
+
+#[test]
+fn m9_with_all_places_taken_every_command_that_needs_one_says_so_and_the_others_work() {
+    let env = home_with(&Config::new([echo()]).daemon("max_clients", "2"));
+    let mut taken = [env.client("echo"), env.client("echo")];
+    // More than the daemon keeps, each with an answer that it has.
+    let idle: Vec<Client> = (0..40)
+        .map(|_| {
+            let mut idle = env.connect();
+            idle.ok("_acpd/session/list", json!({}));
+            idle
+        })
+        .collect();
+    let words = ["2 clients are connected already", "hint:", "max_clients"];
+    env.acpctl(&["run", "-s", "fix", "say #one"]).code(1).explains(&words);
+    let (editor, mut bridge) = env.bridge(&[]);
+    let refused = bridge.call("initialize", json!({"protocolVersion": 1})).unwrap_err();
+    assert_eq!(refused["data"]["_acpd"]["reason"], "too_many", "{refused}");
+    drop((bridge, editor));
+
+    for command in [
+        &["ps"][..],
+        &["agent", "start", "echo"],
+        &["agent", "ls"],
+        &["session", "ls"],
+        &["pending"],
+    ] {
+        env.acpctl(command).success();
+    }
+    env.acpctl(&["daemon", "start"]).success().explains(&["runs already"]);
+    taken.iter_mut().for_each(Client::sync);
+    drop(idle);
+    let pid = env.daemon_pid();
+    env.acpctl(&["daemon", "stop", "--detach"]).success().explains(&["acpd stopped"]);
+    until("what it said to be true", || (!exists(pid)).then_some(()));
+}
+
+#[test]
+fn m9_an_idle_connection_that_is_closed_for_another_one_is_told_why() {
+    let env = home_with(&Config::new([echo()]).daemon("max_clients", "1"));
+    let mut first = env.connect();
+    first.ok("_acpd/session/list", json!({}));
+    let mut others = Vec::new();
+    for _ in 0..17 {
+        let mut other = env.connect();
+        other.ok("_acpd/session/list", json!({}));
+        others.push(other);
+    }
+    let last = first.next("why it is closed", |message| message["error"].is_object());
+    assert_eq!(last["error"]["data"]["_acpd"]["reason"], "too_many", "{last}");
+    first.wait_closed();
+}
+
+#[test]
+fn l10_who_loses_its_token_to_another_connection_is_told_and_closed() {
+    let env = home([echo()]);
+    let token = json!({"agent": "echo", "client": {"token": "a-token-of-a-client"}});
+    let mut first = env.client_with(token.clone());
+    let mut second = env.client_with(token);
+    let last = first.next("why it is closed", |message| message["error"].is_object());
+    assert_eq!(last["error"]["data"]["_acpd"]["reason"], "replaced", "{last}");
+    first.wait_closed();
+    second.sync();
+}
+
+#[test]
+fn l16_a_stopped_daemon_is_told_as_such_by_every_command() {
+    let env = home([echo()]);
+    env.acpctl(&["daemon", "start"]).success();
+    let pid = env.daemon_pid();
+    signal(pid, Signal::SIGSTOP);
+    let commands: [&[&str]; 7] = [
+        &["ps"],
+        &["run", "-s", "fix", "say #one"],
+        &["attach", "fix"],
+        &["daemon", "start"],
+        &["daemon", "stop"],
+        &["daemon", "restart"],
+        &["agent", "start", "echo"],
+    ];
+    // At the same time: each waits for as long as a daemon may be silent.
+    let running: Vec<Running> = commands.iter().map(|args| env.spawn_acpctl(args)).collect();
+    let (stopped, way_out) = (format!("(pid {pid}, stopped)"), format!("kill -CONT {pid}"));
+    for command in running {
+        command.finish().code(1).explains(&["acpd does not answer", &stopped, &way_out]);
+    }
+    signal(pid, Signal::SIGCONT);
+    at_once("a daemon that goes on", || env.acpctl(&["ps"]).success());
+}
+
+/// A daemon that may have few files open.
+fn with_few_files(env: &TestEnv) -> Running {
+    let program = env.acpd_command();
+    let mut command = env.command("sh");
+    command.args(["-c", "ulimit -n 40; exec \"$@\"", "sh"]).arg(program.get_program()).arg("run");
+    let daemon = Running::start(command);
+    until("the daemon to listen", || UnixStream::connect(env.socket()).ok());
+    daemon
+}
+
+#[test]
+fn l17_without_descriptors_the_daemon_says_so_and_its_log_stays_short() {
+    let env = home([echo()]);
+    let mut daemon = with_few_files(&env);
+    let mut clients = Vec::new();
+    let refusal = loop {
+        let mut client = env.connect();
+        client.request("initialize", json!({"protocolVersion": 1}));
+        let answer = client
+            .next("an answer", |message| message["id"].is_u64() || message["error"].is_object());
+        if answer["error"].is_object() {
+            break answer;
+        }
+        clients.push(client);
+        assert!(clients.len() < 40, "there are not so many");
+    };
+    assert!(refusal.to_string().contains("ulimit"), "{refusal}");
+    for command in
+        [&["ps"][..], &["run", "hello"], &["daemon", "stop"], &["daemon", "stop", "--detach"]]
+    {
+        env.acpctl(command).code(1).explains(&["no file descriptors left", "hint:", "ulimit"]);
+    }
+    drop(clients);
+    until("room for others", || env.acpctl(&["ps"]).code_is(0).then_some(()));
+    env.acpctl(&["daemon", "stop"]).success();
+    let log = daemon.wait_stderr("acpd has ended");
+    let said = log.matches("cannot be accepted").count();
+    assert!((1..=3).contains(&said), "once for each time: {log}");
+}
+
+#[test]
+fn l17_silent_connections_make_room_when_there_are_no_descriptors() {
+    let env = home([echo()]);
+    let _daemon = with_few_files(&env);
+    let _silent = silent(&env, 60);
+    env.acpctl(&["ps"]).success();
+    env.acpctl(&["daemon", "stop"]).success();
+}
