@@ -63,6 +63,8 @@ pub fn link(
     options: Options,
     patience: Duration,
 ) -> Result<(LinkReader, LinkWriter), ConnectError> {
+    // A link lives for hours; a long line must not cost its memory for as long.
+    acpd_sys::limits::return_large_buffers();
     let token = token()?;
     let stream = connect(&options)?.into_stream();
     let inner = Inner {

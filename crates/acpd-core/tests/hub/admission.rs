@@ -79,7 +79,7 @@ fn m9_a_manager_has_the_place_of_one_that_is_idle_for_the_longest() {
     managers.remove(1);
     managers.push(newest);
     bench.capabilities = None;
-    for busy in &managers[..MANAGERS + 1] {
+    for busy in &managers[..=MANAGERS] {
         bench.say(*busy, &json!({"id":3,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
     }
     bench.now += 1;

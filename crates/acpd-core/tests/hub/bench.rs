@@ -345,7 +345,7 @@ impl Bench {
                 self.failures.push((session, what, code));
             }
             Effect::Serve { errand, roots, service, .. } => {
-                self.served.push((errand, roots, service))
+                self.served.push((errand, roots, service));
             }
             Effect::CreateTerminal { .. }
             | Effect::TerminalOutput { .. }

@@ -1,6 +1,6 @@
 //! `acpctl acp`: the agent that editors start.
 
-use acpd_test::harness::{Agent, Client, until};
+use acpd_test::harness::{Agent, Client, rss, until};
 use serde_json::{Value, json};
 
 use crate::{echo, home};
@@ -114,4 +114,16 @@ fn an_editor_is_given_the_session_that_it_was_started_for() {
     let out = env.acpctl(&["acp", "--attach", "nothing"]);
     assert!(out.code_is(3), "{out:?}");
     assert!(out.stderr().contains("nothing"), "{out:?}");
+}
+
+#[test]
+fn the_memory_of_a_long_line_is_given_back() {
+    const MIB: u64 = 1 << 20;
+    let env = home([echo().unrecorded()]);
+    let (editor, mut client) = env.bridge(&[]);
+    initialize(&mut client);
+    let session = client.new_session(&env.work("main"), None);
+    let base = rss(editor.pid());
+    client.say(&session, &"x".repeat(6 * MIB as usize)).unwrap();
+    until("the memory to be given back", || (rss(editor.pid()) < base + 3 * MIB).then_some(()));
 }
