@@ -9,7 +9,7 @@ pub const PING: &str = "_acpd/ping";
 /// [`crate::Empty`]. The answer is sent when the agents are gone, or, with `detach`, left alone.
 pub const DAEMON_STOP: &str = "_acpd/daemon/stop";
 /// Runs the installed program in the daemon's place, under the same pid; agents and turns go on:
-/// [`crate::Empty`] → [`crate::Empty`]. A configuration that cannot be read is an error, and nothing
+/// [`crate::Empty`] → [`crate::Empty`]. If that program could not start, the reason is the error, and nothing
 /// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
 pub const DAEMON_RESTART: &str = "_acpd/daemon/restart";
 

@@ -30,7 +30,7 @@ mod snapshot;
 mod writer;
 
 pub use error::{OpenError, StoreError};
-pub use open::open;
+pub use open::{check, open};
 pub use reader::Reader;
 pub use search::{Found, Index};
 pub use writer::{CommitBatch, Report, Writer};

@@ -70,6 +70,20 @@ pub fn open(
     Ok((Writer { batches, shared, thread, checkpoints }, reader, snapshot))
 }
 
+/// Makes sure that [`open`] could open the database that is there, if there is one. Changes nothing, also
+/// while a daemon has it open.
+pub fn check(path: &Path) -> Result<(), OpenError> {
+    if !path.try_exists().unwrap_or(true) {
+        return Ok(());
+    }
+    drop(acpd_sys::dir::private_file(path)?);
+    let failed = |error| OpenError::Store { path: path.into(), source: StoreError::from(error) };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
+    conn.busy_timeout(LOCK_WAIT).map_err(failed)?;
+    schema::check(&conn, path)
+}
+
 /// A connection with all that is the same for each. `cache` is in KiB.
 pub(crate) fn connect(
     path: &Path,

@@ -204,6 +204,14 @@ const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3), M::up(V4), 
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    check(conn, path)?;
+    Migrations::from_slice(MIGRATIONS)
+        .to_latest(conn)
+        .map_err(|source| OpenError::Migrate { path: path.into(), source })
+}
+
+/// Refuses a schema that a newer acpd wrote.
+pub(crate) fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
     let found = conn
         .pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
         .map_err(|error| OpenError::Store { path: path.into(), source: StoreError::from(error) })?;
@@ -211,7 +219,5 @@ pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenErro
     if found > known {
         return Err(OpenError::Newer { path: path.into(), found, known });
     }
-    Migrations::from_slice(MIGRATIONS)
-        .to_latest(conn)
-        .map_err(|source| OpenError::Migrate { path: path.into(), source })
+    Ok(())
 }

@@ -46,6 +46,16 @@ impl Failure {
         Failure { message: message.to_string(), hint: hint.map(|hint| hint.to_string()) }
     }
 
+    /// What went wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The way out.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     fn system(what: &str, error: impl fmt::Display) -> Failure {
         Failure::new(format!("{what}: {error}"), None::<String>)
     }
@@ -173,17 +183,13 @@ impl Daemon {
         // First: whatever is made from here on is private.
         limits::private_files();
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
-        let logs = paths.agent_log("agent");
-        let agent_logs = logs.parent().unwrap_or(&paths.state);
-        for dir in [&paths.runtime, &paths.state, &paths.state.join("log"), agent_logs] {
-            private_dir(dir).map_err(|e| Failure::new(&e, e.hint()))?;
-        }
+        private_dirs(&paths)?;
         let (lock, left) = match Heritage::take(&paths) {
             Some(Heritage { lock, socket }) => (lock, socket),
             None => (InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?, None),
         };
         crash::point("locked");
-        let config = config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))?;
+        let config = configuration(&paths)?;
         let file =
             background.then(|| BoundedLog::open(&paths.daemon_log(), config.daemon.log_max_bytes));
         log::start(&config.daemon.log_level, file);
@@ -311,6 +317,20 @@ impl Daemon {
         }
         Ok(restart.then_some(Heritage { lock, socket }))
     }
+}
+
+/// Makes the directories, and makes sure that nobody else may enter them.
+pub(crate) fn private_dirs(paths: &Paths) -> Result<(), Failure> {
+    let logs = paths.agent_log("agent");
+    let agent_logs = logs.parent().unwrap_or(&paths.state);
+    for dir in [&paths.runtime, &paths.state, &paths.state.join("log"), agent_logs] {
+        private_dir(dir).map_err(|e| Failure::new(&e, e.hint()))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
+    config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))
 }
 
 fn locked(error: &LockError) -> Failure {

@@ -6,6 +6,7 @@
 
 pub mod asleep;
 pub mod attend;
+pub mod check;
 pub mod clients;
 pub mod config;
 pub mod crash;

@@ -24,6 +24,8 @@ enum Command {
         #[arg(long, hide = true)]
         background: bool,
     },
+    /// Find out whether the daemon could start: directories, configuration, database.
+    Check,
     /// Ask the installed agents of the catalogue what they can do.
     #[command(hide = true)]
     Discover {
@@ -65,6 +67,14 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run { background } => match acpd::daemon::run(background) {
             Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failed(&failure),
+        },
+        Command::Check => match acpd::check::run() {
+            #[expect(clippy::print_stdout, reason = "what it is for")]
+            Ok(words) => {
+                println!("{words}");
+                ExitCode::SUCCESS
+            }
             Err(failure) => failed(&failure),
         },
         Command::Login { agent, own, env, words } => {

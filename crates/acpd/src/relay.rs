@@ -28,6 +28,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::asleep::Sleep;
+use crate::check::{Trials, Tried};
 use crate::clients::{ClientEvent, Op, Sink};
 use crate::config::{self, Transport};
 use crate::crash;
@@ -173,6 +174,7 @@ pub struct Relay {
     /// What these three have done.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
+    trials: Trials,
     client_queue: usize,
     sinks: BTreeMap<ClientId, Sink>,
     hosts: BTreeMap<HostId, Running>,
@@ -227,6 +229,7 @@ impl Relay {
         let logins = Logins::new(done);
         let credentials = Credentials::new(agents.reaper.clone());
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
+        let trials = Trials::new(agents.exe.clone(), agents.reaper.clone());
         let mut relay = Relay {
             hub,
             clock,
@@ -240,6 +243,7 @@ impl Relay {
             credentials,
             served,
             hooks,
+            trials,
             client_queue,
             sinks: BTreeMap::new(),
             hosts: BTreeMap::new(),
@@ -280,6 +284,7 @@ impl Relay {
                 }
                 Some(ready) = self.credentials.next() => self.spawn(ready, &mut out),
                 Some(input) = self.served.recv() => self.input(input, &mut out),
+                Some(tried) = self.trials.next() => self.tried(tried, &mut out),
                 () = sleep_until(at), if at.is_some() => self.input(Input::Tick, &mut out),
                 () = sleep_until(opening), if opening.is_some() => {}
             }
@@ -680,7 +685,8 @@ impl Relay {
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
             }
-            Effect::Leave { client, id, restart } => self.leave_for(client, &id, restart, out),
+            Effect::Leave { client, id, restart: true } => self.trials.begin(client, id),
+            Effect::Leave { client, id, restart: false } => self.leave_for(client, &id, out),
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }
@@ -751,19 +757,25 @@ impl Relay {
         }
     }
 
-    /// Ends the daemon because a person wants it, if it can start again afterwards.
-    fn leave_for(&mut self, client: ClientId, id: &Id, restart: bool, out: &mut Batch) {
-        if restart && let Err(error) = config::load(&self.agents.paths.config_file()) {
-            let mut data = ErrorData::new(Reason::Invalid);
-            data.hint = error.hint().map(str::to_owned);
-            let text = format!("acpd would not start again: {error}");
-            let error = ErrorObject::new(code::INVALID_REQUEST, text)
-                .with_data(&json!({ NAMESPACE: data }));
-            return self.send(client, Op::Line(build::error(id, &error)), out);
-        }
-        tracing::info!(restart, "leaving");
+    /// A restart goes on if the program that is to follow can start. Else nothing has changed.
+    fn tried(&mut self, tried: Tried, out: &mut Batch) {
+        let Tried { client, id, result } = tried;
+        let Err(failure) = result else {
+            self.restart = true;
+            return self.leave_for(client, &id, out);
+        };
+        tracing::warn!(reason = failure.message(), "the daemon is not restarted");
+        let mut data = ErrorData::new(Reason::Other);
+        data.hint = failure.hint().map(str::to_owned);
+        let text = format!("acpd would not start again: {}", failure.message());
+        let error = ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data }));
+        self.send(client, Op::Line(build::error(&id, &error)), out);
+    }
+
+    /// Ends the daemon because a person wants it.
+    fn leave_for(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
+        tracing::info!(restart = self.restart, "leaving");
         self.send(client, Op::Line(build::response(id, &Empty {})), out);
-        self.restart |= restart;
         self.leave(out);
     }
 }

@@ -170,3 +170,20 @@ pub(crate) fn skip(why: &str) {
         eprintln!("SKIPPED: {why}");
     }
 }
+
+#[test]
+fn what_would_keep_the_daemon_from_starting_is_found_without_starting_it() {
+    let env = home([echo()]);
+    let check = || {
+        let mut command = env.command(env!("CARGO_BIN_EXE_acpd"));
+        command.arg("check");
+        Running::start(command).finish()
+    };
+    assert!(check().success().stdout().ends_with("can start\n"));
+    assert!(!env.path("state").join("acpd.db").exists(), "nothing is made");
+    env.acpctl(&["daemon", "start"]).success();
+    check().success();
+    env.write_config("[daemon]\nlog_levle = \"info\"\n");
+    check().code(1).explains(&["error: ", "log_levle", "hint: "]);
+    env.configure(&Config::new([echo()]));
+}

@@ -1,15 +1,16 @@
 //! The daemon goes and comes again, and the agents with a host of their own go on.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Command;
 
-use acpd_test::harness::{Agent, Client, TestEnv, exists, kill9, signal, until};
+use acpd_test::harness::{Agent, Client, Config, TestEnv, exists, kill9, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::{direct, echo, hosted};
+use crate::{at_once, direct, echo, hosted};
 
 /// A turn that has come to `[pause middle]`, and its session.
 fn paused(env: &TestEnv, client: &mut Client, prompt: &str) -> String {
@@ -154,6 +155,58 @@ fn a_broken_configuration_refuses_the_restart_and_nothing_stops() {
     refused.explains(&["max_clints", "did you mean"]);
     assert_eq!(env.status()["daemon"]["boot"], boot);
     assert_eq!(env.agent_pid("echo"), agent);
+}
+
+/// Asks for a restart that cannot work: it is refused with these words, and nothing has changed.
+fn refused_restart(env: &TestEnv, words: &[&str]) {
+    let before = (env.daemon_pid(), env.status()["daemon"]["boot"].clone(), env.agent_pid("echo"));
+    at_once("the reason", || env.acpctl(&["daemon", "restart"]).code(1)).explains(words);
+    let after = (env.daemon_pid(), env.status()["daemon"]["boot"].clone(), env.agent_pid("echo"));
+    assert_eq!(before, after);
+}
+
+#[test]
+fn l13_a_state_directory_that_is_open_to_others_refuses_the_restart_and_nothing_stops() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let state = env.path("state");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+    refused_restart(&env, &["would not start again", "open to other users", "hint:", "chmod 700"]);
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    env.acpctl(&["daemon", "restart"]).success();
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
+}
+
+#[test]
+fn l18_a_program_that_is_missing_or_broken_refuses_the_restart_and_nothing_stops() {
+    // Programs that can be replaced.
+    let bin = tempfile::tempdir().unwrap();
+    let built = Path::new(env!("CARGO_BIN_EXE_acpd"));
+    for name in ["acpd", "acpctl", "acpd-scripted-agent"] {
+        symlink(built.with_file_name(name), bin.path().join(name)).unwrap();
+    }
+    let acpd = bin.path().join("acpd");
+    let env = TestEnv::new(&acpd, &Config::new([echo()]).daemon("host", "\"shim\""));
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+
+    fs::remove_file(&acpd).unwrap();
+    refused_restart(&env, &["cannot start", acpd.to_str().unwrap(), "hint: install acpd again"]);
+    symlink("/bin/true", &acpd).unwrap();
+    refused_restart(&env, &["is another program", "hint: install acpd again"]);
+    fs::remove_file(&acpd).unwrap();
+    fs::write(&acpd, "\x7fELF broken").unwrap();
+    fs::set_permissions(&acpd, fs::Permissions::from_mode(0o755)).unwrap();
+    refused_restart(
+        &env,
+        &["would not start again", acpd.to_str().unwrap(), "hint: install acpd again"],
+    );
+
+    fs::remove_file(&acpd).unwrap();
+    symlink(built, &acpd).unwrap();
+    env.acpctl(&["daemon", "restart"]).success();
+    let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    assert!(two.stdout().contains("tags=one,two"), "{two:?}");
 }
 
 #[test]

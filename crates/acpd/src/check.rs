@@ -1,0 +1,195 @@
+//! Whether a daemon could start here: `acpd check` for people, and for a daemon that is about to put
+//! another program in its place.
+//!
+//! ```text
+//!  restart is asked for ─▶ the program is run as `acpd check` ─┬─ it can start ─▶ the daemon leaves
+//!                                                              └─ else ─▶ the reason is the answer
+//! ```
+//!
+//! Architecture invariant: the daemon lets go of nothing before the program that is to follow has shown
+//! that it can start with these directories, this configuration and this database.
+
+use std::io::{self, PipeReader};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use acp_wire::Id;
+use acpd_core::ids::ClientId;
+use acpd_sys::limits;
+use acpd_sys::paths::Paths;
+use acpd_sys::process::ExitKind;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_blocking;
+
+use crate::attend::{End, attend, set_apart};
+use crate::config::Config;
+use crate::daemon::{self, Failure};
+use crate::host::Reaper;
+
+/// How long a program may take to say whether it can start.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The most that is read of what it says, in bytes.
+const OUTPUT: u64 = 64 << 10;
+/// What it ends with if it can. Another program does not say so.
+const CAN_START: &str = "can start";
+
+/// Finds out whether a daemon could start, without starting one. Returns what to tell then.
+///
+/// # Errors
+/// Why it could not.
+pub fn run() -> Result<String, Failure> {
+    // What is made here is as private as what a daemon makes.
+    limits::private_files();
+    let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
+    prepare(&paths)?;
+    acpd_store::check(&paths.database()).map_err(|e| Failure::new(&e, e.hint()))?;
+    Ok(format!("acpd {} {CAN_START}", env!("CARGO_PKG_VERSION")))
+}
+
+/// What a daemon needs before it opens its database.
+pub(crate) fn prepare(paths: &Paths) -> Result<Config, Failure> {
+    daemon::private_dirs(paths)?;
+    daemon::configuration(paths)
+}
+
+/// A restart that somebody asked for, and whether it can work.
+#[derive(Debug)]
+pub struct Tried {
+    /// Who asked.
+    pub client: ClientId,
+    /// The request.
+    pub id: Id,
+    /// Why it cannot.
+    pub result: Result<(), Failure>,
+}
+
+/// Programs that are tried.
+#[derive(Debug)]
+pub struct Trials {
+    exe: PathBuf,
+    reaper: Reaper,
+    limit: Duration,
+    tell: mpsc::UnboundedSender<Tried>,
+    tried: mpsc::UnboundedReceiver<Tried>,
+    /// Dropped when the daemon ends.
+    going_on: watch::Sender<()>,
+}
+
+impl Trials {
+    /// Of the program at this path, which is the next one when its turn comes.
+    pub fn new(exe: PathBuf, reaper: Reaper) -> Trials {
+        let (tell, tried) = mpsc::unbounded_channel();
+        Trials { exe, reaper, limit: LIMIT, tell, tried, going_on: watch::Sender::new(()) }
+    }
+
+    /// Begins to try the program; [`Trials::next`] tells how that went. Call it on the runtime.
+    pub fn begin(&self, client: ClientId, id: Id) {
+        let (exe, reaper, tell) = (self.exe.clone(), self.reaper.clone(), self.tell.clone());
+        let (limit, mut stop) = (self.limit, self.going_on.subscribe());
+        tokio::spawn(async move {
+            let result = try_program(&exe, reaper, limit, &mut stop).await;
+            // Nobody waits for it if the daemon ends.
+            tell.send(Tried { client, id, result }).ok();
+        });
+    }
+
+    /// What came of the next trial.
+    pub async fn next(&mut self) -> Option<Tried> {
+        self.tried.recv().await
+    }
+}
+
+async fn try_program(
+    exe: &Path,
+    reaper: Reaper,
+    limit: Duration,
+    stop: &mut watch::Receiver<()>,
+) -> Result<(), Failure> {
+    let path = exe.display();
+    let failed = |what: String| Failure::new(what, Some(format!("install acpd again as `{path}`")));
+    let (child, output) = start(exe.to_owned(), reaper.clone())
+        .await
+        .map_err(|error| failed(format!("cannot start `{path}`: {error}")))?;
+    let mut said = Vec::new();
+    let end = attend(child, reaper, read(output, &mut said), limit, stop).await;
+    let said = String::from_utf8_lossy(&said);
+    match end {
+        End::Exit(ExitKind::Code(0)) if said.trim_end().ends_with(CAN_START) => Ok(()),
+        End::Exit(ExitKind::Code(0)) => Err(failed(format!("`{path}` is another program"))),
+        End::Exit(exit) => match said.trim().strip_prefix("error: ") {
+            Some(words) => {
+                let (message, hint) = words.split_once("\n\nhint: ").unzip();
+                Err(Failure::new(message.unwrap_or(words), hint))
+            }
+            None => Err(failed(format!("`{path}` ends with {exit}"))),
+        },
+        End::Late => {
+            let seconds = limit.as_secs_f32();
+            Err(failed(format!("`{path}` has not said in {seconds} s whether it can start")))
+        }
+        End::Stopped | End::Unknown => Err(failed(format!("`{path}` could not be tried"))),
+    }
+}
+
+async fn start(exe: PathBuf, reaper: Reaper) -> io::Result<(Child, PipeReader)> {
+    let start = move || {
+        let (output, input) = io::pipe()?;
+        let mut command = Command::new(exe);
+        command.arg("check").stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+        set_apart(&mut command);
+        Ok((reaper.start_child(&mut command)?, output))
+    };
+    spawn_blocking(start).await.map_err(io::Error::other)?
+}
+
+async fn read(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
+    let output = pipe::Receiver::from_owned_fd(OwnedFd::from(output))?;
+    output.take(OUTPUT).read_to_end(said).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// What comes of the trial of a program that is this shell script.
+    fn tried(script: &str, limit: Duration) -> Result<(), String> {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let exe = dir.path().join("acpd");
+        fs::write(&exe, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        fs::set_permissions(&exe, fs::Permissions::from_mode(0o700)).expect("its mode");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let reaper = Reaper::start(mpsc::channel(1).0).expect("a thread");
+            let mut trials = Trials { limit, ..Trials::new(exe, reaper) };
+            trials.begin(ClientId(1), Id::from(7));
+            let tried = trials.next().await.expect("it tells");
+            assert_eq!(tried.id, Id::from(7));
+            tried.result.map_err(|failure| failure.to_string())
+        })
+    }
+
+    #[test]
+    fn l18_only_a_program_that_says_that_it_can_start_may_follow() {
+        assert_eq!(tried("echo acpd 9.9.9 can start", LIMIT), Ok(()));
+        let refused = |script: &str| tried(script, LIMIT).expect_err("it cannot start");
+        let told = refused("printf 'error: no room\\n\\nhint: make some\\n' >&2; exit 1");
+        assert_eq!(told, "no room\n\nhint: make some");
+        assert!(refused("exit 0").contains("is another program"));
+        assert!(refused("kill -9 $$").contains("ends with signal 9"));
+        assert!(refused("exit 3").contains("ends with exit code 3"));
+        let late =
+            tried("exec sleep 1000", Duration::from_millis(20)).expect_err("it says nothing");
+        assert!(
+            late.contains("has not said") && late.contains("hint: install acpd again"),
+            "{late}"
+        );
+    }
+}
