@@ -1,5 +1,6 @@
 //! Where acpd keeps its things.
 
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy, choose_native_strategy};
@@ -9,6 +10,10 @@ use crate::os;
 
 /// The longest name (bytes) that a log file is given, without its ending.
 const LOG_NAME_LIMIT: usize = 200;
+
+/// The length of a shim socket's name in characters: two markers of one runtime directory have the same
+/// name less than once in 70 billion times, and then the second shim does not start.
+const SHIM_NAME: usize = 7;
 
 /// The three directories that everything else lives in. All are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +107,23 @@ impl Paths {
     /// The daemon's socket (on Windows: its pipe).
     pub fn socket(&self) -> PathBuf {
         os::socket_path(&self.runtime)
+    }
+
+    /// The directory of the sockets by which the daemon reaches the shims of its agents.
+    pub fn shim_sockets(&self) -> PathBuf {
+        self.runtime.join("s")
+    }
+
+    /// The socket of the shim with this marker. Never longer than the daemon's own: where the daemon can
+    /// listen, shims can, too.
+    pub fn shim_socket(&self, marker: &str) -> PathBuf {
+        let mut hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(marker);
+        let mut name = String::new();
+        for _ in 0..SHIM_NAME {
+            name.extend(char::from_digit((hash % 36) as u32, 36));
+            hash /= 36;
+        }
+        self.shim_sockets().join(name)
     }
 
     /// The file whose lock makes a daemon the only one. Beside the database, which it protects: two
@@ -224,6 +246,18 @@ mod tests {
         let error = paths(&(longest + "r")).check_socket().unwrap_err();
         assert!(error.to_string().contains(&os::SOCKET_PATH_LIMIT.to_string()));
         assert!(error.hint().unwrap().contains("ACPD_RUNTIME_DIR"));
+    }
+
+    #[test]
+    fn l19_where_the_daemon_can_listen_its_shims_can() {
+        let paths = paths("/r");
+        let markers = ["", "g-1", "0123456789abcdef-9007199254740991"];
+        let sockets = markers.map(|marker| paths.shim_socket(marker));
+        for socket in &sockets {
+            assert!(socket.as_os_str().len() <= paths.socket().as_os_str().len());
+            assert_eq!(socket.parent(), Some(&*paths.shim_sockets()));
+        }
+        assert!(sockets[0] != sockets[1] && sockets[1] != sockets[2]);
     }
 
     #[test]

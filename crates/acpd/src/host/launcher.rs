@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
-use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -104,7 +103,7 @@ impl Agents {
     /// Ends the shims of this journal that are none of these hosts', and removes sockets that are no
     /// shim's.
     pub fn end_strays(&self, known: &BTreeSet<HostId>) {
-        remove_lost_sockets(&self.paths.state, &self.sockets());
+        remove_lost_sockets(&self.paths.state, &self.paths.shim_sockets());
         let size = self.config.daemon.log_max_bytes;
         let place = || self.place(BoundedLog::open(&self.paths.agent_log("strays"), size));
         end_strays(&self.paths.state, &self.generation, known, place);
@@ -117,11 +116,6 @@ impl Agents {
 
     fn marker(&self, host: HostId) -> String {
         format!("{}-{}", self.generation, host.0)
-    }
-
-    /// Where the shims' sockets are.
-    fn sockets(&self) -> PathBuf {
-        self.paths.runtime.join("shims")
     }
 
     fn log(&mut self, agent: &str) -> BoundedLog {
@@ -169,24 +163,18 @@ impl Agents {
                 (How::TcpConnect { addr: resolve(address)?, timeout }, START + timeout)
             }
         };
-        let sockets = self.sockets();
-        private_dir(&sockets).map_err(|error| SpawnError {
+        private_dir(&self.paths.shim_sockets()).map_err(|error| SpawnError {
             message: error.to_string(),
             hint: error.hint(),
             permanent: false,
         })?;
-        // Short: the system allows no long paths for sockets.
-        let journal: String = self.generation.chars().take(4).collect();
-        let socket = sockets.join(format!("{journal}-{}.sock", host.0));
-        if let Err(error) = net::SocketAddr::from_pathname(&socket) {
-            let message = format!("cannot listen on `{}`: {error}", socket.display());
-            return Err(refused(message, "set `ACPD_RUNTIME_DIR` to a shorter path"));
-        }
+        let marker = self.marker(host);
+        let socket = self.paths.shim_socket(&marker);
         Ok(Start {
             exe: self.exe.clone(),
             launch: launch::Launch {
                 how,
-                marker: self.marker(host),
+                marker,
                 socket,
                 memory: MEMORY,
                 spool: SPOOL,

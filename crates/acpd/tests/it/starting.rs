@@ -114,6 +114,28 @@ fn a_socket_directory_that_is_open_to_others_is_refused() {
 }
 
 #[test]
+fn l19_with_the_longest_runtime_directory_that_is_taken_agents_start() {
+    let env = home([echo()]);
+    let longest = 107 - "/acpd.sock".len();
+    let place = |length: usize| {
+        let mut path = env.path("run").display().to_string();
+        path.push('/');
+        path.extend(std::iter::repeat_n('r', length - path.len()));
+        path
+    };
+    let run = |args: &[&str], runtime: &str| {
+        let mut command = env.acpctl_command(args);
+        command.env("ACPD_RUNTIME_DIR", runtime);
+        Running::start(command).finish()
+    };
+    let too_long = at_once("the reason", || run(&["run", "say #one"], &place(longest + 1)).code(1));
+    too_long.explains(&["the system allows 107", "hint:", "ACPD_RUNTIME_DIR"]);
+    let said = run(&["run", "say #one"], &place(longest)).success();
+    assert!(said.stdout().contains("tags=one"), "{said:?}");
+    run(&["daemon", "stop"], &place(longest)).success();
+}
+
+#[test]
 fn a_socket_that_a_dead_daemon_left_is_replaced() {
     let env = home([echo()]);
     drop(UnixListener::bind(env.socket()).unwrap());

@@ -306,9 +306,9 @@ fn a_host_that_nobody_knows_of_is_ended() {
 #[test]
 fn a_socket_of_no_host_is_removed() {
     let env = hosted([echo()]);
-    let lost = env.path("run").join("shims/lost.sock");
+    let lost = env.path("run").join("s/lost");
     fs::create_dir_all(lost.parent().unwrap()).unwrap();
-    for dir in [env.path("run"), env.path("run").join("shims")] {
+    for dir in [env.path("run"), env.path("run").join("s")] {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
     }
     drop(UnixListener::bind(&lost).unwrap());
