@@ -62,6 +62,9 @@ pub enum StoreState {
     Failing {
         /// What the file system or the database said.
         reason: String,
+        /// What a person can do about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
         /// Since when (ms since the epoch).
         since: u64,
     },

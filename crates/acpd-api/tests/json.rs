@@ -92,7 +92,11 @@ fn status_looks_like_this() {
         since: 3,
         rss: Some(4),
         clients: 5,
-        store: StoreState::Failing { reason: "the disk is full".to_owned(), since: 6 },
+        store: StoreState::Failing {
+            reason: "the disk is full".to_owned(),
+            hint: Some("make room".to_owned()),
+            since: 6,
+        },
         default_agent: "demo".to_owned(),
         socket: "/socket".to_owned(),
         database: "/database".to_owned(),

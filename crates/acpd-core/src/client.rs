@@ -33,6 +33,7 @@ use crate::record::Rest;
 use crate::returning::is_kept;
 use crate::servers::{self, for_agent};
 use crate::session::{Relayed, State};
+use crate::unwritten::Accepted;
 
 /// Requests of one client that may be open at once.
 const OPEN_REQUESTS: usize = 128;
@@ -57,6 +58,8 @@ pub(crate) struct Client {
     pub(crate) lagged: bool,
     /// Requests that are not answered, and whether their answers are kept.
     pub(crate) open: BTreeMap<Id, bool>,
+    /// Of these, those that have an error already because the journal could not be written.
+    pub(crate) given_up: BTreeSet<Id>,
     /// The name under which it comes back.
     pub(crate) token: Option<String>,
     /// What it is in the sessions that it comes back to.
@@ -147,7 +150,8 @@ impl Hub {
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
                 let mut served = Batch::default();
-                if let Err(fault) = self.accept(&to, &method, &mut served) {
+                let accepted = self.accept(&to, &method, &mut served);
+                if let Err(fault) = &accepted {
                     self.send_error(&to, &fault.object(), &mut served);
                 } else if let Err(fault) =
                     self.client_asked(&to, &method, params, &line, &mut served)
@@ -155,11 +159,13 @@ impl Hub {
                     self.refuse(&to, &fault, &mut served);
                 }
                 // A log shows the journal, so it waits for what is on its way there.
-                let from_memory =
-                    !needs_store(&method) && method != SESSION_LOG && served.records.is_empty();
+                let only_reads = !needs_store(&method) && method != SESSION_LOG;
+                let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
                 if self.store_failing.is_some() || from_memory {
                     // Changes nothing: it does not wait for the store, which may be about to fail.
                     out.urgent.append(&mut served.effects);
+                } else {
+                    served.accepted.push(Accepted { to, is_initialize: is_first });
                 }
                 out.append(served);
             }
@@ -189,14 +195,10 @@ impl Hub {
 
     /// Registers a request, unless it cannot be accepted.
     fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
-        if let Some(reason) =
-            self.store_failing.clone().filter(|_| needs_store(method) && method != DAEMON_STOP)
+        if let Some(fault) =
+            self.store_fault().filter(|_| needs_store(method) && method != DAEMON_STOP)
         {
-            return Err(Fault::new(
-                Reason::StoreFailed,
-                format!("the journal cannot be written: {reason}"),
-            )
-            .hint("make room on the disk; acpd tries again by itself"));
+            return Err(fault);
         }
         let Some(client) = self.clients.get(&to.client) else { return Ok(()) };
         if client.open.len() >= OPEN_REQUESTS {

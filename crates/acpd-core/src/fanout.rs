@@ -369,4 +369,19 @@ impl Hub {
         }
         out.effects.push(effect);
     }
+
+    /// Takes back something that waits behind lines of a session for a client.
+    pub(crate) fn take_deferred(
+        &mut self,
+        client: ClientId,
+        is_meant: impl Fn(&Effect) -> bool,
+    ) -> Option<Effect> {
+        let attached = self.sessions.values_mut().filter_map(|s| s.attached.get_mut(&client));
+        for attachment in attached {
+            if let Some(at) = attachment.deferred.iter().position(|(_, effect)| is_meant(effect)) {
+                return attachment.deferred.remove(at).map(|(_, effect)| effect);
+            }
+        }
+        None
+    }
 }

@@ -20,6 +20,7 @@ use crate::session::{Session, State};
 use crate::shown::ShownCall;
 use crate::terminal::Terminal;
 use crate::timers::{Timer, Timers};
+use crate::unwritten::StoreFailure;
 
 /// All state of the daemon. See the crate's documentation.
 #[derive(Debug)]
@@ -68,8 +69,8 @@ pub struct Hub {
     pub(crate) dirty: BTreeSet<SessionKey>,
     /// Output that will be committed with this batch: up to where, and whether inside of a line.
     pub(crate) acks: BTreeMap<HostId, (u64, bool)>,
-    pub(crate) store_failing: Option<String>,
-    pub(crate) store_failing_since: Time,
+    /// Why the journal cannot be written, while it cannot.
+    pub(crate) store_failing: Option<StoreFailure>,
     pub(crate) stopping: bool,
     pub(crate) stopped: bool,
     /// A person wants no daemon any more, so nobody has to come back.
@@ -133,12 +134,7 @@ impl Hub {
             Input::Summary { session, text } => self.on_summary(session, text, out),
             Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end, out),
             Input::TerminalSeen { terminal, tail } => self.on_terminal_seen(terminal, tail, out),
-            Input::StoreFailing { reason } => {
-                if self.store_failing.is_none() {
-                    self.store_failing_since = self.now;
-                }
-                self.store_failing = Some(reason);
-            }
+            Input::StoreFailing { reason, hint } => self.on_store_failing(reason, hint),
             Input::StoreWorks => {
                 self.store_failing = None;
             }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
 use crate::record::{EventRow, Record};
+use crate::unwritten::Accepted;
 use crate::view::render;
 
 /// Something that happened.
@@ -207,6 +208,8 @@ pub enum Input {
     StoreFailing {
         /// What the system said.
         reason: String,
+        /// What a person can do about it.
+        hint: Option<String>,
     },
     /// The journal can be written again.
     StoreWorks,
@@ -670,6 +673,8 @@ pub struct Batch {
     pub effects: Vec<Effect>,
     /// Answers from memory while the store fails; to be performed at once.
     pub urgent: Vec<Effect>,
+    /// Requests whose answers wait for this batch: [`Hub::answer_unwritten`](crate::Hub::answer_unwritten).
+    pub accepted: Vec<Accepted>,
 }
 
 impl Batch {
@@ -679,6 +684,7 @@ impl Batch {
         self.durable |= later.durable;
         self.effects.append(&mut later.effects);
         self.urgent.append(&mut later.urgent);
+        self.accepted.append(&mut later.accepted);
     }
 
     /// Whether there is nothing to do.

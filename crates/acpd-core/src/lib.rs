@@ -22,7 +22,8 @@
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
 //! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
-//! sessions of subagents in `child.rs`.
+//! sessions of subagents in `child.rs`, and what waits for a journal that cannot be written in
+//! `unwritten.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -75,6 +76,7 @@ mod timers;
 mod turn;
 mod unanswered;
 mod unused;
+mod unwritten;
 pub mod view;
 
 pub use hub::Hub;
@@ -83,3 +85,4 @@ pub use input::{
     ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
 };
 pub use reseed::GO_ON;
+pub use unwritten::Accepted;

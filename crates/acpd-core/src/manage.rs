@@ -6,7 +6,7 @@ use acp_wire::build;
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
     LogParams, Reason, RenameParams, SearchParams, SessionInfo, SessionList, SessionListParams,
-    SessionRef, Status, StoreState, method,
+    SessionRef, Status, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -249,12 +249,6 @@ impl Hub {
         let sessions =
             if part == StatusPart::All { self.session_infos(|_| true) } else { Vec::new() };
         let facts = &self.config.daemon;
-        let store = match &self.store_failing {
-            None => StoreState::Ok,
-            Some(reason) => {
-                StoreState::Failing { reason: reason.clone(), since: self.store_failing_since.0 }
-            }
-        };
         let status = Status {
             daemon: DaemonInfo {
                 version: facts.version.clone(),
@@ -264,7 +258,7 @@ impl Hub {
                 since: facts.since,
                 rss: None,
                 clients: self.clients.len() as u32,
-                store,
+                store: self.store_state(),
                 default_agent: self.config.default_agent.clone(),
                 socket: facts.socket.clone(),
                 database: facts.database.clone(),
@@ -274,7 +268,9 @@ impl Hub {
             agents: names.into_iter().map(|name| self.agent_info(name)).collect(),
             sessions,
         };
-        self.forget_request(to);
+        if !self.close_request(to) {
+            return;
+        }
         let (client, id, status) = (to.client, to.id.clone(), Box::new(status));
         self.send_answer(Effect::SendStatus { client, id, status, part }, client, out);
     }
@@ -394,7 +390,7 @@ impl Hub {
             upto: session.head,
             limit: params.limit.unwrap_or(LOG_PAGE),
         };
-        self.forget_request(to);
+        self.close_request(to);
         out.effects.push(effect);
         Ok(())
     }
@@ -429,7 +425,7 @@ impl Hub {
         let limit = limit.unwrap_or(SEARCH_HITS).min(MOST_SEARCH_HITS);
         let search = Box::new(Search { words, sessions, limit });
         let effect = Effect::Search { client: to.client, id: to.id.clone(), search };
-        self.forget_request(to);
+        self.close_request(to);
         out.effects.push(effect);
         Ok(())
     }
@@ -529,7 +525,7 @@ impl Hub {
 
     /// Ends the daemon alone.
     fn leave(&mut self, to: &Requester, restart: bool, out: &mut Batch) {
-        self.forget_request(to);
+        self.close_request(to);
         out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
     }
 
@@ -538,9 +534,10 @@ impl Hub {
     pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
         if self.store_failing.is_some() || (self.stopping && !self.stopped) {
             for to in std::mem::take(&mut self.stop_watchers) {
-                self.forget_request(&to);
-                let line = build::response(&to.id, &Empty {});
-                out.urgent.push(Effect::Send { client: to.client, line });
+                if self.close_request(&to) {
+                    let line = build::response(&to.id, &Empty {});
+                    out.urgent.push(Effect::Send { client: to.client, line });
+                }
             }
             self.stopped = true;
             if self.stops_for_good {

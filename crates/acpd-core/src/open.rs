@@ -116,8 +116,10 @@ impl Hub {
     }
 
     fn send_values(&mut self, to: &Requester, key: SessionKey, extra: String, out: &mut Batch) {
-        let Some(client) = self.clients.get_mut(&to.client) else { return };
-        client.open.remove(&to.id);
+        if !self.close_request(to) {
+            return;
+        }
+        let Some(client) = self.clients.get(&to.client) else { return };
         let effect = Effect::SendValues {
             client: to.client,
             id: to.id.clone(),

@@ -114,7 +114,6 @@ impl Hub {
             dirty: BTreeSet::new(),
             acks: BTreeMap::new(),
             store_failing: None,
-            store_failing_since: now,
             stopping: false,
             stopped: false,
             stops_for_good: false,

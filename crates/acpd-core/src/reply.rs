@@ -13,13 +13,6 @@ use crate::input::{Batch, Effect};
 use crate::ledger::Requester;
 
 impl Hub {
-    /// A request is answered: its id may be used again.
-    pub(crate) fn forget_request(&mut self, to: &Requester) {
-        if let Some(client) = self.clients.get_mut(&to.client) {
-            client.open.remove(&to.id);
-        }
-    }
-
     /// Answers a request with an error of acpd.
     pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault, out: &mut Batch) {
         self.reply(to, build::error(&to.id, &fault.object()), out);
@@ -37,7 +30,9 @@ impl Hub {
 
     fn reply(&mut self, to: &Requester, line: Bytes, out: &mut Batch) {
         self.keep_reply(to, None, &line, out);
-        self.forget_request(to);
+        if !self.close_request(to) {
+            return;
+        }
         self.send_answer(Effect::Send { client: to.client, line }, to.client, out);
     }
 
@@ -63,8 +58,9 @@ impl Hub {
         out: &mut Batch,
     ) {
         self.keep_reply(to, session, &line, out);
-        let Some(client) = self.clients.get_mut(&to.client) else { return };
-        client.open.remove(&to.id);
+        if !self.clients.contains_key(&to.client) || !self.close_request(to) {
+            return;
+        }
         let effect = Effect::Send { client: to.client, line };
         self.send_behind(to.client, session, effect, out);
     }

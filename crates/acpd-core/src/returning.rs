@@ -25,6 +25,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::client::Client;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey, Time};
@@ -176,6 +177,8 @@ impl Hub {
         let again = open.iter().filter(|id| !known.contains(id) && !replies.contains_key(id));
         let again = again.cloned().collect();
         if let Some(client) = self.clients.get_mut(&client) {
+            // What it no longer waits for was answered while the journal could not be written.
+            client.given_up = known.iter().filter(|id| !open.contains(id)).cloned().collect();
             client.open.extend(known.into_iter().map(|id| (id, true)));
             client.again = again;
             client.resume = Some(resume);
@@ -485,7 +488,10 @@ impl Hub {
         out: &mut Batch,
     ) {
         let here = self.clients.get(&to.client);
-        if here.is_some_and(|client| client.open.get(&to.id) != Some(&true)) {
+        let is_wanted = |client: &Client| {
+            client.open.get(&to.id) == Some(&true) && !client.given_up.contains(&to.id)
+        };
+        if here.is_some_and(|client| !is_wanted(client)) {
             return;
         }
         let Some(token) = self.token_of(to.client).map(str::to_owned) else { return };

@@ -16,6 +16,9 @@ pub enum StoreError {
     /// Another program holds the database for longer than is waited for.
     #[error("database is locked by another program: {0}")]
     Busy(String),
+    /// The files are no longer where they were: what is written would be lost.
+    #[error("{0}")]
+    Gone(String),
     /// The content is not what acpd wrote.
     #[error("database is damaged: {0}")]
     Damaged(String),
@@ -36,7 +39,8 @@ impl StoreError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            StoreError::DiskFull(_) => Some("free some space; acpd goes on by itself"),
+            StoreError::DiskFull(_) => Some("make room on the disk; acpd goes on by itself"),
+            StoreError::Gone(_) => Some(GONE_HINT),
             StoreError::Io(_) => Some("check the disk and the permissions of the state directory"),
             StoreError::Busy(_) => {
                 Some("close the other program that has acpd.db open; acpd goes on by itself")
@@ -73,6 +77,12 @@ pub enum OpenError {
     /// The file could not be made private to this user.
     #[error(transparent)]
     File(#[from] acpd_sys::dir::DirError),
+    /// It held a journal, and is empty.
+    #[error("`{path}` is empty, and it held a journal before")]
+    Emptied {
+        /// The database.
+        path: PathBuf,
+    },
     /// A newer acpd wrote it.
     #[error("`{path}` has schema {found}, this acpd knows schemas up to {known}")]
     Newer {
@@ -123,6 +133,10 @@ impl OpenError {
         match self {
             OpenError::File(error) => error.hint(),
             OpenError::Migrate { .. } | OpenError::Thread { .. } => None,
+            OpenError::Emptied { path } => Some(format!(
+                "put a backup in its place, or remove `{}` to begin an empty journal",
+                path.display()
+            )),
             OpenError::Newer { path, .. } => Some(format!(
                 "run the acpd that wrote it or a newer one, or move `{}` away to start with an \
                  empty journal",
@@ -134,5 +148,7 @@ impl OpenError {
     }
 }
 
+const GONE_HINT: &str = "put that very file back and acpd goes on by itself; `acpctl daemon restart` goes on with \
+                         what is there now, and what is not there is lost";
 const DAMAGED_HINT: &str = "move acpd.db, acpd.db-wal and acpd.db-shm away and start again, \
                             or put a backup of all three in their place";

@@ -21,6 +21,7 @@ mod apply;
 mod checkpoint;
 mod code;
 mod error;
+mod files;
 mod open;
 mod reader;
 mod schema;
@@ -30,7 +31,8 @@ mod snapshot;
 mod writer;
 
 pub use error::{OpenError, StoreError};
-pub use open::{check, open};
+pub use files::Files;
+pub use open::{check, check_not_emptied, open};
 pub use reader::Reader;
 pub use search::{Found, Index};
 pub use writer::{CommitBatch, Report, Writer};

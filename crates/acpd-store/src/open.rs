@@ -7,9 +7,11 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use acpd_core::record::Snapshot;
+use acpd_sys::file::stamp;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{OpenError, StoreError};
+use crate::files::Files;
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::writer::{LONG, QUEUE, Report, Work, Writer};
@@ -50,12 +52,14 @@ pub fn open(
     let aside = connect(path, Duration::ZERO, 64).map_err(sql_failed)?;
     let reader = Reader::open(path).map_err(failed)?;
 
+    let files = Files::of(path);
     let thread_failed = |source| OpenError::Thread { path: path.into(), source };
     let shared = Arc::new(Shared::default());
     let (batches, queue) = sync_channel(QUEUE);
     let work = Work {
         conn,
         shared: Arc::clone(&shared),
+        files: files.clone(),
         report,
         log_limit: LONG,
         full: true,
@@ -67,12 +71,23 @@ pub fn open(
         .map_err(thread_failed)?;
     // A killed daemon leaves a log; look at it once.
     shared.committed();
-    Ok((Writer { batches, shared, thread, checkpoints }, reader, snapshot))
+    Ok((Writer { batches, shared, files, thread, checkpoints }, reader, snapshot))
+}
+
+/// Makes sure that an empty file is not taken for a new database where there was one before: then there
+/// is what was made of its journal, the index at `index`.
+pub fn check_not_emptied(path: &Path, index: &Path) -> Result<(), OpenError> {
+    let length = |path| stamp(path).ok().flatten().map(|file| file.length);
+    if length(path) == Some(0) && length(index).is_some_and(|length| length > 0) {
+        return Err(OpenError::Emptied { path: path.into() });
+    }
+    Ok(())
 }
 
 /// Makes sure that [`open`] could open the database that is there, if there is one. Changes nothing, also
 /// while a daemon has it open.
-pub fn check(path: &Path) -> Result<(), OpenError> {
+pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
+    check_not_emptied(path, index)?;
     if !path.try_exists().unwrap_or(true) {
         return Ok(());
     }

@@ -19,6 +19,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::apply::Apply;
 use crate::checkpoint::{checkpoint, pages_in_log};
 use crate::error::StoreError;
+use crate::files::Files;
 use crate::shared::Shared;
 
 /// Batches that may wait for the writer.
@@ -68,6 +69,7 @@ pub enum Report {
 pub struct Writer {
     pub(crate) batches: SyncSender<CommitBatch>,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) files: Files,
     pub(crate) thread: JoinHandle<End>,
     pub(crate) checkpoints: JoinHandle<()>,
 }
@@ -93,7 +95,7 @@ impl Writer {
     /// A store that is failing tries once more and gives up: the error says why, and the batches from
     /// the one that was reported as failing are not written.
     pub fn close(self) -> Result<(), StoreError> {
-        let Writer { batches, shared, thread, checkpoints } = self;
+        let Writer { batches, shared, files: _, thread, checkpoints } = self;
         drop(batches);
         shared.close();
         let end = thread.join();
@@ -104,6 +106,11 @@ impl Writer {
         outcome?;
         checkpoint(&conn, "TRUNCATE")?;
         Ok(())
+    }
+
+    /// The files that it writes, for whoever looks whether they are still there while nothing is written.
+    pub fn files(&self) -> Files {
+        self.files.clone()
     }
 
     /// For tests of a full disk: lets the database have at most so many pages (4 KiB each); `None`
@@ -121,6 +128,7 @@ impl Writer {
 pub(crate) struct Work<F> {
     pub(crate) conn: Connection,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) files: Files,
     pub(crate) report: F,
     /// A log of more pages is emptied.
     pub(crate) log_limit: u32,
@@ -206,6 +214,7 @@ impl<F: Fn(Report)> Work<F> {
 
     /// What has to be done between two transactions.
     fn prepare(&mut self) -> Result<(), StoreError> {
+        self.files.check()?;
         let length = pages_in_log(&self.conn)?;
         if length > self.log_limit {
             let _turn = self.shared.copying();

@@ -38,3 +38,22 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     }
     Ok(bytes)
 }
+
+/// Which file is at a path, and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Tells it from every other file that there is at this moment. Where an open file cannot be removed,
+    /// all are the same.
+    pub id: (u64, u64),
+    /// In bytes.
+    pub length: u64,
+}
+
+/// Looks at the file at this path, links not followed; `None` if there is none.
+pub fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
+    match path.symlink_metadata() {
+        Ok(found) => Ok(Some(Stamp { id: os::file_id(&found), length: found.len() })),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

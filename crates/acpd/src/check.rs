@@ -46,7 +46,8 @@ pub fn run() -> Result<String, Failure> {
     limits::private_files();
     let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
     prepare(&paths)?;
-    acpd_store::check(&paths.database()).map_err(|e| Failure::new(&e, e.hint()))?;
+    acpd_store::check(&paths.database(), &paths.search_index())
+        .map_err(|e| Failure::new(&e, e.hint()))?;
     Ok(format!("acpd {} {CAN_START}", env!("CARGO_PKG_VERSION")))
 }
 

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use acp_wire::{Body, ErrorObject, Id, build, code};
 use acpd_api::{Empty, ErrorData, NAMESPACE, Reason};
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, Effect, Hub, Input, LeftOut, StopStep};
-use acpd_store::{CommitBatch, Report, Writer};
+use acpd_core::{Accepted, Batch, Effect, Hub, Input, LeftOut, StopStep};
+use acpd_store::{CommitBatch, Report, StoreError, Writer};
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -130,6 +130,8 @@ struct Pending {
     /// `None`: there was nothing to commit, only an order to keep.
     tag: Option<u64>,
     effects: Vec<Effect>,
+    /// The requests that came with it.
+    accepted: Vec<Accepted>,
 }
 
 /// What is left when the relay has ended.
@@ -353,7 +355,11 @@ impl Relay {
         pulse.asked();
         self.next_tag += 1;
         let tag = self.next_tag;
-        self.pending.push_back(Pending { tag: Some(tag), effects: Vec::new() });
+        self.pending.push_back(Pending {
+            tag: Some(tag),
+            effects: Vec::new(),
+            accepted: Vec::new(),
+        });
         self.unsent.push_back(CommitBatch { records: Vec::new(), durable: false, tag });
         self.send_unsent();
     }
@@ -495,13 +501,27 @@ impl Relay {
                 }
                 self.send_unsent();
             }
-            Report::Failing { reason, .. } => {
-                let reason = reason.to_string();
-                tracing::error!(reason, "the journal cannot be written; trying again");
-                self.failing = true;
-                self.input(Input::StoreFailing { reason }, out);
-            }
+            Report::Failing { reason, .. } => self.store_fails(&reason, out),
         }
+    }
+
+    /// The journal cannot be written: whoever asked for something that is not written is told.
+    fn store_fails(&mut self, reason: &StoreError, out: &mut Batch) {
+        let hint = reason.hint().map(str::to_owned);
+        let reason = reason.to_string();
+        tracing::error!(reason, "the journal cannot be written; trying again");
+        self.failing = true;
+        self.input(Input::StoreFailing { reason, hint }, out);
+        let pending = self.pending.iter_mut();
+        let (mut batches, accepted): (Vec<_>, Vec<_>) =
+            pending.map(|batch| (&mut batch.effects, std::mem::take(&mut batch.accepted))).unzip();
+        let mut accepted: Vec<_> = accepted.into_iter().flatten().collect();
+        accepted.append(&mut out.accepted);
+        let mut last = std::mem::take(&mut out.effects);
+        batches.push(&mut last);
+        self.hub.answer_unwritten(accepted, &mut batches, out);
+        last.append(&mut out.effects);
+        out.effects = last;
     }
 
     /// Gives a batch to the store, its effects into the line behind it.
@@ -516,7 +536,8 @@ impl Relay {
                 self.next_tag += 1;
                 self.next_tag
             });
-            self.pending.push_back(Pending { tag, effects: batch.effects });
+            let Batch { effects, accepted, .. } = batch;
+            self.pending.push_back(Pending { tag, effects, accepted });
             if let Some(tag) = tag {
                 let (records, durable) = (batch.records, batch.durable);
                 self.unsent.push_back(CommitBatch { records, durable, tag });

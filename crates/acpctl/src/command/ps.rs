@@ -1,5 +1,7 @@
 //! `acpctl ps`: everything at a glance.
 
+use std::fmt::Write as _;
+
 use acpd_api::{AgentState, DaemonInfo, Empty, Status, StoreState, method};
 
 use super::{Door, agent, session};
@@ -57,7 +59,7 @@ pub(super) fn daemon_line(daemon: &DaemonInfo, now: u64, paint: Paint) -> String
         clients => format!("{clients} clients"),
     });
     let mut text = parts.join("  ") + "\n";
-    if let StoreState::Failing { reason, since } = &daemon.store {
+    if let StoreState::Failing { reason, hint, since } = &daemon.store {
         let line = format!(
             "cannot write its journal: {} (since {}); nothing new is shown until it can",
             one_line(reason),
@@ -65,6 +67,9 @@ pub(super) fn daemon_line(daemon: &DaemonInfo, now: u64, paint: Paint) -> String
         );
         text.push_str(&paint.apply(RED, &line));
         text.push('\n');
+        if let Some(hint) = hint {
+            writeln!(text, "hint: {}", one_line(hint)).ok();
+        }
     }
     text
 }
@@ -93,7 +98,8 @@ mod tests {
         };
         serde_json::from_value(json!({
             "daemon": {"version": "0.1.0", "api": 1, "pid": 7, "since": 10_000, "rss": 5_400_000,
-                "clients": 2, "store": {"state": "failing", "reason": "disk full", "since": 70_000},
+                "clients": 2, "store": {"state": "failing", "reason": "disk full",
+                    "hint": "make room", "since": 70_000},
                 "defaultAgent": "demo", "socket": "/s", "database": "/d", "log": "/l",
                 "config": "/c"},
             "agents": [
@@ -123,6 +129,7 @@ mod tests {
         insta::assert_snapshot!(overview(&status(), 100_000, Paint::plain(), None), @"
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
         cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
+        hint: make room
 
         AGENT     STATE        SINCE   PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
         copilot   failed       1m ago  -    -       -      0         0         crash loop: exit code 3

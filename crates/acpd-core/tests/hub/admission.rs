@@ -127,7 +127,7 @@ fn m9_room_is_made_while_the_journal_cannot_be_written() {
     for _ in 0..MANAGERS {
         manager(&mut bench);
     }
-    bench.feed(Input::StoreFailing { reason: "disk full".to_owned() });
+    bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None });
     bench.commits = false;
     manager(&mut bench);
     assert!(is_gone(&mut bench, first));

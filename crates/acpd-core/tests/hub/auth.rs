@@ -528,7 +528,7 @@ fn a_restart_by_a_person_brings_back_what_waited_for_a_login_without_a_process()
 fn a_deadline_that_is_set_while_the_store_fails_is_not_put_off_by_what_was_before() {
     let mut bench = Bench::with(|profile| profile.has_login_file = true);
     refused(&mut bench);
-    bench.feed(Input::StoreFailing { reason: "disk full".to_owned() });
+    bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None });
     bench.now += 3_600_000;
     bench.feed(Input::LoginSeen { agent: AGENT.to_owned() });
     bench.now += 60_000;

@@ -119,7 +119,7 @@ fn while_the_store_fails_questions_are_answered_and_work_is_refused() {
     let mut bench = Bench::new();
     let a = bench.plain();
     bench.session(a, "s");
-    bench.feed(Input::StoreFailing { reason: "disk full".to_owned() });
+    bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None });
     bench.prompt(a, &json!(1), "s", "go");
     let got = bench.got(a);
     assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "store_failed");
@@ -140,7 +140,7 @@ fn nobody_is_late_while_the_store_fails() {
     bench.prompt(a, &json!(1), "s", "go");
     bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
     bench.pass(5_000);
-    bench.feed(Input::StoreFailing { reason: "disk full".to_owned() });
+    bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None });
     bench.pass(3_600_000);
     bench.feed(Input::StoreWorks);
     bench.pass(4_999);

@@ -38,7 +38,7 @@ fn nobody_is_forgotten_for_not_coming_back_while_the_store_fails() {
     bench.feed(Input::ClientClosed { client: other });
     bench.pass(3_599_000);
     bench.feed(Input::ClientClosed { client: FIRST });
-    bench.feed(Input::StoreFailing { reason: "disk full".to_owned() });
+    bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None });
     bench.now += 3_600_000;
     bench.feed(Input::StoreWorks);
     bench.pass(1_000);

@@ -330,7 +330,7 @@ fn a_line_whose_effects_are_committed_is_counted_with_them() {
     let mut batch = acpd_core::Batch::default();
     let now = acpd_core::ids::Time(bench.now);
     bench.hub.handle(now, Input::ClientLine { client: a, line: line.into() }, &mut batch);
-    let failing = Input::StoreFailing { reason: "disk full".to_owned() };
+    let failing = Input::StoreFailing { reason: "disk full".to_owned(), hint: None };
     bench.hub.handle(now, failing, &mut batch);
     bench.run_batch(batch);
     bench.feed(Input::StoreWorks);

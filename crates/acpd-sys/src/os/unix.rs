@@ -1,6 +1,6 @@
 //! What Linux and macOS have in common.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
@@ -122,11 +122,16 @@ pub(crate) fn open_lock_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Device and inode.
+pub(crate) fn file_id(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
 /// Whether the open file is the one that `path` names now.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match path.symlink_metadata() {
-        Ok(named) => Ok((open.dev(), open.ino()) == (named.dev(), named.ino())),
+        Ok(named) => Ok(file_id(&open) == file_id(&named)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

@@ -23,6 +23,8 @@ pub(super) struct Client {
     /// Sessions that it follows since it came back because of prompts, without having opened them:
     /// until it has caught up, what it is shown of them could be taken for a replay.
     followed: BTreeSet<String>,
+    /// Sessions of which it does not know whether it has opened them, until it has caught up.
+    unsure: BTreeSet<String>,
     pub(super) agent: String,
     pub(super) view: View,
     /// Requests that are not answered yet, by the JSON text of their id.
@@ -128,6 +130,7 @@ impl Client {
             ride: None,
             left: BTreeSet::new(),
             followed: BTreeSet::new(),
+            unsure: BTreeSet::new(),
             agent: agent.to_owned(),
             view,
             open: BTreeMap::new(),
@@ -227,6 +230,7 @@ impl Client {
     /// The connection is lost, with all that was on its way.
     pub(super) fn cut_off(&mut self, now: u64) {
         self.ops.clear();
+        self.unsure.clear();
         self.lagged = false;
         for place in self.places.values_mut() {
             if let Place::Loading { before, .. } = place {
@@ -247,12 +251,13 @@ impl Client {
         }
     }
 
-    /// Whether an attach to this session is on its way.
+    /// Whether an attach to this session is on its way, or may be.
     pub(super) fn is_opening(&self, wanted: &str) -> bool {
-        self.open.values().flatten().any(|asked| match asked {
-            Asked::Open { session, .. } | Asked::Attach { session, .. } => session == wanted,
-            _ => false,
-        })
+        self.unsure.contains(wanted)
+            || self.open.values().flatten().any(|asked| match asked {
+                Asked::Open { session, .. } | Asked::Attach { session, .. } => session == wanted,
+                _ => false,
+            })
     }
 
     /// Whether it has asked to hear no more of a session.
@@ -358,6 +363,16 @@ impl Client {
         }
         let failed = !line["error"].is_null();
         let rides = self.ride.is_some();
+        if line["error"]["data"]["_acpd"]["reason"] == "outcome_unknown" {
+            truth.hit("answer that tells no outcome");
+            if let Asked::Open { session, .. }
+            | Asked::Attach { session, .. }
+            | Asked::Leave { session } = &asked_for
+            {
+                self.places.remove(session);
+                self.unsure.insert(session.clone());
+            }
+        }
         if let Some(ride) = &mut self.ride {
             truth.hit("answer to a client with a token");
             ride.answered(id);
@@ -477,6 +492,10 @@ impl Client {
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
         let seq = line["params"]["seq"].as_u64().unwrap_or_default();
         self.followed.remove(session);
+        if self.unsure.remove(session) && !self.is_opening(session) {
+            self.places.insert(session.to_owned(), Place::At(seq));
+            return Ok(());
+        }
         let resumes = |asked: &Asked| matches!(asked, Asked::Open { session: of, load: false } if of == session);
         if self.ride.is_some() && self.open.values().flatten().any(resumes) {
             // It wants only what comes from here on.
@@ -521,6 +540,9 @@ impl Client {
         let shown = render(&row.line, row.kind, seq, session, &self.view);
         if shown.as_ref() != Some(bytes) {
             return Err(format!("{session} {seq}: shown {line}, which is not in the journal"));
+        }
+        if self.unsure.contains(session) {
+            return Ok(());
         }
         match self.places.get(session).copied() {
             Some(Place::At(last)) => {

@@ -106,7 +106,12 @@ impl World {
         }
         match self.rng.below(100) {
             0..8 if self.rng.permille(100) => {
-                let _ = self.see_closed()? || self.come_back()?;
+                // A client may be back before the end of its last connection was seen.
+                let _ = if self.rng.permille(300) {
+                    self.come_back()? || self.see_closed()?
+                } else {
+                    self.see_closed()? || self.come_back()?
+                };
             }
             0..8 => self.person()?,
             8..38 => {
@@ -166,11 +171,7 @@ impl World {
         }
         match self.rng.below(100) {
             0..4 => self.crash(),
-            4..12 if !self.store.failing => {
-                self.store.failing = true;
-                self.truth.hit("store failing");
-                self.feed(Input::StoreFailing { reason: "disk full".to_owned() })?;
-            }
+            4..12 if !self.store.failing => self.fail_store()?,
             12..60 if self.store.failing => {
                 self.store.failing = false;
                 self.feed(Input::StoreWorks)?;

@@ -268,6 +268,27 @@ impl World {
         Ok(true)
     }
 
+    /// The store fails from now on: whoever waits for a batch is told.
+    pub(super) fn fail_store(&mut self) -> Result<(), String> {
+        self.store.failing = true;
+        self.truth.hit("store failing");
+        self.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None })?;
+        let Some(hub) = self.hub.as_mut() else { return Ok(()) };
+        let mut batches = Vec::new();
+        let mut accepted = Vec::new();
+        for batch in self.store.waiting.iter_mut().chain([&mut self.batch]) {
+            accepted.append(&mut batch.accepted);
+            batches.push(&mut batch.effects);
+        }
+        let mut told = Batch::default();
+        hub.answer_unwritten(accepted, &mut batches, &mut told);
+        for effect in told.urgent {
+            self.truth.hit("answer before its batch is written");
+            self.perform(effect)?;
+        }
+        Ok(())
+    }
+
     /// Performs one effect.
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), String> {
         self.note("out", &effect);

@@ -1,0 +1,142 @@
+//! While the journal cannot be written: what is refused, and what had been accepted before that was known.
+//!
+//! ```text
+//!  request ─▶ accepted ─▶ its batch is committed ─▶ its answer
+//!                 │ the batch cannot be written
+//!                 ├─ it only reads ────────────────▶ its answer, at once
+//!                 └─ it changes something ─────────▶ an error at once; its answer, if it still comes, is dropped
+//! ```
+//!
+//! The batch is kept and tried again, so what it does may still happen. That is what the error says: it is no
+//! refusal, and who sends the request again may have it carried out twice.
+
+use acp_wire::{Id, Message, build, parse};
+use acpd_api::{Reason, StoreState};
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, Time};
+use crate::input::{Batch, Effect};
+use crate::ledger::Requester;
+
+/// Why the journal cannot be written.
+#[derive(Debug, Clone)]
+pub(crate) struct StoreFailure {
+    reason: String,
+    hint: Option<String>,
+    since: Time,
+}
+
+/// A request whose answer waits for the batch that it came with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    pub(crate) to: Requester,
+    /// It is an `initialize`, which can be sent again.
+    pub(crate) is_initialize: bool,
+}
+
+impl Hub {
+    pub(crate) fn on_store_failing(&mut self, reason: String, hint: Option<String>) {
+        let since = self.store_failing.take().map_or(self.now, |before| before.since);
+        self.store_failing = Some(StoreFailure { reason, hint, since });
+    }
+
+    /// What `status` says of the journal.
+    pub(crate) fn store_state(&self) -> StoreState {
+        match self.store_failing.clone() {
+            None => StoreState::Ok,
+            Some(StoreFailure { reason, hint, since }) => {
+                StoreState::Failing { reason, hint, since: since.0 }
+            }
+        }
+    }
+
+    /// The error for what is not even begun.
+    pub(crate) fn store_fault(&self) -> Option<Fault> {
+        let StoreFailure { reason, hint, .. } = self.store_failing.as_ref()?;
+        let mut fault =
+            Fault::new(Reason::StoreFailed, format!("the journal cannot be written: {reason}"));
+        fault.data.hint.clone_from(hint);
+        Some(fault)
+    }
+
+    /// Answers the requests of batches that cannot be written, given by what they were to do: `batches` in
+    /// their order, `accepted` of all of them. To be called after [`Input::StoreFailing`].
+    ///
+    /// [`Input::StoreFailing`]: crate::Input::StoreFailing
+    pub fn answer_unwritten(
+        &mut self,
+        accepted: Vec<Accepted>,
+        batches: &mut [&mut Vec<Effect>],
+        out: &mut Batch,
+    ) {
+        let Some(fault) = self.store_fault() else { return };
+        for Accepted { to, is_initialize } in accepted {
+            let Some(answer) = self.take_answer(&to, batches) else { continue };
+            if let Some(
+                Effect::ReadLog { .. } | Effect::Search { .. } | Effect::SendStatus { .. },
+            ) = answer
+            {
+                out.urgent.extend(answer);
+                continue;
+            }
+            let mut fault = fault.clone();
+            if is_initialize {
+                if let Some(client) = self.clients.get_mut(&to.client) {
+                    client.initialized = false;
+                }
+            } else {
+                fault.data.reason = Reason::OutcomeUnknown;
+                fault.message +=
+                    "; what was asked for may still be carried out when it can be written";
+            }
+            let line = build::error(&to.id, &fault.object());
+            out.urgent.push(Effect::Send { client: to.client, line });
+        }
+    }
+
+    /// Takes back the answer to a request, wherever it waits; `Some(None)` if there is none yet, which is
+    /// then dropped when it comes. `None`: the request has its answer already.
+    fn take_answer(
+        &mut self,
+        to: &Requester,
+        batches: &mut [&mut Vec<Effect>],
+    ) -> Option<Option<Effect>> {
+        let client = self.clients.get_mut(&to.client)?;
+        if client.open.contains_key(&to.id) {
+            client.given_up.insert(to.id.clone());
+            return Some(None);
+        }
+        for effects in batches {
+            if let Some(at) = effects.iter().position(|effect| answers(effect, to)) {
+                return Some(Some(effects.remove(at)));
+            }
+        }
+        self.take_deferred(to.client, |effect| answers(effect, to)).map(Some)
+    }
+
+    /// A request is answered: its id may be used again. Returns whether the answer is wanted, which it is
+    /// not if the request got an error while the journal could not be written.
+    pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
+        let Some(client) = self.clients.get_mut(&to.client) else { return true };
+        client.open.remove(&to.id);
+        !client.given_up.remove(&to.id)
+    }
+}
+
+/// Whether doing this answers the request.
+fn answers(effect: &Effect, to: &Requester) -> bool {
+    let is_for = |client: &ClientId, id: &Id| *client == to.client && *id == to.id;
+    match effect {
+        Effect::Send { client, line } => match parse(line) {
+            Ok(Message::Response { id, .. }) => is_for(client, &id),
+            _ => false,
+        },
+        Effect::SendStatus { client, id, .. }
+        | Effect::ReadLog { client, id, .. }
+        | Effect::Search { client, id, .. }
+        | Effect::SendValues { client, id, .. }
+        | Effect::Leave { client, id, .. } => is_for(client, id),
+        _ => false,
+    }
+}
