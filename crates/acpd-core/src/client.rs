@@ -12,7 +12,7 @@ use acp_wire::acp::{
 use acp_wire::{
     ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
 };
-use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_STOP, SESSION_LOG};
+use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
 use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role};
 use bytes::Bytes;
 use serde_json::json;
@@ -195,9 +195,9 @@ impl Hub {
 
     /// Registers a request, unless it cannot be accepted.
     fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
-        if let Some(fault) =
-            self.store_fault().filter(|_| needs_store(method) && method != DAEMON_STOP)
-        {
+        // The daemon may end as if it had been killed.
+        let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
+        if let Some(fault) = self.store_fault().filter(|_| needs_store(method) && !ends) {
             return Err(fault);
         }
         let Some(client) = self.clients.get(&to.client) else { return Ok(()) };
@@ -395,7 +395,7 @@ impl Hub {
     }
 
     /// Takes a request out of what waits for an agent or for a session; whether it was there.
-    fn forget_waiting(&mut self, to: &Requester) -> bool {
+    pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
         let agents = self.agents.values_mut();
         let for_agent = agents.flat_map(|agent| agent.waiting.extract_if(.., |w| w.to == *to));
         let for_name = self.naming.extract_if(.., |wait| wait.to == *to);

@@ -4,6 +4,7 @@
 //!  request ─▶ accepted ─▶ its batch is committed ─▶ its answer
 //!                 │ the batch cannot be written
 //!                 ├─ it only reads ────────────────▶ its answer, at once
+//!                 ├─ `initialize` ─────────────────▶ an error at once, and it can be sent again
 //!                 └─ it changes something ─────────▶ an error at once; its answer, if it still comes, is dropped
 //! ```
 //!
@@ -31,7 +32,7 @@ pub(crate) struct StoreFailure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     pub(crate) to: Requester,
-    /// It is an `initialize`, which can be sent again.
+    /// It is an `initialize`: that is taken back, so that it can be sent again.
     pub(crate) is_initialize: bool,
 }
 
@@ -82,6 +83,10 @@ impl Hub {
             }
             let mut fault = fault.clone();
             if is_initialize {
+                if answer.is_none() {
+                    self.forget_waiting(&to);
+                    self.close_request(&to);
+                }
                 if let Some(client) = self.clients.get_mut(&to.client) {
                     client.initialized = false;
                 }

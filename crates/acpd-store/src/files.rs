@@ -10,10 +10,10 @@ use acpd_sys::file::{Stamp, stamp};
 use crate::error::StoreError;
 
 /// The database, its write-ahead log, and the index of that.
-#[derive(Debug, Clone)]
-pub struct Files(Vec<Watched>);
+#[derive(Debug)]
+pub(crate) struct Files(Vec<Watched>);
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Watched {
     path: PathBuf,
     /// As it was when it was last looked at; none before it is there.
@@ -39,11 +39,9 @@ impl Files {
         Files(watched.into())
     }
 
-    /// Makes sure that what is written now is there afterwards. Costs three looks at the file system.
-    ///
-    /// # Errors
-    /// [`StoreError::Gone`] names the file that is another one by now.
-    pub fn check(&mut self) -> Result<(), StoreError> {
+    /// Makes sure that what is written now is there afterwards. Costs three looks at the file system. The error
+    /// names the file that is another one by now.
+    pub(crate) fn check(&mut self) -> Result<(), StoreError> {
         self.0.iter_mut().try_for_each(Watched::check)
     }
 }

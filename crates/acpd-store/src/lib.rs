@@ -31,7 +31,6 @@ mod snapshot;
 mod writer;
 
 pub use error::{OpenError, StoreError};
-pub use files::Files;
 pub use open::{check, check_not_emptied, open};
 pub use reader::Reader;
 pub use search::{Found, Index};

@@ -52,14 +52,13 @@ pub fn open(
     let aside = connect(path, Duration::ZERO, 64).map_err(sql_failed)?;
     let reader = Reader::open(path).map_err(failed)?;
 
-    let files = Files::of(path);
     let thread_failed = |source| OpenError::Thread { path: path.into(), source };
     let shared = Arc::new(Shared::default());
     let (batches, queue) = sync_channel(QUEUE);
     let work = Work {
         conn,
         shared: Arc::clone(&shared),
-        files: files.clone(),
+        files: Files::of(path),
         report,
         log_limit: LONG,
         full: true,
@@ -71,7 +70,7 @@ pub fn open(
         .map_err(thread_failed)?;
     // A killed daemon leaves a log; look at it once.
     shared.committed();
-    Ok((Writer { batches, shared, files, thread, checkpoints }, reader, snapshot))
+    Ok((Writer { batches, shared, thread, checkpoints }, reader, snapshot))
 }
 
 /// Makes sure that an empty file is not taken for a new database where there was one before: then there

@@ -4,12 +4,15 @@
 //! A transaction that fails changes nothing; it is tried again batch by batch, so that the batch that
 //! fails is known, reported and kept. Nothing that comes after it is applied before it.
 //!
+//! While nothing is to be written it looks every [`LOOK`] whether its files are still there, and says so
+//! when they are not.
+//!
 //! A log that has grown past [`LONG`] is emptied between two transactions. That is the back-pressure
 //! of a flood, and it keeps the next start short: a killed daemon's log is read from its beginning.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,6 +31,8 @@ pub(crate) const QUEUE: usize = 256;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// Longest wait between attempts.
 const LAST_DELAY: Duration = Duration::from_secs(2);
+/// Time between two looks at the files while nothing is to be written.
+const LOOK: Duration = Duration::from_secs(2);
 /// A log of more pages is emptied before the next transaction: 64 MiB.
 pub(crate) const LONG: u32 = (64 << 20) / 4096;
 /// What SQLite takes for "no limit".
@@ -54,11 +59,13 @@ pub enum Report {
     },
     /// It could not be written and is tried again until it is. Said once per reason.
     Failing {
-        /// Which.
-        tag: u64,
+        /// Which; none if nothing was to be written, and nothing could be.
+        tag: Option<u64>,
         /// Why.
         reason: StoreError,
     },
+    /// After a failure with nothing to write: something could be written again.
+    Works,
 }
 
 /// The handle of the writer's thread.
@@ -69,7 +76,6 @@ pub enum Report {
 pub struct Writer {
     pub(crate) batches: SyncSender<CommitBatch>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) files: Files,
     pub(crate) thread: JoinHandle<End>,
     pub(crate) checkpoints: JoinHandle<()>,
 }
@@ -95,7 +101,7 @@ impl Writer {
     /// A store that is failing tries once more and gives up: the error says why, and the batches from
     /// the one that was reported as failing are not written.
     pub fn close(self) -> Result<(), StoreError> {
-        let Writer { batches, shared, files: _, thread, checkpoints } = self;
+        let Writer { batches, shared, thread, checkpoints } = self;
         drop(batches);
         shared.close();
         let end = thread.join();
@@ -106,11 +112,6 @@ impl Writer {
         outcome?;
         checkpoint(&conn, "TRUNCATE")?;
         Ok(())
-    }
-
-    /// The files that it writes, for whoever looks whether they are still there while nothing is written.
-    pub fn files(&self) -> Files {
-        self.files.clone()
     }
 
     /// For tests of a full disk: lets the database have at most so many pages (4 KiB each); `None`
@@ -138,6 +139,20 @@ pub(crate) struct Work<F> {
     pub(crate) page_limit: Option<u32>,
 }
 
+/// Attempts that failed in a row.
+struct Trouble {
+    /// How long to wait before the next one.
+    delay: Duration,
+    /// The reason that was told last.
+    reported: Option<StoreError>,
+}
+
+impl Default for Trouble {
+    fn default() -> Trouble {
+        Trouble { delay: FIRST_DELAY, reported: None }
+    }
+}
+
 impl<F: Fn(Report)> Work<F> {
     /// Runs until the handle is gone and everything is written, or until it has to give up.
     pub(crate) fn run(mut self, batches: Receiver<CommitBatch>) -> End {
@@ -149,19 +164,23 @@ impl<F: Fn(Report)> Work<F> {
 
     fn serve(&mut self, batches: &Receiver<CommitBatch>) -> Result<(), StoreError> {
         let mut waiting = VecDeque::new();
-        while let Ok(batch) = batches.recv() {
-            waiting.push_back(batch);
-            waiting.extend(batches.try_iter().take(QUEUE));
-            self.commit_all(&mut waiting)?;
+        loop {
+            match batches.recv_timeout(LOOK) {
+                Ok(batch) => {
+                    waiting.push_back(batch);
+                    waiting.extend(batches.try_iter().take(QUEUE));
+                    self.commit_all(&mut waiting)?;
+                }
+                Err(RecvTimeoutError::Timeout) => self.look()?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
         }
-        Ok(())
     }
 
     /// Commits what waits: all at once, or if that fails, the first alone and then the rest.
     fn commit_all(&mut self, waiting: &mut VecDeque<CommitBatch>) -> Result<(), StoreError> {
         let mut size = waiting.len();
-        let mut delay = FIRST_DELAY;
-        let mut reported = None;
+        let mut trouble = Trouble::default();
         while let Some(first) = waiting.front() {
             let tag = first.tag;
             match self.commit(waiting.iter().take(size)) {
@@ -171,22 +190,42 @@ impl<F: Fn(Report)> Work<F> {
                     }
                     self.shared.committed();
                     size = waiting.len();
-                    delay = FIRST_DELAY;
-                    reported = None;
+                    trouble = Trouble::default();
                 }
                 Err(_) if size > 1 => size = 1,
-                Err(reason) => {
-                    if reported.as_ref() != Some(&reason) {
-                        (self.report)(Report::Failing { tag, reason: reason.clone() });
-                        reported = Some(reason.clone());
-                    }
-                    if !self.shared.await_retry(delay, self.page_limit) {
-                        return Err(reason);
-                    }
-                    delay = (delay * 2).min(LAST_DELAY);
-                }
+                Err(reason) => self.wait_out(&mut trouble, Some(tag), reason)?,
             }
         }
+        Ok(())
+    }
+
+    /// Makes sure that what comes next can be written; waits until it can.
+    fn look(&mut self) -> Result<(), StoreError> {
+        let mut trouble = Trouble::default();
+        while let Err(reason) = self.files.check() {
+            self.wait_out(&mut trouble, None, reason)?;
+        }
+        if trouble.reported.is_some() {
+            (self.report)(Report::Works);
+        }
+        Ok(())
+    }
+
+    /// Tells of a failure and waits until it is time to try again. Gives the reason back when all is over.
+    fn wait_out(
+        &self,
+        trouble: &mut Trouble,
+        tag: Option<u64>,
+        reason: StoreError,
+    ) -> Result<(), StoreError> {
+        if trouble.reported.as_ref() != Some(&reason) {
+            (self.report)(Report::Failing { tag, reason: reason.clone() });
+            trouble.reported = Some(reason.clone());
+        }
+        if !self.shared.await_retry(trouble.delay, self.page_limit) {
+            return Err(reason);
+        }
+        trouble.delay = (trouble.delay * 2).min(LAST_DELAY);
         Ok(())
     }
 

@@ -19,13 +19,14 @@ use acpd_sys::{inherit, limits, process, startup};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clients::Service;
+use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::door::{self, Door};
 use crate::finder::Finder;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
 use crate::log::{self, BoundedLog};
-use crate::relay::{Clock, Ended, Readers, Relay, Sources};
+use crate::relay::{Ended, Readers, Relay, Sources};
 use crate::service::Manager;
 use crate::{crash, settings, signals};
 

@@ -8,6 +8,7 @@ pub mod asleep;
 pub mod attend;
 pub mod check;
 pub mod clients;
+pub mod clock;
 pub mod config;
 pub mod crash;
 pub mod credentials;

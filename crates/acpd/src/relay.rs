@@ -16,11 +16,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::mpsc::TrySendError;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use acp_wire::{Body, ErrorObject, Id, build, code};
 use acpd_api::{Empty, ErrorData, NAMESPACE, Reason};
-use acpd_core::ids::{ClientId, HostId, Time};
+use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{Accepted, Batch, Effect, Hub, Input, LeftOut, StopStep};
 use acpd_store::{CommitBatch, Report, StoreError, Writer};
 use bytes::Bytes;
@@ -30,6 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::asleep::Sleep;
 use crate::check::{Trials, Tried};
 use crate::clients::{ClientEvent, Op, Sink};
+use crate::clock::Clock;
 use crate::config::{self, Transport};
 use crate::crash;
 use crate::credentials::{Credentials, Ready};
@@ -64,32 +65,6 @@ const ABORT: Duration = Duration::from_secs(5);
 const ADOPTING: Duration = Duration::from_secs(1);
 /// How long a daemon that leaves its agents waits for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
-
-/// A clock that shows the time of day and never goes back.
-#[derive(Debug, Clone, Copy)]
-pub struct Clock {
-    wall: u64,
-    from: Instant,
-}
-
-impl Clock {
-    /// Starts it at the time of day.
-    pub fn start() -> Clock {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { wall: wall.as_millis() as u64, from: Instant::now() }
-    }
-
-    /// Now.
-    pub fn now(&self) -> Time {
-        Time(self.wall + self.from.elapsed().as_millis() as u64)
-    }
-
-    fn instant(&self, time: Time) -> tokio::time::Instant {
-        let after = Duration::from_millis(time.0.saturating_sub(self.wall));
-        // A millisecond begun is not over: round up, or the deadline is found a little too early.
-        tokio::time::Instant::from_std(self.from + after + Duration::from_millis(1))
-    }
-}
 
 /// What was said: for the hub, and for people.
 #[derive(Debug)]
@@ -487,10 +462,7 @@ impl Relay {
         pulse.beat();
         match report {
             Report::Committed { tag } => {
-                if std::mem::take(&mut self.failing) {
-                    tracing::warn!("the journal can be written again");
-                    self.input(Input::StoreWorks, out);
-                }
+                self.store_works(out);
                 while let Some(pending) =
                     self.pending.pop_front_if(|p| p.tag.is_none_or(|t| t <= tag))
                 {
@@ -502,6 +474,14 @@ impl Relay {
                 self.send_unsent();
             }
             Report::Failing { reason, .. } => self.store_fails(&reason, out),
+            Report::Works => self.store_works(out),
+        }
+    }
+
+    fn store_works(&mut self, out: &mut Batch) {
+        if std::mem::take(&mut self.failing) {
+            tracing::warn!("the journal can be written again");
+            self.input(Input::StoreWorks, out);
         }
     }
 

@@ -131,9 +131,9 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     };
     ui.spin(Some("restarting"));
     let before = match info(&mut connection) {
-        Ok(info) => info.boot,
+        Ok(info) => Some(start_of(&info)),
         // It dies at this moment.
-        Err(error) if error.is_gone() => 0,
+        Err(error) if error.is_gone() => None,
         Err(error) => return Err(error),
     };
     // An error of its configuration comes here, and everything stays as it is.
@@ -156,9 +156,14 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// The pid of the daemon after this one, as soon as it answers; after 0 of any. One that died on its
-/// way is replaced.
-fn successor(paths: &Paths, before: u64) -> Result<u32> {
+/// Tells a start of the daemon from all others. The number alone begins anew with another database.
+fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
+    (daemon.boot, daemon.since)
+}
+
+/// The pid of the daemon that was not started then, as soon as it answers. One that died on its way is
+/// replaced.
+fn successor(paths: &Paths, before: Option<(u64, u64)>) -> Result<u32> {
     let start = Instant::now();
     let end = start + END_DEADLINE;
     let mut pause = Duration::from_millis(5);
@@ -170,7 +175,7 @@ fn successor(paths: &Paths, before: u64) -> Result<u32> {
             Err(error) => Err(error.into()),
         };
         match answer {
-            Ok(Some(now)) if now.boot != before => return Ok(now.pid),
+            Ok(Some(now)) if Some(start_of(&now)) != before => return Ok(now.pid),
             Err(error) if Instant::now() >= end => return Err(error),
             Ok(_) if Instant::now() >= end => {
                 let text = format!("acpd has not come back in {} s", END_DEADLINE.as_secs());

@@ -33,4 +33,5 @@ mod turns;
 mod unanswered;
 mod unused;
 mod unwedging;
+mod unwritten;
 mod views;

@@ -22,7 +22,7 @@ fn small(seq: Seq) -> Record {
 }
 
 fn fails_for_lack_of_room(report: &Report, expected: u64) -> bool {
-    matches!(report, Report::Failing { tag, reason: StoreError::DiskFull(_) } if *tag == expected)
+    matches!(report, Report::Failing { tag, reason: StoreError::DiskFull(_) } if *tag == Some(expected))
 }
 
 #[test]
@@ -197,4 +197,53 @@ fn a_batch_beyond_the_queue_is_given_back_at_once() {
     store.writer.commit(refused).unwrap();
     assert_eq!(store.report(), Report::Committed { tag });
     store.close();
+}
+
+#[test]
+fn l14_files_that_are_gone_are_noticed_while_nothing_is_written_and_nothing_goes_into_the_void() {
+    let dir = tempfile::tempdir().unwrap();
+    let aside = dir.path().join("aside");
+    for (file, what) in
+        [("acpd.db", "removed"), ("acpd.db-wal", "removed"), ("acpd.db", "replaced")]
+    {
+        let path = dir.path().join(file);
+        let mut store = Running::start(dir.path());
+        store.commit(vec![session(1)]);
+        std::fs::rename(&path, &aside).unwrap();
+        if what == "replaced" {
+            std::fs::copy(&aside, &path).unwrap();
+        }
+        let told = store.report();
+        let Report::Failing { tag: None, reason: reason @ StoreError::Gone(_) } = &told else {
+            panic!("{told:?}");
+        };
+        assert_eq!(reason.to_string(), format!("`{}` was {what} while acpd runs", path.display()));
+        let before = std::fs::metadata(&aside).unwrap().len();
+        let tag = store.send(vec![event(1, 1, EventKind::Update, vec![b'x'; 100_000])]);
+
+        std::fs::rename(&aside, &path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), before);
+        assert_eq!(store.report(), Report::Works);
+        assert_eq!(store.report(), Report::Committed { tag });
+        assert_eq!(store.journal(ONE).len(), 1);
+        store.close();
+        std::fs::remove_file(dir.path().join("acpd.db")).unwrap();
+    }
+}
+
+#[test]
+fn l14_a_batch_that_meets_a_database_that_was_cut_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("acpd.db");
+    Running::start(dir.path()).close();
+    let mut store = Running::start(dir.path());
+    std::fs::write(&path, "").unwrap();
+    let tag = store.send(vec![session(1)]);
+    let told = store.report();
+    let Report::Failing { tag: Some(failed), reason: StoreError::Gone(reason) } = &told else {
+        panic!("{told:?}");
+    };
+    assert_eq!((*failed, reason.contains("was cut")), (tag, true), "{reason}");
+    assert!(matches!(store.writer.close(), Err(StoreError::Gone(_))));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }

@@ -10,7 +10,7 @@ use acpd_core::record::{
     SessionRow, Snapshot, TurnRest, TurnRow, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
-use acpd_store::{OpenError, StoreError};
+use acpd_store::{OpenError, StoreError, check};
 use bytes::Bytes;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
@@ -410,4 +410,21 @@ fn a_removed_session_leaves_nothing_but_its_number() {
     let store = Running::start(dir.path());
     assert_eq!(store.snapshot, Snapshot { generation, last_session: 5, ..Snapshot::default() });
     store.close();
+}
+
+#[test]
+fn l14_an_empty_file_where_a_journal_was_is_no_new_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, index) = (dir.path().join("acpd.db"), dir.path().join("search.db"));
+    fs::write(&path, "").unwrap();
+    check(&path, &index).expect("there was no journal");
+    fs::write(&index, "what was said").unwrap();
+    let error = check(&path, &index).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("`{}` is empty, and it held a journal before", path.display())
+    );
+    assert!(error.hint().unwrap().contains("backup"), "{error:?}");
+    fs::remove_file(&path).unwrap();
+    check(&path, &index).expect("who removes it wants an empty journal");
 }

@@ -11,6 +11,7 @@ mod crash_points;
 mod crashes;
 mod credentials;
 mod daemon;
+mod database;
 mod discovering;
 mod disk;
 mod door;

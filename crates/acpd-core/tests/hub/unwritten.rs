@@ -1,0 +1,85 @@
+//! Requests whose batch cannot be written.
+
+use acpd_core::ids::{ClientId, Time};
+use acpd_core::{Batch, Input};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+/// Lets the store fail over what a client says, and gives what would have been done.
+fn met_by(bench: &mut Bench, client: ClientId, line: &Value) -> Batch {
+    let mut unwritten = Batch::default();
+    let line = Bytes::from(line.to_string());
+    bench.hub.handle(Time(bench.now), Input::ClientLine { client, line }, &mut unwritten);
+    bench.hub.seal(&mut unwritten);
+    let hint = Some("make room".to_owned());
+    bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint });
+    let accepted = std::mem::take(&mut unwritten.accepted);
+    let mut told = Batch::default();
+    bench.hub.answer_unwritten(accepted, &mut [&mut unwritten.effects], &mut told);
+    bench.run_batch(told);
+    unwritten
+}
+
+fn prompt(id: u64) -> Value {
+    let params = json!({"sessionId":"s","prompt":[{"type":"text","text":"go"}]});
+    json!({"id":id,"method":"session/prompt","params":params})
+}
+
+#[test]
+fn l12_a_prompt_that_cannot_be_written_is_answered_at_once_and_never_twice() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    let unwritten = met_by(&mut bench, a, &prompt(1));
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error 1"]);
+    let data = &got[0]["error"]["data"]["_acpd"];
+    assert_eq!((&data["reason"], &data["hint"]), (&json!("outcome_unknown"), &json!("make room")));
+    assert!(got[0]["error"]["message"].as_str().unwrap().contains("may still be carried out"));
+
+    // There is room again, and it is carried out as it was said.
+    bench.feed(Input::StoreWorks);
+    bench.run_batch(unwritten);
+    let asked = bench.heard_one("session/prompt");
+    bench.agent_answers(&asked, &json!({"stopReason":"end_turn"}));
+    assert!(!words(&bench.got(a)).contains(&"result 1".to_owned()));
+    // Its id is free.
+    bench.say(a, &prompt(1));
+    let asked = bench.heard_one("session/prompt");
+    bench.agent_answers(&asked, &json!({"stopReason":"end_turn"}));
+    assert!(words(&bench.got(a)).contains(&"result 1".to_owned()));
+}
+
+#[test]
+fn l12_a_change_whose_answer_waits_for_the_store_is_answered_at_once_and_never_twice() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    let rename = json!({"id":1,"method":"_acpd/session/rename",
+        "params":{"session":"s","name":"other"}});
+    let unwritten = met_by(&mut bench, a, &rename);
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error 1"]);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "outcome_unknown");
+    bench.feed(Input::StoreWorks);
+    bench.run_batch(unwritten);
+    assert!(!words(&bench.got(a)).contains(&"result 1".to_owned()));
+}
+
+#[test]
+fn l12_an_initialize_that_meets_the_failure_can_be_sent_again() {
+    let mut bench = Bench::new();
+    let a = bench.open();
+    let initialize = json!({"id":1,"method":"initialize","params":{"protocolVersion":1}});
+    let unwritten = met_by(&mut bench, a, &initialize);
+    let failed = bench.got(a);
+    assert_eq!(words(&failed), ["error 1"]);
+    assert_eq!(failed[0]["error"]["data"]["_acpd"]["reason"], "store_failed");
+    bench.feed(Input::StoreWorks);
+    bench.run_batch(unwritten);
+    let again = json!({"id":2,"method":"initialize","params":{"protocolVersion":1}});
+    bench.say(a, &again);
+    assert_eq!(words(&bench.got(a)), ["result 2"]);
+}
