@@ -36,6 +36,15 @@ pub struct Accepted {
     pub(crate) is_initialize: bool,
 }
 
+/// Where the answer to a request is.
+enum Answer {
+    Given,
+    /// It was waiting, and was taken from there.
+    Taken(Effect),
+    /// It is dropped when it comes.
+    ToCome,
+}
+
 impl Hub {
     pub(crate) fn on_store_failing(&mut self, reason: String, hint: Option<String>) {
         let since = self.store_failing.take().map_or(self.now, |before| before.since);
@@ -73,17 +82,21 @@ impl Hub {
     ) {
         let Some(fault) = self.store_fault() else { return };
         for Accepted { to, is_initialize } in accepted {
-            let Some(answer) = self.take_answer(&to, batches) else { continue };
-            if let Some(
-                Effect::ReadLog { .. } | Effect::Search { .. } | Effect::SendStatus { .. },
-            ) = answer
-            {
-                out.urgent.extend(answer);
-                continue;
-            }
+            let answer = match self.take_answer(&to, batches) {
+                Answer::Given => continue,
+                Answer::Taken(
+                    answer @ (Effect::ReadLog { .. }
+                    | Effect::Search { .. }
+                    | Effect::SendStatus { .. }),
+                ) => {
+                    out.urgent.push(answer);
+                    continue;
+                }
+                answer => answer,
+            };
             let mut fault = fault.clone();
             if is_initialize {
-                if answer.is_none() {
+                if matches!(answer, Answer::ToCome) {
                     self.forget_waiting(&to);
                     self.close_request(&to);
                 }
@@ -100,24 +113,20 @@ impl Hub {
         }
     }
 
-    /// Takes back the answer to a request, wherever it waits; `Some(None)` if there is none yet, which is
-    /// then dropped when it comes. `None`: the request has its answer already.
-    fn take_answer(
-        &mut self,
-        to: &Requester,
-        batches: &mut [&mut Vec<Effect>],
-    ) -> Option<Option<Effect>> {
-        let client = self.clients.get_mut(&to.client)?;
+    /// Takes back the answer to a request, wherever it waits.
+    fn take_answer(&mut self, to: &Requester, batches: &mut [&mut Vec<Effect>]) -> Answer {
+        let Some(client) = self.clients.get_mut(&to.client) else { return Answer::Given };
         if client.open.contains_key(&to.id) {
             client.given_up.insert(to.id.clone());
-            return Some(None);
+            return Answer::ToCome;
         }
         for effects in batches {
             if let Some(at) = effects.iter().position(|effect| answers(effect, to)) {
-                return Some(Some(effects.remove(at)));
+                return Answer::Taken(effects.remove(at));
             }
         }
-        self.take_deferred(to.client, |effect| answers(effect, to)).map(Some)
+        let deferred = self.take_deferred(to.client, |effect| answers(effect, to));
+        deferred.map_or(Answer::Given, Answer::Taken)
     }
 
     /// A request is answered: its id may be used again. Returns whether the answer is wanted, which it is

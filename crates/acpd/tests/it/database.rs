@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use acpd_test::harness::{TestEnv, reason, until};
+use acpd_test::harness::{TestEnv, kill9, reason, until};
 
 use crate::{echo, hosted};
 
@@ -68,6 +68,7 @@ fn l14_a_database_that_is_removed_is_noticed_while_nothing_happens_and_agents_go
 fn l14_a_restart_goes_on_with_the_database_that_is_there_if_that_is_one() {
     let env = hosted([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let old = env.shims();
     let (since, agent) = (env.status()["daemon"]["since"].clone(), env.agent_pid("echo"));
     let database = Moved::away(&env);
     fs::write(&database.from, "no database").unwrap();
@@ -83,6 +84,10 @@ fn l14_a_restart_goes_on_with_the_database_that_is_there_if_that_is_one() {
     assert_eq!(env.status()["sessions"].as_array().map(Vec::len), Some(0));
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
     assert!(two.stdout().contains("tags=two"), "{two:?}");
+    // Agents of the journal that was moved away belong to it.
+    for shim in old {
+        kill9(shim.pid);
+    }
 }
 
 #[test]
@@ -103,7 +108,7 @@ fn l12_a_prompt_that_meets_a_database_that_is_gone_is_answered_at_once() {
     let database = Moved::away(&env);
     // Either it is the first to notice, or it comes after that was noticed.
     let refused = client.say(&session, "say #one").unwrap_err();
-    assert!(["outcome_unknown", "store_failed"].contains(&&*reason(&refused)), "{refused}");
+    assert!(["outcome_unknown", "store_failed"].contains(&reason(&refused)), "{refused}");
     assert!(refused.to_string().contains("was removed while acpd runs"), "{refused}");
     database.back();
     wait_works(&env);
