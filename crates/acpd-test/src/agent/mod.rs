@@ -540,6 +540,7 @@ impl Agent {
             numbered: 0,
             late_chunk: false,
             terminal: String::new(),
+            request: id.to_string(),
             prompt,
         };
         state.prompts.push(prompt_text(&turn.prompt));

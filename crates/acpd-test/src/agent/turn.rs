@@ -46,6 +46,8 @@ pub(super) struct Turn {
     pub(super) late_chunk: bool,
     /// The last terminal that it made.
     pub(super) terminal: String,
+    /// The id of the prompt's request, as JSON text.
+    pub(super) request: String,
 }
 
 impl Turn {
@@ -202,8 +204,45 @@ impl Turn {
             }
             Verb::LateChunk => self.late_chunk = true,
             Verb::Pause(name) => self.pause(&name)?,
+            Verb::Raw(file) => self.raw(&file)?,
+            Verb::ToolRun(file) => self.tool_run(&file),
         }
         Step::Continue(())
+    }
+
+    /// Says whatever is in a file, line by line.
+    fn raw(&self, file: &str) -> Step {
+        let bytes = match std::fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => return fail(Failure::internal(format!("cannot read `{file}`: {error}"))),
+        };
+        let names = [("$SESSION", &self.session.id), ("$REQUEST", &self.request)];
+        let mut rest = &bytes[..];
+        let mut said = Vec::with_capacity(bytes.len());
+        while let Some((first, more)) = rest.split_first() {
+            let name = names.iter().find(|(name, _)| rest.starts_with(name.as_bytes()));
+            rest = match name {
+                Some((name, value)) => {
+                    said.extend_from_slice(value.as_bytes());
+                    &rest[name.len()..]
+                }
+                None => {
+                    said.push(*first);
+                    more
+                }
+            };
+        }
+        self.agent.wire.send_raw(&said);
+        Step::Continue(())
+    }
+
+    fn tool_run(&mut self, file: &str) {
+        let run = Command::new("sh").arg(file).stdin(Stdio::null()).output();
+        let said = match run {
+            Ok(run) => [&run.stdout[..], &run.stderr, run.status.to_string().as_bytes()].concat(),
+            Err(error) => error.to_string().into_bytes(),
+        };
+        self.say(&format!("tool: {}\n", String::from_utf8_lossy(&said)));
     }
 
     fn plan(&self) {
