@@ -47,5 +47,10 @@ pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";
 
+/// Whether a method is one that only acpd, or who speaks with it, may use.
+pub fn is_own(method: &str) -> bool {
+    method.strip_prefix(NAMESPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Version of the `_acpd/*` methods; a daemon serves this one and the one before it.
 pub const API_VERSION: u32 = 1;

@@ -20,7 +20,8 @@ use std::collections::{BTreeMap, VecDeque};
 use acp_wire::acp::{
     AgentCapabilities, AuthMethod, Implementation, InitializeParams, InitializeResult,
 };
-use acp_wire::{ErrorObject, Id, Outcome, build};
+use acp_wire::bound::SENTENCE;
+use acp_wire::{ErrorObject, Id, Outcome, build, clipped};
 use acpd_api::{AgentNotice, AgentState, Reason, method};
 use bytes::Bytes;
 
@@ -29,6 +30,8 @@ use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect, SpawnError, StopStep};
 use crate::ledger::{Requester, Why};
+use crate::mcp::put_names;
+use crate::own::without_own;
 use crate::profile::Profile;
 use crate::record::{AgentRow, Desired, HostRow, HostState, Record};
 use crate::timers::Timer;
@@ -359,6 +362,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let now = self.now;
+        let reason = reason.map(|reason| clipped(&reason, SENTENCE));
         let agent = self.agent_mut(id);
         if agent.state == state && agent.reason == reason {
             return;
@@ -683,6 +687,18 @@ impl Hub {
 
     /// Writes a line to the process: an outbox row first, the write after the commit.
     pub(crate) fn host_write(&mut self, id: AgentId, line: Bytes, out: &mut Batch) -> u64 {
+        self.host_write_with(id, line, &[], out)
+    }
+
+    /// The same, with the names of MCP servers of the configuration that the daemon adds.
+    pub(crate) fn host_write_with(
+        &mut self,
+        id: AgentId,
+        line: Bytes,
+        servers: &[String],
+        out: &mut Batch,
+    ) -> u64 {
+        let line = put_names(&without_own(&line), servers);
         let Some(host) = self.agent_mut(id).host.as_mut() else { return 0 };
         let (host, chunk) = {
             let chunk = host.next_chunk;

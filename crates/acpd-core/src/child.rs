@@ -363,7 +363,7 @@ impl Hub {
     }
 
     /// The public id for an id of the agent's that leads to this session.
-    fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
+    pub(crate) fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
         let row = &self.session(key).row;
         row.children.get(id).map_or(&row.public_id, |child| &child.public_id)
     }

@@ -10,10 +10,11 @@ use acp_wire::acp::{
     ClientCapabilities, ClientInitialize, PromptParams, SessionParams, cancelled_request,
 };
 use acp_wire::{
-    ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
+    ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, locate, remove_member, set_id,
+    set_member, str_at,
 };
 use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_STOP, SESSION_LOG};
-use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role};
+use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role, is_own};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -26,7 +27,6 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::login::changes_login;
-use crate::mcp::put_names;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without_terminal_logins};
 use crate::profile::Sharing;
 use crate::record::Rest;
@@ -114,7 +114,18 @@ impl Hub {
         if !self.clients.contains_key(&client) {
             return;
         }
-        let message = acp_wire::parse(&line);
+        acp_wire::receive(&line, None, |message, line, is_intact| {
+            self.client_said(client, message, (line, is_intact), out);
+        });
+    }
+
+    fn client_said(
+        &mut self,
+        client: ClientId,
+        message: Result<Message<'_>, Malformed>,
+        (line, is_intact): (&Bytes, bool),
+        out: &mut Batch,
+    ) {
         let is_first =
             matches!(&message, Ok(Message::Request { method, .. }) if method == "initialize");
         let is_last =
@@ -125,19 +136,22 @@ impl Hub {
         match message {
             Err(malformed) => {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
-                let line = build::error(&Id::null(), &error);
-                out.effects.push(Effect::Send { client, line });
+                let answer = build::error(&Id::null(), &error);
+                out.effects.push(Effect::Send { client, line: answer });
+                self.answer_unreadable(client, line, &malformed, out);
             }
             Ok(Message::Response { id, outcome }) => {
-                if self.errand_answered(client, &id, &line, &outcome, out)
-                    || self.call_answered(client, &id, &line, out)
+                if self.errand_answered(client, &id, line, &outcome, out)
+                    || self.call_answered(client, &id, line, out)
                 {
                     return;
                 }
-                self.interaction_answered(client, &id, &outcome, &line, out);
+                // What is said twice is no consent.
+                let outcome = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
+                self.interaction_answered(client, &id, &outcome, line, out);
             }
             Ok(Message::Notification { method, params }) => {
-                self.client_notified(client, &method, params, &line, out);
+                self.client_notified(client, &method, params, line, out);
             }
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
@@ -145,7 +159,7 @@ impl Hub {
                 if let Err(fault) = self.accept(&to, &method, &mut served) {
                     self.send_error(&to, &fault.object(), &mut served);
                 } else if let Err(fault) =
-                    self.client_asked(&to, &method, params, &line, &mut served)
+                    self.client_asked(&to, &method, params, line, &mut served)
                 {
                     self.refuse(&to, &fault, &mut served);
                 }
@@ -158,6 +172,27 @@ impl Hub {
                 }
                 out.append(served);
             }
+        }
+    }
+
+    /// A line that is no message was to be an answer: what a program was to do has failed, and a question
+    /// is asked again.
+    fn answer_unreadable(
+        &mut self,
+        client: ClientId,
+        line: &[u8],
+        malformed: &Malformed,
+        out: &mut Batch,
+    ) {
+        let Head { id: Some(id), has_method: false } = Head::of(line) else { return };
+        let text = format!("the client's answer cannot be read: {malformed}");
+        let failed = build::error(&id, &ErrorObject::new(code::INTERNAL, text));
+        let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return };
+        if !self.errand_answered(client, &id, &failed, &outcome, out)
+            && !self.call_answered(client, &id, &failed, out)
+        {
+            let nothing = Outcome::Result(RawValue::NULL);
+            self.interaction_answered(client, &id, &nothing, &failed, out);
         }
     }
 
@@ -174,7 +209,7 @@ impl Hub {
             .with_code(code::INVALID_REQUEST)
             .hint("raise `line_limit` under `[daemon]` in the configuration");
         self.count_line(client);
-        let id = crate::inbound::head_id(head).unwrap_or_else(Id::null);
+        let id = Head::of(head).id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
         out.effects.push(Effect::Send { client, line });
     }
@@ -217,7 +252,7 @@ impl Hub {
         if method == "initialize" {
             return self.initialize(to, params, out);
         }
-        if method.starts_with("_acpd/") {
+        if is_own(method) {
             return self.manage(to, method, params, out);
         }
         let profile = self.clients[&to.client].profile.clone().ok_or_else(|| {
@@ -329,7 +364,7 @@ impl Hub {
             return self.server_notified(client, line, out);
         }
         // Of a newer client; no agent's business.
-        if method.starts_with("_acpd/") {
+        if is_own(method) {
             return;
         }
         let Some(profile) = self.clients[&client].profile.clone() else { return };
@@ -538,7 +573,7 @@ impl Hub {
                 let params = raw(&for_agent(&new.params));
                 let ask = self.ask(host, Why::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
-                self.host_write(slot, put_names(&line, &servers), out);
+                self.host_write_with(slot, line, &servers, out);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
             WaitFor::Relay { ref method, .. }
@@ -597,8 +632,7 @@ impl Hub {
                 return Ok(());
             }
         }
-        let own = Bytes::copy_from_slice(raw.get().as_bytes());
-        let params = remove_member(&own, &["_meta", NAMESPACE]);
+        let params = Bytes::copy_from_slice(raw.get().as_bytes());
         let (notices, directory) = (Vec::new(), Directory::Unknown);
         let new = NewSession {
             to: to.clone(),

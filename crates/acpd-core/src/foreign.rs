@@ -16,7 +16,7 @@
 
 use acp_wire::acp::{SessionList, SessionParams};
 use acp_wire::{ErrorObject, Id, Outcome, build, code, remove_member, str_at};
-use acpd_api::{LoadMeta, NAMESPACE, Reason};
+use acpd_api::{LoadMeta, Reason};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -29,8 +29,7 @@ use crate::ids::{HostId, SessionKey, duration};
 use crate::input::{Batch, ReadStyle};
 use crate::ledger::{NOBODY, NewSession, Requester, Why};
 use crate::login::Refusal;
-use crate::mcp::put_names;
-use crate::params::{own_meta, raw, session_cwd};
+use crate::params::{own_meta, path, raw, session_cwd};
 use crate::profile::Sharing;
 use crate::record::{Record, SessionRow};
 use crate::replay::{Replay, user_text};
@@ -54,7 +53,7 @@ pub(crate) struct Adoption {
     /// The agent's id for it.
     pub(crate) id: String,
     pub(crate) cwd: String,
-    /// What the agent gets, without acpd's own `_meta` member (JSON object).
+    /// What the agent gets, with what its first opener says to acpd (JSON object).
     pub(crate) params: Bytes,
     /// Who opens it then.
     pub(crate) openers: Vec<Opener>,
@@ -85,6 +84,7 @@ impl Hub {
             value.map(std::borrow::Cow::into_owned)
         };
         let cwd = text("cwd");
+        cwd.as_deref().map_or(Ok(()), |cwd| path("cwd", cwd))?;
         let cursor = match text("cursor") {
             None => None,
             Some(cursor) => Some(
@@ -212,11 +212,11 @@ impl Hub {
         let cwd = session_cwd(raw, &params)?;
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
-        let own = Bytes::copy_from_slice(raw.get().as_bytes());
+        let params = Bytes::copy_from_slice(raw.get().as_bytes());
         let adoption = Adoption {
             id: session.to_owned(),
             cwd,
-            params: remove_member(&own, &["_meta", NAMESPACE]),
+            params,
             openers: vec![Opener { to: to.clone(), style, after }],
             notices: Vec::new(),
             directory: Directory::Unknown,
@@ -329,7 +329,7 @@ impl Hub {
         let params = raw(&for_agent(&adoption.params));
         let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::from(ask), method, &params);
-        self.host_write(slot, put_names(&line, &servers), out);
+        self.host_write_with(slot, line, &servers, out);
         self.await_adoption(slot, ask);
     }
 

@@ -30,7 +30,6 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::ledger::{NewSession, Requester, Why};
-use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
 use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest};
@@ -111,9 +110,8 @@ impl Hub {
             let free = self.name_is_free(agent, &cwd, name, None);
             free.map_err(|fault| fault.hint("choose another name"))?;
         }
-        let own = Bytes::copy_from_slice(asked.get().as_bytes());
-        let mut params = remove_member(&own, &["_meta", NAMESPACE]);
-        params = remove_member(&params, &["sessionId"]);
+        let params = Bytes::copy_from_slice(asked.get().as_bytes());
+        let mut params = remove_member(&params, &["sessionId"]);
         // It goes on with what the session has where the client says nothing else.
         let roots = locate(&session.row.params, &["additionalDirectories"]);
         let roots = roots.map(|range| session.row.params.slice(range));
@@ -213,7 +211,7 @@ impl Hub {
         let params = raw(&set_member(&for_agent(&new.params), &["sessionId"], id.as_bytes()));
         let ask = self.ask(host, Why::NewSession(new), out);
         let line = build::request(&Id::from(ask), "session/fork", &params);
-        self.host_write(slot, put_names(&line, &servers), out);
+        self.host_write_with(slot, line, &servers, out);
     }
 
     /// A fork was refused by a process that is started anew: it waits until the next one has the session.

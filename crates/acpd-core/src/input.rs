@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::Id;
+use acp_wire::{Id, clipped};
 use acpd_api::{HookEvent, SessionInfo, Status};
 use bytes::Bytes;
 
@@ -665,6 +665,9 @@ pub struct Batch {
     pub urgent: Vec<Effect>,
 }
 
+/// Characters of a note in a log.
+const NOTE: usize = 500;
+
 impl Batch {
     /// Adds what follows.
     pub(crate) fn append(&mut self, mut later: Batch) {
@@ -672,6 +675,18 @@ impl Batch {
         self.durable |= later.durable;
         self.effects.append(&mut later.effects);
         self.urgent.append(&mut later.urgent);
+    }
+
+    /// Notes something in the log of a process. What is quoted in it is of a peer, and its log has a line
+    /// for it, whatever that says.
+    pub(crate) fn note(&mut self, host: HostId, text: &str) {
+        let text = clipped(text, NOTE);
+        let shown = text.chars().flat_map(|c| {
+            let escaped = c.is_control().then(|| c.escape_default());
+            let plain = escaped.is_none().then_some(c);
+            escaped.into_iter().flatten().chain(plain)
+        });
+        self.effects.push(Effect::Note { host, text: shown.collect() });
     }
 
     /// Whether there is nothing to do.

@@ -84,13 +84,14 @@ const PAGES: usize = 256;
 const ASKED: u32 = 3;
 
 impl Hub {
-    /// `session/request_permission` or `elicitation/create` of an agent.
+    /// `session/request_permission` or `elicitation/create` of an agent, and whether the line is as the
+    /// agent wrote it.
     pub(crate) fn person_asked(
         &mut self,
         slot: AgentId,
         host: HostId,
         id: &Id,
-        line: &Bytes,
+        line: (&Bytes, bool),
         out: &mut Batch,
     ) {
         if let Err(refusal) = self.take_question(slot, host, id, line, out) {
@@ -104,7 +105,7 @@ impl Hub {
         slot: AgentId,
         host: HostId,
         id: &Id,
-        line: &Bytes,
+        (line, is_intact): (&Bytes, bool),
         out: &mut Batch,
     ) -> Result<(), String> {
         let (scope, question) = Question::read(line)?;
@@ -133,7 +134,8 @@ impl Hub {
             Some(key) => self.to_public_id(key, line.clone()),
             None => line.clone(),
         };
-        if let Some(key) = key
+        // Of what is not as the agent wrote it, a person is asked: it may say more than is left.
+        if let Some(key) = key.filter(|_| is_intact)
             && let Some(answer) = self.decided(key, &line, out)
         {
             self.host_write(slot, build::response(id, &answer), out);

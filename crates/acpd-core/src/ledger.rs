@@ -141,7 +141,7 @@ pub(crate) struct NewSession {
     pub(crate) to: Requester,
     pub(crate) name: Option<String>,
     pub(crate) cwd: String,
-    /// Params without acpd's own `_meta` member.
+    /// Params as the client gave them, what it says to acpd included.
     pub(crate) params: Bytes,
     /// What is to be said in the conversation once there is one.
     pub(crate) notices: Vec<String>,

@@ -22,7 +22,7 @@
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
 //! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
-//! sessions of subagents in `child.rs`.
+//! sessions of subagents in `child.rs`, what acpd alone may say in `own.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -53,6 +53,7 @@ mod manage;
 pub mod mcp;
 mod naming;
 mod open;
+mod own;
 mod params;
 mod pending;
 pub mod profile;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::build;
+use acp_wire::bound::{LONGEST_ID, NAME};
+use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
     LogParams, Reason, RenameParams, SearchParams, SessionInfo, SessionList, SessionListParams,
@@ -120,12 +121,15 @@ impl Hub {
     /// The error for an agent that is not configured, with the nearest name.
     pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
         let names = self.config.agents.keys();
+        // Whoever compares two texts takes as much memory as their lengths multiplied.
         let nearest = names
+            .filter(|_| name.len() <= LONGEST_ID)
             .map(|known| (strsim::damerau_levenshtein(known, name), known))
             .filter(|(distance, known)| *distance <= 1 + known.len() / 3)
             .min();
-        let fault = Fault::new(Reason::AgentUnknown, format!("no agent `{name}`"))
-            .with_code(acp_wire::code::INVALID_PARAMS);
+        let text = format!("no agent `{}`", clipped(name, NAME));
+        let fault =
+            Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
         match nearest {
             Some((_, nearest)) => fault.hint(format!("did you mean `{nearest}`?")),
             None => fault.hint("`acpctl agent ls` lists the agents"),

@@ -15,7 +15,7 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::Requester;
 use crate::naming::name_taken;
-use crate::params::own_meta;
+use crate::params::{bounded, own_meta};
 use crate::profile::ClosedBy;
 use crate::record::Rest;
 use crate::session::State;
@@ -60,6 +60,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let given = params;
+        given.map_or(Ok(()), bounded)?;
         let params = params.map(SessionParams::from_raw).unwrap_or_default();
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);

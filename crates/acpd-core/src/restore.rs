@@ -35,7 +35,6 @@ use crate::ids::{SessionKey, duration};
 use crate::input::{Batch, Effect};
 use crate::ledger::Why;
 use crate::login::Refusal;
-use crate::mcp::put_names;
 use crate::params::raw;
 use crate::profile::OnLost;
 use crate::record::{AgentRow, EventKind, Record, Rest};
@@ -294,7 +293,7 @@ impl Hub {
         let ask = self.ask(host, Why::Restore { session: key, renews }, out);
         let params = raw(params);
         let line = build::request(&Id::from(ask), name, &params);
-        self.host_write(slot, put_names(&line, servers), out);
+        self.host_write_with(slot, line, servers, out);
         let timeout = self.profile_of(slot).restore_timeout;
         self.timers.set(Timer::Restore(key), self.now.after(timeout));
     }
@@ -434,9 +433,12 @@ impl Hub {
     }
 
     fn session_renewed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
-        let Ok(made) = NewSessionResult::from_raw(result) else {
-            let text = "the agent's answer to `session/new` has no id";
-            return self.restore_failed(key, Reason::Other, text, out);
+        let made = match NewSessionResult::from_raw(result) {
+            Ok(made) => made,
+            Err(error) => {
+                let text = format!("the agent's answer to `session/new` cannot be used: {error}");
+                return self.restore_failed(key, Reason::AgentProtocol, &text, out);
+            }
         };
         let slot = self.session(key).slot;
         if !self.claim_id(slot, &made.session_id, out) {

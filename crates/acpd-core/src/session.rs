@@ -18,7 +18,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acp_wire::{build, remove_member, set_member};
+use acp_wire::bound::SENTENCE;
+use acp_wire::{build, clipped, remove_member, set_member};
 use acpd_api::{
     SessionGone, SessionInfo, SessionNotice, SessionState, StateChanged, TurnInfo, TurnState,
     method,
@@ -459,7 +460,7 @@ impl Hub {
         session.state = State::Resting;
         session.row.host = None;
         session.row.rest = rest;
-        session.row.reason = reason;
+        session.row.reason = reason.map(|reason| clipped(&reason, SENTENCE));
         if rest != Rest::Parked {
             session.eager = false;
         }

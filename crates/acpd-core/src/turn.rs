@@ -15,9 +15,10 @@
 //! has refused, and done nothing for, because its credentials had run out.
 
 use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
+use acp_wire::bound::NAME;
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome as WireOutcome, StateKey, UpdateClass, build, code, set_id,
-    set_member, str_at,
+    ErrorObject, Id, Message, Outcome as WireOutcome, StateKey, UpdateClass, build, clipped, code,
+    set_id, set_member, str_at,
 };
 use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
 use acpd_policy::Verdict;
@@ -32,6 +33,7 @@ use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
 use crate::login::Refusal;
+use crate::own::without_own;
 use crate::profile::OnLost;
 use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
 use crate::reseed::continues;
@@ -184,10 +186,12 @@ impl Hub {
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
         let ask = self.ask(host, Why::Prompt { session: key }, out);
-        let line = self.with_summary(key, set_id(&prompt.line, &Id::from(ask)));
+        let said = without_own(&prompt.line);
+        let line = self.with_summary(key, set_id(&said, &Id::from(ask)));
         let text = prompt_text(&line);
         let line = self.to_agent_id(key, line);
-        let number = self.journal_prompt(key, &prompt, out);
+        let sender = prompt.sender.as_ref().map(|sender| sender.client);
+        let number = self.journal_prompt(key, &said, sender, out);
         let chunk = self.host_write(slot, line, out);
         let host_of = &self.agents[&slot].host;
         let runs_out = host_of.as_ref().is_some_and(|host| host.stale_from.is_some());
@@ -258,7 +262,13 @@ impl Hub {
     }
 
     /// Writes a prompt into the journal, as the conversation will show it to everyone else.
-    fn journal_prompt(&mut self, key: SessionKey, prompt: &Queued, out: &mut Batch) -> u64 {
+    fn journal_prompt(
+        &mut self,
+        key: SessionKey,
+        prompt: &Bytes,
+        sender: Option<ClientId>,
+        out: &mut Batch,
+    ) -> u64 {
         let at = self.now.0;
         let session = self.session_mut(key);
         session.row.prompts += 1;
@@ -267,8 +277,7 @@ impl Hub {
         let started = TurnStarted { session_id: session_id.clone(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
         self.append(key, EventKind::Notice, line, None, out);
-        let sender = prompt.sender.as_ref().map(|sender| sender.client);
-        if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(&prompt.line)
+        if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(prompt)
             && let Ok(params) = PromptParams::from_raw(params)
         {
             for content in params.blocks {
@@ -304,7 +313,7 @@ impl Hub {
                 // A prompt that is refused has not been taken in, nor has the summary before it.
                 self.heard(key);
                 let stop_reason =
-                    stop_reason(result).map_or_else(String::new, std::borrow::Cow::into_owned);
+                    stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
                 if let Some(fault) = self.empty_turn(key, &stop_reason) {
                     let (code, message) = (fault.code, fault.message.clone());
                     failed = Some(fault);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::bound::{LONGEST_ID, NAME, SENTENCE, clipped};
 use crate::locate::locate;
 use crate::scan::json;
 
@@ -44,6 +45,16 @@ impl<'a> Reader<'a> {
 
     pub(super) fn string(self, path: &[&str]) -> Option<String> {
         self.text(path).map(Cow::into_owned)
+    }
+
+    /// An id that is not too long to be kept.
+    pub(super) fn id(self, path: &[&str]) -> Option<String> {
+        self.text(path).filter(|id| id.len() <= LONGEST_ID).map(Cow::into_owned)
+    }
+
+    /// A name that is only shown.
+    pub(super) fn name(self, path: &[&str]) -> Option<String> {
+        self.text(path).map(|name| clipped(&name, NAME))
     }
 
     pub(crate) fn integer(self, path: &[&str]) -> Option<i64> {
@@ -102,9 +113,9 @@ pub struct Implementation {
 impl Implementation {
     fn read(info: Reader<'_>) -> Option<Self> {
         Some(Self {
-            name: info.string(&["name"])?,
-            title: info.string(&["title"]),
-            version: info.string(&["version"]).unwrap_or_default(),
+            name: info.name(&["name"])?,
+            title: info.name(&["title"]),
+            version: info.name(&["version"]).unwrap_or_default(),
         })
     }
 }
@@ -220,10 +231,10 @@ impl InitializeResult {
 impl AuthMethod {
     fn read(raw: &RawValue) -> Option<Self> {
         let method = Reader::new(raw);
-        let id = method.string(&["id"])?;
+        let id = method.id(&["id"])?;
         Some(Self {
-            name: method.string(&["name"]).unwrap_or_else(|| id.clone()),
-            description: method.string(&["description"]),
+            name: method.name(&["name"]).unwrap_or_else(|| id.clone()),
+            description: method.text(&["description"]).map(|text| clipped(&text, SENTENCE)),
             kind: method.string(&["type"]).unwrap_or_else(|| "agent".into()),
             terminal: TerminalLogin::read(method),
             id,

@@ -34,7 +34,7 @@ fn form(scope: &Value) -> Value {
     json!({"id":7,"method":"elicitation/create","params":params})
 }
 
-fn with_policy(text: &Value) -> Bench {
+pub(crate) fn with_policy(text: &Value) -> Bench {
     let config: PolicyConfig = serde_json::from_value(text.clone()).expect("a policy");
     Bench::with_policy(Policy::new(&config, Some("/home/me")).expect("it is understood"))
 }
