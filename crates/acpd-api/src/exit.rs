@@ -62,6 +62,7 @@ impl From<Reason> for ExitCode {
             | Reason::CwdMissing => ExitCode::NotFound,
             Reason::NeedsLogin => ExitCode::NeedsLogin,
             Reason::AgentExited | Reason::Interrupted => ExitCode::Interrupted,
+            Reason::UnderAgent => ExitCode::Refused,
             Reason::SessionLost => ExitCode::ContextLost,
             Reason::OutcomeUnknown => ExitCode::OutcomeUnknown,
             Reason::Invalid | Reason::SessionAmbiguous | Reason::NameTaken => ExitCode::Usage,
@@ -76,7 +77,6 @@ impl From<Reason> for ExitCode {
             | Reason::StoreFailed
             | Reason::LineTooLong
             | Reason::TooMany
-            | Reason::UnderAgent
             | Reason::ShuttingDown
             | Reason::Other => ExitCode::Error,
         }

@@ -19,6 +19,7 @@ mod notice;
 mod params;
 mod resume;
 mod search;
+pub mod under_agent;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use error::{ErrorData, Reason};
@@ -43,6 +44,7 @@ pub use params::{
 };
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
+pub use under_agent::UnderAgent;
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

@@ -63,7 +63,7 @@ pub(crate) struct Client {
     pub(crate) role: Role,
     /// What it has from its last connection, until it has got the rest.
     pub(crate) resume: Option<Resume>,
-    /// Its process runs under an agent: it must not answer what that asks.
+    /// Its process runs under an agent, as far as that can be seen ([`crate::under_agent`]).
     pub(crate) under_agent: bool,
     /// Requests that it has to send again.
     pub(crate) again: Vec<Id>,
@@ -249,6 +249,7 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) -> Result<(), Fault> {
+        self.may_send(to.client, method, params)?;
         if method == "initialize" {
             return self.initialize(to, params, out);
         }
@@ -348,6 +349,9 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) {
+        if self.may_send(client, method, params).is_err() {
+            return;
+        }
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
             if let Some(id) = params.and_then(cancelled_request) {
                 self.cancel_request(&Requester { client, id }, out);

@@ -187,14 +187,13 @@ impl Hub {
             let answer = open.question.cancelled();
             return self.answer_interaction(interaction, &answer, out);
         };
-        let shows =
-            self.clients.get(&to.client).map(|here| open.question.is_for(&here.capabilities));
-        match shows {
+        let here = self.clients.get(&to.client).filter(|_| self.may_decide(to.client));
+        match here.map(|here| open.question.is_for(&here.capabilities)) {
             Some(true) if !self.ledger.is_offered(to.client, interaction) => {
                 let line = set_member(&open.line, &["params", "requestId"], to.id.raw().as_bytes());
                 self.send_offer(to.client, interaction, line, None, out);
             }
-            // It is away, or has a person answer from a terminal.
+            // It is away, or a person has to answer from a terminal.
             _ => {}
         }
     }
@@ -226,8 +225,11 @@ impl Hub {
     fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.interactions.get(&interaction) else { return };
         let Some(key) = open.session else { return };
-        let shows =
-            self.clients.get(&client).is_some_and(|here| open.question.is_for(&here.capabilities));
+        let shows = self.may_decide(client)
+            && self
+                .clients
+                .get(&client)
+                .is_some_and(|here| open.question.is_for(&here.capabilities));
         if !shows || !self.is_controller(client, key) || self.ledger.is_offered(client, interaction)
         {
             return;
@@ -280,7 +282,7 @@ impl Hub {
                 requester.is_some_and(|to| to.client == client)
             }
         };
-        is_asked && self.clients.get(&client).is_some_and(|here| !here.under_agent)
+        is_asked && self.may_decide(client)
     }
 
     /// A client answered an offer.

@@ -22,7 +22,8 @@
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
 //! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
-//! sessions of subagents in `child.rs`, what acpd alone may say in `own.rs`.
+//! sessions of subagents in `child.rs`, what acpd alone may say in `own.rs`, and what runs under an agent
+//! may not do in `under_agent.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -74,6 +75,7 @@ mod terminal;
 mod timers;
 mod turn;
 mod unanswered;
+mod under_agent;
 mod unused;
 pub mod view;
 

@@ -6,7 +6,7 @@ use acp_wire::acp::{
 };
 use acpd_api::{
     AnswerParams, Empty, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
-    PolicyTestParams, Reason,
+    PolicyTestParams,
 };
 use acpd_policy::{Situation, Verdict, explain};
 use serde_json::json;
@@ -19,6 +19,7 @@ use crate::input::Batch;
 use crate::interaction::Interaction;
 use crate::ledger::Requester;
 use crate::manage::read;
+use crate::params::path;
 use crate::question::{Answer, Question, params_of};
 
 impl Hub {
@@ -91,7 +92,6 @@ impl Hub {
         params: Option<&RawValue>,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        self.may_decide(to)?;
         let AnswerParams { id, answer } = read(params)?;
         let id = InteractionId::parse(&id).filter(|id| self.interactions.contains_key(id));
         let id = id.ok_or_else(|| {
@@ -121,7 +121,6 @@ impl Hub {
         params: Option<&RawValue>,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        self.may_decide(to)?;
         let ForgetParams { id } = read(params)?;
         if !self.forget_decision(id, out) {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))
@@ -139,6 +138,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let PolicyTestParams { agent, cwd, tool_call } = read(params)?;
+        path("cwd", &cwd)?;
         let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());
         if !self.config.agents.contains_key(&agent) {
             return Err(self.unknown_agent(&agent));
@@ -152,19 +152,6 @@ impl Hub {
         let situation = Situation { agent: &agent, cwd: &cwd, once: None };
         let explained = explain(&self.config.policy, &self.remembered, &situation, &request);
         self.answer(to, &explained, out);
-        Ok(())
-    }
-
-    /// What an agent asks is not answered by what runs under an agent. This is no wall: it looks at
-    /// the processes between the two, as far as they are there.
-    fn may_decide(&self, to: &Requester) -> Result<(), Fault> {
-        let here = self.clients.get(&to.client);
-        if here.is_some_and(|client| client.under_agent) {
-            let text = "a process that runs under an agent does not answer questions of agents";
-            let mut fault = Fault::invalid(text);
-            fault.data.reason = Reason::UnderAgent;
-            return Err(fault.hint("answer from a terminal or an editor of your own"));
-        }
         Ok(())
     }
 }

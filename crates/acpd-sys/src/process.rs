@@ -16,7 +16,7 @@ use nix::unistd::{Pid, setsid};
 use crate::inherit::keep_from_next_program;
 use crate::{limits, os};
 
-pub use crate::tree::{Tree, Usage, has_other_mark, marks, runs_under_agent};
+pub use crate::tree::{Tree, Usage, Whose, has_other_mark, marks, runs_under_agent};
 
 /// A process, told apart from every other that has or had its pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

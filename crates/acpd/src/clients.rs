@@ -350,7 +350,7 @@ async fn serve(client: ClientId, stream: Stream, service: Service) {
     let events = service.events.clone();
     let peer = stream.peer_creds().ok().and_then(|creds| creds.pid());
     let pid = peer.and_then(|pid| u32::try_from(pid).ok());
-    let under_agent = pid.is_some_and(acpd_sys::process::runs_under_agent);
+    let under_agent = pid.is_some_and(|pid| service.reaper.runs_under_agent(pid));
     if events.send((client, ClientEvent::Opened { sink, under_agent })).await.is_err() {
         return;
     }

@@ -145,7 +145,7 @@ impl Run {
             let (output, input) = io::pipe()?;
             let mut command = command(&hook, cwd.as_deref());
             command.stdin(Stdio::piped()).stdout(input.try_clone()?).stderr(input);
-            let mut child = reaper.start_child(&mut command)?;
+            let mut child = reaper.start_users(&mut command)?;
             let stdin = child.stdin.take();
             io::Result::Ok((stdin, output, child))
         };

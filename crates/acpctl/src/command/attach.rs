@@ -131,10 +131,10 @@ impl Part {
     }
 
     fn answered(&mut self, id: &Id, result: &RawValue, session: &SessionInfo, ui: &mut Ui) {
-        if let Part::Controller { elsewhere, .. } = self
+        if let Part::Controller { elsewhere, questions } = self
             && elsewhere.waits_for(id)
         {
-            elsewhere.tell(result, &session.session_id, ui);
+            elsewhere.tell(result, &session.session_id, questions.any(), ui);
         }
     }
 }

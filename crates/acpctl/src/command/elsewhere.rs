@@ -1,4 +1,5 @@
-//! Questions that this command cannot put to its person: forms and pages. It tells how to answer them.
+//! Questions that this command cannot put to its person: forms and pages, and all of them if it runs under
+//! an agent. It tells how to answer them.
 
 use std::collections::HashSet;
 
@@ -32,12 +33,13 @@ impl Elsewhere {
         self.asked.as_ref() == Some(id)
     }
 
-    /// Tells the questions of this session that were not told yet.
-    pub(super) fn tell(&mut self, open: &RawValue, session: &str, ui: &mut Ui) {
+    /// Tells the questions of this session that were not told yet. `here`: permission questions are asked
+    /// here.
+    pub(super) fn tell(&mut self, open: &RawValue, session: &str, here: bool, ui: &mut Ui) {
         let open: InteractionList = serde_json::from_str(open.get()).unwrap_or_default();
         for question in open.interactions {
             let is_ours = question.session_id.as_deref() == Some(session);
-            let is_asked_here = matches!(question.question, Question::Permission { .. });
+            let is_asked_here = here && matches!(question.question, Question::Permission { .. });
             if !is_ours || is_asked_here || !self.told.insert(question.id.clone()) {
                 continue;
             }

@@ -127,12 +127,12 @@ fn the_daemons_refusal_is_told() {
             .answer(method::INTERACTION_LIST, json!({"interactions": [push()]}));
         Client::accept(&listener).fail(
             method::INTERACTION_ANSWER,
-            "a process that runs under an agent does not answer questions of agents",
-            json!({"reason": "under_agent", "hint": "answer from a terminal of your own"}),
+            "a process that runs under an agent may not answer questions of agents",
+            json!({"reason": "under_agent", "hint": "do it in a terminal of your own"}),
         );
     });
     let done = home.run(&["allow", "1-4"]);
-    assert_eq!(done.code, Some(1));
+    assert_eq!(done.code, Some(5));
     assert!(done.err.starts_with("error: a process that runs under an agent"), "{}", done.err);
     served.join().unwrap();
 }

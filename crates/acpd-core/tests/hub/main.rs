@@ -33,6 +33,7 @@ mod terminals;
 mod transparency;
 mod turns;
 mod unanswered;
+mod under_agent;
 mod unused;
 mod unwedging;
 mod views;

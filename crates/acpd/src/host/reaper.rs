@@ -16,7 +16,9 @@ use acpd_core::StopStep;
 use acpd_core::ids::HostId;
 use acpd_shim::bundle::Bundle;
 use acpd_shim::orphans::Orphans;
-use acpd_sys::process::{ProcessId, StopSignal, Tree, Usage, discard, reap, reap_orphans};
+use acpd_sys::process::{
+    ProcessId, StopSignal, Tree, Usage, Whose, discard, reap, reap_orphans, runs_under_agent,
+};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
@@ -61,19 +63,43 @@ pub struct Reaper {
     children: Children,
 }
 
-/// The children of the daemon that somebody waits for; every other one that ends is an orphan that
-/// was given to it. Locked from before a child is made until it is in here, or it could be reaped
-/// in between.
+/// The processes of the daemon that somebody looks after. Locked from before a child is made until it is
+/// in here, or it could be reaped in between, or ask for something before it is known whose it is.
 #[derive(Debug, Clone, Default)]
-struct Children(Arc<Mutex<BTreeSet<u32>>>);
+struct Children(Arc<Mutex<Family>>);
+
+#[derive(Debug, Default)]
+struct Family {
+    /// Children that somebody waits for; every other one that ends is an orphan that was given to us.
+    children: BTreeSet<u32>,
+    /// Those of them that are commands of the user's.
+    users: BTreeSet<u32>,
+    /// The shims that are spoken with, whoever started them.
+    shims: BTreeMap<HostId, ProcessId>,
+}
+
+impl Family {
+    fn remove(&mut self, pid: u32) {
+        self.children.remove(&pid);
+        self.users.remove(&pid);
+    }
+
+    /// A child that is not reaped keeps its pid.
+    fn whose(&self, id: ProcessId) -> Option<Whose> {
+        if self.users.contains(&id.pid) {
+            return Some(Whose::Users);
+        }
+        self.shims.values().any(|shim| *shim == id).then_some(Whose::Agents)
+    }
+}
 
 impl Children {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+    fn lock(&self) -> MutexGuard<'_, Family> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reap_others(&self) {
-        reap_orphans(&self.lock());
+        reap_orphans(&self.lock().children);
     }
 }
 
@@ -128,10 +154,10 @@ impl acpd_services::terminal::Children for Reaper {
     }
 
     fn reap(&self, pid: u32) {
-        let mut children = self.children.lock();
+        let mut family = self.children.lock();
         // It is a zombie of ours, or somebody has reaped it against all rules.
         reap(pid).ok();
-        children.remove(&pid);
+        family.remove(pid);
     }
 }
 
@@ -159,17 +185,36 @@ impl Reaper {
 
     /// Starts a child that is not reaped before its tree is gone: it has to be watched or discarded.
     pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
-        let mut children = self.children.lock();
+        let mut family = self.children.lock();
         let child = command.spawn()?;
-        children.insert(child.id());
+        family.children.insert(child.id());
         Ok(child)
+    }
+
+    /// The same for a command of the user's: what it starts is nobody's agent.
+    pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
+        let mut family = self.children.lock();
+        let child = command.spawn()?;
+        family.children.insert(child.id());
+        family.users.insert(child.id());
+        Ok(child)
+    }
+
+    /// Whether a process is an agent's or descends from one, as far as can be seen.
+    pub(crate) fn runs_under_agent(&self, pid: u32) -> bool {
+        runs_under_agent(pid, |id| self.children.lock().whose(id))
+    }
+
+    /// A shim is spoken with.
+    pub(super) fn know_shim(&self, host: HostId, shim: ProcessId) {
+        self.children.lock().shims.insert(host, shim);
     }
 
     /// Kills and reaps a child of [`Reaper::start_child`] that is not watched, and what is in its group.
     pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
-        self.children.lock().remove(&pid);
+        self.children.lock().remove(pid);
     }
 
     fn send(&self, job: Job) {
@@ -194,6 +239,7 @@ impl Reaper {
 
     /// Ends what is left of a host, then reports [`HostEvent::Gone`].
     pub(super) fn sweep(&self, host: HostId, leftovers: Leftovers) {
+        self.children.lock().shims.remove(&host);
         self.send(Job::Sweep { host, leftovers });
     }
 
@@ -204,6 +250,7 @@ impl Reaper {
 
     /// That tree is gone.
     pub(super) fn unknow(&self, host: HostId) {
+        self.children.lock().shims.remove(&host);
         self.send(Job::Unknow { host });
     }
 
@@ -256,9 +303,9 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
         for (host, leader) in take_gone(&mut trees) {
             children.reap_others();
             if let Some(leader) = leader {
-                let mut children = children.lock();
+                let mut family = children.lock();
                 reap(leader.pid).ok();
-                children.remove(&leader.pid);
+                family.remove(leader.pid);
             }
             untold.push_back(host);
         }

@@ -186,7 +186,7 @@ impl<'a> Turn<'a> {
                 if self.elsewhere.waits_for(&answered) =>
             {
                 if let Some(session) = &self.running {
-                    self.elsewhere.tell(open, session, self.ui);
+                    self.elsewhere.tell(open, session, self.questions.any(), self.ui);
                 }
             }
             Message::Response { .. } => {}
