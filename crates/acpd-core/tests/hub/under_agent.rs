@@ -93,32 +93,32 @@ fn m2_a_session_stays_where_its_person_has_it() {
 
 #[test]
 fn m1_an_answer_beforehand_is_not_given_from_under_an_agent() {
-    let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    let tool = tool(&mut bench);
     let prompt = json!([{"type":"text","text":"go"}]);
     for own in ["\"allow\"", "\"reject\"", "\"x\"", "true"] {
-        for (before, after) in [("", ""), (r#""_meta":{},"#, ""), ("", r#","_meta":{"_acpd":{}}"#)]
-        {
-            let meta = format!(r#""_meta":{{"_acpd":{{"permissions":{own}}}}}"#);
-            // Of a member that comes twice, the last counts.
-            let is_last = after.is_empty();
+        let meta = format!(r#""_meta":{{"_acpd":{{"permissions":{own}}}}}"#);
+        let escaped = meta.replace("permissions", r"\u0070ermissions");
+        let none = r#""_meta":{"_acpd":{}}"#;
+        // Of a member that comes twice, the last counts.
+        for (said, is_refused) in [
+            (meta.clone(), true),
+            (escaped, true),
+            (format!("{none},{meta}"), true),
+            (format!("{meta},{none}"), false),
+        ] {
+            let mut bench = Bench::new();
+            let a = bench.plain();
+            bench.session(a, "s");
+            let tool = tool(&mut bench);
             bench.say_raw(
                 tool,
                 &format!(
-                    r#"{{"id":1,"method":"session/prompt","params":{{{before}{meta}{after},"sessionId":"s","prompt":{prompt}}}}}"#
+                    r#"{{"id":1,"method":"session/prompt","params":{{{said},"sessionId":"s","prompt":{prompt}}}}}"#
                 ),
             );
             let got = bench.got(tool);
             let refused = got.iter().any(|line| reason(line) == "under_agent");
-            assert_eq!((refused, bench.heard().is_empty()), (is_last, is_last), "{own}");
-            if !is_last {
-                bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
-                let request = bench.heard();
-                assert_eq!(request[0]["method"], "session/cancel");
-                return;
-            }
+            let reached: Vec<Value> = bench.heard();
+            assert_eq!((refused, reached.is_empty()), (is_refused, is_refused), "{said}");
         }
     }
 }
