@@ -69,6 +69,25 @@ impl ErrorObject {
             data: error.raw(&["data"]).map(ToOwned::to_owned),
         }
     }
+
+    /// What its data says in words: many agents say there what went wrong, and nothing in the message.
+    pub fn detail(&self) -> Option<String> {
+        let data = Reader::new(self.data.as_ref()?);
+        let members = ["message", "details", "detail", "error", "reason"];
+        let said = data.text(&[]).or_else(|| members.iter().find_map(|name| data.text(&[name])));
+        said.map(|text| text.into_owned()).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Whether it is one that `pattern` describes: by its code, or by a text in its message or its data,
+    /// in any case.
+    pub fn is_like(&self, pattern: &str) -> bool {
+        if let Ok(code) = pattern.parse::<i64>() {
+            return self.code == code;
+        }
+        let pattern = pattern.to_lowercase();
+        let data = self.data.as_ref().map_or("", |data| data.get());
+        [&self.message, data].iter().any(|text| text.to_lowercase().contains(&pattern))
+    }
 }
 
 impl<'de> Deserialize<'de> for ErrorObject {

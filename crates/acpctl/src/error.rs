@@ -137,7 +137,7 @@ fn agent_error(error: &ErrorObject) -> CommandError {
         message = format!("the agent failed with code {}", error.code);
     }
     // The true reason often hides in the data.
-    if let Some(detail) = error.data.as_ref().and_then(|data| detail(data.get()))
+    if let Some(detail) = detail(error)
         && !message.contains(&detail)
     {
         let _ = write!(message, ": {detail}");
@@ -149,19 +149,11 @@ fn agent_error(error: &ErrorObject) -> CommandError {
     }
 }
 
-fn detail(data: &str) -> Option<String> {
-    let text = match serde_json::from_str(data).ok()? {
+fn detail(error: &ErrorObject) -> Option<String> {
+    let text = match serde_json::from_str(error.data.as_ref()?.get()).ok()? {
         Value::Null => return None,
-        Value::String(text) => text,
         Value::Object(map) if map.is_empty() || map.contains_key(NAMESPACE) => return None,
-        Value::Object(map) => {
-            let known = ["message", "details", "detail", "error", "reason"];
-            match known.iter().find_map(|key| map.get(*key).and_then(Value::as_str)) {
-                Some(text) => text.to_owned(),
-                None => Value::Object(map).to_string(),
-            }
-        }
-        other => other.to_string(),
+        other => error.detail().unwrap_or_else(|| other.to_string()),
     };
     Some(one_line(&text)).filter(|text| !text.is_empty())
 }

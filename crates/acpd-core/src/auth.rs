@@ -47,16 +47,7 @@ impl Hub {
         if error.code == code::AUTH_REQUIRED {
             return Some(AuthSource::Refused { method });
         }
-        let data = error.data.as_ref().map_or("", |data| data.get()).to_lowercase();
-        let message = error.message.to_lowercase();
-        let is_it = |text: &String| match text.parse::<i64>() {
-            Ok(code) => error.code == code,
-            Err(_) => {
-                let text = text.to_lowercase();
-                message.contains(&text) || data.contains(&text)
-            }
-        };
-        let is_known = self.profile_of(slot).auth_errors.iter().any(is_it);
+        let is_known = self.profile_of(slot).auth_errors.iter().any(|like| error.is_like(like));
         is_known.then_some(AuthSource::Pattern { method })
     }
 
@@ -393,6 +384,6 @@ impl Hub {
     }
 }
 
-fn login_hint(agent: &str) -> String {
+pub(crate) fn login_hint(agent: &str) -> String {
     format!("`acpctl auth login {agent}`, then try again")
 }
