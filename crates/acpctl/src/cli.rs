@@ -287,6 +287,15 @@ pub(crate) enum Session {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: PathBuf,
     },
+    /// Give up what the agent has of a session that does not come back: the next prompt goes on in a new
+    /// one, with a summary.
+    Reseed {
+        #[command(flatten)]
+        which: Which,
+        /// Also if the agent may still have it: what it remembers is given up.
+        #[arg(long)]
+        discard: bool,
+    },
     /// Free what the agent holds of a session; the next prompt brings it back. A turn that runs is
     /// cut off.
     Close {

@@ -200,6 +200,9 @@ pub struct SessionInfo {
     /// Why, when there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What a person can do, if the session waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// What the last restore kept, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore: Option<RestoreLevel>,

@@ -17,6 +17,7 @@ mod meta;
 pub mod method;
 mod notice;
 mod params;
+mod reseed;
 mod resume;
 mod search;
 
@@ -41,6 +42,7 @@ pub use params::{
     AgentList, AgentRef, AttachParams, AttachResult, DaemonStopParams, Empty, LogEntry, LogParams,
     LogResult, MoveParams, RenameParams, SessionList, SessionListParams, SessionRef,
 };
+pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 

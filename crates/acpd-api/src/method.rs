@@ -49,6 +49,10 @@ pub const SESSION_RENAME: &str = "_acpd/session/rename";
 /// Tells a session that its directory is another one; it comes back there: [`crate::MoveParams`] →
 /// [`crate::SessionInfo`]. Refused while a turn runs in it.
 pub const SESSION_MOVE: &str = "_acpd/session/move";
+/// Gives up what the agent has of a session: the next prompt goes on in a new one, behind a summary, and
+/// that is told: [`crate::ReseedParams`] → [`crate::SessionInfo`]. Refused to a client that runs under an
+/// agent.
+pub const SESSION_RESEED: &str = "_acpd/session/reseed";
 /// Frees the agent's copy; the session stays listed and comes back with the next prompt:
 /// [`crate::SessionRef`] → [`crate::SessionInfo`].
 pub const SESSION_CLOSE: &str = "_acpd/session/close";

@@ -119,6 +119,9 @@ pub struct StateChanged {
     /// Why, when there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What a person can do, if the session waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// A session was deleted.

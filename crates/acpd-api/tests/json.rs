@@ -5,9 +5,10 @@ use acpd_api::{
     AuthSource, AuthState, CaughtUp, ClientMeta, ClientToken, DaemonInfo, DaemonStopParams,
     ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
     NewSessionMeta, OptionInfo, Outcome, Part, PromptQueued, Question, RawId, Reason, Received,
-    RenameParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
-    SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, Speaker,
-    StateChanged, Status, StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
+    SearchResult, SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped,
+    Speaker, StateChanged, Status, StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted,
+    TurnState,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ fn session() -> SessionInfo {
         cwd: "/src".to_owned(),
         state: SessionState::Blocked,
         reason: Some("a login is needed".to_owned()),
+        hint: Some("log in".to_owned()),
         restore: Some(RestoreLevel::Loaded),
         turn: TurnInfo {
             state: TurnState::NeedsAction,
@@ -157,7 +159,8 @@ fn notices_look_like_this() {
             state: SessionState::Live,
             turn: TurnState::Working,
             queued: 1,
-            reason: None
+            reason: None,
+            hint: None
         },
         SessionGone { session_id: session_id() },
         SessionNotice { session_id: session_id(), severity: "info".to_owned(), text: reason() },
@@ -237,7 +240,9 @@ fn parameters_and_meta_look_like_this() {
         ClientMeta::default(),
         NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
-        RenameParams { session: plain, name: None },
+        RenameParams { session: plain.clone(), name: None },
+        ReseedParams { session: plain.clone(), discard: false },
+        ReseedParams { session: plain, discard: true },
         session,
     ));
 }

@@ -4,6 +4,18 @@ use acp_wire::{ErrorObject, code};
 use acpd_api::{ErrorData, NAMESPACE, Reason};
 use serde_json::json;
 
+/// Most of what an agent's error says that is told again, in characters.
+const WORDS: usize = 400;
+
+/// An agent's error in words, with what it says in its data and its code.
+pub(crate) fn in_words(error: &ErrorObject) -> String {
+    let detail = error.detail().filter(|detail| !error.message.contains(detail.as_str()));
+    let said = [Some(error.message.clone()), detail];
+    let said: Vec<_> = said.into_iter().flatten().filter(|text| !text.is_empty()).collect();
+    let said: String = said.join(": ").chars().take(WORDS).collect();
+    format!("{said} ({})", error.code)
+}
+
 /// An error of acpd: message, machine-readable reason, way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {

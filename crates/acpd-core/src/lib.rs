@@ -20,7 +20,7 @@
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
 //! `open.rs` and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
-//! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
+//! those that nobody used in `unused.rs`, what people can do about those that are stuck in `way_out.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
 //! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
 //! sessions of subagents in `child.rs`.
 //!
@@ -75,6 +75,7 @@ mod turn;
 mod unanswered;
 mod unused;
 pub mod view;
+mod way_out;
 
 pub use hub::Hub;
 pub use input::{

@@ -73,6 +73,7 @@ impl Hub {
             }
             method::SESSION_RENAME => self.session_rename(to, params, out)?,
             method::SESSION_MOVE => self.session_move(to, params, out)?,
+            method::SESSION_RESEED => self.session_reseed(to, params, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);

@@ -103,7 +103,8 @@ impl Hub {
     /// Somebody opened a session: have it ready for the next prompt.
     pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session_mut(key);
-        if !matches!(session.state, State::Resting) || session.row.rest == Rest::Lost {
+        let waits_for_prompt = session.row.rest == Rest::Lost || session.owes_summary();
+        if !matches!(session.state, State::Resting) || waits_for_prompt {
             return;
         }
         session.eager = true;

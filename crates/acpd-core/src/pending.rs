@@ -21,6 +21,9 @@ use crate::ledger::Requester;
 use crate::manage::read;
 use crate::question::{Answer, Question, params_of};
 
+/// What [`Hub::may_decide`] refuses here.
+const ANSWER: &str = "answer questions of agents";
+
 impl Hub {
     pub(crate) fn list_interactions(&mut self, to: &Requester, out: &mut Batch) {
         let open = self.interactions.iter();
@@ -91,7 +94,7 @@ impl Hub {
         params: Option<&RawValue>,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        self.may_decide(to)?;
+        self.may_decide(to, ANSWER)?;
         let AnswerParams { id, answer } = read(params)?;
         let id = InteractionId::parse(&id).filter(|id| self.interactions.contains_key(id));
         let id = id.ok_or_else(|| {
@@ -121,7 +124,7 @@ impl Hub {
         params: Option<&RawValue>,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        self.may_decide(to)?;
+        self.may_decide(to, ANSWER)?;
         let ForgetParams { id } = read(params)?;
         if !self.forget_decision(id, out) {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))
@@ -155,15 +158,15 @@ impl Hub {
         Ok(())
     }
 
-    /// What an agent asks is not answered by what runs under an agent. This is no wall: it looks at
-    /// the processes between the two, as far as they are there.
-    fn may_decide(&self, to: &Requester) -> Result<(), Fault> {
+    /// What a person has to decide is not decided by what runs under an agent. This is no wall: it looks
+    /// at the processes between the two, as far as they are there.
+    pub(crate) fn may_decide(&self, to: &Requester, what: &str) -> Result<(), Fault> {
         let here = self.clients.get(&to.client);
         if here.is_some_and(|client| client.under_agent) {
-            let text = "a process that runs under an agent does not answer questions of agents";
+            let text = format!("a process that runs under an agent does not {what}");
             let mut fault = Fault::invalid(text);
             fault.data.reason = Reason::UnderAgent;
-            return Err(fault.hint("answer from a terminal or an editor of your own"));
+            return Err(fault.hint("use a terminal or an editor of your own"));
         }
         Ok(())
     }

@@ -60,6 +60,9 @@ pub struct Profile {
     /// What in an error other than -32000 says that a login is wanted: a text in its message or its
     /// data, without regard to case, or its code.
     pub auth_errors: Vec<String>,
+    /// The same for an error to `session/load`, other than -32002, by which the agent has lost the
+    /// session.
+    pub gone_errors: Vec<String>,
     /// For how long the credentials are good that a process gets, if that is known: the shortest.
     pub credentials_ttl: Option<u64>,
     /// It is known in which file it keeps its login: [`crate::Effect::WatchLogin`].
@@ -194,6 +197,7 @@ impl Default for Profile {
             log: String::new(),
             login_hint: None,
             auth_errors: Vec::new(),
+            gone_errors: Vec::new(),
             credentials_ttl: None,
             has_login_file: false,
             tried: false,

@@ -185,6 +185,7 @@ impl Session {
             cwd: self.row.cwd.clone(),
             state: self.api_state(),
             reason: self.row.reason.clone(),
+            hint: self.way_out(),
             restore: self.row.restore,
             turn: TurnInfo {
                 state: self.turn_state(),
@@ -433,7 +434,8 @@ impl Hub {
             self.refuse_relayed(key, fault, out);
         }
         let session = self.session_mut(key);
-        session.eager = again && (was_live || session.eager);
+        // What begins anew does so with a prompt.
+        session.eager = again && (was_live || session.eager) && !session.owes_summary();
         if self.waits_for_login(key) {
             // It would be refused again.
             let reason = self.session(key).row.reason.clone();
@@ -496,6 +498,7 @@ impl Hub {
             turn: session.turn_state(),
             queued: session.queue.len() as u32,
             reason: session.row.reason.clone(),
+            hint: session.way_out(),
         };
         let line = build::notification(method::SESSION_STATE, &changed);
         self.tell_attached(key, &line, out);

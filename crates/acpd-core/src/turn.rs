@@ -597,10 +597,7 @@ impl Hub {
         let reason = row.reason.as_deref().unwrap_or("the agent no longer has it");
         Fault::new(Reason::SessionLost, format!("session `{}` is lost: {reason}", row.public_id))
             .session(&row.public_id)
-            .hint(format!(
-                "`acpctl session log {}` still shows it; start a new one to go on",
-                row.name.as_deref().unwrap_or(&row.public_id)
-            ))
+            .hint(self.session(key).way_out().unwrap_or_default())
     }
 
     /// A line to the agent, with the id that the agent uses.

@@ -19,7 +19,8 @@ impl Session {
     fn is_unused(&self) -> bool {
         let row = &self.row;
         let had_prompts = row.prompts > 0 || self.running.is_some() || !self.queue.is_empty();
-        !had_prompts && !row.heard && row.name.is_none()
+        let had_words = row.heard || self.owes_summary();
+        !had_prompts && !had_words && row.name.is_none()
     }
 
     fn kept_until(&self) -> Time {

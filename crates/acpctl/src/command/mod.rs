@@ -14,6 +14,7 @@ mod pending;
 mod permission;
 mod policy;
 mod ps;
+mod reseed;
 mod run;
 mod search;
 mod session;

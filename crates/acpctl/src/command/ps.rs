@@ -112,7 +112,8 @@ mod tests {
                     "turn": {"state": "working", "since": 94_000}})),
                 session("s-3", json!({"reason": "restored after a crash", "title": "Tidy up"})),
                 session("s-2", json!({"state": "lost", "reason": "unknown session",
-                    "restore": "lost", "title": "Old\nthings"})),
+                    "restore": "lost", "title": "Old\nthings",
+                    "hint": "`acpctl session reseed s-2` goes on"})),
             ],
         }))
         .unwrap()
@@ -133,7 +134,7 @@ mod tests {
         SESSION  AGENT  STATE  TURN           PROMPTS  USED     DIRECTORY  TITLE
         fix      demo   live   working 6s +1  3        10s ago  /work/app  -
         s-3      demo   live   idle           3        10s ago  /work/app  Tidy up
-        s-2      demo   lost   idle           3        10s ago  /work/app  unknown session
+        s-2      demo   lost   idle           3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` goes on
 
         1 more agent without sessions: acpctl agent ls
         ");

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::agent::key_values;
 use super::pending::waits;
 use super::{
-    Door, directory, export, initialize_params, search, session_ref, settings, text, which,
+    Door, directory, export, initialize_params, reseed, search, session_ref, settings, text, which,
 };
 use crate::cli::{Session, Which};
 use crate::error::{CommandError, Result};
@@ -86,6 +86,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             ui.say(&format!("{} works in {} now", handle(&info), info.cwd));
             Ok(())
         }
+        Session::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),
         Session::Close { which: session } => {
             let info: SessionInfo =
                 door.connect()?.call(method::SESSION_CLOSE, &which(&session))?;
@@ -204,7 +205,7 @@ pub(super) fn table<'a>(
             session.prompts.to_string().into(),
             human::ago(session.updated, now).into(),
             (&session.cwd).into(),
-            about(session).unwrap_or_default().into(),
+            about(session).into(),
         ]);
     }
     table.render(paint, width)
@@ -224,6 +225,9 @@ fn card(session: &SessionInfo, now: u64, paint: Paint) -> String {
         ("agent", session.agent.clone()),
         ("directory", one_line(&session.cwd)),
         ("state", state),
+    ]);
+    rows.extend(session.hint.as_deref().map(|hint| ("hint", one_line(hint))));
+    rows.extend([
         ("turn", paint.apply(turn_style, &turn)),
         ("prompts", session.prompts.to_string()),
         ("clients", session.clients.to_string()),
@@ -237,10 +241,12 @@ fn card(session: &SessionInfo, now: u64, paint: Paint) -> String {
     key_values(&rows, paint)
 }
 
-/// Why a session cannot go on, else what it is about.
-fn about(session: &SessionInfo) -> Option<&str> {
+/// Why a session cannot go on and what to do, else what it is about.
+fn about(session: &SessionInfo) -> String {
     let stuck = matches!(session.state, SessionState::Lost | SessionState::Blocked);
-    session.reason.as_deref().filter(|_| stuck).or(session.title.as_deref())
+    let told = [&session.reason, &session.hint].into_iter().flatten().filter(|_| stuck);
+    let told: Vec<&str> = told.map(String::as_str).collect();
+    if told.is_empty() { session.title.clone().unwrap_or_default() } else { told.join("; ") }
 }
 
 /// What people call it.

@@ -33,3 +33,4 @@ mod unanswered;
 mod unused;
 mod unwedging;
 mod views;
+mod ways_out;

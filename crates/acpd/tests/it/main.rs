@@ -37,6 +37,7 @@ mod surviving;
 mod tcp;
 mod terminals;
 mod turns;
+mod ways_out;
 
 use std::time::{Duration, Instant};
 
