@@ -24,7 +24,7 @@ use acp_wire::{ErrorObject, Id, Outcome, build};
 use acpd_api::{AgentNotice, AgentState, Reason, method};
 use bytes::Bytes;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect, SpawnError, StopStep};
@@ -517,7 +517,7 @@ impl Hub {
                 if is_late {
                     return;
                 }
-                let reason = format!("`initialize` failed: {} ({})", error.message, error.code);
+                let reason = format!("`initialize` failed: {}", in_words(&error));
                 return self.bad_start(id, Reason::AgentStartFailed, reason, false, out);
             }
             Outcome::Result(_) if is_late => return,

@@ -4,16 +4,19 @@ use acp_wire::{ErrorObject, code};
 use acpd_api::{ErrorData, NAMESPACE, Reason};
 use serde_json::json;
 
-/// Most of what an agent's error says that is told again, in characters.
-const WORDS: usize = 400;
+/// Most of a line of an agent's error that is told again, in characters.
+const LINE: usize = 300;
 
-/// An agent's error in words, with what it says in its data and its code.
+/// An agent's error in words: the first lines of its message and of what its data says, and its code.
 pub(crate) fn in_words(error: &ErrorObject) -> String {
     let detail = error.detail().filter(|detail| !error.message.contains(detail.as_str()));
-    let said = [Some(error.message.clone()), detail];
-    let said: Vec<_> = said.into_iter().flatten().filter(|text| !text.is_empty()).collect();
-    let said: String = said.join(": ").chars().take(WORDS).collect();
-    format!("{said} ({})", error.code)
+    let said = [error.message.as_str(), detail.as_deref().unwrap_or_default()];
+    let lines = said.iter().filter_map(|text| text.trim().lines().next());
+    let lines: Vec<String> = lines.map(|line| line.chars().take(LINE).collect()).collect();
+    match lines.is_empty() {
+        true => format!("error {}", error.code),
+        false => format!("{} ({})", lines.join(": "), error.code),
+    }
 }
 
 /// An error of acpd: message, machine-readable reason, way out.
