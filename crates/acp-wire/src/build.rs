@@ -1,5 +1,7 @@
 //! Lines that acpd originates. They carry `"jsonrpc":"2.0"` and no newline.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -75,7 +77,7 @@ impl ErrorObject {
         let data = Reader::new(self.data.as_ref()?);
         let members = ["message", "details", "detail", "error", "reason"];
         let said = data.text(&[]).or_else(|| members.iter().find_map(|name| data.text(&[name])));
-        said.map(|text| text.into_owned()).filter(|text| !text.trim().is_empty())
+        said.map(Cow::into_owned).filter(|text| !text.trim().is_empty())
     }
 
     /// Whether it is one that `pattern` describes: by its code, or by a text in its message or its data,

@@ -438,6 +438,9 @@ pub(crate) struct Decide {
     /// Also from now on: remember it for this agent and directory.
     #[arg(long)]
     pub(crate) always: bool,
+    /// Which answer, where several say so.
+    #[arg(long, value_name = "OPTION")]
+    pub(crate) option: Option<String>,
 }
 
 /// Arguments of `answer`.

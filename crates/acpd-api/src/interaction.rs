@@ -100,12 +100,18 @@ pub enum GivenAnswer {
         /// Also from now on.
         #[serde(default)]
         always: bool,
+        /// Which, where several options say so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
     },
     /// The option that refuses the call; with `always` it is remembered.
     Deny {
         /// Also from now on.
         #[serde(default)]
         always: bool,
+        /// Which, where several options say so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
     },
     /// The form is filled in, or the page is opened.
     Accept {

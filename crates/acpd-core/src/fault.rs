@@ -13,10 +13,10 @@ pub(crate) fn in_words(error: &ErrorObject) -> String {
     let said = [error.message.as_str(), detail.as_deref().unwrap_or_default()];
     let lines = said.iter().filter_map(|text| text.trim().lines().next());
     let lines: Vec<String> = lines.map(|line| line.chars().take(LINE).collect()).collect();
-    match lines.is_empty() {
-        true => format!("error {}", error.code),
-        false => format!("{} ({})", lines.join(": "), error.code),
+    if lines.is_empty() {
+        return format!("error {}", error.code);
     }
+    format!("{} ({})", lines.join(": "), error.code)
 }
 
 /// An error of acpd: message, machine-readable reason, way out.
@@ -74,5 +74,22 @@ impl Fault {
             Some(id) => error.with_data(&json!({ NAMESPACE: self.data, "sessionId": id })),
             None => error.with_data(&json!({ NAMESPACE: self.data })),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_error_is_told_by_its_first_lines_and_its_code() {
+        let said = |message: &str, data: &serde_json::Value| {
+            in_words(&ErrorObject::new(-32603, message).with_data(data))
+        };
+        let gemini = json!({"details": "Invalid session\n  Searched for it"});
+        assert_eq!(said("Internal error", &gemini), "Internal error: Invalid session (-32603)");
+        assert_eq!(said("it is gone", &json!({"reason": "gone"})), "it is gone (-32603)");
+        assert_eq!(said("", &json!({})), "error -32603");
+        assert!(said(&"x".repeat(9_999), &json!(null)).len() < 400);
     }
 }

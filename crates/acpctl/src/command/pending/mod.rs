@@ -1,10 +1,10 @@
 //! `acpctl pending`, `allow`, `deny` and `answer`: what agents ask, answered from any terminal.
 
+mod choice;
 pub(super) mod form;
 
 use acpd_api::{
-    AnswerParams, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
-    Question, method,
+    AnswerParams, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList, Question, method,
 };
 
 use super::Door;
@@ -41,13 +41,19 @@ pub(super) enum Decision {
 pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
     let found = find(open(door)?, args.id.as_deref())?;
     let always = args.always;
+    let option = match (&args.option, &found.question) {
+        (None, Question::Permission { options, .. }) => {
+            choice::of_several(&found, options, decision, always, ui)?
+        }
+        (option, _) => option.clone(),
+    };
     let (answer, verb) = match (decision, &found.question) {
         // A page has no more to it than a yes.
-        (Decision::Allow, Question::Url { .. }) if !always => {
+        (Decision::Allow, Question::Url { .. }) if !always && option.is_none() => {
             (GivenAnswer::Accept { content: None }, "allowed")
         }
-        (Decision::Allow, _) => (GivenAnswer::Allow { always }, "allowed"),
-        (Decision::Deny, _) => (GivenAnswer::Deny { always }, "denied"),
+        (Decision::Allow, _) => (GivenAnswer::Allow { always, option }, "allowed"),
+        (Decision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
     };
     give(&found, answer, door)?;
     let always = if always { ", from now on" } else { "" };
@@ -91,31 +97,8 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
             Err(CommandError::usage("the question is no form: it has no fields")
                 .hint("`acpctl pending` shows what is asked"))
         }
-        Question::Permission { options, .. } => option(found, options, ui),
+        Question::Permission { options, .. } => choice::of_all(found, options, ui),
         Question::Url { .. } => page(found, ui),
-    }
-}
-
-/// Lets a person choose an option.
-fn option(found: &InteractionInfo, options: &[OptionInfo], ui: &mut Ui) -> Result<GivenAnswer> {
-    let id = &found.id;
-    if !ui.can_ask() {
-        let ids: Vec<String> =
-            options.iter().map(|option| format!("`{}`", option.option_id)).collect();
-        let hint = format!("`acpctl answer {id} --option O` with one of {}", ids.join(", "));
-        return Err(CommandError::usage("an option is to be chosen").hint(hint));
-    }
-    ui.say(&described(found));
-    for (number, option) in (1..).zip(options) {
-        ui.say(&format!("  {number}  {}", one_line(&option.name)));
-    }
-    loop {
-        let Some(line) = ui.ask("> ")? else { return Err(nothing()) };
-        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        if let Some(option) = number.and_then(|number| options.get(number)) {
-            return Ok(GivenAnswer::Option { option: option.option_id.clone() });
-        }
-        wrong(ui, &format!("one of the numbers 1 to {} is wanted", options.len()));
     }
 }
 
