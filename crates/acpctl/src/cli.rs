@@ -393,6 +393,9 @@ pub(crate) enum Agent {
     Restart {
         /// Its name.
         agent: String,
+        /// Do not wait for processes of its last run that do not end, not even by SIGKILL.
+        #[arg(long)]
+        force: bool,
     },
     /// Print what an agent wrote to stderr.
     Logs {

@@ -49,6 +49,8 @@ pub enum Reason {
     AgentStopped,
     /// The agent crashes again and again and is not restarted any more.
     AgentCrashLoop,
+    /// Processes of the agent's last run do not end, not even by SIGKILL.
+    AgentLeftovers,
     /// The agent did not answer in time.
     AgentTimeout,
     /// The agent speaks another protocol version.

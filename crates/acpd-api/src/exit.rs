@@ -69,6 +69,7 @@ impl From<Reason> for ExitCode {
             Reason::AgentStopped
             | Reason::AgentStartFailed
             | Reason::AgentCrashLoop
+            | Reason::AgentLeftovers
             | Reason::AgentTimeout
             | Reason::AgentProtocol
             | Reason::EmptyTurn

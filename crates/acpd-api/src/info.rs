@@ -107,7 +107,8 @@ pub struct AgentInfo {
     pub log: String,
     /// Whether the launch line was tried by acpd's authors.
     pub tried: bool,
-    /// What a person could do for it; only where one agent is told about.
+    /// What a person could do for it. What it takes to install it is told only where one agent is told
+    /// about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// MCP servers of the configuration that its sessions get.

@@ -40,7 +40,7 @@ pub use notice::{
 };
 pub use params::{
     AgentList, AgentRef, AttachParams, AttachResult, DaemonStopParams, Empty, LogEntry, LogParams,
-    LogResult, MoveParams, RenameParams, SessionList, SessionListParams, SessionRef,
+    LogResult, MoveParams, RenameParams, RestartParams, SessionList, SessionListParams, SessionRef,
 };
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};

@@ -23,7 +23,7 @@ pub const AGENT_SHOW: &str = "_acpd/agent/show";
 pub const AGENT_START: &str = "_acpd/agent/start";
 /// Stops an agent and keeps it down until it is started: [`crate::AgentRef`] → [`crate::AgentInfo`].
 pub const AGENT_STOP: &str = "_acpd/agent/stop";
-/// Stops an agent and starts it again; its sessions are restored: [`crate::AgentRef`] →
+/// Stops an agent and starts it again; its sessions are restored: [`crate::RestartParams`] →
 /// [`crate::AgentInfo`].
 pub const AGENT_RESTART: &str = "_acpd/agent/restart";
 

@@ -25,6 +25,17 @@ pub struct AgentRef {
     pub agent: String,
 }
 
+/// Parameters of `_acpd/agent/restart`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestartParams {
+    /// Profile name.
+    pub agent: String,
+    /// Do not wait for processes of its last run that do not end, not even by SIGKILL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+}
+
 /// Result of `_acpd/agent/list`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -155,6 +155,10 @@ pub(crate) struct Host {
     pub(crate) stale_from: Option<Time>,
     /// The leader has ended.
     pub(crate) exited: bool,
+    /// How often it was sent SIGKILL.
+    pub(crate) kills: u32,
+    /// Who is left of it, as people were told.
+    pub(crate) leftovers: Option<String>,
     next_chunk: u64,
     /// Lines that are not known to be written: number and length.
     unwritten: VecDeque<(u64, usize)>,
@@ -175,6 +179,8 @@ impl Host {
             ready_since: None,
             stale_from: None,
             exited: false,
+            kills: 0,
+            leftovers: None,
             next_chunk: 1,
             unwritten: VecDeque::new(),
             unwritten_bytes: 0,
@@ -295,6 +301,11 @@ impl Agent {
         self.is_up().then_some(self.host.as_ref()?.id)
     }
 
+    /// Why it is in its state, for people.
+    pub(crate) fn api_reason(&self) -> Option<String> {
+        self.leftovers().map(str::to_owned).or_else(|| self.reason.clone())
+    }
+
     pub(crate) fn api_state(&self) -> AgentState {
         match self.state {
             State::Stopped => AgentState::Stopped,
@@ -366,10 +377,16 @@ impl Hub {
         agent.state = state;
         agent.since = now;
         agent.reason = reason;
+        self.tell_agent_state(id, out);
+    }
+
+    /// Tells everybody who uses the agent.
+    pub(crate) fn tell_agent_state(&mut self, id: AgentId, out: &mut Batch) {
+        let agent = &self.agents[&id];
         let notice = AgentNotice {
             agent: agent.profile.clone(),
             state: agent.api_state(),
-            reason: agent.reason.clone(),
+            reason: agent.api_reason(),
         };
         let line = build::notification(method::AGENT_STATE, &notice);
         self.notify_profile(&notice.agent, &line, out);
@@ -410,6 +427,7 @@ impl Hub {
             (State::Failed(reason), Asker::Policy) => {
                 return Err(self.agent_fault(id, *reason));
             }
+            (_, Asker::Person) => self.may_start(id)?,
             _ => {}
         }
         Ok(())
@@ -418,6 +436,9 @@ impl Hub {
     /// The error for who needed an agent that failed.
     pub(crate) fn agent_fault(&self, id: AgentId, reason: Reason) -> Fault {
         let agent = &self.agents[&id];
+        if let Err(fault) = self.may_start(id) {
+            return fault;
+        }
         let what = agent.reason.as_deref().unwrap_or("it failed");
         if agent.state == State::Failed(Reason::NeedsLogin) {
             return self.login_fault(id, what);

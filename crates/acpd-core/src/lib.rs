@@ -48,6 +48,7 @@ mod inbound;
 mod input;
 mod interaction;
 mod ledger;
+mod leftovers;
 mod login;
 mod manage;
 pub mod mcp;
@@ -79,7 +80,7 @@ mod way_out;
 
 pub use hub::Hub;
 pub use input::{
-    Adopt, Batch, Effect, FileService, Input, LeftOut, NewTerminal, Read, ReadStyle, Search,
-    ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
+    Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read, ReadStyle,
+    Search, ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
 };
 pub use reseed::GO_ON;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use acp_wire::build;
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
-    LogParams, Reason, RenameParams, SearchParams, SessionInfo, SessionList, SessionListParams,
-    SessionRef, Status, StoreState, method,
+    LogParams, Reason, RenameParams, RestartParams, SearchParams, SessionInfo, SessionList,
+    SessionListParams, SessionRef, Status, StoreState, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -210,6 +210,7 @@ impl Hub {
         let up = slots.iter().find(|agent| agent.is_up());
         let shown = up.or_else(|| slots.iter().find(|agent| agent.host.is_some()));
         let shown = shown.or_else(|| slots.first());
+        let held = self.slots_of(name).into_iter().find(|id| self.agents[id].leftovers().is_some());
         let pid = |agent: &&Agent| agent.host.as_ref()?.pid;
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let info = self.known.get(name).and_then(|known| known.info.as_ref());
@@ -218,7 +219,7 @@ impl Hub {
             title: profile.title.clone(),
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
             since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
-            reason: shown.and_then(|agent| agent.reason.clone()),
+            reason: shown.and_then(|agent| agent.api_reason()),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
             rss: None,
@@ -229,7 +230,7 @@ impl Hub {
             sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
             log: profile.log.clone(),
             tried: profile.tried,
-            hint: None,
+            hint: held.map(|id| self.leftovers_hint(id)),
             mcp: self.mcp_infos(name),
             auth: self.auth_info(name),
         }
@@ -328,6 +329,7 @@ impl Hub {
             }
         }
         if self.agents[&shared].host.is_some() {
+            self.may_start(shared)?;
             self.agent_mut(shared).watchers.push(to.clone());
         } else {
             self.answer_agent(to, shared, out);
@@ -342,6 +344,10 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let agent = self.agent_ref(params)?;
+        let RestartParams { force, .. } = read(params)?;
+        for slot in self.slots_of(&agent).into_iter().filter(|_| !force) {
+            self.may_start(slot)?;
+        }
         if self.known(&agent).row.desired == Desired::Down {
             self.set_desired(&agent, Desired::OnDemand, out);
         }
@@ -357,8 +363,10 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.session_mut(key).eager = true;
             }
-            let reason = Some("restarted by a person".to_owned());
-            self.begin_stop(slot, StopWhy::Restart, reason, out);
+            if !self.leave_behind(slot, out) {
+                let reason = Some("restarted by a person".to_owned());
+                self.begin_stop(slot, StopWhy::Restart, reason, out);
+            }
             // What has no process goes nowhere from which it would come back by itself.
             if slot != shared && self.agents[&slot].host.is_none() && self.is_wanted(slot) {
                 self.need_agent(slot, Asker::Person, out)?;
@@ -565,17 +573,29 @@ impl Hub {
 
     /// During a shutdown: whether everything is gone.
     pub(crate) fn check_stopped(&mut self, out: &mut Batch) {
-        if !self.stopping || self.stopped || !self.hosts.is_empty() {
+        if !self.stopping || self.stopped {
             return;
         }
-        self.stopped = true;
-        for to in std::mem::take(&mut self.stop_watchers) {
-            self.answer(&to, &Empty {}, out);
+        if let Some(fault) = self.only_leftovers() {
+            for to in std::mem::take(&mut self.stop_watchers) {
+                self.refuse(&to, &fault, out);
+            }
+            return self.end_daemon(Effect::Abort, out);
         }
+        if self.hosts.is_empty() {
+            for to in std::mem::take(&mut self.stop_watchers) {
+                self.answer(&to, &Empty {}, out);
+            }
+            self.end_daemon(Effect::Exit, out);
+        }
+    }
+
+    fn end_daemon(&mut self, end: Effect, out: &mut Batch) {
+        self.stopped = true;
         if self.stops_for_good {
             self.say_goodbye(&mut out.effects);
         }
-        out.effects.push(Effect::Exit);
+        out.effects.push(end);
     }
 
     /// Whether a process that went down comes back for the sessions it held.

@@ -38,6 +38,7 @@ use crate::record::{
 };
 use crate::reseed::continues;
 use crate::session::{Session, State};
+use crate::stop::KILL_AGAIN;
 use crate::timers::{Timer, Timers};
 use crate::turn::{Queued, Running, prompt_text};
 
@@ -423,7 +424,8 @@ impl Hub {
             AgentState::Stopping { why, .. } => why.clone(),
             _ => StopWhy::Lost,
         };
-        self.timers.clear(Timer::Agent(slot));
+        // It is being ended already; from time to time it is looked whether somebody is left.
+        self.timers.set(Timer::Agent(slot), self.now.after(KILL_AGAIN));
         let state = AgentState::Stopping { why, stage: crate::agent::Stage::Kill };
         self.set_agent_state(slot, state, Some(reason.to_owned()), out);
         self.save_host(slot, out);

@@ -20,6 +20,9 @@ use crate::ledger::Why;
 use crate::record::Record;
 use crate::timers::Timer;
 
+/// From one SIGKILL to the next (ms).
+pub(crate) const KILL_AGAIN: u64 = 1_000;
+
 impl Hub {
     /// Starts the stop ladder, or moves a running one to a more urgent purpose.
     pub(crate) fn begin_stop(
@@ -93,11 +96,14 @@ impl Hub {
             Stage::Cancelling => (Stage::Eof, StopStep::CloseStdin, times.eof),
             Stage::Eof => (Stage::Term, StopStep::Term, times.term),
             // SIGKILL is sent again until the tree is gone: new children may have been made.
-            Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, 1_000),
+            Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, KILL_AGAIN),
         };
         let reason = agent.reason.clone();
         self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
         out.effects.push(Effect::HostStop { host, step });
+        if stage == Stage::Kill {
+            self.count_kill(id, out);
+        }
         self.timers.set(Timer::Agent(id), self.now.after(time));
     }
 

@@ -480,7 +480,7 @@ impl Out {
             StatusPart::Agents => build::response(id, &AgentList { agents: status.agents }),
             StatusPart::Agent(_) => {
                 let mut agent = status.agents.pop();
-                if let Some(agent) = &mut agent {
+                if let Some(agent) = agent.as_mut().filter(|agent| agent.hint.is_none()) {
                     agent.hint = self.service.hint(&agent.name).await;
                 }
                 build::response(id, &agent)

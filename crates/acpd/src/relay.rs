@@ -460,6 +460,7 @@ impl Relay {
                 tracing::info!(host = host.0, status, "an agent has ended");
                 self.input(Input::HostExited { host, status, stderr }, out);
             }
+            HostEvent::Left(left) => self.input(Input::LeftoversFound { host, left }, out),
             HostEvent::Gone => {
                 if let Some(running) = self.hosts.get_mut(&host) {
                     running.gone = true;
@@ -639,6 +640,7 @@ impl Relay {
             }
             Effect::HostAck { host, offset } => self.with(host, |host| host.ack(offset)),
             Effect::HostStop { host, step } => self.with(host, |host| host.stop(step)),
+            Effect::FindLeftovers { host } => self.agents.reaper.find_left(host),
             Effect::Serve { errand, roots, service } => {
                 self.services.serve(errand, roots, service);
             }

@@ -4,9 +4,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use acpd_api::{AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, McpInfo, method};
+use acpd_api::{
+    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, McpInfo, RestartParams, method,
+};
 use acpd_client::daemon_exe;
 use anstyle::Style;
+use serde::Serialize;
 
 use super::{Door, auth, log_file};
 use crate::cli::{Agent, Json};
@@ -38,9 +41,19 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
             Ok(ui.print(&card(&info, ui.out_paint()))?)
         }
         Agent::Discover(json) => discover(json),
-        Agent::Start { agent } => change(method::AGENT_START, "starting", agent, door, ui),
-        Agent::Stop { agent } => change(method::AGENT_STOP, "stopping", agent, door, ui),
-        Agent::Restart { agent } => change(method::AGENT_RESTART, "restarting", agent, door, ui),
+        Agent::Start { agent } => {
+            let doing = format!("starting {agent}");
+            change(method::AGENT_START, &doing, &AgentRef { agent }, door, ui)
+        }
+        Agent::Stop { agent } => {
+            let doing = format!("stopping {agent}");
+            change(method::AGENT_STOP, &doing, &AgentRef { agent }, door, ui)
+        }
+        Agent::Restart { agent, force } => {
+            let doing = format!("restarting {agent}");
+            let params = RestartParams { agent, force };
+            change(method::AGENT_RESTART, &doing, &params, door, ui)
+        }
         Agent::Logs { agent, tail } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
             log_file::print(Path::new(&info.log), tail, ui)
@@ -62,10 +75,10 @@ fn ask(door: Door, method: &str, agent: String) -> Result<AgentInfo> {
     Ok(door.connect()?.call(method, &AgentRef { agent })?)
 }
 
-fn change(method: &str, doing: &str, agent: String, door: Door, ui: &mut Ui) -> Result {
-    ui.spin(Some(&format!("{doing} {agent}")));
+fn change(method: &str, doing: &str, params: &impl Serialize, door: Door, ui: &mut Ui) -> Result {
+    ui.spin(Some(doing));
     let mut live = Live::new(door.single_link()?)?;
-    let info: AgentInfo = live.call(ui, method, &AgentRef { agent })?;
+    let info: AgentInfo = live.call(ui, method, params)?;
     ui.spin(None);
     let reason = info.reason.as_deref().map(|reason| format!(": {}", one_line(reason)));
     let line = format!("{} is {}{}", info.name, word(info.state), reason.unwrap_or_default());

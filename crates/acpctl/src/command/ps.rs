@@ -6,7 +6,7 @@ use super::{Door, agent, session};
 use crate::cli::Json;
 use crate::error::Result;
 use crate::human;
-use crate::paint::{BOLD, DIM, GREEN, Paint, RED, one_line};
+use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW, one_line};
 use crate::ui::Ui;
 
 /// Shows the daemon, the agents that are up or have something to say, and all sessions.
@@ -27,7 +27,14 @@ fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> St
     let agents: Vec<_> = status.agents.iter().filter(busy).collect();
     if !agents.is_empty() {
         text.push('\n');
-        text.push_str(&agent::table(agents, now, paint, width));
+        text.push_str(&agent::table(agents.iter().copied(), now, paint, width));
+    }
+    for agent in agents {
+        if let Some(hint) = &agent.hint {
+            let line = format!("{}: {}", agent.name, one_line(hint));
+            text.push_str(&paint.apply(YELLOW, &line));
+            text.push('\n');
+        }
     }
     if !status.sessions.is_empty() {
         text.push('\n');
@@ -98,6 +105,8 @@ mod tests {
                 "config": "/c"},
             "agents": [
                 agent("copilot", "failed", json!({"reason": "crash loop: exit code 3"})),
+                agent("cursor", "stopping", json!({"hint": "it hangs: `acpctl agent restart …`",
+                    "reason": "process 7 (`cat`) of its last run does not end"})),
                 agent("demo", "ready", json!({"pid": 42, "rss": 90_000_000, "processes": 4, "sessions": 2,
                     "restarts": 1, "version": "demo 1.0"})),
                 agent("gemini", "stopped", json!({})),
@@ -127,9 +136,11 @@ mod tests {
 
         AGENT     STATE        SINCE   PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
         copilot   failed       1m ago  -    -       -      0         0         crash loop: exit code 3
+        cursor    stopping     1m ago  -    -       -      0         0         process 7 (`cat`) of its last run does not end
         demo      ready        1m ago  42   86 MB   4      1         2         -
         kimi      ready        1m ago  -    -       -      0         0         `acpctl auth login kimi`, then try again
         opencode  needs login  1m ago  -    -       -      0         0         `acpctl auth login opencode`, then try again
+        cursor: it hangs: `acpctl agent restart …`
 
         SESSION  AGENT  STATE  TURN           PROMPTS  USED     DIRECTORY  TITLE
         fix      demo   live   working 6s +1  3        10s ago  /work/app  -

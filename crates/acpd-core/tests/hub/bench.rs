@@ -8,8 +8,8 @@ use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{
-    Adopt, Batch, Effect, FileService, Hub, Input, ReadStyle, Search, StatusPart, StopStep,
-    TerminalTail,
+    Adopt, Batch, Effect, FileService, Hub, Input, LeftProcess, ReadStyle, Search, StatusPart,
+    StopStep, TerminalTail,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -62,6 +62,8 @@ pub(crate) struct Bench {
     pub(crate) indexed: Vec<SessionKey>,
     /// Directories that do not exist.
     pub(crate) missing: Vec<String>,
+    /// Who is left of a process that was killed, if it is looked.
+    pub(crate) survivors: Option<Vec<LeftProcess>>,
     /// What the journal of any session says.
     pub(crate) summary: &'static str,
     pub(crate) acked: u64,
@@ -147,6 +149,7 @@ impl Bench {
             terminals: Vec::new(),
             screens: BTreeMap::new(),
             missing: Vec::new(),
+            survivors: None,
             summary: "it was about a fish",
             acked: 0,
             exited: false,
@@ -313,6 +316,11 @@ impl Bench {
             Effect::Adopt(Adopt { host, .. }) => {
                 self.swept.push(host);
                 self.feed(Input::HostLost { host, reason: "acpd ended".to_owned() });
+            }
+            Effect::FindLeftovers { host } => {
+                if let Some(left) = self.survivors.clone() {
+                    self.feed(Input::LeftoversFound { host, left });
+                }
             }
             Effect::HostLease { busy, .. } => self.leases.push(busy),
             Effect::Leave { restart, .. } => self.left = Some(restart),

@@ -11,6 +11,7 @@ mod foreign;
 mod forks;
 mod fuzz;
 mod hooks;
+mod leftovers;
 mod limits;
 mod mangle;
 mod mcp;
