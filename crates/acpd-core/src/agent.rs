@@ -142,6 +142,8 @@ pub(crate) struct Host {
     start: u64,
     /// It is spoken with: not yet, while it is being taken over from the last daemon.
     pub(crate) adopted: bool,
+    /// That takes longer than a start may.
+    pub(crate) silent: bool,
     /// Its output was committed up to here when it was taken over …
     pub(crate) offset: u64,
     /// … and it had written up to here, as long as that is not read.
@@ -172,6 +174,7 @@ impl Host {
             pid: None,
             start: 0,
             adopted: true,
+            silent: false,
             offset: 0,
             catch_up: None,
             lost: false,
@@ -404,7 +407,10 @@ impl Hub {
     ) -> Result<(), Fault> {
         let profile = self.agents[&id].profile.clone();
         if self.stopping {
-            return Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down"));
+            return Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(
+                "the next command starts it when it has ended; `acpctl daemon stop` again does not \
+                 wait for its agents",
+            ));
         }
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
@@ -427,8 +433,7 @@ impl Hub {
             (State::Failed(reason), Asker::Policy) => {
                 return Err(self.agent_fault(id, *reason));
             }
-            (_, Asker::Person) => self.may_start(id)?,
-            _ => {}
+            _ => self.may_start(id)?,
         }
         Ok(())
     }
@@ -443,19 +448,8 @@ impl Hub {
         if agent.state == State::Failed(Reason::NeedsLogin) {
             return self.login_fault(id, what);
         }
-        let log = &self.profile_of(id).log;
         let fault = Fault::new(reason, format!("agent `{}`: {what}", agent.profile));
-        let fault = fault.stderr(&agent.stderr);
-        match &agent.state {
-            State::Failed(Reason::AgentCrashLoop) => fault.hint(format!(
-                "its output is in `{log}`; `acpctl agent start {}` tries again",
-                agent.profile
-            )),
-            _ => match &self.start_hint {
-                Some((of, hint)) if *of == id => fault.hint(hint.clone()),
-                _ => fault.hint(format!("its output is in `{log}`")),
-            },
-        }
+        fault.stderr(&agent.stderr).hint(self.agent_hint(id))
     }
 
     /// Makes a process, now.
@@ -631,8 +625,8 @@ impl Hub {
                 let reason = self.agents[&id].reason.clone();
                 self.set_agent_state(id, State::Stopped, reason, out);
             }
-            State::Stopped | State::Queued | State::NeedsAuth | State::Ready | State::Failed(_) => {
-            }
+            State::NeedsAuth | State::Ready => self.on_adoption_timer(id, out),
+            State::Stopped | State::Queued | State::Failed(_) => {}
         }
     }
 
@@ -737,7 +731,10 @@ impl Hub {
     /// The error for who would have to wait behind an agent that does not read.
     pub(crate) fn clogged_fault(&self, id: AgentId) -> Fault {
         let text = format!("agent `{}` does not read what it is sent", self.agents[&id].profile);
-        Fault::new(Reason::TooMany, text).hint("try again later, or restart the agent")
+        Fault::new(Reason::TooMany, text).hint(format!(
+            "try again later, or restart it: `acpctl agent restart {}`",
+            self.agents[&id].profile
+        ))
     }
 
     /// Whether something uses a process that is up.

@@ -223,6 +223,7 @@ impl Hub {
         let slot = self.shared_slot(&agent);
         let Agent { state, host, .. } = &self.agents[&slot];
         if *state == AgentState::Queued || (host.is_some() && !self.agents[&slot].is_up()) {
+            self.may_start(slot)?;
             self.agent_mut(slot).watchers.push(to.clone());
         } else {
             self.answer_agent(to, slot, out);

@@ -87,6 +87,8 @@ impl Hub {
             *directory = Directory::There;
             if self.agents[&slot].is_up() {
                 self.serve_waiting(slot, waiting, out);
+            } else if let Err(fault) = self.may_start(slot) {
+                self.refuse(&waiting.to, &fault, out);
             } else {
                 // It has begun to go down since: on with the next process, if there is one.
                 self.agent_mut(slot).waiting.push(waiting);

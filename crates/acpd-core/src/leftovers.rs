@@ -12,7 +12,7 @@
 
 use acpd_api::Reason;
 
-use crate::agent::{Agent, AgentId, Stage, State};
+use crate::agent::{Agent, AgentId, Host, Stage, State};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::HostId;
@@ -50,14 +50,19 @@ impl Hub {
         out: &mut Batch,
     ) {
         let Some(&id) = self.hosts.get(&host) else { return };
-        let is_killed =
-            matches!(self.agents[&id].state, State::Stopping { stage: Stage::Kill, .. });
-        let told = Some(told(left));
-        let Some(known) = self.agent_mut(id).host.as_mut().filter(|_| is_killed) else { return };
-        if known.leftovers == told {
+        let agent = &self.agents[&id];
+        let is_killed = matches!(agent.state, State::Stopping { stage: Stage::Kill, .. });
+        let told = told(left);
+        if !is_killed || agent.leftovers() == Some(&told) {
             return;
         }
-        known.leftovers = told;
+        if agent.host.as_ref().is_some_and(|host| !host.exited) {
+            // It has its SIGKILL, and says nothing more: what waits for a word of it need not.
+            self.on_host_exited(host, "SIGKILL", "", out);
+        }
+        if let Some(host) = self.agent_mut(id).host.as_mut() {
+            host.leftovers = Some(told);
+        }
         self.tell_agent_state(id, out);
         self.log_failure(id, None, "what is left of its last run does not end", None, out);
         // They need not wait for what no one knows the end of.
@@ -65,20 +70,32 @@ impl Hub {
         self.check_stopped(out);
     }
 
-    /// Refuses what would have to wait for what is left of the last run.
+    /// Refuses what would have to wait for a process that only a person ends: for what is left of the last
+    /// run, or for one of the last daemon that does not answer.
     pub(crate) fn may_start(&self, id: AgentId) -> Result<(), Fault> {
         let agent = &self.agents[&id];
-        let Some(left) = agent.leftovers() else { return Ok(()) };
-        let text = format!("agent `{}`: {left}", agent.profile);
-        Err(Fault::new(Reason::AgentLeftovers, text).hint(self.leftovers_hint(id)))
+        let reason = match &agent.host {
+            Some(Host { leftovers: Some(_), .. }) => Reason::AgentLeftovers,
+            Some(Host { silent: true, .. }) => Reason::AgentTimeout,
+            _ => return Ok(()),
+        };
+        let why = agent.api_reason().unwrap_or_default();
+        let fault = Fault::new(reason, format!("agent `{}`: {why}", agent.profile));
+        Err(fault.hint(self.held_back_hint(id).unwrap_or_default()))
     }
 
-    /// What a person can do about it.
-    pub(crate) fn leftovers_hint(&self, id: AgentId) -> String {
-        format!(
-            "{HANGS}; `acpctl agent restart {} --force` starts the agent beside it",
-            self.agents[&id].profile
-        )
+    /// What a person can do about such a process.
+    pub(crate) fn held_back_hint(&self, id: AgentId) -> Option<String> {
+        let Agent { profile, host, .. } = &self.agents[&id];
+        match host.as_ref()? {
+            Host { leftovers: Some(_), .. } => Some(format!(
+                "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
+            )),
+            Host { silent: true, .. } => Some(format!(
+                "it is waited for; `acpctl agent restart {profile}` ends it and starts the agent again"
+            )),
+            _ => None,
+        }
     }
 
     /// A person does not want to wait for what is left of the last run of an agent: it is as if it were
@@ -95,12 +112,11 @@ impl Hub {
     /// The error for who waits for the end of the daemon, if nothing is left but what does not end.
     pub(crate) fn only_leftovers(&self) -> Option<Fault> {
         let mut slots = self.hosts.values();
-        let first = *slots.next()?;
-        if self.may_start(first).is_ok() || slots.any(|slot| self.may_start(*slot).is_ok()) {
+        let agent = &self.agents[slots.next()?];
+        let left = agent.leftovers()?;
+        if slots.any(|slot| self.agents[slot].leftovers().is_none()) {
             return None;
         }
-        let agent = &self.agents[&first];
-        let left = agent.leftovers().unwrap_or_default();
         let text = format!("agent `{}`: {left}; acpd ends without it", agent.profile);
         let hint = format!("{HANGS}, also by the next acpd");
         Some(Fault::new(Reason::AgentLeftovers, text).hint(hint))

@@ -210,7 +210,7 @@ impl Hub {
         let up = slots.iter().find(|agent| agent.is_up());
         let shown = up.or_else(|| slots.iter().find(|agent| agent.host.is_some()));
         let shown = shown.or_else(|| slots.first());
-        let held = self.slots_of(name).into_iter().find(|id| self.agents[id].leftovers().is_some());
+        let waits = self.slots_of(name).into_iter().find(|id| self.agent_way_out(*id).is_some());
         let pid = |agent: &&Agent| agent.host.as_ref()?.pid;
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let info = self.known.get(name).and_then(|known| known.info.as_ref());
@@ -230,7 +230,7 @@ impl Hub {
             sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
             log: profile.log.clone(),
             tried: profile.tried,
-            hint: held.map(|id| self.leftovers_hint(id)),
+            hint: waits.and_then(|id| self.agent_way_out(id)),
             mcp: self.mcp_infos(name),
             auth: self.auth_info(name),
         }
@@ -346,7 +346,9 @@ impl Hub {
         let agent = self.agent_ref(params)?;
         let RestartParams { force, .. } = read(params)?;
         for slot in self.slots_of(&agent).into_iter().filter(|_| !force) {
-            self.may_start(slot)?;
+            if self.agents[&slot].leftovers().is_some() {
+                self.may_start(slot)?;
+            }
         }
         if self.known(&agent).row.desired == Desired::Down {
             self.set_desired(&agent, Desired::OnDemand, out);
@@ -363,7 +365,12 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.session_mut(key).eager = true;
             }
-            if !self.leave_behind(slot, out) {
+            if self.leave_behind(slot, out) {
+                // What was for one session goes with it.
+                if !self.agents.contains_key(&slot) {
+                    continue;
+                }
+            } else {
                 let reason = Some("restarted by a person".to_owned());
                 self.begin_stop(slot, StopWhy::Restart, reason, out);
             }

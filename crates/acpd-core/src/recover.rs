@@ -147,9 +147,7 @@ impl Hub {
         for (session, line) in &state.parked {
             agent.parked.entry(session.clone()).or_default().push(line.clone());
         }
-        if row.ready.is_none() {
-            self.timers.set(Timer::Agent(slot), now.after(timeout));
-        }
+        self.timers.set(Timer::Agent(slot), now.after(timeout));
         self.hosts.insert(row.host, slot);
         out.effects.push(Effect::Adopt(Adopt {
             host: row.host,
@@ -381,9 +379,13 @@ impl Hub {
         let Some(known) = self.agent_mut(slot).host.as_mut() else { return };
         let is_new = known.pid.is_none();
         known.adopted = true;
+        known.silent = false;
         known.catch_up = (known.offset < end).then_some(end);
         if is_new {
             return self.on_host_started(host, pid, start, out);
+        }
+        if matches!(self.agents[&slot].state, AgentState::Ready | AgentState::NeedsAuth) {
+            self.timers.clear(Timer::Agent(slot));
         }
         for key in self.sessions_of(slot) {
             // A summary that is still owed is owed by the level.
@@ -397,6 +399,19 @@ impl Hub {
         if self.agents[&slot].is_up() {
             self.agent_usable(slot, out);
         }
+    }
+
+    /// A process of the last daemon has not been found for as long as a start may take: who waits for it is
+    /// told, and can have it ended. It may be found yet.
+    pub(crate) fn on_adoption_timer(&mut self, slot: AgentId, out: &mut Batch) {
+        let Some(host) = self.agent_mut(slot).host.as_mut().filter(|host| !host.adopted) else {
+            return;
+        };
+        host.silent = true;
+        let reason = Some("the process that keeps it does not answer".to_owned());
+        let state = self.agents[&slot].state.clone();
+        self.set_agent_state(slot, state, reason, out);
+        self.fail_waiters(slot, Reason::AgentTimeout, out);
     }
 
     /// What a process has written while no daemon was there: shown until all of it is read.

@@ -62,6 +62,10 @@ impl Hub {
             return;
         }
         self.timers.clear(Timer::Idle(id));
+        if let Some(host) = self.agent_mut(id).host.as_mut() {
+            // Nobody waits for its words any more.
+            host.silent = false;
+        }
         let times = self.profile_of(id).stop;
         let turns =
             matches!(why, StopWhy::ByPerson | StopWhy::Restart) && self.cancel_turns_of(id, out);

@@ -45,6 +45,9 @@ const QUEUE_LIMIT: usize = 32;
 /// Bytes of prompts that may wait in one session, beside one line of any length.
 const QUEUE_BYTES: usize = 8 << 20;
 
+/// What to do about a session that works on prompts.
+pub(crate) const WAIT_OR_CANCEL: &str = "wait until it is done, or cancel it";
+
 /// A prompt in line.
 #[derive(Debug)]
 pub(crate) struct Queued {
@@ -96,14 +99,16 @@ impl Hub {
         let session = self.session(key);
         let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
         if waiting + line.len() > self.config.line_limit as usize + QUEUE_BYTES {
-            let fault = Fault::new(Reason::TooMany, "too many bytes of prompts already wait");
+            let fault = Fault::new(Reason::TooMany, "too many bytes of prompts already wait")
+                .hint(WAIT_OR_CANCEL);
             return self.refuse(&to, &fault, out);
         }
         if session.queue.len() >= QUEUE_LIMIT {
             let fault = Fault::new(
                 Reason::TooMany,
                 format!("{QUEUE_LIMIT} prompts already wait in this session"),
-            );
+            )
+            .hint(WAIT_OR_CANCEL);
             return self.refuse(&to, &fault, out);
         }
         let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
@@ -141,12 +146,14 @@ impl Hub {
 
     /// Makes sure that the session is live or on its way; refuses what waits in it otherwise.
     pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker, out: &mut Batch) {
-        if matches!(self.session(key).state, State::Resting) {
-            let slot = self.session(key).slot;
-            if let Err(fault) = self.need_agent(slot, asker, out) {
-                self.session_mut(key).eager = false;
-                return self.fail_queue(key, &fault, out);
-            }
+        let slot = self.session(key).slot;
+        let needed = match self.session(key).state {
+            State::Resting => self.need_agent(slot, asker, out),
+            State::Live | State::Restoring(_) => self.may_start(slot),
+        };
+        if let Err(fault) = needed {
+            self.session_mut(key).eager = false;
+            return self.fail_queue(key, &fault, out);
         }
         self.wake_session(key, out);
     }
@@ -459,8 +466,15 @@ impl Hub {
             self.respond(&sender, Some(key), line, out);
         } else {
             let name = self.session(key).row.public_id.clone();
-            let hint = "the conversation comes back with the next prompt; the turn does not run \
-                        again by itself";
+            let hint = match fault.data.reason {
+                Reason::OutcomeUnknown => format!(
+                    "look at what was done (`acpctl session log {}`), then send it again if need be",
+                    self.session(key).handle()
+                ),
+                _ => "the conversation comes back with the next prompt; the turn does not run \
+                      again by itself"
+                    .to_owned(),
+            };
             let error = fault.session(&name).hint(hint).object();
             self.respond(&sender, Some(key), build::error(&sender.id, &error), out);
         }
@@ -572,7 +586,11 @@ impl Hub {
             return self.timers.set(Timer::Stall(key), from.after(notice));
         }
         let time = duration(silent);
-        let text = format!("stalled: no output for {time}; the turn goes on until it is cancelled");
+        let text = format!(
+            "stalled: no output for {time}; the turn goes on until it is cancelled: in its client, or \
+             with `acpctl session close {}`",
+            session.handle()
+        );
         self.notice(key, "warning", &text, out);
         self.timers.set(Timer::Stall(key), self.now.after(notice));
     }

@@ -106,7 +106,8 @@ impl Hub {
         let Some(to) = self.ledger.disown(ask) else { return };
         let time = duration(self.profile_of(slot).cancel_timeout);
         let text = format!("cancelled, and no answer of the agent within {time}");
-        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
+        let hint = format!("`acpctl agent restart {}` ends it", self.agents[&slot].profile);
+        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
         self.refuse(&to, &fault, out);
         self.forget_questions_about(&Id::from(ask), out);
         self.save_asked(ask, out);

@@ -12,6 +12,7 @@
 use acpd_api::{Reason, ReseedParams, RestoreLevel};
 use serde_json::value::RawValue;
 
+use crate::agent::{AgentId, State as AgentState};
 use crate::auth::login_hint;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -19,9 +20,10 @@ use crate::ids::SessionKey;
 use crate::input::Batch;
 use crate::ledger::Requester;
 use crate::manage::read;
-use crate::record::Rest;
+use crate::record::{Desired, Rest};
 use crate::reseed::{Summary, promise};
 use crate::session::{Session, State};
+use crate::turn::WAIT_OR_CANCEL;
 
 /// What the conversation says when a person has given the previous session up.
 const GIVEN_UP: &str = "a person gave it up";
@@ -70,6 +72,44 @@ impl Session {
 }
 
 impl Hub {
+    /// What a person can do about an agent, if it waits for that.
+    pub(crate) fn agent_way_out(&self, id: AgentId) -> Option<String> {
+        let agent = &self.agents[&id];
+        let name = &agent.profile;
+        let is_down = self.known.get(name).is_some_and(|known| known.row.desired == Desired::Down);
+        match agent.state {
+            AgentState::Stopping { .. } | AgentState::Ready => self.held_back_hint(id),
+            // It is told with the login.
+            AgentState::NeedsAuth | AgentState::Failed(Reason::NeedsLogin) => None,
+            AgentState::Failed(_) => Some(self.agent_hint(id)),
+            AgentState::Stopped if is_down => {
+                Some(format!("`acpctl agent start {name}` starts it"))
+            }
+            // They pass, or a prompt ends them.
+            AgentState::Stopped
+            | AgentState::Queued
+            | AgentState::Starting
+            | AgentState::Initializing
+            | AgentState::Backoff => None,
+        }
+    }
+
+    /// What to do about an agent that has failed.
+    pub(crate) fn agent_hint(&self, id: AgentId) -> String {
+        let log = format!("its output is in `{}`", self.profile_of(id).log);
+        let hint = match &self.start_hint {
+            Some((of, hint)) if *of == id => hint.clone(),
+            _ => log,
+        };
+        let name = &self.agents[&id].profile;
+        match self.agents[&id].state {
+            AgentState::Failed(_) => {
+                format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
+            }
+            _ => hint,
+        }
+    }
+
     /// `_acpd/session/reseed`: a person gives up what the agent has of a session. It goes on in a new one
     /// with the next prompt, behind a summary, as when the agent has lost it.
     pub(crate) fn session_reseed(
@@ -151,6 +191,6 @@ impl Hub {
         }
         Err(Fault::new(Reason::SessionBlocked, "the session works on a prompt")
             .session(&row.public_id)
-            .hint("wait until it is done, or cancel it"))
+            .hint(WAIT_OR_CANCEL))
     }
 }

@@ -83,8 +83,10 @@ fn change(method: &str, doing: &str, params: &impl Serialize, door: Door, ui: &m
     let reason = info.reason.as_deref().map(|reason| format!(": {}", one_line(reason)));
     let line = format!("{} is {}{}", info.name, word(info.state), reason.unwrap_or_default());
     match info.state {
-        AgentState::Failed => Err(CommandError::new(ExitCode::Error, line)
-            .hint(format!("look into `acpctl agent logs {}`", info.name))),
+        AgentState::Failed => {
+            let hint = format!("look into `acpctl agent logs {}`", info.name);
+            Err(CommandError::new(ExitCode::Error, line).hint(info.hint.unwrap_or(hint)))
+        }
         AgentState::NeedsAuth => Err(CommandError::new(ExitCode::NeedsLogin, line)
             .hint(format!("`acpctl auth login {}`", info.name))),
         _ => {

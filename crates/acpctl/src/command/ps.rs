@@ -66,7 +66,8 @@ pub(super) fn daemon_line(daemon: &DaemonInfo, now: u64, paint: Paint) -> String
     let mut text = parts.join("  ") + "\n";
     if let StoreState::Failing { reason, since } = &daemon.store {
         let line = format!(
-            "cannot write its journal: {} (since {}); nothing new is shown until it can",
+            "cannot write its journal: {} (since {}); nothing new is shown until it can: make room, it \
+             tries again by itself",
             one_line(reason),
             human::ago(*since, now),
         );
@@ -132,7 +133,7 @@ mod tests {
     fn the_overview_tells_states_reasons_and_ages() {
         insta::assert_snapshot!(overview(&status(), 100_000, Paint::plain(), None), @"
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
-        cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
+        cannot write its journal: disk full (since 30s ago); nothing new is shown until it can: make room, it tries again by itself
 
         AGENT     STATE        SINCE   PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
         copilot   failed       1m ago  -    -       -      0         0         crash loop: exit code 3

@@ -52,7 +52,8 @@ fn styled(name: &str, params: &str, whole: bool) -> Option<(anstyle::Style, Stri
             let Unanswered { agent, method, waited, .. } = read(params)?;
             let waited = human::duration(waited);
             let sentence = format!(
-                "agent `{agent}` has not answered `{method}` for {waited}; Ctrl-C gives up"
+                "agent `{agent}` has not answered `{method}` for {waited}; Ctrl-C gives up, `acpctl \
+                 agent restart {agent}` ends the agent"
             );
             (YELLOW, one_line(&sentence))
         }
@@ -77,7 +78,7 @@ fn ended(outcome: &Outcome) -> Option<(anstyle::Style, String)> {
         Outcome::OutcomeUnknown { reason } => (
             YELLOW,
             format!(
-                "outcome unknown: {}; the prompt is not sent again by itself",
+                "outcome unknown: {}; the prompt is not sent again by itself: look at what was done",
                 one_line(reason)
             ),
         ),

@@ -463,7 +463,7 @@ fn notices_are_sentences() {
     turn ended: max tokens
     turn failed: no luck
     turn interrupted: the agent was killed; the last message may be incomplete
-    outcome unknown: the daemon was killed; the prompt is not sent again by itself
+    outcome unknown: the daemon was killed; the prompt is not sent again by itself: look at what was done
     session restored: the agent has the conversation again
     previous session could not be restored: the agent no longer has it; the agent goes on with a summary; your history is intact
     session lost: unknown session; your history is intact

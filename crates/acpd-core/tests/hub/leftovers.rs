@@ -179,3 +179,30 @@ fn an_agent_that_takes_its_time_to_end_is_not_complained_about() {
     bench.pass(1_000);
     assert_eq!(bench.show_agent()["state"], "ready");
 }
+
+#[test]
+fn a_turn_of_an_agent_that_survives_sigkill_itself_is_over() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.survivors = Some(vec![cat()]);
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.prompt(a, &json!(3), "s", "and then?");
+    bench.heard();
+    ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT}));
+    bench.pass(60_000);
+    let got = bench.got(a);
+    let reason = |id: u64| {
+        let error = got.iter().find(|line| line["id"] == id).expect("an answer");
+        error["error"]["data"]["_acpd"]["reason"].as_str().expect("why").to_owned()
+    };
+    assert_eq!((reason(2).as_str(), reason(3).as_str()), ("interrupted", "agent_leftovers"));
+    is_held_back(got.iter().find(|line| line["id"] == "ask").expect("an answer"));
+    assert_eq!(bench.state("s"), "parked");
+    // When it ends after all, everything goes on.
+    let host = bench.host();
+    bench.feed(Input::HostExited { host, status: "signal 9".to_owned(), stderr: String::new() });
+    bench.feed(Input::HostGone { host });
+    bench.pass(1_000);
+    assert_eq!(methods(&bench.heard()), ["session/cancel", "session/resume"]);
+}

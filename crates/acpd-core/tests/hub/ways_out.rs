@@ -1,8 +1,8 @@
 //! Sessions that do not come back by themselves, and the persons who do something about it.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
 use acpd_core::profile::OnLost;
+use acpd_core::{Input, StopStep};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -364,4 +364,152 @@ fn what_a_subagent_replays_is_a_sign_of_life_of_a_restore() {
     assert_eq!(bench.state("s"), "restoring");
     bench.agent_answers(&load, &json!({}));
     assert_eq!(bench.state("s"), "live");
+}
+
+/// An agent whose processes start when the test says so.
+fn by_hand() -> Bench {
+    let mut bench = Bench::new();
+    bench.capabilities = None;
+    bench
+}
+
+fn agent_hint(bench: &mut Bench) -> String {
+    bench.show_agent()["hint"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_start_by_a_person_does_not_wait_for_the_next_attempt() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    assert_eq!(bench.agent_state(), "backoff");
+    bench.say(a, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    assert_eq!(bench.agent_state(), "ready");
+}
+
+#[test]
+fn an_agent_that_failed_tells_the_command_that_starts_it_again() {
+    let mut bench = by_hand();
+    let a = bench.connect(&json!({}));
+    let host = bench.host();
+    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    let initialize = bench.heard_one("initialize");
+    bench.agent_answers(&initialize, &json!({"protocolVersion":99,"agentCapabilities":{}}));
+    bench.agent_dies();
+    assert_eq!(bench.agent_state(), "failed");
+    bench.pass(3_600_000);
+    assert_eq!(bench.spawned.len(), 1, "it is not tried again by itself");
+    assert!(agent_hint(&mut bench).contains("`acpctl agent start gem`"));
+    bench.capabilities = Some(json!({}));
+    bench.say(a, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    assert_eq!(bench.agent_state(), "ready");
+    assert_eq!(agent_hint(&mut bench), "");
+}
+
+#[test]
+fn an_agent_that_a_person_has_stopped_tells_the_command_that_starts_it_again() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.say(a, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.agent_dies();
+    bench.got(a);
+    bench.prompt(a, &json!(2), "s", "go");
+    let got = bench.got(a);
+    assert!(hint(&got[0]).contains("`acpctl agent start gem`"), "{}", hint(&got[0]));
+    assert!(agent_hint(&mut bench).contains("`acpctl agent start gem`"));
+    bench.say(a, &json!({"id":3,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    bench.prompt(a, &json!(4), "s", "go");
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn a_start_that_takes_its_time_is_ended_by_a_stop() {
+    let mut bench = by_hand();
+    let a = bench.connect(&json!({}));
+    let host = bench.host();
+    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    let b = bench.connect(&json!({}));
+    bench.say(b, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+    bench.agent_dies();
+    assert_eq!(bench.agent_state(), "stopped");
+    let refused = &bench.got(a)[0]["error"]["data"]["_acpd"]["reason"];
+    assert_eq!(refused, "agent_stopped");
+}
+
+#[test]
+fn a_restart_of_its_agent_ends_the_wait_for_a_new_session() {
+    let mut bench = Bench::new();
+    let a = bench.client(&json!({"notices":true}));
+    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    bench.heard_one("session/new");
+    bench.pass(300_000);
+    let told = bench.got(a);
+    assert!(words(&told).contains(&"_acpd/unanswered".to_owned()), "{told:?}");
+    bench.say(a, &json!({"id":2,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    bench.agent_dies();
+    let got = bench.got(a);
+    let error = got.iter().find(|line| line["id"] == 1).expect("an answer");
+    assert_eq!(error["error"]["data"]["_acpd"]["reason"], "agent_stopped");
+    assert_eq!(bench.agent_state(), "ready");
+}
+
+#[test]
+fn a_daemon_that_is_told_to_stop_once_more_does_not_wait_for_its_agents() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.say(a, &json!({"id":1,"method":"_acpd/daemon/stop"}));
+    bench.say(a, &json!({"id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    let got = bench.got(a);
+    assert!(hint(&got[0]).contains("`acpctl daemon stop` again"), "{}", hint(&got[0]));
+    assert!(!bench.exited);
+    bench.say(a, &json!({"id":3,"method":"_acpd/daemon/stop"}));
+    assert!(bench.exited);
+}
+
+#[test]
+fn a_process_of_the_last_daemon_that_does_not_answer_is_told_and_ended_by_a_restart() {
+    let mut bench = Bench::with_shims();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.adopts = false;
+    bench.reboot();
+    let a = bench.plain();
+    bench.prompt(a, &json!(2), "s", "and now?");
+    bench.pass(60_000);
+    let got = bench.got(a);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    assert!(hint(&got[0]).contains("`acpctl agent restart gem`"), "{}", hint(&got[0]));
+    assert!(agent_hint(&mut bench).contains("`acpctl agent restart gem`"));
+    bench.prompt(a, &json!(3), "s", "and now?");
+    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    bench.say(a, &json!({"id":4,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    bench.prompt(a, &json!(5), "s", "and now?");
+    let host = bench.host();
+    bench.feed(Input::HostGone { host });
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn a_process_of_the_last_daemon_that_answers_late_goes_on() {
+    let mut bench = Bench::with_shims();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.adopts = false;
+    bench.reboot();
+    bench.pass(60_000);
+    bench.adopt();
+    assert_eq!(agent_hint(&mut bench), "");
+    let a = bench.plain();
+    bench.prompt(a, &json!(2), "s", "and now?");
+    bench.heard_one("session/prompt");
+    bench.pass(3_600_000);
+    assert_eq!(bench.stops, []);
 }
