@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::bad::{Bad, Lie, Loss, text_of};
+use super::bad::{BROKEN, Bad, Lie, Loss, text_of};
 use super::rng::Rng;
 use super::truth::Truth;
 
@@ -47,8 +47,11 @@ pub(super) struct Disk {
     pub(super) lied_about: BTreeSet<String>,
     /// So many loads still fail for a reason that passes.
     pub(super) bad_loads: u32,
-    /// With the next crash a session is gone.
+    /// With the next crash a session is gone …
     pub(super) forgets: bool,
+    /// … or never comes back.
+    pub(super) breaks: bool,
+    broken: BTreeSet<String>,
 }
 
 impl Disk {
@@ -80,6 +83,9 @@ impl Disk {
     pub(super) fn lose(&mut self) {
         if std::mem::take(&mut self.forgets) {
             self.sessions.pop_last();
+        }
+        if std::mem::take(&mut self.breaks) {
+            self.broken.extend(self.sessions.last_key_value().map(|(id, _)| id.clone()));
         }
     }
 }
@@ -163,6 +169,7 @@ pub(super) type Answer = Result<Value, (i64, &'static str)>;
 pub(super) const NO_METHOD: i64 = -32601;
 pub(super) const BAD_PARAMS: i64 = -32602;
 pub(super) const NOT_FOUND: i64 = -32002;
+const INTERNAL: i64 = -32603;
 
 fn update(session: &str, update: Value) -> Value {
     json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":session,"update":update}})
@@ -365,7 +372,9 @@ impl Process {
                 Ok(json!({"sessions":all.collect::<Vec<_>>()}))
             }
             "session/resume" if self.quirks.resume && !self.quirks.resume_lies => {
-                if disk.sessions.contains_key(&session) {
+                if disk.broken.contains(&session) {
+                    Err((INTERNAL, BROKEN))
+                } else if disk.sessions.contains_key(&session) {
                     truth.hit("resumed");
                     self.hold(&session, disk);
                     Ok(json!({"modes":modes("ask")}))
@@ -426,6 +435,10 @@ impl Process {
             disk.bad_loads -= 1;
             truth.hit("load failed for now");
             return Err((BAD_PARAMS, "locked"));
+        }
+        if disk.broken.contains(session) {
+            truth.hit("load that fails for ever");
+            return Err((INTERNAL, BROKEN));
         }
         let Some(turns) = disk.sessions.get(session) else {
             truth.hit("load of an unknown session");

@@ -178,12 +178,13 @@ impl World {
             60..70 => {
                 let disks: Vec<String> = self.disks.keys().cloned().collect();
                 let name = self.rng.pick(&disks).cloned().unwrap_or_default();
-                let what = self.rng.below(3);
+                let what = self.rng.below(4);
                 let tries = self.rng.below(4) as u32;
                 if let Some(disk) = self.disks.get_mut(&name) {
                     match what {
                         0 => disk.login = Some(Loss::draw(&mut self.rng)),
                         1 => disk.bad_loads = tries,
+                        2 => disk.breaks = true,
                         _ => disk.forgets = true,
                     }
                 }

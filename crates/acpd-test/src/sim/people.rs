@@ -213,7 +213,12 @@ impl World {
                 let params = json!({"ref":reference,"cwd":cwd});
                 self.say(id, "_acpd/session/move", params, Asked::Plain)
             }
-            8..16 => self.fork(id),
+            8..10 => {
+                let discard = self.rng.permille(500);
+                let params = json!({"ref":reference,"discard":discard});
+                self.say(id, "_acpd/session/reseed", params, Asked::Plain)
+            }
+            10..16 => self.fork(id),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
         }
     }
@@ -230,11 +235,13 @@ impl World {
         let agent = self.rng.pick(&AGENTS).copied().unwrap_or_default();
         let method = match self.rng.below(12) {
             0 if !self.calm => "_acpd/agent/stop",
-            1 => "_acpd/agent/restart",
-            2..9 => "_acpd/agent/start",
+            1 | 2 => "_acpd/agent/restart",
+            3..9 => "_acpd/agent/start",
             _ => "_acpd/agent/show",
         };
-        self.say(id, method, json!({"agent":agent}), Asked::Plain)
+        // Of the others it is no parameter.
+        let force = self.rng.permille(500);
+        self.say(id, method, json!({"agent":agent,"force":force}), Asked::Plain)
     }
 
     fn malformed(&mut self, id: ClientId) -> Result<(), String> {
@@ -305,6 +312,26 @@ impl World {
             texts.push((session, text));
         }
         Ok(texts)
+    }
+
+    /// Somebody gives up what does not come back.
+    pub(super) fn give_up_what_is_stuck(&mut self) -> Result<(), String> {
+        let stuck: Vec<(String, String)> = self
+            .store
+            .snapshot
+            .sessions
+            .values()
+            .filter(|state| matches!(state.row.rest, Rest::Failed | Rest::Lost))
+            .map(|state| (state.row.agent.clone(), state.row.public_id.clone()))
+            .collect();
+        for (agent, session) in stuck {
+            let mut clients = self.clients.iter();
+            let Some((id, _)) = clients.find(|(_, client)| client.agent == agent) else { continue };
+            let params = json!({"ref":{"session":session,"agent":agent}});
+            self.truth.hit("given up in the end");
+            self.say(*id, "_acpd/session/reseed", params, Asked::Plain)?;
+        }
+        Ok(())
     }
 
     /// Somebody looks after every session: opens it, and ends what still runs; or restarts agents

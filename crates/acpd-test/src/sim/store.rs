@@ -60,6 +60,10 @@ impl Store {
                     if old.is_some_and(|old| old != row.key) {
                         self.reused.insert(row.public_id.clone());
                     }
+                    let reason = row.reason.as_deref().unwrap_or_default();
+                    if reason.starts_with("a person gave it up") {
+                        truth.hit("given up by a person");
+                    }
                     match row.rest {
                         Rest::Parked | Rest::Closed => {}
                         Rest::NeedsLogin => truth.hit("session waits for a login"),

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::agent::{Disk, Quirks};
-use super::bad::{Days, TOKEN};
+use super::bad::{BROKEN, Days, TOKEN};
 use super::client::Client;
 use super::host::{Adopting, Host, Leader};
 use super::ride::Ride;
@@ -108,6 +108,7 @@ impl World {
                 fingerprint: "1".to_owned(),
                 idle_timeout: 60_000,
                 auth_errors: vec![TOKEN.to_owned()],
+                gone_errors: if name == "beta" { vec![BROKEN.to_owned()] } else { Vec::new() },
                 has_login_file: name != "beta",
                 on_lost: if name == "solo" { OnLost::Stop } else { OnLost::Reseed },
                 ..Profile::default()
@@ -290,6 +291,7 @@ impl World {
             Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line),
             Effect::HostAck { host, offset } => self.ack(host, offset)?,
             Effect::HostStop { host, step } => self.stop(host, step),
+            Effect::FindLeftovers { host } => self.look_for_leftovers(host)?,
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
             Effect::FindDirectory { question, cwd, .. } => {
