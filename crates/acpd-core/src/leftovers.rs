@@ -1,4 +1,5 @@
-//! What is left of an agent's last run and does not end, not even by SIGKILL.
+//! What an agent has to wait for and only a person ends: what is left of its last run and does not end, not
+//! even by SIGKILL; and a process of the last daemon that does not answer (`recover.rs`).
 //!
 //! ```text
 //!  SIGKILL ── again and again ─▶ looked at ── somebody is left ─▶ told: who waits is refused

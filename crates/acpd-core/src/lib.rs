@@ -20,9 +20,9 @@
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
 //! `open.rs` and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
-//! those that nobody used in `unused.rs`, what people can do about those that are stuck in `way_out.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
-//! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
-//! sessions of subagents in `child.rs`.
+//! those that nobody used in `unused.rs`, what people can do about what is stuck in `way_out.rs` and
+//! `leftovers.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and what of that is shown
+//! in `shown.rs`, logins in `auth.rs` and `login.rs`, sessions of subagents in `child.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.

@@ -434,6 +434,7 @@ impl Hub {
         if let Some(known) = agent.host.as_mut() {
             known.exited = true;
             known.lost = true;
+            known.silent = false;
         }
         let why = match &agent.state {
             AgentState::Stopping { why, .. } => why.clone(),

@@ -1,13 +1,13 @@
-//! Ways out: what a person can do about a session that does not come back by itself, and giving up
-//! what its agent keeps of it.
+//! Ways out: what a person can do about a session or an agent that does not come back by itself, and
+//! giving up what an agent keeps of a session.
 //!
 //! ```text
 //!  blocked, lost ── session/reseed ─▶ parked, a summary is owed ── prompt ─▶ session/new ─▶ live
 //!  live, parked, closed ── the same with `discard`: the agent's copy is closed ─▶ ┘
 //! ```
 //!
-//! Architecture invariant: every state of a session that only a person ends names the command that ends
-//! it, wherever it is told; `docs/recovery.md` has the table.
+//! Architecture invariant: every state of a session or an agent that only a person ends names the command
+//! that ends it, wherever it is told; `docs/recovery.md` has the table.
 
 use acpd_api::{Reason, ReseedParams, RestoreLevel};
 use serde_json::value::RawValue;

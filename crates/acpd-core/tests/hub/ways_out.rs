@@ -513,3 +513,24 @@ fn a_process_of_the_last_daemon_that_answers_late_goes_on() {
     bench.pass(3_600_000);
     assert_eq!(bench.stops, []);
 }
+
+#[test]
+fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() {
+    let mut bench = Bench::with_shims();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.adopts = false;
+    bench.reboot();
+    let a = bench.plain();
+    bench.pass(60_000);
+    let host = bench.host();
+    bench.feed(Input::HostLost { host, reason: "its host was killed".to_owned() });
+    // What is ended already needs nobody to end it.
+    assert_eq!(agent_hint(&mut bench), "");
+    bench.prompt(a, &json!(2), "s", "and now?");
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    bench.feed(Input::HostGone { host });
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
