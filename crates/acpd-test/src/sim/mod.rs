@@ -42,6 +42,7 @@
 mod agent;
 mod bad;
 mod client;
+mod digest;
 mod host;
 mod people;
 mod rest;
@@ -56,6 +57,7 @@ use std::collections::BTreeMap;
 use acpd_core::Input;
 
 use bad::Loss;
+use digest::Digest;
 use people::DIRECTORIES;
 use world::{AGENTS, World};
 
@@ -66,15 +68,25 @@ pub struct Report {
     pub hits: BTreeMap<&'static str, u64>,
     /// Steps until it had come to rest.
     pub steps: u64,
+    /// One number for everything that the hub wrote and did, if it was asked for.
+    pub digest: Option<u64>,
 }
 
-/// Runs one seed for so many steps with faults, then until everything is at rest. With `trace` an
-/// error ends with what happened last.
+/// What to keep of a run beside its report.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Watch {
+    /// An error ends with what happened last.
+    pub trace: bool,
+    /// The report has a digest.
+    pub digest: bool,
+}
+
+/// Runs one seed for so many steps with faults, then until everything is at rest.
 ///
 /// # Errors
 /// The promise that was broken, and at which step.
-pub fn run(seed: u64, steps: u64, trace: bool) -> Result<Report, String> {
-    let mut world = World::new(seed, trace);
+pub fn run(seed: u64, steps: u64, watch: Watch) -> Result<Report, String> {
+    let mut world = World::new(seed, watch);
     let mut done = Ok(0);
     for step in 0..steps {
         done = world.step().map(|()| 0).map_err(|error| format!("step {step}: {error}"));
@@ -86,7 +98,11 @@ pub fn run(seed: u64, steps: u64, trace: bool) -> Result<Report, String> {
         done = world.settle().map_err(|error| format!("after the faults: {error}"));
     }
     match done {
-        Ok(settling) => Ok(Report { hits: world.truth.hits, steps: steps + settling }),
+        Ok(settling) => Ok(Report {
+            hits: world.truth.hits,
+            steps: steps + settling,
+            digest: world.digest.as_ref().map(Digest::value),
+        }),
         Err(error) => {
             let trace: Vec<String> = world.trace.into_iter().flatten().collect();
             Err(format!("{error}\n{}", trace.join("\n")))

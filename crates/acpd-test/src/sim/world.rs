@@ -10,9 +10,11 @@ use acpd_core::{Batch, Effect, Hub, Input, StatusPart};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::Watch;
 use super::agent::{Disk, Quirks};
 use super::bad::{Days, TOKEN};
 use super::client::Client;
+use super::digest::Digest;
 use super::host::{Adopting, Host, Leader};
 use super::ride::Ride;
 use super::rng::Rng;
@@ -75,13 +77,15 @@ pub(super) struct World {
     closing: Vec<ClientId>,
     /// The last things that happened, when somebody wants to read them.
     pub(super) trace: Option<VecDeque<String>>,
+    /// All records and effects as one number, when somebody wants to compare.
+    pub(super) digest: Option<Digest>,
 }
 
 /// The agent profiles of every run.
 pub(super) const AGENTS: [&str; 3] = ["alpha", "beta", "solo"];
 
 impl World {
-    pub(super) fn new(seed: u64, trace: bool) -> World {
+    pub(super) fn new(seed: u64, watch: Watch) -> World {
         let mut rng = Rng::new(seed);
         let calm = rng.permille(600);
         let survives = rng.permille(500);
@@ -157,7 +161,8 @@ impl World {
             adopting: Vec::new(),
             away: Vec::new(),
             closing: Vec::new(),
-            trace: trace.then(VecDeque::new),
+            trace: watch.trace.then(VecDeque::new),
+            digest: watch.digest.then(Digest::new),
         }
     }
 
@@ -262,6 +267,9 @@ impl World {
         }
         let Some(batch) = self.store.waiting.pop_front() else { return Ok(false) };
         self.check_ends(&batch)?;
+        if let Some(digest) = &mut self.digest {
+            batch.records.iter().for_each(|record| digest.feed(record));
+        }
         self.store.commit(&batch.records, &mut self.truth)?;
         self.effects.extend(batch.effects);
         Ok(true)
@@ -270,6 +278,9 @@ impl World {
     /// Performs one effect.
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), String> {
         self.note("out", &effect);
+        if let Some(digest) = &mut self.digest {
+            digest.feed(&effect);
+        }
         match effect {
             Effect::Send { client, .. }
             | Effect::SendStatus { client, .. }
