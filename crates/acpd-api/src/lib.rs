@@ -9,16 +9,19 @@
 
 mod auth;
 mod error;
+pub mod escape;
 mod exit;
 mod hook;
 mod info;
 mod interaction;
+pub mod json;
 mod meta;
 pub mod method;
 mod notice;
 mod params;
 mod resume;
 mod search;
+mod untrusted;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use error::{ErrorData, Reason};
@@ -43,6 +46,7 @@ pub use params::{
 };
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
+pub use untrusted::Untrusted;
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";
