@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{AgentInfo, Role, SessionInfo};
+use crate::{AgentInfo, Role, SessionInfo, Untrusted};
 
 /// Nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ pub struct LogParams {
 #[serde(rename_all = "camelCase")]
 pub struct LogResult {
     /// The session's public id.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// In order.
     pub entries: Vec<LogEntry>,
     /// Ask again with this as `after`; absent at the end.

@@ -367,12 +367,12 @@ impl Hub {
         agent.since = now;
         agent.reason = reason;
         let notice = AgentNotice {
-            agent: agent.profile.clone(),
+            agent: agent.profile.clone().into(),
             state: agent.api_state(),
-            reason: agent.reason.clone(),
+            reason: agent.reason.clone().map(Into::into),
         };
         let line = build::notification(method::AGENT_STATE, &notice);
-        self.notify_profile(&notice.agent, &line, out);
+        self.notify_profile(notice.agent.raw(), &line, out);
     }
 
     /// Makes sure that a process is running or on its way, as far as the asker may.

@@ -251,9 +251,9 @@ impl Hub {
         row.open_tools.clone_from(&point.open_tools);
         self.session_mut(key).head = point.head;
         let left_out = SessionNotice {
-            session_id: public_id.clone(),
-            severity: "warning".to_owned(),
-            text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20),
+            session_id: public_id.clone().into(),
+            severity: "warning".into(),
+            text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20).into(),
         };
         out.records.push(Record::Forked(Forked {
             session: key,
@@ -273,11 +273,13 @@ impl Hub {
         }
         if let Some(started) = point.turn {
             let ended = TurnEnded {
-                session_id: public_id,
+                session_id: public_id.into(),
                 turn: point.prompts,
                 started_at: started.0,
                 at: self.now.0,
-                outcome: Outcome::Interrupted { reason: format!("it goes on in `{of}` alone") },
+                outcome: Outcome::Interrupted {
+                    reason: format!("it goes on in `{of}` alone").into(),
+                },
                 tools: None,
                 files: Vec::new(),
             };

@@ -636,7 +636,7 @@ impl Hub {
             && let Some(key) = self.routed(slot, session)
         {
             let session_id = self.session(key).row.public_id.clone();
-            let skipped = Skipped { session_id, bytes: len, limit };
+            let skipped = Skipped { session_id: session_id.into(), bytes: len, limit };
             let line = build::notification(method::SKIPPED, &skipped);
             self.append(key, EventKind::Notice, line, None, out);
         }

@@ -131,7 +131,7 @@ impl Hub {
         session.queue.push_back(queued);
         if ahead > 0 {
             let session_id = session.row.public_id.clone();
-            let notice = PromptQueued { session_id, ahead };
+            let notice = PromptQueued { session_id: session_id.into(), ahead };
             let line = build::notification(method::PROMPT_QUEUED, &notice);
             self.tell_client(to.client, &line, out);
         }
@@ -264,7 +264,7 @@ impl Hub {
         session.row.prompts += 1;
         let turn = session.row.prompts;
         let session_id = session.row.public_id.clone();
-        let started = TurnStarted { session_id: session_id.clone(), turn, at };
+        let started = TurnStarted { session_id: session_id.clone().into(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
         self.append(key, EventKind::Notice, line, None, out);
         let sender = prompt.sender.as_ref().map(|sender| sender.client);
@@ -308,11 +308,11 @@ impl Hub {
                 if let Some(fault) = self.empty_turn(key, &stop_reason) {
                     let (code, message) = (fault.code, fault.message.clone());
                     failed = Some(fault);
-                    Outcome::Error { code, message }
+                    Outcome::Error { code, message: message.into() }
                 } else {
                     self.agent_mut(slot).renewed = false;
                     self.note_success(slot, "session/prompt", out);
-                    Outcome::Stopped { stop_reason }
+                    Outcome::Stopped { stop_reason: stop_reason.into() }
                 }
             }
             WireOutcome::Error(error) => {
@@ -320,7 +320,7 @@ impl Hub {
                 let (code, message) = (error.code, error.message.clone());
                 forgotten = says_forgotten(&error).then(|| message.clone());
                 refused = Some(error);
-                Outcome::Error { code, message }
+                Outcome::Error { code, message: message.into() }
             }
         };
         self.end_turn(key, ended, out);
@@ -402,14 +402,15 @@ impl Hub {
         session.row.open_tools.clear();
         let calls = std::mem::take(&mut session.calls);
         session.row.updated = now;
+        let files = if running.whole { changed_files(&calls) } else { Vec::new() };
         let ended = TurnEnded {
-            session_id: session.row.public_id.clone(),
+            session_id: session.row.public_id.clone().into(),
             turn: running.number,
             started_at: running.started.0,
             at: now.0,
             outcome,
             tools: running.whole.then_some(calls.len() as u32),
-            files: if running.whole { changed_files(&calls) } else { Vec::new() },
+            files: files.into_iter().map(Into::into).collect(),
         };
         self.save(key);
         self.timers.clear(Timer::Cancel(key));
@@ -446,11 +447,11 @@ impl Hub {
             let reason = "acpd ended before it knew that the agent had got the prompt";
             fault = Fault::new(Reason::OutcomeUnknown, reason);
             let reason = reason.to_owned();
-            self.end_turn(key, Outcome::OutcomeUnknown { reason }, out);
+            self.end_turn(key, Outcome::OutcomeUnknown { reason: reason.into() }, out);
         } else if cancelling.is_some() && self.is_wedged(self.session(key).slot) {
-            self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone() }, out);
+            self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone().into() }, out);
         } else {
-            self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone() }, out);
+            self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone().into() }, out);
         }
         let Some(sender) = sender else { return };
         if cancelling == Some(Canceller::Client) {

@@ -75,9 +75,9 @@ impl Hub {
         self.log_failure(slot, session, &what, None, out);
         let row = session.and_then(|key| self.sessions.get(&key)).map(|session| &session.row);
         let notice = Unanswered {
-            agent: profile,
-            method: why.what().to_owned(),
-            session_id: row.map(|row| row.public_id.clone()),
+            agent: profile.into(),
+            method: why.what().into(),
+            session_id: row.map(|row| row.public_id.clone().into()),
             waited,
         };
         let line = build::notification(method::UNANSWERED, &notice);

@@ -157,6 +157,7 @@ fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
         return None;
     }
     let session_id = str_at(line, &["params", "sessionId"])?.into_owned();
-    let notice = Skipped { session_id, bytes: line.len() as u64, limit: view.max_line };
+    let notice =
+        Skipped { session_id: session_id.into(), bytes: line.len() as u64, limit: view.max_line };
     Some(build::notification(method::SKIPPED, &notice))
 }

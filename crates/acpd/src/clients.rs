@@ -481,7 +481,7 @@ impl Out {
             StatusPart::Agent(_) => {
                 let mut agent = status.agents.pop();
                 if let Some(agent) = &mut agent {
-                    agent.hint = self.service.hint(&agent.name).await;
+                    agent.hint = self.service.hint(agent.name.raw()).await.map(Into::into);
                 }
                 build::response(id, &agent)
             }

@@ -748,7 +748,7 @@ impl Relay {
     fn leave_for(&mut self, client: ClientId, id: &Id, restart: bool, out: &mut Batch) {
         if restart && let Err(error) = config::load(&self.agents.paths.config_file()) {
             let mut data = ErrorData::new(Reason::Invalid);
-            data.hint = error.hint().map(str::to_owned);
+            data.hint = error.hint().map(Into::into);
             let text = format!("acpd would not start again: {error}");
             let error = ErrorObject::new(code::INVALID_REQUEST, text)
                 .with_data(&json!({ NAMESPACE: data }));

@@ -3,6 +3,7 @@
 mod acp;
 mod commands;
 mod export;
+mod hostile;
 mod pending;
 mod restart;
 mod run;

@@ -138,7 +138,7 @@ fn auth_row() -> impl Strategy<Value = AuthRow> {
     let agent = select(vec!["claude".to_owned(), "copilot".to_owned()]);
     let state = select(vec![AuthState::NotRequired, AuthState::Authenticated, AuthState::Expired]);
     let source = prop_oneof![
-        text().prop_map(|method| AuthSource::Refused { method }),
+        text().prop_map(|method| AuthSource::Refused { method: method.into() }),
         Just(AuthSource::LoginFile),
     ];
     (agent, state, time(), source).prop_map(|(agent, state, since, source)| AuthRow {

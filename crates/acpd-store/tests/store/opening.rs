@@ -220,7 +220,7 @@ fn records_of_schema_3() -> Vec<Record> {
         agent: "claude".to_owned(),
         state: AuthState::Expired,
         since: Time(7),
-        source: AuthSource::Refused { method: "session/prompt".to_owned() },
+        source: AuthSource::Refused { method: "session/prompt".into() },
     }));
     records
 }
