@@ -666,9 +666,9 @@ impl Relay {
             Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Note { host, text } => {
-                let text = log::printable(&text);
+                let text = log::quote(&text);
                 tracing::debug!(host = host.0, text, "an agent did something odd");
-                self.with(host, |host| host.note(&text));
+                self.with(host, |host| host.note(text));
             }
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
