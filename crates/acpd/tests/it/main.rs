@@ -17,6 +17,7 @@ mod editors;
 mod forks;
 mod fuzz;
 mod hooks;
+mod hostile;
 mod login;
 mod main_job;
 #[path = "../../../acpd-core/tests/hub/mangle.rs"]
