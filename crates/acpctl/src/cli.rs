@@ -134,7 +134,7 @@ pub(crate) struct Run {
     /// Print each relayed message as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Allow everything that the agent asks for in this turn and no rule refuses.
+    /// Allow what the agent asks for in this turn, unless a rule refuses it or might.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
     /// Refuse everything that the agent asks for in this turn.

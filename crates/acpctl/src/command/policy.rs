@@ -124,6 +124,8 @@ struct Rule {
     name: Untrusted,
     ruling: Untrusted,
     matched: bool,
+    #[serde(default)]
+    might_match: bool,
     why: Vec<Untrusted>,
 }
 
@@ -150,14 +152,19 @@ enum By {
 
 fn told(explained: &Explanation, paint: Paint) -> Text {
     let mut lines = Text::new();
-    for Rule { name, ruling, matched, why } in &explained.rules {
-        let (sign, verb) = if *matched { ("✓", "matches") } else { ("-", "does not match") };
+    for Rule { name, ruling, matched, might_match, why } in &explained.rules {
+        let (sign, verb) = match (matched, might_match) {
+            (true, _) => ("✓", "matches"),
+            (false, true) => ("?", "might match"),
+            (false, false) => ("-", "does not match"),
+        };
         let why = match why.as_slice() {
             [] => "it has no conditions".into(),
             why => Text::join(why.iter().map(Text::from), "; "),
         };
         let line = text!("{} `{}` ({}) {}: {}", sign, name, ruling, verb, why);
-        lines += if *matched { line } else { paint.apply(DIM, line) } + "\n";
+        let counts = *matched || *might_match;
+        lines += if counts { line } else { paint.apply(DIM, line) } + "\n";
     }
     let ask = "ask".into();
     let (verdict, why) = match &explained.decision {
@@ -193,7 +200,9 @@ mod tests {
             "rules": [
                 {"rule": "no push", "ruling": "reject", "matched": false,
                     "why": ["the command is not `git push*`"]},
-                {"rule": "rule 2", "ruling": "allow", "matched": true, "why": []}],
+                {"rule": "rule 2", "ruling": "allow", "matched": true, "why": []},
+                {"rule": "rule 3", "ruling": "reject", "matched": false, "might_match": true,
+                    "why": ["the input cannot be read"]}],
             "subject": null, "remembered": null,
             "decision": {"type": "answer", "option_id": "allow", "verdict": "allow",
                 "by": {"type": "rule", "name": "rule 2"}}});
@@ -201,6 +210,7 @@ mod tests {
         insta::assert_snapshot!(told(&explained, Paint::plain()), @"
         - `no push` (reject) does not match: the command is not `git push*`
         ✓ `rule 2` (allow) matches: it has no conditions
+        ? `rule 3` (reject) might match: the input cannot be read
         allow: by rule `rule 2`
         ");
         let asks = json!({"rules": [], "decision": {"type": "ask", "why": "no rule matches"}});
