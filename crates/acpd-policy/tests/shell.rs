@@ -215,8 +215,8 @@ fn double_quoted(line: &str) -> String {
 fn strewn() -> impl Strategy<Value = String> {
     let sign = prop::sample::select(vec![
         "'", "\"", "\\", ";", "(", ")", "{", "}", "$", "`", "#", "<", ">x", "|", "&", "!", "[",
-        "]", "$'", "~", "*", "=", "{a,b}", "@{1}", "$HOME", "\"a b\"", "\\ ", "a=b", "x", "é",
-        "\t", " ",
+        "]", "$'", "~", "=~", ":", "*", "=", "{a,b}", "@{1}", "$HOME", "\"a b\"", "\\ ", "a=b",
+        "x", "é", "\t", " ",
     ]);
     let word = (sign, prop::sample::select(vec!["", " "]))
         .prop_map(|(sign, blank)| format!("{sign}{blank}"));
@@ -233,8 +233,6 @@ fn no_push() -> Policy {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     #[test]
     fn a_push_that_a_shell_runs_is_found_however_it_is_wrapped(line in nested()) {
         with_home(|home| {

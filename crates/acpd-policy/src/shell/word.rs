@@ -89,7 +89,8 @@ impl Reader {
                 (None, '*' | '?') => self.unknown(),
                 // Where a class ends is for the shell to say.
                 (None, '[') => return self.unknown(),
-                (None, '~') if self.text.is_empty() => {
+                // Also in arguments that look like an assignment.
+                (None, '~') if self.text.is_empty() || self.text.ends_with(['=', ':']) => {
                     while rest.next_if(|c| *c != '/').is_some() {}
                     self.unknown();
                 }
