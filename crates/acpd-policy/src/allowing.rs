@@ -23,8 +23,8 @@ pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
 
 type Allowed = Result<String, String>;
 
-/// A rule that speaks of what a call does speaks for all of it; so does every rule if the call may run
-/// something. Others are about a class of calls, whatever their input.
+/// Checks that the rule covers the whole call. A rule with `command`, `path` or `url` must; so must every
+/// rule if the call may run something. Other rules are about a class of calls, whatever their input.
 fn whole(rule: &Rule, facts: &Facts<'_>) -> Allowed {
     let is_precise = rule.command.is_some() || rule.path.is_some() || rule.url.is_some();
     if !is_precise && !facts.may_run {
@@ -78,11 +78,11 @@ fn commands(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowe
     all("command", &facts.commands, |command| line("command", &command.runs, globs))
 }
 
-/// A line that runs nothing but what a glob names.
+/// Checks that a line runs only what a glob names.
 ///
-/// A glob without wildcards allows its own text, whatever that is. A wildcard allows more words of one
-/// plain command, and does not choose what runs: neither behind a shell operator, nor by an expansion,
-/// nor what an assignment or a program that runs others is put before.
+/// A glob without wildcards allows exactly its own text. A wildcard allows further words of one plain
+/// command. It does not choose what runs: not behind a shell operator, not by what the shell fills in, and
+/// not behind an assignment or a program that runs others.
 fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
     let no = |reason: &str| Err(format!("{what} {} {reason}", quoted(line)));
     if let Some(glob) = globs.iter().find(|glob| glob.is_exactly(line)) {
@@ -109,8 +109,9 @@ fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
     }
 }
 
-/// How much of the line, in characters, a glob has to say in so many words: up to the word that follows
-/// the last one that decides how the rest runs. That word, too.
+/// Returns where the part of the line ends that a glob must spell out before its first wildcard, in
+/// characters, and the word that demands it. The part ends with the word behind the last assignment or
+/// program that runs others.
 fn to_be_named(Simple { assignments, words }: &Simple) -> Option<(usize, &str)> {
     let role = words.first().and_then(|program| shell::role(&program.text));
     let inner = role.map(|role| shell::inner_commands(role, words)).unwrap_or_default();

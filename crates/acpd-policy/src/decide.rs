@@ -134,8 +134,8 @@ pub fn decide(
     let known = recall(remembered, situation, subject(&facts, request).as_ref());
     let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
     let outcomes = policy.rules.iter().map(|rule| (rule, rule.check(call)));
-    let counting: Vec<Counting<'_>> = outcomes.filter_map(Counting::new).collect();
-    answer(policy.default, &counting, known, situation, request)
+    let candidates: Vec<Candidate<'_>> = outcomes.filter_map(Candidate::new).collect();
+    answer(policy.default, &candidates, known, situation, request)
 }
 
 /// Decides like [`decide`] and tells how it came to that.
@@ -169,14 +169,14 @@ pub fn explain(
     }
 }
 
-/// A rule that has a say.
-struct Counting<'a> {
+/// A rule that matches, or might.
+struct Candidate<'a> {
     rule: &'a Rule,
     /// Why it only might match.
     doubt: Option<String>,
 }
 
-impl<'a> Counting<'a> {
+impl<'a> Candidate<'a> {
     fn new((rule, outcome): (&'a Rule, Outcome)) -> Option<Self> {
         match outcome {
             Outcome::Matches(_) => Some(Self { rule, doubt: None }),
@@ -210,7 +210,7 @@ impl<'a> Counting<'a> {
 
 fn answer(
     default: Ruling,
-    rules: &[Counting<'_>],
+    rules: &[Candidate<'_>],
     known: Option<&Remembered>,
     situation: &Situation<'_>,
     request: &PermissionRequest<'_>,

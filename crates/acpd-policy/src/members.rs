@@ -13,9 +13,9 @@ const SHELL_FOLDERS: [&str; 5] =
 /// What a member is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Member {
-    /// A command: a line, a list of arguments, or a list of those.
+    /// A command: a line or a list of arguments.
     Command,
-    /// Several commands, each a line.
+    /// Several commands.
     Commands,
     /// The arguments of the command beside it.
     Args,

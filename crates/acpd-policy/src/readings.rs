@@ -2,8 +2,8 @@
 //!
 //! First the text: the whole, its parts between shell operators, the scripts in them, all also with
 //! single blanks. Then what a shell would run: every command in the parsed line, what runs inside
-//! commands that run others ([`shell::role`]), the scripts of shells and what is fed to them. It is more
-//! than what runs: where it cannot be known what is a command, everything is taken for one.
+//! commands that run others ([`shell::role`]), the scripts of shells and what is fed to them. These are
+//! more than what runs: any argument that could begin a command counts as one.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 64 * 1024;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Readings {
     texts: BTreeSet<String>,
-    /// Whether these are all: the line was parsed to its end, and so was all that it runs.
+    /// Whether these are all: the line and every script in it could be parsed.
     pub(crate) is_whole: bool,
 }
 
@@ -178,8 +178,8 @@ impl Finder {
         }
     }
 
-    /// Something in the line runs what it reads: that is what is given to commands, and perhaps what
-    /// they write, such as `echo`.
+    /// Takes what a shell in the line may read: what is given to the commands of the line, and what they
+    /// may write, such as `echo`.
     fn inputs(&mut self, line: &shell::Line) {
         if line.inputs.is_empty() {
             self.found(UNKNOWN.to_string());

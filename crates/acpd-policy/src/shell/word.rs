@@ -87,7 +87,7 @@ impl Reader {
                 (_, '`') => return self.unknown(),
                 (Some(_), c) => self.text.push(c),
                 (None, '*' | '?') => self.unknown(),
-                // Where a class ends is for the shell to say.
+                // Where a class of characters ends differs between shells.
                 (None, '[') => return self.unknown(),
                 // Also in arguments that look like an assignment.
                 (None, '~') if self.text.is_empty() || self.text.ends_with(['=', ':']) => {
