@@ -137,6 +137,14 @@ pub struct AgentCapabilities {
     pub close: bool,
     /// `session/delete`.
     pub delete: bool,
+    /// `session/archive`, `session/unarchive` and the filter of `session/list` (unstable).
+    pub archive: bool,
+    /// `session/set_title` (unstable).
+    pub title: bool,
+    /// `session/status` (unstable).
+    pub status: bool,
+    /// How it takes a message into a running turn, if it does.
+    pub steering: Option<Steering>,
     /// Image blocks in prompts.
     pub image: bool,
     /// Audio blocks in prompts.
@@ -153,6 +161,15 @@ pub struct AgentCapabilities {
     pub mcp_sse: bool,
     /// MCP servers in the client, over ACP itself.
     pub mcp_acp: bool,
+}
+
+/// How an agent takes a message into a running turn. The stable protocol has no way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steering {
+    /// `_session/steering`, an extension of several agents.
+    Extension,
+    /// `session/inject` with the mode `steer`, an open proposal.
+    Inject,
 }
 
 /// A way to log in (protocol brief, section 5.1).
@@ -198,6 +215,10 @@ impl InitializeResult {
                 fork: can(&["sessionCapabilities", "fork"]),
                 close: can(&["sessionCapabilities", "close"]),
                 delete: can(&["sessionCapabilities", "delete"]),
+                archive: can(&["sessionCapabilities", "archive"]),
+                title: can(&["sessionCapabilities", "title"]),
+                status: can(&["sessionCapabilities", "status"]),
+                steering: Steering::read(result),
                 image: can(&["promptCapabilities", "image"]),
                 audio: can(&["promptCapabilities", "audio"]),
                 embedded_context: can(&["promptCapabilities", "embeddedContext"]),
@@ -214,6 +235,17 @@ impl InitializeResult {
                 .collect(),
             agent_info: result.object(&["agentInfo"]).and_then(Implementation::read),
         })
+    }
+}
+
+impl Steering {
+    /// Of an agent that has both, the one that says what becomes of a message that comes too late.
+    fn read(result: Reader<'_>) -> Option<Self> {
+        if result.supports(&["_meta", "steering", "supported"]) {
+            return Some(Self::Extension);
+        }
+        let modes = result.strings(&["agentCapabilities", "session", "inject", "modes"]);
+        modes.iter().any(|mode| mode == "steer").then_some(Self::Inject)
     }
 }
 
@@ -261,6 +293,8 @@ pub struct ClientInitialize<'a> {
     pub client_info: Option<Implementation>,
     /// What it can do.
     pub capabilities: ClientCapabilities,
+    /// The same as it wrote it.
+    pub raw_capabilities: Option<&'a RawValue>,
     /// The `_meta` object.
     pub meta: Option<&'a RawValue>,
 }
@@ -316,6 +350,7 @@ impl<'a> ClientInitialize<'a> {
                 elicitation_url: can(&["elicitation", "url"]),
                 auth_terminal: can(&["auth", "terminal"]),
             },
+            raw_capabilities: params.raw(&["clientCapabilities"]),
             meta: params.raw(&["_meta"]),
         })
     }
