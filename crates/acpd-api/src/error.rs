@@ -73,6 +73,10 @@ pub enum Reason {
     NameTaken,
     /// The turn was cut off.
     Interrupted,
+    /// No turn runs that a message could be said into.
+    NoTurn,
+    /// The agent takes no message into a running turn.
+    CannotSteer,
     /// The turn ended without a word of the agent, which means that it failed.
     EmptyTurn,
     /// It is not known whether the agent got the request.

@@ -71,6 +71,8 @@ impl From<Reason> for ExitCode {
             | Reason::AgentCrashLoop
             | Reason::AgentTimeout
             | Reason::AgentProtocol
+            | Reason::NoTurn
+            | Reason::CannotSteer
             | Reason::EmptyTurn
             | Reason::SessionBlocked
             | Reason::StoreFailed

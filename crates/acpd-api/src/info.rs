@@ -14,7 +14,7 @@ pub struct Status {
     pub daemon: DaemonInfo,
     /// Every configured agent, and agents that still have sessions.
     pub agents: Vec<AgentInfo>,
-    /// Every session that is not deleted.
+    /// Every session that is not deleted and not in the archive.
     pub sessions: Vec<SessionInfo>,
 }
 
@@ -197,13 +197,16 @@ pub struct SessionInfo {
     /// Handle for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Untrusted>,
-    /// Title that the agent gave.
+    /// Its title: the one that a person gave, else the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Untrusted>,
     /// Working directory.
     pub cwd: Untrusted,
     /// State.
     pub state: SessionState,
+    /// It is in the archive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
     /// Why, when there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Untrusted>,

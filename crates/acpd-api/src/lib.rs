@@ -41,8 +41,9 @@ pub use notice::{
     StateChanged, TurnEnded, TurnStarted, Unanswered,
 };
 pub use params::{
-    AgentList, AgentRef, AttachParams, AttachResult, DaemonStopParams, Empty, LogEntry, LogParams,
-    LogResult, MoveParams, RenameParams, SessionList, SessionListParams, SessionRef,
+    AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, DaemonStopParams, Empty,
+    LogEntry, LogParams, LogResult, MoveParams, RenameParams, SessionList, SessionListParams,
+    SessionRef, TitleParams,
 };
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};

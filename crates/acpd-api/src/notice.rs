@@ -112,6 +112,9 @@ pub struct StateChanged {
     pub session_id: Untrusted,
     /// New state.
     pub state: SessionState,
+    /// It is in the archive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
     /// What its turn does.
     pub turn: TurnState,
     /// Prompts that wait for the running one.

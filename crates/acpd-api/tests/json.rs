@@ -1,13 +1,14 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
 use acpd_api::{
-    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, AttachParams, AuthInfo,
-    AuthSource, AuthState, CaughtUp, ClientMeta, ClientToken, DaemonInfo, DaemonStopParams,
-    ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
-    NewSessionMeta, OptionInfo, Outcome, Part, PromptQueued, Question, RawId, Reason, Received,
-    RenameParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
-    SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, Speaker,
-    StateChanged, Status, StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, ArchiveFilter, AttachParams,
+    AuthInfo, AuthSource, AuthState, CaughtUp, ClientMeta, ClientToken, DaemonInfo,
+    DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod,
+    McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part, PromptQueued, Question, RawId,
+    Reason, Received, RenameParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams,
+    SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice, SessionRef,
+    SessionState, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams, TurnEndInfo,
+    TurnEnded, TurnInfo, TurnStarted, TurnState, UpdateMeta,
 };
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ fn session() -> SessionInfo {
         title: Some("Fix it".into()),
         cwd: "/src".into(),
         state: SessionState::Blocked,
+        archived: false,
         reason: Some("a login is needed".into()),
         restore: Some(RestoreLevel::Loaded),
         turn: TurnInfo { state: TurnState::NeedsAction, since: 5, last: Some("end_turn".into()) },
@@ -151,6 +153,7 @@ fn notices_look_like_this() {
         StateChanged {
             session_id: session_id(),
             state: SessionState::Live,
+            archived: true,
             turn: TurnState::Working,
             queued: 1,
             reason: None
@@ -233,7 +236,12 @@ fn parameters_and_meta_look_like_this() {
         ClientMeta::default(),
         NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
-        RenameParams { session: plain, name: None },
+        RenameParams { session: plain.clone(), name: None },
+        TitleParams { session: plain, title: Some("Fix it".to_owned()) },
+        SessionListParams::default(),
+        SessionListParams { archived: Some(ArchiveFilter::Only), ..SessionListParams::default() },
+        UpdateMeta { seq: Some(4), steered: false },
+        UpdateMeta { seq: None, steered: true },
         session,
     ));
 }

@@ -255,7 +255,7 @@ impl Hub {
             self.refuse_for_child(&profile, method, &session)?;
             return self.ask_about_foreign(to, &profile, (method, &session), params, line, out);
         };
-        if method != "session/load" && method != "session/resume" {
+        if !matches!(method, "session/load" | "session/resume" | "session/status") {
             self.may_control(to.client, key)?;
         }
         match method {
@@ -269,11 +269,21 @@ impl Hub {
                 self.delete_for(to.client, key, out)?;
                 self.answer(to, &json!({}), out);
             }
+            "_session/steering" | "session/inject" => {
+                self.ensure_attached(to.client, key, out);
+                self.steer(to, key, method, params, out)?;
+            }
+            "session/status" => self.send_session_status(to, key, out),
+            "session/set_title" => self.set_title(to, key, params, out)?,
+            "session/archive" | "session/unarchive" => {
+                self.archive_for(to.client, key, method == "session/archive", out);
+                self.answer(to, &json!({}), out);
+            }
             "session/prompt" => {
                 let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
                 PromptParams::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
                 self.ensure_attached(to.client, key, out);
-                self.prompt(to.clone(), key, line.clone(), out);
+                self.prompt(to.clone(), key, line.clone(), out)?;
             }
             _ => {
                 if self.session(key).row.rest == Rest::Lost {
@@ -466,8 +476,11 @@ impl Hub {
         let Some(mut result) = self.known(profile).row.initialize.clone() else { return };
         let session = ["agentCapabilities", "sessionCapabilities"];
         result = set_member(&result, &["agentCapabilities", "loadSession"], b"true");
-        for name in ["list", "resume", "close", "delete"] {
+        for name in ["list", "resume", "close", "delete", "archive", "status", "title"] {
             result = set_member(&result, &[session[0], session[1], name], b"{}");
+        }
+        if self.known(profile).capabilities.steering.is_some() {
+            result = set_member(&result, &["_meta", "steering", "supported"], b"true");
         }
         if self.can_fork(profile).is_err() {
             result = remove_member(&result, &[session[0], session[1], "fork"]);

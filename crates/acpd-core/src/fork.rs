@@ -33,7 +33,7 @@ use crate::ledger::{NewSession, Requester, Why};
 use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
-use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest};
+use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest, SessionRow};
 use crate::replay::without_replay;
 use crate::servers::{for_agent, undeclared};
 use crate::session::{Relayed, State};
@@ -237,7 +237,8 @@ impl Hub {
         self.save(key);
         let public_id = self.session(key).row.public_id.clone();
         let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
-        let parent = parent.map(|row| (row.public_id.clone(), row.title.clone()));
+        let title = |row: &SessionRow| row.shown_title().map(str::to_owned);
+        let parent = parent.map(|row| (row.public_id.clone(), title(row)));
         let row = &mut self.session_mut(key).row;
         row.heard = point.heard;
         let Some((of, title)) = parent else {

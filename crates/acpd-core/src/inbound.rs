@@ -26,11 +26,9 @@ use crate::login::Refusal;
 use crate::record::{EventKind, Record};
 use crate::servers::{MESSAGE, undeclared};
 use crate::session::State;
+use crate::title::TITLE;
 use crate::turn::{is_work, renewed_fault};
 use crate::view::without_boolean_options;
-
-/// Characters of a title that are kept.
-const TITLE: usize = 200;
 
 /// Bytes that are kept for sessions whose `session/new` is not answered yet.
 const PARKED_BYTES: usize = 4 << 20;
@@ -229,7 +227,7 @@ impl Hub {
     pub(crate) fn journal_update(
         &mut self,
         key: SessionKey,
-        line: Bytes,
+        mut line: Bytes,
         class: UpdateClass,
         out: &mut Batch,
     ) {
@@ -242,6 +240,9 @@ impl Hub {
             UpdateClass::Live => EventKind::Live,
             UpdateClass::State(slot) => {
                 self.note_state(key, slot, &line, out);
+                if slot == StateKey::Info {
+                    line = self.with_own_title(key, line);
+                }
                 EventKind::State(slot)
             }
         };
@@ -310,12 +311,12 @@ impl Hub {
         match why {
             Why::Initialize => self.on_initialized(slot, outcome, out),
             Why::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
-            Why::List { to, cwd, first } => {
+            Why::List { to, wanted } => {
                 let result = match outcome {
                     Outcome::Result(result) => Some(result),
                     Outcome::Error(_) => None,
                 };
-                self.listed(slot, (&to, cwd.as_deref(), first), result, out);
+                self.listed(slot, &to, &wanted, result, out);
             }
             Why::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
             Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
@@ -330,6 +331,7 @@ impl Hub {
                 self.restore_answered(session, outcome, out);
                 self.unpark(slot, host, out);
             }
+            Why::Steer(steer) => self.steered(slot, *steer, line, outcome, out),
             Why::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
@@ -615,9 +617,8 @@ impl Hub {
                 self.unpark(slot, host, out);
             }
             Some(Why::Relay { to, .. }) => self.refuse(&to, &fault, out),
-            Some(Why::List { to, cwd, first }) => {
-                self.listed(slot, (&to, cwd.as_deref(), first), None, out);
-            }
+            Some(Why::Steer(steer)) => self.refuse(&steer.to, &fault, out),
+            Some(Why::List { to, wanted }) => self.listed(slot, &to, &wanted, None, out),
             Some(Why::Adopt(adoption)) => {
                 self.refuse_adoption(&adoption, &fault, out);
                 self.unpark(slot, host, out);

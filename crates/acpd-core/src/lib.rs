@@ -29,6 +29,7 @@
 
 mod abandoned;
 mod agent;
+mod archive;
 mod auth;
 mod child;
 mod client;
@@ -67,10 +68,12 @@ mod returning;
 mod servers;
 mod session;
 mod shown;
+mod steer;
 mod stop;
 mod summary;
 mod terminal;
 mod timers;
+mod title;
 mod turn;
 mod unanswered;
 mod unused;

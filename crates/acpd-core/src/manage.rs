@@ -53,6 +53,7 @@ impl Hub {
                 let filter: SessionListParams = read_or_default(params)?;
                 let sessions = self.session_infos(|row| {
                     filter.agent.as_ref().is_none_or(|agent| row.agent == *agent)
+                        && filter.archived.unwrap_or_default().takes(row.archived)
                         && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
                 });
                 self.answer(to, &SessionList { sessions }, out);
@@ -72,7 +73,10 @@ impl Hub {
                 self.check_idle(self.session(key).slot, out);
             }
             method::SESSION_RENAME => self.session_rename(to, params, out)?,
+            method::SESSION_TITLE => self.session_title(to, params, out)?,
             method::SESSION_MOVE => self.session_move(to, params, out)?,
+            method::SESSION_ARCHIVE => self.session_archive(to, params, true, out)?,
+            method::SESSION_UNARCHIVE => self.session_archive(to, params, false, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);
@@ -245,8 +249,11 @@ impl Hub {
                 names
             }
         };
-        let sessions =
-            if part == StatusPart::All { self.session_infos(|_| true) } else { Vec::new() };
+        let sessions = if part == StatusPart::All {
+            self.session_infos(|row| !row.archived)
+        } else {
+            Vec::new()
+        };
         let facts = &self.config.daemon;
         let store = match &self.store_failing {
             None => StoreState::Ok,

@@ -18,6 +18,7 @@ pub(crate) fn needs_store(method: &str) -> bool {
     !matches!(
         method,
         "session/list"
+            | "session/status"
             | acpd_api::method::STATUS
             | acpd_api::method::AGENT_LIST
             | acpd_api::method::AGENT_SHOW

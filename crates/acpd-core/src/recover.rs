@@ -38,6 +38,7 @@ use crate::record::{
 };
 use crate::reseed::continues;
 use crate::session::{Session, State};
+use crate::steer::Steer;
 use crate::timers::{Timer, Timers};
 use crate::turn::{Queued, Running, prompt_text};
 
@@ -224,6 +225,10 @@ impl Hub {
                     self.watch_abandoned(row.id, *slot);
                 }
                 Why::Abandoned { session }
+            }
+            Asked::Steer { sender, session, blocks, message, form } => {
+                let (to, blocks) = (self.requester(sender), blocks.into());
+                Why::Steer(Box::new(Steer { to, session, blocks, message, form }))
             }
             Asked::Relay { sender, session, method, params } => {
                 let (to, params) = (self.requester(sender), params.map(Into::into));

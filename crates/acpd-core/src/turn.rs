@@ -23,6 +23,7 @@ use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
 use crate::decide::once;
@@ -92,29 +93,62 @@ impl Running {
 
 impl Hub {
     /// A client's `session/prompt`.
-    pub(crate) fn prompt(&mut self, to: Requester, key: SessionKey, line: Bytes, out: &mut Batch) {
+    ///
+    /// # Errors
+    /// When it cannot wait in line.
+    pub(crate) fn prompt(
+        &mut self,
+        to: Requester,
+        key: SessionKey,
+        line: Bytes,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let client = to.client;
+        let ahead = self.put_in_line(key, Some(to), line, out)?;
+        if ahead > 0 {
+            let session_id = self.session(key).row.public_id.clone();
+            let notice = PromptQueued { session_id: session_id.into(), ahead };
+            let line = build::notification(method::PROMPT_QUEUED, &notice);
+            self.tell_client(client, &line, out);
+        }
+        self.go_on_with(key, out);
+        Ok(())
+    }
+
+    /// A prompt has come into the line.
+    pub(crate) fn go_on_with(&mut self, key: SessionKey, out: &mut Batch) {
+        self.try_without_login(key, out);
+        self.need_session(key, Asker::Person, out);
+    }
+
+    /// Puts a prompt into the line; how many are before it.
+    ///
+    /// # Errors
+    /// When too much waits already, or nothing can come of it.
+    pub(crate) fn put_in_line(
+        &mut self,
+        key: SessionKey,
+        to: Option<Requester>,
+        line: Bytes,
+        out: &mut Batch,
+    ) -> Result<u32, Fault> {
         let session = self.session(key);
         let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
         if waiting + line.len() > self.config.line_limit as usize + QUEUE_BYTES {
-            let fault = Fault::new(Reason::TooMany, "too many bytes of prompts already wait");
-            return self.refuse(&to, &fault, out);
+            return Err(Fault::new(Reason::TooMany, "too many bytes of prompts already wait"));
         }
         if session.queue.len() >= QUEUE_LIMIT {
-            let fault = Fault::new(
-                Reason::TooMany,
-                format!("{QUEUE_LIMIT} prompts already wait in this session"),
-            );
-            return self.refuse(&to, &fault, out);
+            let text = format!("{QUEUE_LIMIT} prompts already wait in this session");
+            return Err(Fault::new(Reason::TooMany, text));
         }
         let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
         if stays_lost && session.row.rest == Rest::Lost && matches!(session.state, State::Resting) {
-            let fault = self.lost_fault(key);
-            return self.refuse(&to, &fault, out);
+            return Err(self.lost_fault(key));
         }
         let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
         let ahead = session.queue.len() as u32 + u32::from(busy);
         let now = self.now;
-        let sender = self.sender(&to);
+        let sender = to.as_ref().and_then(|to| self.sender(to));
         let session = self.session_mut(key);
         session.last_ticket += 1;
         let ticket = session.last_ticket;
@@ -127,20 +161,14 @@ impl Hub {
             cancelling: None,
             line: Some(line.clone()),
         }));
-        let queued = Queued { ticket, sender: Some(to.clone()), line, at: now };
-        session.queue.push_back(queued);
-        if ahead > 0 {
-            let session_id = session.row.public_id.clone();
-            let notice = PromptQueued { session_id: session_id.into(), ahead };
-            let line = build::notification(method::PROMPT_QUEUED, &notice);
-            self.tell_client(to.client, &line, out);
-        }
-        self.try_without_login(key, out);
-        self.need_session(key, Asker::Person, out);
+        session.queue.push_back(Queued { ticket, sender: to, line, at: now });
+        Ok(ahead)
     }
 
-    /// Makes sure that the session is live or on its way; refuses what waits in it otherwise.
+    /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on
+    /// with a session takes it out of the archive.
     pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker, out: &mut Batch) {
+        self.set_archived(key, false, out);
         if matches!(self.session(key).state, State::Resting) {
             let slot = self.session(key).slot;
             if let Err(fault) = self.need_agent(slot, asker, out) {
@@ -274,7 +302,7 @@ impl Hub {
             for content in params.blocks {
                 let update = SessionUpdate {
                     session_id: &session_id,
-                    update: Update::UserMessageChunk { content },
+                    update: Update::UserMessageChunk { content, message_id: None },
                 };
                 let line = build::notification("session/update", &update);
                 self.append(key, EventKind::Update, line, sender, out);
@@ -652,7 +680,12 @@ pub(crate) fn prompt_text(line: &[u8]) -> String {
         return String::new();
     };
     let Ok(params) = PromptParams::from_raw(params) else { return String::new() };
-    let texts = params.blocks.iter().filter_map(|block| {
+    blocks_text(&params.blocks)
+}
+
+/// The text of content blocks.
+pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
+    let texts = blocks.iter().filter_map(|block| {
         str_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
     });
     texts.collect()

@@ -29,7 +29,7 @@ impl Hub {
     /// Begins to count how long an agent takes for what somebody waits for.
     pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Why) {
         let is_watched = match why {
-            Why::NewSession(_) => true,
+            Why::NewSession(_) | Why::Steer(_) => true,
             Why::Relay { method, .. } => SOON.contains(&method.as_str()),
             _ => false,
         };
@@ -50,6 +50,7 @@ impl Hub {
         if self.ledger.cancel(id) {
             let timeout = self.profile_of(slot).cancel_timeout;
             self.timers.set(Timer::Asked(id), self.now.after(timeout));
+            self.save_asked(id, out);
         }
     }
 

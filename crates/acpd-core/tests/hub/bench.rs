@@ -70,6 +70,8 @@ pub(crate) struct Bench {
     next_client: u64,
     /// Processes start and answer `initialize` by themselves, with these capabilities.
     pub(crate) capabilities: Option<Value>,
+    /// What they answer besides, as members of the result.
+    pub(crate) greeting: Value,
     /// Lines to hosts are committed but not written when the daemon dies now.
     pub(crate) writes: bool,
     /// The peers say what no schema and no reader of values knows, and it is passed on.
@@ -153,6 +155,7 @@ impl Bench {
             offset: 0,
             next_client: 0,
             capabilities: Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{}}})),
+            greeting: json!({}),
             writes: true,
             lenient: false,
         };
@@ -296,7 +299,9 @@ impl Bench {
                 self.feed(Input::HostWritten { host, chunk });
                 match (&self.capabilities, line["method"].as_str()) {
                     (Some(capabilities), Some("initialize")) => {
-                        let result = json!({"protocolVersion":1,"agentCapabilities":capabilities});
+                        let mut result = self.greeting.clone();
+                        result["protocolVersion"] = json!(1);
+                        result["agentCapabilities"] = capabilities.clone();
                         self.agent(&json!({"id":line["id"],"result":result}));
                     }
                     _ => self.heard.push(line),

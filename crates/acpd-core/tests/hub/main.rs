@@ -1,6 +1,7 @@
 //! The hub by example: each test plays the clients and the agent of one scene.
 
 mod agents;
+mod archive;
 mod auth;
 mod bench;
 mod cold;
@@ -24,9 +25,11 @@ mod returning;
 mod schema;
 mod searching;
 mod shown;
+mod steering;
 mod subagents;
 mod survival;
 mod terminals;
+mod titles;
 mod transparency;
 mod turns;
 mod unanswered;

@@ -240,13 +240,19 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     let state =
         (option::of(host()), rest, option::of(text()), option::of(restore), option::of(text()));
     let tools = (btree_set(text(), 0..3), btree_map(text(), child(), 0..3));
-    let facts = (btree_map(text(), text(), 0..3), tools, option::of(text()), option::of(text()));
+    let titles = (option::of(text()), option::of(text()), any::<bool>(), option::of(text()));
+    let facts = (btree_map(text(), text(), 0..3), tools, titles, option::of(text()));
     let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time());
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
             (host, rest, reason, restore, mode),
-            (options, (open_tools, children), title, last_outcome),
+            (
+                options,
+                (open_tools, children),
+                (title, own_title, archived, client_meta),
+                last_outcome,
+            ),
             (prompts, heard, last_prompt, created, updated),
         )| SessionRow {
             key,
@@ -265,6 +271,9 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             open_tools,
             children,
             title,
+            own_title,
+            archived,
+            client_meta,
             prompts,
             heard,
             last_prompt,
