@@ -7,7 +7,8 @@ use crate::text::text;
 
 /// What to ask `_acpd/session/list` for.
 pub(super) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
-    SessionListParams { agent: agent.map(str::to_owned), cwd: Some(cwd.to_owned()) }
+    let (agent, cwd) = (agent.map(str::to_owned), Some(cwd.to_owned()));
+    SessionListParams { agent, cwd, ..SessionListParams::default() }
 }
 
 /// The last used one of the list: the daemon puts it first. One that an editor has opened and nobody

@@ -3,9 +3,9 @@
 use acp_wire::acp::NewSessionResult;
 use acp_wire::{Message, parse};
 use acpd_api::{
-    AgentInfo, AgentRef, ClientMeta, Empty, ExitCode, InteractionList, LogParams, LogResult,
-    MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
-    SessionListParams, SessionRef, SessionState, TurnState, Untrusted, escape, method,
+    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, Empty, ExitCode, InteractionList, LogParams,
+    LogResult, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
+    SessionListParams, SessionRef, SessionState, TitleParams, TurnState, Untrusted, escape, method,
 };
 use acpd_client::Connection;
 use anstyle::Style;
@@ -33,9 +33,14 @@ const TURN: usize = 40;
 /// Runs a `session` command.
 pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
     match command {
-        Session::Ls { agent, cwd, json } => {
+        Session::Ls { agent, cwd, archived, all, json } => {
             let cwd = cwd.map(|dir| utf8(&directory(&dir)?)).transpose()?;
-            let params = SessionListParams { agent, cwd };
+            let archived = match (archived, all) {
+                (true, _) => Some(ArchiveFilter::Only),
+                (_, true) => Some(ArchiveFilter::Include),
+                _ => None,
+            };
+            let params = SessionListParams { agent, cwd, archived };
             let mut connection = door.connect()?;
             let list: SessionList = connection.call(method::SESSION_LIST, &params)?;
             // No sessions of an agent that does not exist is a mistake.
@@ -50,7 +55,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
                 return Ok(());
             }
             if list.sessions.is_empty() {
-                ui.say("no sessions yet; begin one with `acpctl run -s NAME PROMPT`");
+                ui.say("no sessions; begin one with `acpctl run -s NAME PROMPT`");
                 return Ok(());
             }
             Ok(ui.print(table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
@@ -80,6 +85,29 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
                 Some(name) => ui.say(text!("session {} is `{}` now", info.session_id, name)),
                 None => ui.say(text!("session {} has no name now", info.session_id)),
             }
+            Ok(())
+        }
+        Session::Title { which: session, title, clear: _ } => {
+            let params = TitleParams { session: which(&session), title };
+            let info: SessionInfo = door.connect()?.call(method::SESSION_TITLE, &params)?;
+            match &info.title {
+                Some(title) => {
+                    ui.say(text!("the title of {} is `{}` now", handle(&info), title));
+                }
+                None => ui.say(text!("{} has no title now", handle(&info))),
+            }
+            Ok(())
+        }
+        Session::Archive { which: session } => {
+            let info: SessionInfo =
+                door.connect()?.call(method::SESSION_ARCHIVE, &which(&session))?;
+            ui.say(text!("{} is in the archive; the next prompt takes it out", handle(&info)));
+            Ok(())
+        }
+        Session::Unarchive { which: session } => {
+            let info: SessionInfo =
+                door.connect()?.call(method::SESSION_UNARCHIVE, &which(&session))?;
+            ui.say(text!("{} is out of the archive", handle(&info)));
             Ok(())
         }
         Session::Fork { which, name } => fork(&which, name, door, ui),
@@ -207,7 +235,7 @@ pub(super) fn table<'a>(
         table.row([
             Cell::new(handle(session), BOLD),
             (&session.agent).into(),
-            Cell::new(word(session.state), state_style(session.state)),
+            Cell::new(word(session), state_style(session.state)),
             Cell::new(turn.cut(TURN), style),
             text!("{}", session.prompts).into(),
             human::ago(session.updated, now).into(),
@@ -219,8 +247,8 @@ pub(super) fn table<'a>(
 }
 
 fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
-    let mut state = paint.apply(state_style(session.state), word(session.state));
-    let reason = session.reason.as_ref().filter(|reason| **reason != word(session.state));
+    let mut state = paint.apply(state_style(session.state), word(session));
+    let reason = session.reason.as_ref().filter(|reason| **reason != word(session));
     if let Some(reason) = reason {
         state += text!(": {}", reason);
     }
@@ -272,8 +300,9 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     }
 }
 
-fn word(state: SessionState) -> &'static str {
-    match state {
+fn word(session: &SessionInfo) -> &'static str {
+    match session.state {
+        _ if session.archived => "archived",
         SessionState::Live => "live",
         SessionState::Parked => "parked",
         SessionState::Restoring => "restoring",

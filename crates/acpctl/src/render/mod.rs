@@ -10,7 +10,7 @@ mod tests;
 mod tool;
 mod update;
 
-use acpd_api::{Untrusted, escape, method};
+use acpd_api::{Untrusted, UpdateMeta, escape, method};
 use serde::Deserialize;
 
 use crate::paint::{BOLD, DIM, Paint};
@@ -55,7 +55,8 @@ pub(crate) struct Options {
     pub(crate) paint: Paint,
     /// Show what the agent thinks.
     pub(crate) thoughts: bool,
-    /// Show what the user said and how turns ended; a client that runs the turn knows both.
+    /// Show what the user said and how turns ended; a client that runs the turn knows both. What others
+    /// say into the turn is always shown.
     pub(crate) whole: bool,
 }
 
@@ -118,15 +119,22 @@ impl Transcript {
             #[serde(default)]
             session_id: Untrusted,
             update: Update,
+            #[serde(rename = "_meta", default)]
+            meta: Meta,
+        }
+        #[derive(Default, Deserialize)]
+        struct Meta {
+            #[serde(rename = "_acpd", default)]
+            own: UpdateMeta,
         }
         if name == "session/update" {
             return match serde_json::from_str::<Params>(params) {
                 // Subagents may have subagents.
-                Ok(Params { session_id, update })
+                Ok(Params { session_id, update, meta })
                     if self.session.as_ref().is_none_or(|own| *own == session_id)
                         || matches!(update, Update::Subagent(_)) =>
                 {
-                    self.update(update)
+                    self.update(update, meta.own.steered)
                 }
                 Ok(_) => Vec::new(),
                 Err(_) => Vec::new(),
@@ -140,12 +148,17 @@ impl Transcript {
         self.lines(lines)
     }
 
-    fn update(&mut self, update: Update) -> Vec<Piece> {
+    fn update(&mut self, update: Update, steered: bool) -> Vec<Piece> {
         let Options { paint, thoughts, whole } = self.options;
         match update {
             Update::AgentMessageChunk(chunk) => self.chunk(Flow::Answer, chunk.content),
             Update::AgentThoughtChunk(chunk) if thoughts => {
                 self.chunk(Flow::Thought, chunk.content)
+            }
+            Update::UserMessageChunk(chunk) if steered => {
+                // A message of its own, also right after the prompt.
+                self.flow = None;
+                self.chunk(Flow::User, chunk.content)
             }
             Update::UserMessageChunk(chunk) if whole => self.chunk(Flow::User, chunk.content),
             Update::ToolCall(call) | Update::ToolCallChanged(call) => {

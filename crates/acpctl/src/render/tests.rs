@@ -60,6 +60,43 @@ fn edit(status: &str) -> Value {
 }
 
 #[test]
+fn what_is_said_into_a_turn_is_shown_to_all() {
+    let steered = |text: &str| {
+        let update = say("user_message_chunk", text);
+        let meta = json!({"_acpd": {"steered": true}});
+        json!({"method": "session/update", "params": {"sessionId": "s", "update": update, "_meta": meta}})
+    };
+    let updates = [
+        say("user_message_chunk", "fix it"),
+        steered("all of it"),
+        say("agent_message_chunk", "I look"),
+        steered("quickly"),
+        say("agent_message_chunk", ", and I am quick"),
+    ];
+    insta::assert_snapshot!(plain(&updates), @"
+    > fix it
+
+    > all of it
+
+    I look
+
+    > quickly
+
+    , and I am quick
+    ");
+    let answer_only = Options { paint: Paint::plain(), thoughts: false, whole: false };
+    insta::assert_snapshot!(shown(answer_only, &updates), @"
+    > all of it
+
+    I look
+
+    > quickly
+
+    , and I am quick
+    ");
+}
+
+#[test]
 fn a_conversation_reads_top_to_bottom() {
     let updates = [
         say("user_message_chunk", "fix it\nplea"),

@@ -1,6 +1,7 @@
 //! The `acpctl` binary in a throw-away home, against a daemon that a thread of the test plays.
 
 mod acp;
+mod archive;
 mod commands;
 mod export;
 mod hostile;
@@ -9,5 +10,6 @@ mod restart;
 mod run;
 mod search;
 mod settings;
+mod steer;
 mod support;
 mod terminal;

@@ -3,6 +3,7 @@
 mod attachment;
 mod lines;
 mod place;
+mod steer;
 mod turn;
 
 use std::fs::File;
@@ -17,9 +18,9 @@ use std::time::Duration;
 use acp_wire::ErrorObject;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
-    Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionListParams, SessionRef, escape,
-    method,
+    ArchiveFilter, AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta,
+    PromptMeta, Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionListParams,
+    SessionRef, escape, method,
 };
 use acpd_client::error_data;
 use serde_json::value::RawValue;
@@ -42,21 +43,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs one turn.
 pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
-    // Everything that can be wrong with the arguments is found before the daemon is bothered.
-    let mut attachments = attachments(args)?;
-    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?).map_err(moved)?;
-    let (prompt, piped) = prompt(&args.prompt, ui)?;
-    attachments.extend(piped);
-    if prompt.trim().is_empty() && attachments.is_empty() {
-        return Err(CommandError::usage("there is nothing to say").hint(
-            "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
-        ));
+    if args.steer {
+        return steer::steer(args, door, ui);
     }
+    // Everything that can be wrong with the arguments is found before the daemon is bothered.
+    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?).map_err(moved)?;
+    let said = Said::read(args, &args.prompt, ui)?;
     ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
     let mut turn = Turn::new(live, ui, args.thoughts, args.json);
     let target = Target::find(&mut turn, args, &cwd)?;
-    let blocks = target.blocks(&prompt, &attachments)?;
+    let blocks = target.blocks(&said)?;
     let mut params = json!({"sessionId": target.session_id, "prompt": blocks});
     if let Some(answer) = beforehand(args) {
         let meta = PromptMeta { permissions: Some(answer.to_owned()) };
@@ -128,12 +125,12 @@ impl Target {
     }
 
     /// The prompt's content blocks.
-    fn blocks(&self, prompt: &str, attachments: &[Attachment]) -> Result<Vec<Value>> {
+    fn blocks(&self, said: &Said) -> Result<Vec<Value>> {
         let mut blocks = Vec::new();
-        if !prompt.trim().is_empty() {
-            blocks.push(json!({"type": "text", "text": prompt}));
+        if !said.prompt.trim().is_empty() {
+            blocks.push(json!({"type": "text", "text": said.prompt}));
         }
-        for attachment in attachments {
+        for attachment in &said.attachments {
             if matches!(attachment, Attachment::Image { .. }) && !self.can_see {
                 let agent = escape::one_line(&self.agent);
                 return Err(CommandError::usage(text!("{} takes no images", agent))
@@ -197,7 +194,8 @@ fn elsewhere(turn: &mut Turn<'_>, name: &str, agent: Option<&str>) -> Result<Vec
         Err(error) => match reason(&error) {
             Some(Reason::SessionNotFound) => Ok(Vec::new()),
             Some(Reason::SessionAmbiguous) => {
-                let all = SessionListParams { agent, cwd: None };
+                let archived = Some(ArchiveFilter::Include);
+                let all = SessionListParams { agent, cwd: None, archived };
                 let list: SessionList = turn.call(method::SESSION_LIST, &all)?;
                 Ok(list.sessions)
             }
@@ -279,10 +277,27 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     }
 }
 
-fn attachments(args: &cli::Run) -> Result<Vec<Attachment>> {
-    let files = args.files.iter().map(|path| Attachment::file(path));
-    let images = args.images.iter().map(|path| Attachment::image(path));
-    files.chain(images).collect()
+/// What the user says.
+struct Said {
+    prompt: String,
+    attachments: Vec<Attachment>,
+}
+
+impl Said {
+    /// Reads it from these words of the command line, from stdin and from files.
+    fn read(args: &cli::Run, words: &[String], ui: &mut Ui) -> Result<Said> {
+        let files = args.files.iter().map(|path| Attachment::file(path));
+        let images = args.images.iter().map(|path| Attachment::image(path));
+        let mut attachments: Vec<_> = files.chain(images).collect::<Result<_>>()?;
+        let (prompt, piped) = prompt(words, ui)?;
+        attachments.extend(piped);
+        if prompt.trim().is_empty() && attachments.is_empty() {
+            return Err(CommandError::usage("there is nothing to say").hint(
+                "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
+            ));
+        }
+        Ok(Said { prompt, attachments })
+    }
 }
 
 /// What is said, and what was piped beside it.
