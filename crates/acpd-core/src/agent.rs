@@ -56,6 +56,8 @@ pub(crate) struct Agent {
     pub(crate) failures: VecDeque<Time>,
     /// Failures since the last run that was ready for long enough.
     pub(crate) attempt: u32,
+    /// What it has heard of a client, see [`crate::client_meta`].
+    pub(crate) heard: Option<String>,
     /// It was started anew for fresh credentials, and no prompt has worked since.
     pub(crate) renewed: bool,
     /// Requests that wait until the process is usable.
@@ -277,6 +279,7 @@ impl Agent {
             restarts: 0,
             failures: VecDeque::new(),
             attempt: 0,
+            heard: None,
             renewed: false,
             waiting: Vec::new(),
             watchers: Vec::new(),
@@ -478,6 +481,7 @@ impl Hub {
         let params = InitializeParams::new(implementation, services).with_subagents(subagents);
         let ask = self.ask(host, Why::Initialize, out);
         let line = build::request(&Id::from(ask), "initialize", &params);
+        let line = self.with_offer(id, line);
         self.host_write(id, line, out);
     }
 
@@ -550,19 +554,19 @@ impl Hub {
 
     fn remember_initialize(&mut self, id: AgentId, raw: Bytes, out: &mut Batch) {
         let fingerprint = self.profile_of(id).fingerprint.clone();
-        let profile = self.agents[&id].profile.clone();
+        let Agent { profile, heard, .. } = &self.agents[&id];
+        let (profile, client_meta) = (profile.clone(), heard.clone());
         let known = self.known(&profile);
-        if known.row.initialize.as_ref() == Some(&raw) && known.row.fingerprint == fingerprint {
+        let before = known.row.clone();
+        let mut row =
+            AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
+        if row == before {
             return;
         }
-        // Another build of the agent may keep what the last one only promised.
-        let row = AgentRow {
-            initialize: Some(raw),
-            fingerprint,
-            resume_lies: false,
-            load_lies: false,
-            ..known.row.clone()
-        };
+        if row.client_meta == before.client_meta || row.fingerprint != before.fingerprint {
+            // Another build of the agent may keep what the last one only promised.
+            (row.resume_lies, row.load_lies) = (false, false);
+        }
         *known = Known::new(row.clone());
         out.records.push(Record::Agent(row));
     }

@@ -126,7 +126,7 @@ impl Hub {
             return;
         }
         let asked_for_one = self.auth_state(&profile).wants_login();
-        let offers_one = !self.known(&profile).methods.is_empty();
+        let offers_one = !self.logins(&profile).is_empty();
         let state = if asked_for_one || offers_one {
             AuthState::Authenticated
         } else {
@@ -341,7 +341,7 @@ impl Hub {
     /// What people are told about the login of an agent.
     pub(crate) fn auth_info(&self, profile: &str) -> AuthInfo {
         let row = self.auth.get(profile);
-        let methods = self.known.get(profile).map_or(&[][..], |known| &known.methods);
+        let methods = self.logins(profile);
         let state = self.auth_state(profile);
         let config = self.config.agents.get(profile);
         AuthInfo {

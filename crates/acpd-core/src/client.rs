@@ -19,6 +19,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::client_meta::offer;
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -27,8 +28,8 @@ use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::login::changes_login;
 use crate::mcp::put_names;
-use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without_terminal_logins};
-use crate::profile::Sharing;
+use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
+use crate::profile::{Profile, Sharing};
 use crate::record::Rest;
 use crate::returning::is_kept;
 use crate::servers::{self, for_agent};
@@ -48,6 +49,8 @@ pub(crate) struct Client {
     /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
     pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
+    /// What agents may hear of it, see [`crate::client_meta`].
+    pub(crate) offer: Option<String>,
     pub(crate) sessions: BTreeSet<SessionKey>,
     /// Sessions that it has made.
     pub(crate) made: BTreeSet<SessionKey>,
@@ -429,7 +432,9 @@ impl Hub {
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
         }
-        let fingerprint = self.config.agents[&profile].fingerprint.clone();
+        let Profile { fingerprint, client_meta, .. } = &self.config.agents[&profile];
+        let (fingerprint, offer) =
+            (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
         let client = to.client;
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.view = View {
@@ -444,6 +449,7 @@ impl Hub {
                 editor: 0,
             };
             client.capabilities = asked.capabilities;
+            client.offer.clone_from(&offer);
             client.profile = Some(profile.clone());
             client.role = meta.role.unwrap_or_default();
         }
@@ -453,13 +459,18 @@ impl Hub {
         self.number_client(client);
         let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.known(&profile);
-        let is_current = comes_back || known.row.fingerprint == fingerprint;
+        // What an agent says because of an offer is hidden from those who have not made it.
+        let is_for_it = offer.is_none() || known.row.client_meta == offer;
+        let is_current = comes_back || (known.row.fingerprint == fingerprint && is_for_it);
         if known.row.initialize.is_some() && is_current {
             self.send_initialized(to, &profile, out);
             return Ok(());
         }
-        let slot = self.shared_slot(&profile);
-        self.with_agent(slot, Waiting { to: to.clone(), what: WaitFor::Initialize }, out)
+        let slot = self.slot_for_offer(&profile, offer.as_deref());
+        let what = WaitFor::Initialize;
+        let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+        self.remove_unused_slot(slot);
+        asked
     }
 
     /// Whether its `initialize` was answered, or waits for the agent. One that failed may be repeated.
@@ -497,10 +508,7 @@ impl Hub {
             &["agentCapabilities", "_meta", NAMESPACE],
             own.to_string().as_bytes(),
         );
-        let shows_terminal = self.clients[&to.client].capabilities.auth_terminal;
-        if !shows_terminal {
-            result = without_terminal_logins(&result);
-        }
+        result = self.with_own_logins(to.client, profile, &result);
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line, out);

@@ -33,6 +33,7 @@ mod archive;
 mod auth;
 mod child;
 mod client;
+mod client_meta;
 mod cold;
 mod decide;
 mod directory;

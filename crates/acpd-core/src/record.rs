@@ -304,6 +304,9 @@ pub struct AgentRow {
     pub resume_lies: bool,
     /// The same of `session/load`.
     pub load_lies: bool,
+    /// What the process that said so had heard of a client (JSON object), see
+    /// [`crate::profile::Profile::client_meta`].
+    pub client_meta: Option<String>,
 }
 
 /// Whether an agent is logged in. Stored as JSON.
@@ -389,8 +392,8 @@ pub struct SessionRow {
     pub own_title: Option<String>,
     /// It is in the archive: closed, and left out of lists.
     pub archived: bool,
-    /// What an agent that runs for this session alone is told of the client that made it (JSON
-    /// object), see [`crate::profile::Profile::client_meta`].
+    /// What its agent may hear of the client that made it (JSON object), see
+    /// [`crate::profile::Profile::client_meta`].
     pub client_meta: Option<String>,
     /// Prompts that were dispatched; also the number of the last turn.
     pub prompts: u64,

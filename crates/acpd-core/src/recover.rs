@@ -133,7 +133,10 @@ impl Hub {
         };
         let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
         let now = self.now;
+        // Whose answer to `initialize` is not known yet heard the same, as far as anybody knows.
+        let heard = self.known(&row.agent).row.client_meta.clone();
         let agent = self.agent_mut(slot);
+        agent.heard = heard;
         agent.state = match (row.pid, row.ready) {
             (_, Some(_)) => AgentState::Ready,
             (0, None) => AgentState::Starting,

@@ -275,7 +275,7 @@ impl Hub {
             title: None,
             own_title: None,
             archived: false,
-            client_meta: None,
+            client_meta: self.offer_of_maker(slot, new.to.client),
             prompts: 0,
             heard: false,
             last_prompt: 0,

@@ -172,8 +172,8 @@ impl<'c> Apply<'c> {
     fn agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         self.run(
             "INSERT OR REPLACE INTO agents \
-             (name, desired, fingerprint, initialize, resume_lies, load_lies) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+             (name, desired, fingerprint, initialize, resume_lies, load_lies, client_meta) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 row.name,
                 desired_code(row.desired),
@@ -181,6 +181,7 @@ impl<'c> Apply<'c> {
                 row.initialize.as_deref(),
                 row.resume_lies,
                 row.load_lies,
+                row.client_meta,
             ],
         )?;
         Ok(())

@@ -200,12 +200,12 @@ const V5: &str = "
 ALTER TABLE agents ADD COLUMN load_lies INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// Schema 6: titles that people gave, the archive, and what an agent is told of the client that made the
-/// session; `client_meta` is JSON.
+/// Schema 6: titles that people gave, the archive, and what agents hear of clients; `client_meta` is JSON.
 const V6: &str = "
 ALTER TABLE sessions ADD COLUMN own_title TEXT;
 ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN client_meta TEXT;
+ALTER TABLE agents ADD COLUMN client_meta TEXT;
 ";
 
 const MIGRATIONS: &[M<'static>] =

@@ -73,7 +73,8 @@ fn entries<K: Ord, V>(
 }
 
 fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
-    let sql = "SELECT name, desired, fingerprint, initialize, resume_lies, load_lies FROM agents";
+    let sql = "SELECT name, desired, fingerprint, initialize, resume_lies, load_lies, client_meta \
+               FROM agents";
     entries(conn, sql, |row| {
         let name: String = row.get(0)?;
         let agent = AgentRow {
@@ -83,6 +84,7 @@ fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
             initialize: optional_bytes(row, 3)?,
             resume_lies: row.get(4)?,
             load_lies: row.get(5)?,
+            client_meta: row.get(6)?,
         };
         Ok((name, agent))
     })

@@ -76,6 +76,13 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// The names of the members of an object.
+    fn names(self, path: &[&str]) -> Vec<String> {
+        let members = self.raw(path).map(RawValue::get).map(serde_json::from_str);
+        let members: Option<BTreeMap<String, &RawValue>> = members.and_then(Result::ok);
+        members.unwrap_or_default().into_keys().collect()
+    }
+
     /// Variables as `{NAME: VALUE}` or as `[{name, value}]`.
     fn variables(self, path: &[&str]) -> Vec<(String, String)> {
         let Some(raw) = self.raw(path) else { return Vec::new() };
@@ -185,6 +192,8 @@ pub struct AuthMethod {
     pub kind: String,
     /// What to run in a person's terminal, for a method that is no call of `authenticate`.
     pub terminal: Option<TerminalLogin>,
+    /// What is in its `_meta`, by name.
+    pub meta: Vec<String>,
 }
 
 /// A login in a person's terminal (protocol brief, section 5.1).
@@ -258,6 +267,7 @@ impl AuthMethod {
             description: method.string(&["description"]),
             kind: method.string(&["type"]).unwrap_or_else(|| "agent".into()),
             terminal: TerminalLogin::read(method),
+            meta: method.names(&["_meta"]),
             id,
         })
     }

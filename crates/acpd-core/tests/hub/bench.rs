@@ -176,6 +176,11 @@ impl Bench {
         Bench { shims: true, ..Bench::new() }
     }
 
+    /// Processes neither start nor answer `initialize` by themselves.
+    pub(crate) fn by_hand(&mut self) {
+        self.capabilities = None;
+    }
+
     /// The configuration is another one for the next daemon.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Profile)) {
         change(self.config.agents.get_mut(AGENT).expect("the one"));

@@ -4,6 +4,7 @@ mod agents;
 mod archive;
 mod auth;
 mod bench;
+mod client_meta;
 mod cold;
 mod conformance;
 mod directories;

@@ -122,14 +122,10 @@ fn kind() -> impl Strategy<Value = EventKind> {
 fn agent_row() -> impl Strategy<Value = AgentRow> {
     let name = select(vec!["claude".to_owned(), "copilot".to_owned()]);
     let desired = select(vec![Desired::OnDemand, Desired::Up, Desired::Down]);
-    (name, desired, text(), option::of(bytes()), any::<[bool; 2]>()).prop_map(
-        |(name, desired, fingerprint, initialize, [resume_lies, load_lies])| AgentRow {
-            name,
-            desired,
-            fingerprint,
-            initialize,
-            resume_lies,
-            load_lies,
+    let said = (option::of(bytes()), option::of(text()));
+    (name, desired, text(), said, any::<[bool; 2]>()).prop_map(
+        |(name, desired, fingerprint, (initialize, client_meta), [resume_lies, load_lies])| {
+            AgentRow { name, desired, fingerprint, initialize, resume_lies, load_lies, client_meta }
         },
     )
 }

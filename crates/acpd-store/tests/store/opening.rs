@@ -162,6 +162,7 @@ fn agent_row() -> AgentRow {
         initialize: Some(Bytes::from_static(b"{\"protocolVersion\":1}")),
         resume_lies: true,
         load_lies: false,
+        client_meta: None,
     }
 }
 
@@ -253,6 +254,8 @@ fn records_of_schema_6() -> Vec<Record> {
         row.archived = true;
         row.client_meta = Some(r#"{"_meta":{"terminal-auth":true}}"#.to_owned());
     }
+    let client_meta = Some(r#"{"auth":{"_meta":{"gateway":true}}}"#.to_owned());
+    records.push(Record::Agent(AgentRow { load_lies: true, client_meta, ..agent_row() }));
     records
 }
 

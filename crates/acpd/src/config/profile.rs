@@ -12,7 +12,8 @@ use super::auth::{AuthErrors, Credential, Credentials, File};
 use super::key::{Key, Keys, Scope, keys};
 use super::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
-    Line, LineSize, LogFilter, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever, Timeout,
+    Line, LineSize, LogFilter, Members, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
+    Timeout,
 };
 
 keys! {
@@ -228,6 +229,10 @@ keys! {
         /// How to tell an error of the agent that wants a login from others, for agents that do not say
         /// so with -32000: a text in its message or its data, in any case, or its code.
         Agent "auth_errors" => pub auth_errors: Vec<String> as AuthErrors = Vec::new();
+        /// What the agent hears of a client's extensions: members `_meta` of its capabilities, where
+        /// `"auth.gateway"` stands for `auth._meta.gateway` and for `_meta.auth.gateway`. See
+        /// [extensions of clients](#extensions-of-clients).
+        Agent "client_meta" => pub client_meta: Vec<String> as Members = Vec::new();
         /// Whether acpd is tested with this agent.
         Catalogue "tried" => pub tried: bool as Flag = false;
         /// Whether the program is the daemon's own executable, whatever `command` calls it.
