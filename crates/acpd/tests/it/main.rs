@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod absence;
+mod archive;
+mod client_meta;
 mod clients;
 #[cfg(feature = "crash-points")]
 mod crash_points;
@@ -32,6 +34,7 @@ mod service;
 mod services;
 mod sessions;
 mod starting;
+mod steering;
 mod stopping;
 mod streams;
 mod surviving;
