@@ -119,7 +119,7 @@ impl Kind {
                 let reuse = member::<bool>(params, &["_meta", NAMESPACE, "reuse"]);
                 (reuse != Some(true)).then_some(Kind::New)
             }
-            "session/close" | "session/delete" => {
+            "session/close" | "session/delete" | "session/archive" => {
                 session("sessionId").map(|session| Kind::Leave { session })
             }
             method::SESSION_DETACH => session("session").map(|session| Kind::Leave { session }),

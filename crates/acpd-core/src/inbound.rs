@@ -211,7 +211,8 @@ impl Hub {
         let session = self.session_mut(key);
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
-            if running.echo.is_some() && is_echo(&line, class, is_user, running.echo.as_deref()) {
+            let mut said = running.echo.iter().chain(&running.added);
+            if is_user && said.any(|said| is_echo(&line, said)) {
                 return;
             }
             running.touched |= is_work(class);
@@ -655,16 +656,10 @@ impl Hub {
     }
 }
 
-/// Whether a line repeats the running prompt: some agents echo it, and it is in the journal already.
-fn is_echo(line: &[u8], class: UpdateClass, is_user: bool, prompt: Option<&str>) -> bool {
-    if class != UpdateClass::Conversation || !is_user {
-        return false;
-    }
+/// Whether a line repeats what was said to the agent: some echo it, and acpd journals it itself.
+fn is_echo(line: &[u8], said: &str) -> bool {
     let text = str_at(line, &["params", "update", "content", "text"]);
-    match (text, prompt) {
-        (Some(text), Some(prompt)) => prompt.contains(text.trim()),
-        _ => false,
-    }
+    text.is_some_and(|text| said.contains(text.trim()))
 }
 
 /// The id in the head of a line that is not complete.

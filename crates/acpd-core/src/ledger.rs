@@ -108,7 +108,7 @@ impl Why {
             Why::Abandoned { .. } => "session/prompt that was given up",
             Why::Restore { .. } => "restore",
             Why::Relay { method, .. } => method,
-            Why::Steer(_) => "steering",
+            Why::Steer(steer) => steer.form.method(),
             Why::List { .. } => "session/list",
             Why::Adopt(_) => "taking over",
             Why::GivenUp { .. } => "restore that was given up",
@@ -328,6 +328,14 @@ impl Ledger {
     pub(crate) fn new_sessions(&self) -> impl Iterator<Item = (HostId, &NewSession)> {
         self.asked.values().filter_map(|asked| match &asked.why {
             Why::NewSession(new) => Some((asked.host, new)),
+            _ => None,
+        })
+    }
+
+    /// Messages on their way into the turn of a session.
+    pub(crate) fn steers(&self, session: SessionKey) -> impl Iterator<Item = &Steer> {
+        self.asked.values().filter_map(move |asked| match &asked.why {
+            Why::Steer(steer) if steer.session == session => Some(&**steer),
             _ => None,
         })
     }

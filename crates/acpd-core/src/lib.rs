@@ -18,7 +18,8 @@
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
 //! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
-//! `open.rs` and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
+//! `open.rs`, `archive.rs`, `title.rs` and `manage.rs`, what they add to a running turn in `steer.rs`, what
+//! agents hear of them in `client_meta.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
 //! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,

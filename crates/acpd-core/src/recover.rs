@@ -265,6 +265,7 @@ impl Hub {
             }
             (TurnRest::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
+                    added: self.ledger.steers(row.session).map(Steer::text).collect(),
                     // What it has said already is not known.
                     line: None,
                     continues: line.as_deref().is_some_and(continues),

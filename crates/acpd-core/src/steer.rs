@@ -65,10 +65,25 @@ pub enum SteerForm {
 }
 
 impl Steer {
+    /// The text of what is said.
+    pub(crate) fn text(&self) -> String {
+        blocks_text(&serde_json::from_slice::<Vec<&RawValue>>(&self.blocks).unwrap_or_default())
+    }
+
     /// Its sender does not want it any more: if it comes too late, it is no prompt.
     pub(crate) fn take_back(&mut self) {
         if self.form == SteerForm::Extension {
             self.form = SteerForm::PromptRequired;
+        }
+    }
+}
+
+impl SteerForm {
+    /// The method of clients.
+    pub(crate) fn method(self) -> &'static str {
+        match self {
+            SteerForm::Extension | SteerForm::PromptRequired => "_session/steering",
+            SteerForm::Inject => "session/inject",
         }
     }
 }
@@ -135,11 +150,8 @@ impl Hub {
         out: &mut Batch,
     ) {
         let key = steer.session;
-        let text = text_of(&steer.blocks);
-        // An echo of it may come before the answer.
         if let Some(running) = self.session_mut(key).running.as_mut() {
-            let prompt = running.echo.take();
-            running.echo = Some(prompt.map_or(text.clone(), |prompt| format!("{prompt}\n{text}")));
+            running.added.push(steer.text());
         }
         let (method, params) = for_agent(way, params, &steer.blocks);
         let ask = self.ask(host, Why::Steer(Box::new(steer)), out);
@@ -167,7 +179,7 @@ impl Hub {
             Outcome::Result(result) => result,
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                if self.note_refusal(slot, "_session/steering", &error, out) == Refusal::Renewed {
+                if self.note_refusal(slot, steer.form.method(), &error, out) == Refusal::Renewed {
                     return self.refuse(&steer.to, &renewed_fault(), out);
                 }
                 let line = self.to_public_id_in_error(key, self.for_client(slot, &steer.to, line));
@@ -221,7 +233,7 @@ impl Hub {
         }
         let session = self.session_mut(key);
         // A replay ends with it, if the agent replays it.
-        session.row.last_prompt = hash(&blocks_text(&blocks));
+        session.row.last_prompt = hash(&steer.text());
         session.row.updated = now;
         if let Some(running) = session.running.as_mut() {
             running.touched = true;
@@ -341,8 +353,4 @@ fn taken(result: &RawValue) -> Taken {
         Some("promptRequired") => Taken::Late,
         Some(_) => Taken::No,
     }
-}
-
-fn text_of(blocks: &[u8]) -> String {
-    blocks_text(&serde_json::from_slice::<Vec<&RawValue>>(blocks).unwrap_or_default())
 }

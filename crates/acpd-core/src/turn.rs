@@ -73,6 +73,8 @@ pub(crate) struct Running {
     pub(crate) last_line: Time,
     /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
     pub(crate) echo: Option<String>,
+    /// What people have added to it: the agent may echo that at any time.
+    pub(crate) added: Vec<String>,
     /// The sender's answer to all permission questions of this turn.
     pub(crate) once: Option<Verdict>,
     /// This daemon has seen all of it.
@@ -236,6 +238,7 @@ impl Hub {
             cancelling: None,
             last_line: now,
             echo: Some(text),
+            added: Vec::new(),
             once: once(&prompt.line),
             whole: true,
             touched: false,

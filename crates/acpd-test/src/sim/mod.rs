@@ -21,6 +21,9 @@
 //! - Every line for an agent is committed once under its number, reaches it at most once, whole, and
 //!   if it lives to the end, at all. A prompt reaches agents once, and so does the answer to a question,
 //!   which somebody has given.
+//! - A message into a running turn reaches agents once. It is in the journal when its sender is told that
+//!   the agent has taken it, and only then; what is given back reaches no agent. No agent may begin a
+//!   turn with one. What is in the archive is closed.
 //! - Output is acknowledged when it is committed; what a daemon wants to have again is there. A
 //!   process starts when the last one of its agent is gone, is never without a row, and is forgotten
 //!   when its end is committed. No session is held by two processes.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use acp_wire::acp::Steering;
 use acp_wire::{Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
@@ -50,6 +51,8 @@ pub(super) struct World {
     pub(super) faults: bool,
     /// Less breaks in this run, so that more gets done.
     pub(super) calm: bool,
+    /// People add to what agents work on, and put sessions away.
+    pub(super) steers: bool,
     /// What is bad in this run.
     pub(super) days: Days,
     /// Directories that are not there.
@@ -93,7 +96,9 @@ impl World {
         let mut agents = BTreeMap::new();
         let mut quirks = BTreeMap::new();
         let mut disks = BTreeMap::new();
-        for name in AGENTS {
+        // Not drawn, and not in the runs that have found something: they go on as they did.
+        let steers = matches!(seed % 11, 4 | 6 | 8);
+        for (at, name) in AGENTS.iter().copied().enumerate() {
             let load = rng.permille(800);
             let from_zero = !load && rng.permille(500);
             let quirk = Quirks {
@@ -105,6 +110,11 @@ impl World {
                 from_zero,
                 echo: rng.permille(300),
                 late_replay: load && rng.permille(300),
+                steering: match (seed / 11 + at as u64) % 3 {
+                    0 if steers => Some(Steering::Inject),
+                    1 if steers => Some(Steering::Extension),
+                    _ => None,
+                },
             };
             let profile = Profile {
                 sharing: if name == "solo" { Sharing::Session } else { Sharing::Agent },
@@ -146,6 +156,7 @@ impl World {
             truth: Truth::default(),
             faults: true,
             calm,
+            steers,
             days,
             missing: BTreeSet::new(),
             sought: VecDeque::new(),
