@@ -72,6 +72,8 @@ impl From<Reason> for ExitCode {
             | Reason::AgentLeftovers
             | Reason::AgentTimeout
             | Reason::AgentProtocol
+            | Reason::NoTurn
+            | Reason::CannotSteer
             | Reason::EmptyTurn
             | Reason::SessionBlocked
             | Reason::StoreFailed

@@ -46,6 +46,9 @@ pub const SESSION_ATTACH: &str = "_acpd/session/attach";
 pub const SESSION_DETACH: &str = "_acpd/session/detach";
 /// Gives a session another name: [`crate::RenameParams`] → [`crate::SessionInfo`].
 pub const SESSION_RENAME: &str = "_acpd/session/rename";
+/// Gives a session a title, which stands before the agent's: [`crate::TitleParams`] →
+/// [`crate::SessionInfo`].
+pub const SESSION_TITLE: &str = "_acpd/session/title";
 /// Tells a session that its directory is another one; it comes back there: [`crate::MoveParams`] →
 /// [`crate::SessionInfo`]. Refused while a turn runs in it.
 pub const SESSION_MOVE: &str = "_acpd/session/move";
@@ -56,6 +59,11 @@ pub const SESSION_RESEED: &str = "_acpd/session/reseed";
 /// Frees the agent's copy; the session stays listed and comes back with the next prompt:
 /// [`crate::SessionRef`] → [`crate::SessionInfo`].
 pub const SESSION_CLOSE: &str = "_acpd/session/close";
+/// Closes a session for all and leaves it out of lists: [`crate::SessionRef`] →
+/// [`crate::SessionInfo`].
+pub const SESSION_ARCHIVE: &str = "_acpd/session/archive";
+/// Lists a session again: [`crate::SessionRef`] → [`crate::SessionInfo`].
+pub const SESSION_UNARCHIVE: &str = "_acpd/session/unarchive";
 /// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
 pub const SESSION_REMOVE: &str = "_acpd/session/remove";
 

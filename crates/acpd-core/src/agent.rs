@@ -56,6 +56,8 @@ pub(crate) struct Agent {
     pub(crate) failures: VecDeque<Time>,
     /// Failures since the last run that was ready for long enough.
     pub(crate) attempt: u32,
+    /// What it has heard of a client, see [`crate::client_meta`].
+    pub(crate) heard: Option<String>,
     /// It was started anew for fresh credentials, and no prompt has worked since.
     pub(crate) renewed: bool,
     /// Requests that wait until the process is usable.
@@ -286,6 +288,7 @@ impl Agent {
             restarts: 0,
             failures: VecDeque::new(),
             attempt: 0,
+            heard: None,
             renewed: false,
             waiting: Vec::new(),
             watchers: Vec::new(),
@@ -387,12 +390,12 @@ impl Hub {
     pub(crate) fn tell_agent_state(&mut self, id: AgentId, out: &mut Batch) {
         let agent = &self.agents[&id];
         let notice = AgentNotice {
-            agent: agent.profile.clone(),
+            agent: agent.profile.clone().into(),
             state: agent.api_state(),
-            reason: agent.api_reason(),
+            reason: agent.api_reason().map(Into::into),
         };
         let line = build::notification(method::AGENT_STATE, &notice);
-        self.notify_profile(&notice.agent, &line, out);
+        self.notify_profile(notice.agent.raw(), &line, out);
     }
 
     /// Makes sure that a process is running or on its way, as far as the asker may.
@@ -493,6 +496,7 @@ impl Hub {
         let params = InitializeParams::new(implementation, services).with_subagents(subagents);
         let ask = self.ask(host, Why::Initialize, out);
         let line = build::request(&Id::from(ask), "initialize", &params);
+        let line = self.with_offer(id, line);
         self.host_write(id, line, out);
     }
 
@@ -565,19 +569,19 @@ impl Hub {
 
     fn remember_initialize(&mut self, id: AgentId, raw: Bytes, out: &mut Batch) {
         let fingerprint = self.profile_of(id).fingerprint.clone();
-        let profile = self.agents[&id].profile.clone();
+        let Agent { profile, heard, .. } = &self.agents[&id];
+        let (profile, client_meta) = (profile.clone(), heard.clone());
         let known = self.known(&profile);
-        if known.row.initialize.as_ref() == Some(&raw) && known.row.fingerprint == fingerprint {
+        let before = known.row.clone();
+        let mut row =
+            AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
+        if row == before {
             return;
         }
-        // Another build of the agent may keep what the last one only promised.
-        let row = AgentRow {
-            initialize: Some(raw),
-            fingerprint,
-            resume_lies: false,
-            load_lies: false,
-            ..known.row.clone()
-        };
+        if row.client_meta == before.client_meta || row.fingerprint != before.fingerprint {
+            // Another build of the agent may keep what the last one only promised.
+            (row.resume_lies, row.load_lies) = (false, false);
+        }
         *known = Known::new(row.clone());
         out.records.push(Record::Agent(row));
     }

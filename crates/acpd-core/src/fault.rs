@@ -1,7 +1,7 @@
 //! Errors that acpd itself gives to clients.
 
 use acp_wire::{ErrorObject, code};
-use acpd_api::{ErrorData, NAMESPACE, Reason};
+use acpd_api::{ErrorData, NAMESPACE, Reason, Untrusted};
 use serde_json::json;
 
 /// Most of a line of an agent's error that is told again, in characters.
@@ -43,19 +43,19 @@ impl Fault {
         self
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Fault {
+    pub(crate) fn hint(mut self, hint: impl Into<Untrusted>) -> Fault {
         self.data.hint = Some(hint.into());
         self
     }
 
     pub(crate) fn session(mut self, public_id: &str) -> Fault {
-        self.data.session_id = Some(public_id.to_owned());
+        self.data.session_id = Some(public_id.into());
         self
     }
 
     pub(crate) fn stderr(mut self, tail: &str) -> Fault {
         if !tail.is_empty() {
-            self.data.stderr = Some(tail.to_owned());
+            self.data.stderr = Some(tail.into());
         }
         self
     }

@@ -18,7 +18,8 @@
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
 //! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
-//! `open.rs` and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
+//! `open.rs`, `archive.rs`, `title.rs` and `manage.rs`, what they add to a running turn in `steer.rs`, what
+//! agents hear of them in `client_meta.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what people can do about what is stuck in `way_out.rs` and
 //! `leftovers.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and what of that is shown
@@ -29,9 +30,11 @@
 
 mod abandoned;
 mod agent;
+mod archive;
 mod auth;
 mod child;
 mod client;
+mod client_meta;
 mod cold;
 mod decide;
 mod directory;
@@ -68,10 +71,12 @@ mod returning;
 mod servers;
 mod session;
 mod shown;
+mod steer;
 mod stop;
 mod summary;
 mod terminal;
 mod timers;
+mod title;
 mod turn;
 mod unanswered;
 mod unused;

@@ -53,6 +53,7 @@ impl Hub {
                 let filter: SessionListParams = read_or_default(params)?;
                 let sessions = self.session_infos(|row| {
                     filter.agent.as_ref().is_none_or(|agent| row.agent == *agent)
+                        && filter.archived.unwrap_or_default().takes(row.archived)
                         && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
                 });
                 self.answer(to, &SessionList { sessions }, out);
@@ -72,8 +73,11 @@ impl Hub {
                 self.check_idle(self.session(key).slot, out);
             }
             method::SESSION_RENAME => self.session_rename(to, params, out)?,
+            method::SESSION_TITLE => self.session_title(to, params, out)?,
             method::SESSION_MOVE => self.session_move(to, params, out)?,
             method::SESSION_RESEED => self.session_reseed(to, params, out)?,
+            method::SESSION_ARCHIVE => self.session_archive(to, params, true, out)?,
+            method::SESSION_UNARCHIVE => self.session_archive(to, params, false, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);
@@ -215,22 +219,22 @@ impl Hub {
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let info = self.known.get(name).and_then(|known| known.info.as_ref());
         AgentInfo {
-            name: name.to_owned(),
-            title: profile.title.clone(),
+            name: name.into(),
+            title: profile.title.clone().into(),
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
             since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
-            reason: shown.and_then(|agent| agent.api_reason()),
+            reason: shown.and_then(|agent| agent.api_reason()).map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
             rss: None,
             processes: None,
             restarts: slots.iter().map(|agent| agent.restarts).sum(),
-            command: profile.command.clone(),
-            version: info.map(|info| format!("{} {}", info.name, info.version)),
+            command: profile.command.iter().map(Into::into).collect(),
+            version: info.map(|info| format!("{} {}", info.name, info.version).into()),
             sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
-            log: profile.log.clone(),
+            log: profile.log.clone().into(),
             tried: profile.tried,
-            hint: waits.and_then(|id| self.agent_way_out(id)),
+            hint: waits.and_then(|id| self.agent_way_out(id)).map(Into::into),
             mcp: self.mcp_infos(name),
             auth: self.auth_info(name),
         }
@@ -247,18 +251,22 @@ impl Hub {
                 names
             }
         };
-        let sessions =
-            if part == StatusPart::All { self.session_infos(|_| true) } else { Vec::new() };
+        let sessions = if part == StatusPart::All {
+            self.session_infos(|row| !row.archived)
+        } else {
+            Vec::new()
+        };
         let facts = &self.config.daemon;
         let store = match &self.store_failing {
             None => StoreState::Ok,
-            Some(reason) => {
-                StoreState::Failing { reason: reason.clone(), since: self.store_failing_since.0 }
-            }
+            Some(reason) => StoreState::Failing {
+                reason: reason.clone().into(),
+                since: self.store_failing_since.0,
+            },
         };
         let status = Status {
             daemon: DaemonInfo {
-                version: facts.version.clone(),
+                version: facts.version.clone().into(),
                 api: acpd_api::API_VERSION,
                 pid: facts.pid,
                 boot: self.ids.boot(),
@@ -266,11 +274,11 @@ impl Hub {
                 rss: None,
                 clients: self.clients.len() as u32,
                 store,
-                default_agent: self.config.default_agent.clone(),
-                socket: facts.socket.clone(),
-                database: facts.database.clone(),
-                log: facts.log.clone(),
-                config: facts.config.clone(),
+                default_agent: self.config.default_agent.clone().into(),
+                socket: facts.socket.clone().into(),
+                database: facts.database.clone().into(),
+                log: facts.log.clone().into(),
+                config: facts.config.clone().into(),
             },
             agents: names.into_iter().map(|name| self.agent_info(name)).collect(),
             sessions,

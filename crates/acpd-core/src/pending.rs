@@ -42,11 +42,11 @@ impl Hub {
         let profile = || Some(self.agents.get(self.hosts.get(&open.host)?)?.profile.clone());
         let agent = row.map(|row| row.agent.clone()).or_else(profile)?;
         Some(InteractionInfo {
-            id: id.text(),
-            agent,
-            session_id: row.map(|row| row.public_id.clone()),
-            name: row.and_then(|row| row.name.clone()),
-            cwd: row.map(|row| row.cwd.clone()),
+            id: id.text().into(),
+            agent: agent.into(),
+            session_id: row.map(|row| row.public_id.clone().into()),
+            name: row.and_then(|row| row.name.clone()).map(Into::into),
+            cwd: row.map(|row| row.cwd.clone().into()),
             at: open.at.0,
             question: self.question_info(id, open)?,
         })
@@ -58,14 +58,14 @@ impl Hub {
             Question::Permission(options) => {
                 let request = PermissionRequest::from_raw(params).ok()?;
                 let info = |option: &PermissionOption| OptionInfo {
-                    option_id: option.option_id.clone(),
-                    name: option.name.clone(),
-                    kind: option.kind.clone(),
+                    option_id: option.option_id.clone().into(),
+                    name: option.name.clone().into(),
+                    kind: option.kind.clone().into(),
                 };
                 acpd_api::Question::Permission {
-                    title: request.title.map(std::borrow::Cow::into_owned),
-                    tool_kind: request.kind.map(std::borrow::Cow::into_owned),
-                    subject: self.subject_of_question(id).map(|subject| subject.asked()),
+                    title: request.title.map(Into::into),
+                    tool_kind: request.kind.map(Into::into),
+                    subject: self.subject_of_question(id).map(|subject| subject.asked().into()),
                     options: options.iter().map(info).collect(),
                 }
             }
@@ -74,13 +74,13 @@ impl Hub {
                 let message = request.message.into_owned();
                 match mode {
                     ElicitationMode::Url { url, .. } => {
-                        acpd_api::Question::Url { message, url: url.clone() }
+                        acpd_api::Question::Url { message: message.into(), url: url.clone().into() }
                     }
                     ElicitationMode::Form(form) => {
-                        let order = form.fields.iter().map(|field| field.name.clone()).collect();
+                        let order = form.fields.iter().map(|field| (&field.name).into()).collect();
                         let schema = acp_wire::locate(&open.line, &["params", "requestedSchema"])?;
                         let schema = serde_json::from_slice(&open.line[schema]).ok()?;
-                        acpd_api::Question::Form { message, schema, order }
+                        acpd_api::Question::Form { message: message.into(), schema, order }
                     }
                 }
             }

@@ -107,6 +107,9 @@ pub struct Profile {
     pub subagents: bool,
     /// MCP servers of the configuration for its sessions.
     pub mcp: Vec<McpServer>,
+    /// Which members `_meta` of a client's capabilities it hears of: `a.b` stands for `_meta.a.b` and
+    /// for `a._meta.b`.
+    pub client_meta: Vec<String>,
 }
 
 /// What the hub knows of an MCP server of the configuration; see [`crate::mcp`].
@@ -227,6 +230,7 @@ impl Default for Profile {
             services: Services::default(),
             subagents: false,
             mcp: Vec::new(),
+            client_meta: Vec::new(),
         }
     }
 }

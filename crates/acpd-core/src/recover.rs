@@ -38,6 +38,7 @@ use crate::record::{
 };
 use crate::reseed::continues;
 use crate::session::{Session, State};
+use crate::steer::Steer;
 use crate::stop::KILL_AGAIN;
 use crate::timers::{Timer, Timers};
 use crate::turn::{Queued, Running, prompt_text};
@@ -133,7 +134,10 @@ impl Hub {
         };
         let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
         let now = self.now;
+        // Whose answer to `initialize` is not known yet heard the same, as far as anybody knows.
+        let heard = self.known(&row.agent).row.client_meta.clone();
         let agent = self.agent_mut(slot);
+        agent.heard = heard;
         agent.state = match (row.pid, row.ready) {
             (_, Some(_)) => AgentState::Ready,
             (0, None) => AgentState::Starting,
@@ -224,6 +228,10 @@ impl Hub {
                 }
                 Why::Abandoned { session }
             }
+            Asked::Steer { sender, session, blocks, message, form } => {
+                let (to, blocks) = (self.requester(sender), blocks.into());
+                Why::Steer(Box::new(Steer { to, session, blocks, message, form }))
+            }
             Asked::Relay { sender, session, method, params } => {
                 let (to, params) = (self.requester(sender), params.map(Into::into));
                 Why::Relay { to, session, method, params }
@@ -256,6 +264,7 @@ impl Hub {
             }
             (TurnRest::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
+                    added: self.ledger.steers(row.session).map(Steer::text).collect(),
                     // What it has said already is not known.
                     line: None,
                     continues: line.as_deref().is_some_and(continues),

@@ -590,7 +590,12 @@ impl Hub {
         out: &mut Batch,
     ) {
         let session_id = self.session(key).row.public_id.clone();
-        let restored = Restored { session_id, level, at: self.now.0, reason };
+        let restored = Restored {
+            session_id: session_id.into(),
+            level,
+            at: self.now.0,
+            reason: reason.map(Into::into),
+        };
         let line = build::notification(method::RESTORED, &restored);
         self.append(key, EventKind::Notice, line, None, out);
     }

@@ -175,10 +175,9 @@ impl Hub {
             match why {
                 Why::Relay { to, .. } => self.refuse(&to, &fault, out),
                 Why::NewSession(new) => self.refuse(&new.to, &fault, out),
+                Why::Steer(steer) => self.steer_lost(&steer, &fault, out),
                 Why::Adopt(adoption) => self.refuse_adoption(&adoption, &fault, out),
-                Why::List { to, cwd, first } => {
-                    self.listed(id, (&to, cwd.as_deref(), first), None, out);
-                }
+                Why::List { to, wanted } => self.listed(id, &to, &wanted, None, out),
                 Why::Prompt { .. }
                 | Why::Abandoned { .. }
                 | Why::Restore { .. }

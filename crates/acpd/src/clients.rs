@@ -481,7 +481,7 @@ impl Out {
             StatusPart::Agent(_) => {
                 let mut agent = status.agents.pop();
                 if let Some(agent) = agent.as_mut().filter(|agent| agent.hint.is_none()) {
-                    agent.hint = self.service.hint(&agent.name).await;
+                    agent.hint = self.service.hint(agent.name.raw()).await.map(Into::into);
                 }
                 build::response(id, &agent)
             }

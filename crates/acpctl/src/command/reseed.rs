@@ -6,26 +6,26 @@ use super::session::handle;
 use super::{Door, which};
 use crate::cli::Which;
 use crate::error::Result;
-use crate::paint::one_line;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Gives up what the agent has of a session.
 pub(super) fn reseed(session: &Which, discard: bool, door: Door, ui: &mut Ui) -> Result {
     let params = ReseedParams { session: which(session), discard };
     let info: SessionInfo = door.connect()?.call(method::SESSION_RESEED, &params)?;
-    ui.say(&said(&info));
+    ui.say(said(&info));
     Ok(())
 }
 
-fn said(session: &SessionInfo) -> String {
-    let handle = one_line(handle(session));
-    let said = format!(
-        "{handle} is given up: the next prompt goes on in a new session of {}, with a summary",
+fn said(session: &SessionInfo) -> Text {
+    let said = text!(
+        "{} is given up: the next prompt goes on in a new session of {}, with a summary",
+        handle(session),
         session.agent
     );
     match (session.state, &session.reason, &session.hint) {
         (SessionState::Blocked, Some(reason), Some(hint)) => {
-            format!("{said}\nbefore that, {}: {}", one_line(reason), one_line(hint))
+            text!("{}\nbefore that, {}: {}", said, reason, hint)
         }
         _ => said,
     }
@@ -48,11 +48,11 @@ mod tests {
         };
         let given_up =
             "fix is given up: the next prompt goes on in a new session of demo, with a summary";
-        assert_eq!(said(&session(json!({"reason": "a person gave it up"}))), given_up);
+        assert_eq!(said(&session(json!({"reason": "a person gave it up"}))).as_str(), given_up);
         let blocked = json!({"state": "blocked", "reason": "the directory `/w` does not exist",
             "hint": "put it back"});
         let told =
             format!("{given_up}\nbefore that, the directory `/w` does not exist: put it back");
-        assert_eq!(said(&session(blocked)), told);
+        assert_eq!(said(&session(blocked)).as_str(), told);
     }
 }

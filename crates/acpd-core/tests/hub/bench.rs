@@ -72,6 +72,8 @@ pub(crate) struct Bench {
     next_client: u64,
     /// Processes start and answer `initialize` by themselves, with these capabilities.
     pub(crate) capabilities: Option<Value>,
+    /// What they answer besides, as members of the result.
+    pub(crate) greeting: Value,
     /// Lines to hosts are committed but not written when the daemon dies now.
     pub(crate) writes: bool,
     /// The peers say what no schema and no reader of values knows, and it is passed on.
@@ -156,6 +158,7 @@ impl Bench {
             offset: 0,
             next_client: 0,
             capabilities: Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{}}})),
+            greeting: json!({}),
             writes: true,
             lenient: false,
         };
@@ -174,6 +177,11 @@ impl Bench {
     /// A bench whose processes outlive the daemon.
     pub(crate) fn with_shims() -> Bench {
         Bench { shims: true, ..Bench::new() }
+    }
+
+    /// Processes neither start nor answer `initialize` by themselves.
+    pub(crate) fn by_hand(&mut self) {
+        self.capabilities = None;
     }
 
     /// The configuration is another one for the next daemon.
@@ -299,7 +307,9 @@ impl Bench {
                 self.feed(Input::HostWritten { host, chunk });
                 match (&self.capabilities, line["method"].as_str()) {
                     (Some(capabilities), Some("initialize")) => {
-                        let result = json!({"protocolVersion":1,"agentCapabilities":capabilities});
+                        let mut result = self.greeting.clone();
+                        result["protocolVersion"] = json!(1);
+                        result["agentCapabilities"] = capabilities.clone();
                         self.agent(&json!({"id":line["id"],"result":result}));
                     }
                     _ => self.heard.push(line),

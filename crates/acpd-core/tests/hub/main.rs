@@ -1,8 +1,10 @@
 //! The hub by example: each test plays the clients and the agent of one scene.
 
 mod agents;
+mod archive;
 mod auth;
 mod bench;
+mod client_meta;
 mod cold;
 mod conformance;
 mod directories;
@@ -25,9 +27,11 @@ mod returning;
 mod schema;
 mod searching;
 mod shown;
+mod steering;
 mod subagents;
 mod survival;
 mod terminals;
+mod titles;
 mod transparency;
 mod turns;
 mod unanswered;

@@ -2,7 +2,7 @@
 
 use acpd_core::Input;
 use acpd_core::ids::ClientId;
-use acpd_core::record::Rest;
+use acpd_core::record::{Rest, TurnRest, TurnRow};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -219,8 +219,80 @@ impl World {
                 self.say(id, "_acpd/session/reseed", params, Asked::Plain)
             }
             10..16 => self.fork(id),
+            16..19 if self.steers => self.steer(id),
+            19 if self.steers => self.put_away(id, &reference),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
         }
+    }
+
+    /// Somebody adds something to what an agent works on.
+    fn steer(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(session) = self.busy_session(id) else { return Ok(()) };
+        if self.clients.get(&id).is_none_or(|client| !client.may_work(&session)) {
+            return Ok(());
+        }
+        self.next_text += 1;
+        let text = format!("P{}.", self.next_text);
+        let blocks = json!([{"type":"text","text":text}]);
+        let (method, params) = match self.rng.below(4) {
+            0 => {
+                let params = json!({"sessionId":session,"mode":"steer","content":blocks});
+                ("session/inject", params)
+            }
+            1 => ("_session/steering", json!({"sessionId":session,"prompt":blocks})),
+            _ => {
+                let meta = json!({"steering":{"idleBehavior":"promptRequired"}});
+                let params = json!({"sessionId":session,"prompt":blocks,"_meta":meta});
+                ("_session/steering", params)
+            }
+        };
+        self.say(id, method, params, Asked::Steer { session, text })
+    }
+
+    /// A session of this client's agent, one with a running turn if there is one.
+    fn busy_session(&mut self, id: ClientId) -> Option<String> {
+        let agent = self.clients.get(&id)?.agent.clone();
+        let snapshot = &self.store.snapshot;
+        let runs = |turn: &&TurnRow| matches!(turn.state, TurnRest::Dispatched { .. });
+        let busy = snapshot.turns.values().filter(runs);
+        let busy = busy.filter_map(|turn| snapshot.sessions.get(&turn.session));
+        let busy: Vec<String> = busy
+            .filter(|state| state.row.agent == agent)
+            .map(|state| state.row.public_id.clone())
+            .collect();
+        match self.rng.pick(&busy) {
+            Some(session) => Some(session.clone()),
+            None => self.its_session(id),
+        }
+    }
+
+    /// A session goes into the archive or comes out of it, gets a title, or is asked about.
+    fn put_away(&mut self, id: ClientId, reference: &Value) -> Result<(), String> {
+        let session = reference["session"].as_str().unwrap_or_default().to_owned();
+        let opening = self.clients.get(&id).is_none_or(|client| client.is_opening(&session));
+        let method = match self.rng.below(5) {
+            0 => {
+                self.truth.hit("session put away");
+                acpd_api::method::SESSION_ARCHIVE
+            }
+            1 => acpd_api::method::SESSION_UNARCHIVE,
+            2 if !opening => {
+                self.truth.hit("session put away by its own client");
+                let params = json!({"sessionId":session});
+                return self.say(id, "session/archive", params, Asked::Leave { session });
+            }
+            3 => {
+                self.truth.hit("session titled");
+                let title = format!("t{}", self.rng.below(4));
+                let params = json!({"ref":reference,"title":title});
+                return self.say(id, acpd_api::method::SESSION_TITLE, params, Asked::Plain);
+            }
+            _ => {
+                let params = json!({"sessionId":session});
+                return self.say(id, "session/status", params, Asked::Plain);
+            }
+        };
+        self.say(id, method, reference.clone(), Asked::Plain)
     }
 
     fn fork(&mut self, id: ClientId) -> Result<(), String> {

@@ -177,7 +177,7 @@ impl World {
                     || (runs && is_stuck(agent))
             }
             // What the agent is to do itself has no limit of time, as if there were no acpd.
-            Asked::New | Asked::Login | Asked::Mode { .. } => is_stuck(agent),
+            Asked::New | Asked::Login | Asked::Mode { .. } | Asked::Steer { .. } => is_stuck(agent),
             Asked::Plain
             | Asked::Duplicate
             | Asked::Open { .. }
@@ -204,7 +204,19 @@ impl World {
         self.quiet()
     }
 
+    /// What is put away is closed.
+    fn archive_is_closed(&self) -> Result<(), String> {
+        let rows = self.store.snapshot.sessions.values().map(|state| &state.row);
+        let mut open =
+            rows.filter(|row| row.archived && !matches!(row.rest, Rest::Closed | Rest::Lost));
+        match open.next() {
+            Some(row) => Err(format!("{} is in the archive, and {:?}", row.public_id, row.rest)),
+            None => Ok(()),
+        }
+    }
+
     fn at_rest(&mut self) -> Result<(), String> {
+        self.archive_is_closed()?;
         let unsettled = self.hub.as_ref().map(acpd_core::Hub::unsettled).unwrap_or_default();
         if !unsettled.is_empty() {
             return Err(format!("not at rest: {unsettled:?}"));

@@ -4,7 +4,7 @@ use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
 
 use super::{Decision, described, nothing, wrong};
 use crate::error::{CommandError, Result};
-use crate::paint::one_line;
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
 /// Lets a person choose among all options.
@@ -14,7 +14,7 @@ pub(super) fn of_all(
     ui: &mut Ui,
 ) -> Result<GivenAnswer> {
     let all: Vec<&OptionInfo> = options.iter().collect();
-    let option = chosen(found, &all, "an option is to be chosen", "answer", ui)?;
+    let option = chosen(found, &all, "an option is to be chosen".into(), "answer", ui)?;
     Ok(GivenAnswer::Option { option })
 }
 
@@ -36,8 +36,8 @@ pub(super) fn of_several(
         (Decision::Deny, false) => "deny",
         (Decision::Deny, true) => "deny --always",
     };
-    let text = format!("{} options of the question mean `{command}`", several.len());
-    chosen(found, &several, &text, command, ui).map(Some)
+    let why = text!("{} options of the question mean `{}`", several.len(), command);
+    chosen(found, &several, why, command, ui).map(Some)
 }
 
 /// The options that a plain yes or no can mean: those of the kind that says so, else those of the next
@@ -56,40 +56,30 @@ fn meant(options: &[OptionInfo], decision: Decision, always: bool) -> Vec<&Optio
 fn chosen(
     found: &InteractionInfo,
     options: &[&OptionInfo],
-    why: &str,
-    command: &str,
+    why: Text,
+    command: &'static str,
     ui: &mut Ui,
 ) -> Result<String> {
     if !ui.can_ask() {
         let lines = options.iter().map(|option| {
-            let chosen = quoted(&option.option_id);
-            let name = one_line(&option.name);
-            format!("\n  acpctl {command} {} --option {chosen}  # {name}", found.id)
+            let chosen = shell_word(&option.option_id);
+            text!("\n  acpctl {} {} --option {}  # {}", command, found.id, chosen, option.name)
         });
-        let hint = format!("choose one:{}", lines.collect::<String>());
+        let hint = text!("choose one:{}", lines.collect::<Text>());
         return Err(CommandError::usage(why).hint(hint));
     }
-    ui.say(&described(found));
+    ui.say(described(found));
     for (number, option) in (1..).zip(options) {
-        ui.say(&format!("  {number}  {}", one_line(&option.name)));
+        ui.say(text!("  {}  {}", number, option.name));
     }
     loop {
         let Some(line) = ui.ask("> ")? else { return Err(nothing()) };
         let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         if let Some(option) = number.and_then(|number| options.get(number)) {
-            return Ok(option.option_id.clone());
+            return Ok(option.option_id.raw().to_owned());
         }
-        wrong(ui, &format!("one of the numbers 1 to {} is wanted", options.len()));
+        wrong(ui, text!("one of the numbers 1 to {} is wanted", options.len()));
     }
-}
-
-/// A word for a shell, whatever an agent has put into it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", one_line(word).replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -98,8 +88,8 @@ mod tests {
 
     fn options(kinds: &[&str]) -> Vec<OptionInfo> {
         let option = |kind: &&str| {
-            let (option_id, name) = (format!("o-{kind}"), (*kind).to_owned());
-            OptionInfo { option_id, name, kind: (*kind).to_owned() }
+            let option_id = format!("o-{kind}").into();
+            OptionInfo { option_id, name: (*kind).into(), kind: (*kind).into() }
         };
         kinds.iter().map(option).collect()
     }
@@ -112,14 +102,5 @@ mod tests {
         assert_eq!(count(Decision::Allow, true), 2);
         assert_eq!(count(Decision::Deny, true), 1);
         assert!(meant(&options(&["chooser"]), Decision::Allow, false).is_empty());
-    }
-
-    #[test]
-    fn what_an_agent_calls_an_option_is_one_word_for_a_shell() {
-        assert_eq!(quoted("always_proceed"), "always_proceed");
-        assert_eq!(quoted("a; rm -rf ~"), "'a; rm -rf ~'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted("-x"), "'-x'");
-        assert_eq!(quoted(""), "''");
     }
 }
