@@ -17,14 +17,14 @@ pub use elicitation::{
 pub(crate) use read::Reader;
 pub use read::{
     AgentCapabilities, AuthMethod, ClientCapabilities, ClientInitialize, Implementation,
-    InitializeResult, TerminalLogin, Unreadable,
+    InitializeResult, Steering, TerminalLogin, Unreadable,
 };
 pub use session::{
     ConfigOption, Mode, Modes, NewSessionResult, PermissionAnswer, PermissionOption,
     PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, UpdateHead,
-    cancelled_request, stop_reason,
+    cancelled_request, steering_outcome, stop_reason,
 };
 pub use write::{
     CancelParams, InitializeParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams,
-    Update,
+    SetTitleParams, Update,
 };

@@ -193,3 +193,26 @@ fn any_error_of_a_peer_can_be_read() {
         assert_eq!(error.data.as_deref().map(RawValue::get), data, "{text}");
     }
 }
+
+#[test]
+fn an_error_is_known_by_its_code_or_by_a_text_in_message_or_data() {
+    let error: ErrorObject = serde_json::from_str(
+        r#"{"code":-32603,"message":"Internal error","data":{"details":"No Sessions\u0020here"}}"#,
+    )
+    .unwrap();
+    assert_eq!(error.detail().as_deref(), Some("No Sessions here"));
+    for (pattern, fits) in [
+        ("-32603", true),
+        ("-3260", false),
+        ("internal", true),
+        ("NO SESSIONS", true),
+        ("x", false),
+    ] {
+        assert_eq!(error.is_like(pattern), fits, "{pattern}");
+    }
+    for data in ["null", r#"" ""#, "{}", r#"{"details":{"a":1}}"#, "[1]"] {
+        let text = format!(r#"{{"code":1,"message":"m","data":{data}}}"#);
+        let error: ErrorObject = serde_json::from_str(&text).unwrap();
+        assert_eq!(error.detail(), None, "{data}");
+    }
+}

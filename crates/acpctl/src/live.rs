@@ -196,7 +196,7 @@ impl Live {
                     if method == method::UNANSWERED =>
                 {
                     if let Some(sentence) = sentence(&method, params.get()) {
-                        ui.say(&sentence);
+                        ui.say(sentence);
                     }
                 }
                 _ => {}
@@ -247,9 +247,9 @@ fn leave(daemon: &LinkWriter) {
 }
 
 /// A word about the connection, for people.
-fn note(ui: &mut Ui, text: &str) {
+fn note(ui: &mut Ui, text: &'static str) {
     if ui.talks_to_terminal() {
-        ui.say(&ui.err_paint().apply(DIM, text));
+        ui.say(ui.err_paint().apply(DIM, text));
     }
 }
 

@@ -70,8 +70,11 @@ impl From<Reason> for ExitCode {
             Reason::AgentStopped
             | Reason::AgentStartFailed
             | Reason::AgentCrashLoop
+            | Reason::AgentLeftovers
             | Reason::AgentTimeout
             | Reason::AgentProtocol
+            | Reason::NoTurn
+            | Reason::CannotSteer
             | Reason::EmptyTurn
             | Reason::SessionBlocked
             | Reason::StoreFailed

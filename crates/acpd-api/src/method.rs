@@ -44,7 +44,7 @@ methods! {
     AGENT_START = "_acpd/agent/start", Refused("start an agent");
     /// Stops an agent and keeps it down until it is started: [`crate::AgentRef`] → [`crate::AgentInfo`].
     AGENT_STOP = "_acpd/agent/stop", Refused("stop an agent");
-    /// Stops an agent and starts it again; its sessions are restored: [`crate::AgentRef`] →
+    /// Stops an agent and starts it again; its sessions are restored: [`crate::RestartParams`] →
     /// [`crate::AgentInfo`].
     AGENT_RESTART = "_acpd/agent/restart", Refused("restart an agent");
     /// A person has logged in without `authenticate`: the agent is started anew, and what waited for the
@@ -65,12 +65,23 @@ methods! {
     SESSION_DETACH = "_acpd/session/detach", Allowed;
     /// Gives a session another name: [`crate::RenameParams`] → [`crate::SessionInfo`].
     SESSION_RENAME = "_acpd/session/rename", Refused("rename a session");
+    /// Gives a session a title, which stands before the agent's: [`crate::TitleParams`] →
+    /// [`crate::SessionInfo`].
+    SESSION_TITLE = "_acpd/session/title", Refused("rename a session");
     /// Tells a session that its directory is another one; it comes back there: [`crate::MoveParams`] →
     /// [`crate::SessionInfo`]. Refused while a turn runs in it.
     SESSION_MOVE = "_acpd/session/move", Refused("move a session");
+    /// Gives up what the agent has of a session: the next prompt goes on in a new one, behind a summary, and
+    /// that is told: [`crate::ReseedParams`] → [`crate::SessionInfo`].
+    SESSION_RESEED = "_acpd/session/reseed", Refused("give up a conversation");
     /// Frees the agent's copy; the session stays listed and comes back with the next prompt:
     /// [`crate::SessionRef`] → [`crate::SessionInfo`].
     SESSION_CLOSE = "_acpd/session/close", OwnTurns("close a session");
+    /// Closes a session for all and leaves it out of lists: [`crate::SessionRef`] →
+    /// [`crate::SessionInfo`].
+    SESSION_ARCHIVE = "_acpd/session/archive", Refused("put a session away");
+    /// Lists a session again: [`crate::SessionRef`] → [`crate::SessionInfo`].
+    SESSION_UNARCHIVE = "_acpd/session/unarchive", Refused("put a session away");
     /// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
     SESSION_REMOVE = "_acpd/session/remove", Refused("delete a session");
     /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].

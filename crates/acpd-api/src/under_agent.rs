@@ -14,7 +14,8 @@ use crate::method::METHODS;
 pub enum UnderAgent {
     /// It is.
     Allowed,
-    /// It is, unless it would end a turn of somebody else: one that runs in the session, or waits there.
+    /// It is, unless it would end or change a turn of somebody else: one that runs in the session, or
+    /// waits there.
     OwnTurns(&'static str),
     /// It is not.
     Refused(&'static str),
@@ -39,6 +40,8 @@ pub const ACP: &[(&str, UnderAgent)] = &[
     ("session/status", Allowed),
     ("session/prompt", Allowed),
     ("session/cancel", OwnTurns("cancel a turn")),
+    ("_session/steering", OwnTurns("add to a turn")),
+    ("session/inject", OwnTurns("add to a turn")),
     ("session/close", OwnTurns("close a session")),
     ("session/delete", Refused("delete a session")),
     ("session/archive", Refused("put a session away")),

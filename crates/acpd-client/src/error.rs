@@ -211,7 +211,7 @@ mod tests {
     fn only_acpds_own_part_of_an_error_is_read() {
         let mine = r#"{"code":-32603,"message":"m","data":{"_acpd":{"reason":"needs_login","hint":"h"},"x":1}}"#;
         let data = error_data(&serde_json::from_str(mine).unwrap()).unwrap();
-        assert_eq!((data.reason, data.hint.as_deref()), (Reason::NeedsLogin, Some("h")));
+        assert_eq!((data.reason, data.hint), (Reason::NeedsLogin, Some("h".into())));
 
         for other in [r#""text""#, r#"{"details":"x"}"#, r#"{"_acpd":7}"#, "null"] {
             let error = format!(r#"{{"code":1,"message":"m","data":{other}}}"#);

@@ -154,6 +154,7 @@ impl Hub {
     pub(crate) fn child_told(&mut self, key: SessionKey, line: Bytes, out: &mut Batch) {
         // A replay. What of it is news cannot be told: only the session's own prompts are compared.
         if !self.hears_children(key) {
+            self.replay_goes_on(key);
             return self.remember_announcement(key, &line);
         }
         let now = self.now;

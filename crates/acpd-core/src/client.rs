@@ -20,6 +20,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::client_meta::offer;
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -27,8 +28,8 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::login::changes_login;
-use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without_terminal_logins};
-use crate::profile::Sharing;
+use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
+use crate::profile::{Profile, Sharing};
 use crate::record::Rest;
 use crate::returning::is_kept;
 use crate::servers::{self, for_agent};
@@ -48,6 +49,8 @@ pub(crate) struct Client {
     /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
     pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
+    /// What agents may hear of it, see [`crate::client_meta`].
+    pub(crate) offer: Option<String>,
     pub(crate) sessions: BTreeSet<SessionKey>,
     /// Sessions that it has made.
     pub(crate) made: BTreeSet<SessionKey>,
@@ -291,7 +294,7 @@ impl Hub {
             self.refuse_for_child(&profile, method, &session)?;
             return self.ask_about_foreign(to, &profile, (method, &session), params, line, out);
         };
-        if method != "session/load" && method != "session/resume" {
+        if !matches!(method, "session/load" | "session/resume" | "session/status") {
             self.may_control(to.client, key)?;
         }
         match method {
@@ -305,11 +308,21 @@ impl Hub {
                 self.delete_for(to.client, key, out)?;
                 self.answer(to, &json!({}), out);
             }
+            "_session/steering" | "session/inject" => {
+                self.ensure_attached(to.client, key, out);
+                self.steer(to, key, method, params, out)?;
+            }
+            "session/status" => self.send_session_status(to, key, out),
+            "session/set_title" => self.set_title(to, key, params, out)?,
+            "session/archive" | "session/unarchive" => {
+                self.archive_for(to.client, key, method == "session/archive", out);
+                self.answer(to, &json!({}), out);
+            }
             "session/prompt" => {
                 let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
                 PromptParams::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
                 self.ensure_attached(to.client, key, out);
-                self.prompt(to.clone(), key, line.clone(), out);
+                self.prompt(to.clone(), key, line.clone(), out)?;
             }
             _ => {
                 if self.session(key).row.rest == Rest::Lost {
@@ -458,7 +471,9 @@ impl Hub {
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
         }
-        let fingerprint = self.config.agents[&profile].fingerprint.clone();
+        let Profile { fingerprint, client_meta, .. } = &self.config.agents[&profile];
+        let (fingerprint, offer) =
+            (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
         let client = to.client;
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.view = View {
@@ -473,6 +488,7 @@ impl Hub {
                 editor: 0,
             };
             client.capabilities = asked.capabilities;
+            client.offer.clone_from(&offer);
             client.profile = Some(profile.clone());
             client.role = meta.role.unwrap_or_default();
         }
@@ -482,13 +498,18 @@ impl Hub {
         self.number_client(client);
         let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.known(&profile);
-        let is_current = comes_back || known.row.fingerprint == fingerprint;
+        // What an agent says because of an offer is hidden from those who have not made it.
+        let is_for_it = offer.is_none() || known.row.client_meta == offer;
+        let is_current = comes_back || (known.row.fingerprint == fingerprint && is_for_it);
         if known.row.initialize.is_some() && is_current {
             self.send_initialized(to, &profile, out);
             return Ok(());
         }
-        let slot = self.shared_slot(&profile);
-        self.with_agent(slot, Waiting { to: to.clone(), what: WaitFor::Initialize }, out)
+        let slot = self.slot_for_offer(&profile, offer.as_deref());
+        let what = WaitFor::Initialize;
+        let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+        self.remove_unused_slot(slot);
+        asked
     }
 
     /// Whether its `initialize` was answered, or waits for the agent. One that failed may be repeated.
@@ -505,8 +526,11 @@ impl Hub {
         let Some(mut result) = self.known(profile).row.initialize.clone() else { return };
         let session = ["agentCapabilities", "sessionCapabilities"];
         result = set_member(&result, &["agentCapabilities", "loadSession"], b"true");
-        for name in ["list", "resume", "close", "delete"] {
+        for name in ["list", "resume", "close", "delete", "archive", "status", "title"] {
             result = set_member(&result, &[session[0], session[1], name], b"{}");
+        }
+        if self.known(profile).capabilities.steering.is_some() {
+            result = set_member(&result, &["_meta", "steering", "supported"], b"true");
         }
         if self.can_fork(profile).is_err() {
             result = remove_member(&result, &[session[0], session[1], "fork"]);
@@ -523,10 +547,7 @@ impl Hub {
             &["agentCapabilities", "_meta", NAMESPACE],
             own.to_string().as_bytes(),
         );
-        let shows_terminal = self.clients[&to.client].capabilities.auth_terminal;
-        if !shows_terminal {
-            result = without_terminal_logins(&result);
-        }
+        result = self.with_own_logins(to.client, profile, &result);
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line, out);

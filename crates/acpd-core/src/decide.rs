@@ -43,13 +43,13 @@ impl Hub {
         let decision = decide(&self.config.policy, &self.remembered, &situation, &request);
         let Decision::Answer { option_id, verdict, by } = decision else { return None };
         let decided = PermissionDecided {
-            session_id: session.row.public_id.clone(),
-            tool_call_id: request.tool_call_id.as_deref().map(str::to_owned),
-            title: request.title.as_deref().map(str::to_owned),
-            subject: subject_of(&request).map(|subject| subject.asked()),
-            option_id: option_id.clone(),
-            verdict: verdict.to_string(),
-            by: by.to_string(),
+            session_id: session.row.public_id.clone().into(),
+            tool_call_id: request.tool_call_id.as_deref().map(Into::into),
+            title: request.title.as_deref().map(Into::into),
+            subject: subject_of(&request).map(|subject| subject.asked().into()),
+            option_id: option_id.clone().into(),
+            verdict: verdict.to_string().into(),
+            by: by.to_string().into(),
         };
         let line = build::notification(method::PERMISSION_DECIDED, &decided);
         self.append(key, EventKind::Notice, line, None, out);
@@ -165,10 +165,10 @@ impl Hub {
     pub(crate) fn remembered_list(&self) -> PolicyList {
         let info = |known: &Remembered| RememberedInfo {
             id: known.id,
-            agent: known.agent.clone(),
-            workspace: known.workspace.clone(),
-            subject: known.subject.to_string(),
-            verdict: known.verdict.to_string(),
+            agent: known.agent.clone().into(),
+            workspace: known.workspace.clone().into(),
+            subject: known.subject.to_string().into(),
+            verdict: known.verdict.to_string().into(),
             at: known.at,
         };
         PolicyList { remembered: self.remembered.iter().map(info).collect() }

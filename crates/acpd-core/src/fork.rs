@@ -32,7 +32,7 @@ use crate::input::{Batch, Effect};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
-use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest};
+use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest, SessionRow};
 use crate::replay::without_replay;
 use crate::servers::{for_agent, undeclared};
 use crate::session::{Relayed, State};
@@ -235,7 +235,8 @@ impl Hub {
         self.save(key);
         let public_id = self.session(key).row.public_id.clone();
         let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
-        let parent = parent.map(|row| (row.public_id.clone(), row.title.clone()));
+        let title = |row: &SessionRow| row.shown_title().map(str::to_owned);
+        let parent = parent.map(|row| (row.public_id.clone(), title(row)));
         let row = &mut self.session_mut(key).row;
         row.heard = point.heard;
         let Some((of, title)) = parent else {
@@ -249,9 +250,9 @@ impl Hub {
         row.open_tools.clone_from(&point.open_tools);
         self.session_mut(key).head = point.head;
         let left_out = SessionNotice {
-            session_id: public_id.clone(),
-            severity: "warning".to_owned(),
-            text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20),
+            session_id: public_id.clone().into(),
+            severity: "warning".into(),
+            text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20).into(),
         };
         out.records.push(Record::Forked(Forked {
             session: key,
@@ -271,11 +272,13 @@ impl Hub {
         }
         if let Some(started) = point.turn {
             let ended = TurnEnded {
-                session_id: public_id,
+                session_id: public_id.into(),
                 turn: point.prompts,
                 started_at: started.0,
                 at: self.now.0,
-                outcome: Outcome::Interrupted { reason: format!("it goes on in `{of}` alone") },
+                outcome: Outcome::Interrupted {
+                    reason: format!("it goes on in `{of}` alone").into(),
+                },
                 tools: None,
                 files: Vec::new(),
             };

@@ -28,11 +28,9 @@ use crate::own::OWN;
 use crate::record::{EventKind, Record};
 use crate::servers::{MESSAGE, undeclared};
 use crate::session::State;
+use crate::title::TITLE;
 use crate::turn::{is_work, renewed_fault};
 use crate::view::without_boolean_options;
-
-/// Characters of a title that are kept.
-const TITLE: usize = 200;
 
 /// Bytes that are kept for sessions whose `session/new` is not answered yet.
 const PARKED_BYTES: usize = 4 << 20;
@@ -266,7 +264,8 @@ impl Hub {
         let session = self.session_mut(key);
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
-            if running.echo.is_some() && is_echo(&line, class, is_user, running.echo.as_deref()) {
+            let mut said = running.echo.iter().chain(&running.added);
+            if is_user && said.any(|said| is_echo(&line, said)) {
                 return;
             }
             running.touched |= is_work(class);
@@ -282,7 +281,7 @@ impl Hub {
     pub(crate) fn journal_update(
         &mut self,
         key: SessionKey,
-        line: Bytes,
+        mut line: Bytes,
         class: UpdateClass,
         out: &mut Batch,
     ) {
@@ -295,6 +294,9 @@ impl Hub {
             UpdateClass::Live => EventKind::Live,
             UpdateClass::State(slot) => {
                 self.note_state(key, slot, &line, out);
+                if slot == StateKey::Info {
+                    line = self.with_own_title(key, line);
+                }
                 EventKind::State(slot)
             }
         };
@@ -363,12 +365,12 @@ impl Hub {
         match why {
             Why::Initialize => self.on_initialized(slot, outcome, out),
             Why::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
-            Why::List { to, cwd, first } => {
+            Why::List { to, wanted } => {
                 let result = match outcome {
                     Outcome::Result(result) => Some(result),
                     Outcome::Error(_) => None,
                 };
-                self.listed(slot, (&to, cwd.as_deref(), first), result, out);
+                self.listed(slot, &to, &wanted, result, out);
             }
             Why::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
             Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
@@ -383,6 +385,7 @@ impl Hub {
                 self.restore_answered(session, outcome, out);
                 self.unpark(slot, host, out);
             }
+            Why::Steer(steer) => self.steered(slot, *steer, line, outcome, out),
             Why::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
@@ -665,7 +668,7 @@ impl Hub {
             && let Some(key) = self.routed(slot, session)
         {
             let session_id = self.session(key).row.public_id.clone();
-            let skipped = Skipped { session_id, bytes: len, limit };
+            let skipped = Skipped { session_id: session_id.into(), bytes: len, limit };
             let line = build::notification(method::SKIPPED, &skipped);
             self.append(key, EventKind::Notice, line, None, out);
         }
@@ -699,9 +702,8 @@ impl Hub {
                 self.unpark(slot, host, out);
             }
             Why::Relay { to, .. } => self.refuse(&to, fault, out),
-            Why::List { to, cwd, first } => {
-                self.listed(slot, (&to, cwd.as_deref(), first), None, out);
-            }
+            Why::Steer(steer) => self.refuse(&steer.to, fault, out),
+            Why::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
             Why::Adopt(adoption) => {
                 self.refuse_adoption(&adoption, fault, out);
                 self.unpark(slot, host, out);
@@ -731,16 +733,10 @@ impl Hub {
     }
 }
 
-/// Whether a line repeats the running prompt: some agents echo it, and it is in the journal already.
-fn is_echo(line: &[u8], class: UpdateClass, is_user: bool, prompt: Option<&str>) -> bool {
-    if class != UpdateClass::Conversation || !is_user {
-        return false;
-    }
+/// Whether a line repeats what was said to the agent: some echo it, and acpd journals it itself.
+fn is_echo(line: &[u8], said: &str) -> bool {
     let text = str_at(line, &["params", "update", "content", "text"]);
-    match (text, prompt) {
-        (Some(text), Some(prompt)) => prompt.contains(text.trim()),
-        _ => false,
-    }
+    text.is_some_and(|text| said.contains(text.trim()))
 }
 
 /// The plain string after a key in the head of a line that is not complete.

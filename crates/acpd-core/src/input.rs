@@ -125,6 +125,13 @@ pub enum Input {
         /// Why, in words.
         reason: String,
     },
+    /// Who is left of a process that was killed; answers [`Effect::FindLeftovers`].
+    LeftoversFound {
+        /// Which.
+        host: HostId,
+        /// They run, as far as the system says; nobody, if it cannot be told who they are.
+        left: Vec<LeftProcess>,
+    },
     /// The leader of a process has ended; descendants may be left. What the process had written by
     /// then has been handed over before: lines that come later belong to no session any more.
     HostExited {
@@ -225,6 +232,15 @@ pub struct SpawnError {
     pub hint: Option<String>,
     /// Trying again cannot help: no such file, not executable.
     pub permanent: bool,
+}
+
+/// A process of an agent's tree that was sent SIGKILL and is still there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftProcess {
+    /// Its pid.
+    pub pid: u32,
+    /// What it calls itself, for people; empty if the system does not say.
+    pub name: String,
 }
 
 /// An MCP server of the configuration that an agent did not get.
@@ -416,6 +432,11 @@ pub enum Effect {
         host: HostId,
         /// Which step.
         step: StopStep,
+    },
+    /// Look who is left of a process that was killed, and report [`Input::LeftoversFound`].
+    FindLeftovers {
+        /// Which.
+        host: HostId,
     },
     /// Do something with a file for an agent, and report [`Input::Served`].
     Serve {

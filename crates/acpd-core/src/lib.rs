@@ -18,21 +18,24 @@
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
 //! clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
-//! `open.rs` and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
+//! `open.rs`, `archive.rs`, `title.rs` and `manage.rs`, what they add to a running turn in `steer.rs`, what
+//! agents hear of them in `client_meta.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
-//! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
-//! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
-//! sessions of subagents in `child.rs`, what acpd alone may say in `own.rs`, and what runs under an agent
-//! may not do in `under_agent.rs`.
+//! those that nobody used in `unused.rs`, what people can do about what is stuck in `way_out.rs` and
+//! `leftovers.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and what of that is shown
+//! in `shown.rs`, logins in `auth.rs` and `login.rs`, sessions of subagents in `child.rs`, what acpd alone
+//! may say in `own.rs`, and what runs under an agent may not do in `under_agent.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
 
 mod abandoned;
 mod agent;
+mod archive;
 mod auth;
 mod child;
 mod client;
+mod client_meta;
 mod cold;
 mod decide;
 mod directory;
@@ -49,6 +52,7 @@ mod inbound;
 mod input;
 mod interaction;
 mod ledger;
+mod leftovers;
 mod login;
 mod manage;
 pub mod mcp;
@@ -69,19 +73,22 @@ mod returning;
 mod servers;
 mod session;
 mod shown;
+mod steer;
 mod stop;
 mod summary;
 mod terminal;
 mod timers;
+mod title;
 mod turn;
 mod unanswered;
 mod under_agent;
 mod unused;
 pub mod view;
+mod way_out;
 
 pub use hub::Hub;
 pub use input::{
-    Adopt, Batch, Effect, FileService, Input, LeftOut, NewTerminal, Read, ReadStyle, Search,
-    ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
+    Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read, ReadStyle,
+    Search, ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
 };
 pub use reseed::GO_ON;

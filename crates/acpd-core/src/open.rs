@@ -101,10 +101,12 @@ impl Hub {
         }
     }
 
-    /// Somebody opened a session: have it ready for the next prompt.
+    /// Somebody opened a session: have it ready for the next prompt, unless it is only read.
     pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session_mut(key);
-        if !matches!(session.state, State::Resting) || session.row.rest == Rest::Lost {
+        let is_only_read =
+            session.row.rest == Rest::Lost || session.row.archived || session.owes_summary();
+        if !matches!(session.state, State::Resting) || is_only_read {
             return;
         }
         session.eager = true;

@@ -2,7 +2,7 @@
 
 use acp_wire::acp::SessionParams;
 use acp_wire::bound::LONGEST_PATH;
-use acp_wire::{clipped, locate, set_member, str_at};
+use acp_wire::{clipped, locate, set_member};
 use acpd_api::NAMESPACE;
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -17,6 +17,7 @@ pub(crate) fn needs_store(method: &str) -> bool {
     !matches!(
         method,
         "session/list"
+            | "session/status"
             | acpd_api::method::STATUS
             | acpd_api::method::AGENT_LIST
             | acpd_api::method::AGENT_SHOW
@@ -99,17 +100,14 @@ pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Login methods that need a terminal are only for clients that said that they have one.
-pub(crate) fn without_terminal_logins(result: &Bytes) -> Bytes {
+/// An `initialize` result with those ways to log in that are to be kept.
+pub(crate) fn with_logins(result: &Bytes, keep: impl Fn(&[u8]) -> bool) -> Bytes {
     let Some(range) = locate(result, &["authMethods"]) else { return result.clone() };
     let Ok(methods) = serde_json::from_slice::<Vec<&RawValue>>(&result[range]) else {
         return result.clone();
     };
-    let kept: Vec<&str> = methods
-        .iter()
-        .filter(|m| str_at(m.get().as_bytes(), &["type"]).as_deref() != Some("terminal"))
-        .map(|method| method.get())
-        .collect();
+    let texts = methods.iter().map(|method| method.get());
+    let kept: Vec<&str> = texts.filter(|method| keep(method.as_bytes())).collect();
     if kept.len() == methods.len() {
         return result.clone();
     }

@@ -254,6 +254,11 @@ pub(crate) fn signal_one(id: ProcessId, signal: StopSignal) {
     }
 }
 
+/// What a process calls itself, which it may choose; `None` if the system does not say.
+pub fn name_of(pid: u32) -> Option<String> {
+    os::name_of(pid).filter(|name| !name.is_empty())
+}
+
 /// The memory of one process that is in RAM, in bytes; shared pages count in full.
 pub fn rss_bytes(pid: u32) -> io::Result<u64> {
     os::rss_bytes(pid)

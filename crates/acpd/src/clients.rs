@@ -480,8 +480,8 @@ impl Out {
             StatusPart::Agents => build::response(id, &AgentList { agents: status.agents }),
             StatusPart::Agent(_) => {
                 let mut agent = status.agents.pop();
-                if let Some(agent) = &mut agent {
-                    agent.hint = self.service.hint(&agent.name).await;
+                if let Some(agent) = agent.as_mut().filter(|agent| agent.hint.is_none()) {
+                    agent.hint = self.service.hint(agent.name.raw()).await.map(Into::into);
                 }
                 build::response(id, &agent)
             }

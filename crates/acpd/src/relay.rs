@@ -460,6 +460,7 @@ impl Relay {
                 tracing::info!(host = host.0, status, "an agent has ended");
                 self.input(Input::HostExited { host, status, stderr }, out);
             }
+            HostEvent::Left(left) => self.input(Input::LeftoversFound { host, left }, out),
             HostEvent::Gone => {
                 if let Some(running) = self.hosts.get_mut(&host) {
                     running.gone = true;
@@ -639,6 +640,7 @@ impl Relay {
             }
             Effect::HostAck { host, offset } => self.with(host, |host| host.ack(offset)),
             Effect::HostStop { host, step } => self.with(host, |host| host.stop(step)),
+            Effect::FindLeftovers { host } => self.agents.reaper.find_left(host),
             Effect::Serve { errand, roots, service } => {
                 self.services.serve(errand, roots, service);
             }
@@ -666,9 +668,9 @@ impl Relay {
             Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Note { host, text } => {
-                let text = log::printable(&text);
+                let text = log::quote(&text);
                 tracing::debug!(host = host.0, text, "an agent did something odd");
-                self.with(host, |host| host.note(&text));
+                self.with(host, |host| host.note(text));
             }
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
@@ -748,7 +750,7 @@ impl Relay {
     fn leave_for(&mut self, client: ClientId, id: &Id, restart: bool, out: &mut Batch) {
         if restart && let Err(error) = config::load(&self.agents.paths.config_file()) {
             let mut data = ErrorData::new(Reason::Invalid);
-            data.hint = error.hint().map(str::to_owned);
+            data.hint = error.hint().map(Into::into);
             let text = format!("acpd would not start again: {error}");
             let error = ErrorObject::new(code::INVALID_REQUEST, text)
                 .with_data(&json!({ NAMESPACE: data }));

@@ -87,6 +87,13 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// The names of the members of an object.
+    fn names(self, path: &[&str]) -> Vec<String> {
+        let members = self.raw(path).map(RawValue::get).map(serde_json::from_str);
+        let members: Option<BTreeMap<String, &RawValue>> = members.and_then(Result::ok);
+        members.unwrap_or_default().into_keys().collect()
+    }
+
     /// Variables as `{NAME: VALUE}` or as `[{name, value}]`.
     fn variables(self, path: &[&str]) -> Vec<(String, String)> {
         let Some(raw) = self.raw(path) else { return Vec::new() };
@@ -148,6 +155,14 @@ pub struct AgentCapabilities {
     pub close: bool,
     /// `session/delete`.
     pub delete: bool,
+    /// `session/archive`, `session/unarchive` and the filter of `session/list` (unstable).
+    pub archive: bool,
+    /// `session/set_title` (unstable).
+    pub title: bool,
+    /// `session/status` (unstable).
+    pub status: bool,
+    /// How it takes a message into a running turn, if it does.
+    pub steering: Option<Steering>,
     /// Image blocks in prompts.
     pub image: bool,
     /// Audio blocks in prompts.
@@ -166,6 +181,15 @@ pub struct AgentCapabilities {
     pub mcp_acp: bool,
 }
 
+/// How an agent takes a message into a running turn. The stable protocol has no way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steering {
+    /// `_session/steering`, an extension of several agents.
+    Extension,
+    /// `session/inject` with the mode `steer`, an open proposal.
+    Inject,
+}
+
 /// A way to log in (protocol brief, section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthMethod {
@@ -179,6 +203,8 @@ pub struct AuthMethod {
     pub kind: String,
     /// What to run in a person's terminal, for a method that is no call of `authenticate`.
     pub terminal: Option<TerminalLogin>,
+    /// What is in its `_meta`, by name.
+    pub meta: Vec<String>,
 }
 
 /// A login in a person's terminal (protocol brief, section 5.1).
@@ -209,6 +235,10 @@ impl InitializeResult {
                 fork: can(&["sessionCapabilities", "fork"]),
                 close: can(&["sessionCapabilities", "close"]),
                 delete: can(&["sessionCapabilities", "delete"]),
+                archive: can(&["sessionCapabilities", "archive"]),
+                title: can(&["sessionCapabilities", "title"]),
+                status: can(&["sessionCapabilities", "status"]),
+                steering: Steering::read(result),
                 image: can(&["promptCapabilities", "image"]),
                 audio: can(&["promptCapabilities", "audio"]),
                 embedded_context: can(&["promptCapabilities", "embeddedContext"]),
@@ -228,6 +258,17 @@ impl InitializeResult {
     }
 }
 
+impl Steering {
+    /// Of an agent that has both, the one that says what becomes of a message that comes too late.
+    fn read(result: Reader<'_>) -> Option<Self> {
+        if result.supports(&["_meta", "steering", "supported"]) {
+            return Some(Self::Extension);
+        }
+        let modes = result.strings(&["agentCapabilities", "session", "inject", "modes"]);
+        modes.iter().any(|mode| mode == "steer").then_some(Self::Inject)
+    }
+}
+
 impl AuthMethod {
     fn read(raw: &RawValue) -> Option<Self> {
         let method = Reader::new(raw);
@@ -237,6 +278,7 @@ impl AuthMethod {
             description: method.text(&["description"]).map(|text| clipped(&text, SENTENCE)),
             kind: method.string(&["type"]).unwrap_or_else(|| "agent".into()),
             terminal: TerminalLogin::read(method),
+            meta: method.names(&["_meta"]),
             id,
         })
     }
@@ -272,6 +314,8 @@ pub struct ClientInitialize<'a> {
     pub client_info: Option<Implementation>,
     /// What it can do.
     pub capabilities: ClientCapabilities,
+    /// The same as it wrote it.
+    pub raw_capabilities: Option<&'a RawValue>,
     /// The `_meta` object.
     pub meta: Option<&'a RawValue>,
 }
@@ -327,6 +371,7 @@ impl<'a> ClientInitialize<'a> {
                 elicitation_url: can(&["elicitation", "url"]),
                 auth_terminal: can(&["auth", "terminal"]),
             },
+            raw_capabilities: params.raw(&["clientCapabilities"]),
             meta: params.raw(&["_meta"]),
         })
     }

@@ -162,6 +162,8 @@ pub struct SessionInfo {
     pub title: Option<String>,
     /// When it last changed, as the agent wrote it (ISO 8601).
     pub updated_at: Option<String>,
+    /// It is in the archive (unstable).
+    pub archived: bool,
 }
 
 impl SessionList {
@@ -184,6 +186,7 @@ impl SessionInfo {
             cwd: info.string(&["cwd"]).filter(|cwd| cwd.len() <= LONGEST_PATH),
             title: info.name(&["title"]),
             updated_at: info.name(&["updatedAt"]),
+            archived: info.raw(&["archived"]).is_some_and(|raw| raw.get() == "true"),
         })
     }
 }
@@ -217,6 +220,11 @@ impl<'a> PromptParams<'a> {
 /// The `stopReason` of a `session/prompt` result.
 pub fn stop_reason(result: &RawValue) -> Option<Cow<'_, str>> {
     Reader::new(result).text(&["stopReason"])
+}
+
+/// The `outcome` of a `_session/steering` result.
+pub fn steering_outcome(result: &RawValue) -> Option<Cow<'_, str>> {
+    Reader::new(result).text(&["outcome"])
 }
 
 /// The request that a `$/cancel_request` is about (protocol brief, section 3.4).

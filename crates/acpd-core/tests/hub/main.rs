@@ -1,9 +1,11 @@
 //! The hub by example: each test plays the clients and the agent of one scene.
 
 mod agents;
+mod archive;
 mod auth;
 mod bench;
 mod bounds;
+mod client_meta;
 mod cold;
 mod conformance;
 mod directories;
@@ -12,6 +14,7 @@ mod foreign;
 mod forks;
 mod fuzz;
 mod hooks;
+mod leftovers;
 mod limits;
 mod malformed;
 mod mangle;
@@ -27,9 +30,11 @@ mod returning;
 mod schema;
 mod searching;
 mod shown;
+mod steering;
 mod subagents;
 mod survival;
 mod terminals;
+mod titles;
 mod transparency;
 mod turns;
 mod unanswered;
@@ -37,3 +42,4 @@ mod under_agent;
 mod unused;
 mod unwedging;
 mod views;
+mod ways_out;

@@ -340,16 +340,6 @@ fn asked() -> Vec<(&'static str, Value, Value)> {
         ),
         ("session/set_model", with(json!({"modelId":"m"})), json!({})),
         (
-            "session/status",
-            official::<v1::SessionStatusRequest>(s()),
-            official::<v1::SessionStatusResponse>(json!({"status":"open"})),
-        ),
-        (
-            "session/set_title",
-            official::<v1::SetSessionTitleRequest>(with(json!({"title":"T"}))),
-            official::<v1::SetSessionTitleResponse>(json!({"title":"T"})),
-        ),
-        (
             "authenticate",
             official::<v1::AuthenticateRequest>(json!({"methodId":"m"})),
             official::<v1::AuthenticateResponse>(json!({})),

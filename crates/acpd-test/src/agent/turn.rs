@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -403,27 +403,37 @@ impl Turn {
     /// Sends a request and waits for its answer, or for the end of the turn.
     fn request(&mut self, method: &str, params: Value) -> Step<Result<Value, Failure>> {
         let id = self.agent.send_request(method, params, self.sender.clone());
-        match self.inbox.recv() {
-            Ok(Signal::Answer(answer)) => Step::Continue(answer),
-            Ok(Signal::Cancel) | Err(_) => {
-                self.agent.forget_request(&id);
-                cancelled()
+        loop {
+            match self.inbox.recv() {
+                Ok(Signal::Answer(answer)) => return Step::Continue(answer),
+                Ok(Signal::Steer(text)) => self.hear(&text),
+                Ok(Signal::Cancel) | Err(_) => {
+                    self.agent.forget_request(&id);
+                    return cancelled();
+                }
             }
         }
     }
 
-    fn wait(&self, time: Duration) -> Step {
-        match self.inbox.recv_timeout(time) {
-            Ok(Signal::Answer(_)) | Err(RecvTimeoutError::Timeout) => Step::Continue(()),
-            Ok(Signal::Cancel) | Err(RecvTimeoutError::Disconnected) => cancelled(),
+    fn wait(&mut self, time: Duration) -> Step {
+        let end = Instant::now() + time;
+        loop {
+            match self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(Signal::Answer(_)) => {}
+                Ok(Signal::Steer(text)) => self.hear(&text),
+                Err(RecvTimeoutError::Timeout) => return Step::Continue(()),
+                Ok(Signal::Cancel) | Err(RecvTimeoutError::Disconnected) => return cancelled(),
+            }
         }
     }
 
-    fn check(&self) -> Step {
-        match self.inbox.try_recv() {
-            Ok(Signal::Answer(_)) | Err(TryRecvError::Empty) => Step::Continue(()),
-            Ok(Signal::Cancel) | Err(TryRecvError::Disconnected) => cancelled(),
-        }
+    fn check(&mut self) -> Step {
+        self.wait(Duration::ZERO)
+    }
+
+    /// The user adds something.
+    fn hear(&mut self, text: &str) {
+        self.say(&format!("heard: {text}\n"));
     }
 
     fn say(&mut self, text: &str) {

@@ -12,20 +12,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_core::StopStep;
 use acpd_core::ids::HostId;
+use acpd_core::{LeftProcess, StopStep};
 use acpd_shim::bundle::Bundle;
 use acpd_shim::orphans::Orphans;
 use acpd_sys::process::{
-    ProcessId, StopSignal, Tree, Usage, Whose, discard, reap, reap_orphans, runs_under_agent,
+    ProcessId, StopSignal, Tree, Usage, Whose, discard, name_of, reap, reap_orphans,
+    runs_under_agent,
 };
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use super::{HostEvent, HostEvents};
 
-/// How often a tree that is going down is looked at, at first and at last.
+/// How often a tree that is going down is looked at, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+/// How often one that does not end is looked at, at last.
+const LOOK_AT_LAST: Duration = Duration::from_secs(1);
 /// How often running trees are looked at, to know what they start before it hides.
 const WALK: Duration = Duration::from_secs(5);
 /// From SIGTERM to SIGKILL for what an earlier daemon left behind.
@@ -36,10 +39,17 @@ enum Job {
     Exited { host: HostId },
     Stop { host: HostId, step: StopStep },
     Sweep { host: HostId, leftovers: Leftovers },
+    FindLeft { host: HostId },
     Know { host: HostId, marker: String, leader: ProcessId },
     Unknow { host: HostId },
     ReapOrphans,
     Usage { hosts: Vec<u32>, reply: oneshot::Sender<Vec<Usage>> },
+}
+
+impl Job {
+    fn is_question(&self) -> bool {
+        matches!(self, Job::FindLeft { .. } | Job::Usage { .. })
+    }
 }
 
 /// What an earlier daemon, or a dead shim, left of an agent.
@@ -132,6 +142,13 @@ impl Left {
                 tree.signal_all(signal);
             }
             Left::Orphans(orphans) => drop(orphans.signal(signal)),
+        }
+    }
+
+    fn alive(&mut self) -> Vec<ProcessId> {
+        match self {
+            Left::Tree(tree) => tree.alive(),
+            Left::Orphans(orphans) => orphans.alive(),
         }
     }
 
@@ -243,6 +260,11 @@ impl Reaper {
         self.send(Job::Sweep { host, leftovers });
     }
 
+    /// Looks who is left of a host, and reports [`HostEvent::Left`].
+    pub(crate) fn find_left(&self, host: HostId) {
+        self.send(Job::FindLeft { host });
+    }
+
     /// A tree that somebody else takes charge of.
     pub(super) fn know(&self, host: HostId, marker: String, leader: ProcessId) {
         self.send(Job::Know { host, marker, leader });
@@ -272,6 +294,8 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     // Gone, and not told yet: this thread has other questions to answer while the relay takes nothing.
     let mut untold: VecDeque<HostId> = VecDeque::new();
     let mut look = LOOK.0;
+    // When something was done about a tree.
+    let mut done = Instant::now();
     let mut walked = Instant::now();
     loop {
         let ending = trees.watched.values().any(|watched| watched.ended) || !trees.swept.is_empty();
@@ -287,10 +311,14 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
         };
         match job {
             Ok(job) => {
-                look = LOOK.0;
-                work(job, &mut trees, children);
+                if !job.is_question() {
+                    (look, done) = (LOOK.0, Instant::now());
+                }
+                work(job, &mut trees, children, events);
             }
-            Err(RecvTimeoutError::Timeout) => look = (look * 2).min(LOOK.1),
+            Err(RecvTimeoutError::Timeout) => {
+                look = (look * 2).min((done.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
+            }
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if walked.elapsed() >= WALK {
@@ -319,7 +347,7 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     }
 }
 
-fn work(job: Job, trees: &mut Trees, children: &Children) {
+fn work(job: Job, trees: &mut Trees, children: &Children, events: &HostEvents) {
     match job {
         Job::Watch { host, marker, leader } => {
             let tree = Tree::new(marker, leader);
@@ -344,6 +372,13 @@ fn work(job: Job, trees: &mut Trees, children: &Children) {
             left.signal(StopSignal::Term);
             trees.swept.insert(host, Swept { left, kill_at: Instant::now() + SWEEP_GRACE });
         }
+        Job::FindLeft { host } => {
+            let left = alive(trees, host)
+                .into_iter()
+                .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
+            // It is asked again, if the relay takes nothing now.
+            events.try_send((host, HostEvent::Left(left.collect()))).ok();
+        }
         Job::Know { host, marker, leader } => {
             trees.known.insert(host, (marker, leader));
         }
@@ -356,6 +391,18 @@ fn work(job: Job, trees: &mut Trees, children: &Children) {
             reply.send(hosts.iter().map(|pid| usage(trees, *pid)).collect()).ok();
         }
     }
+}
+
+/// Those of a host that still run, as far as they are known here.
+fn alive(trees: &mut Trees, host: HostId) -> Vec<ProcessId> {
+    if let Some(watched) = trees.watched.get_mut(&host) {
+        return watched.tree.alive();
+    }
+    if let Some(swept) = trees.swept.get_mut(&host) {
+        return swept.left.alive();
+    }
+    let known = trees.known.get(&host);
+    known.map_or_else(Vec::new, |(marker, leader)| Tree::new(marker, *leader).alive())
 }
 
 /// What the tree with this leader takes; nothing for an unknown one.
@@ -402,4 +449,38 @@ fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
         true
     });
     gone
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use acpd_sys::process::detach_child;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn who_is_left_of_a_host_is_told_by_pid_and_name() {
+        let (tell, mut events) = mpsc::channel(4);
+        let reaper = Reaper::start(tell).unwrap();
+        let (host, nobody) = (HostId(1), HostId(2));
+        let mut command = Command::new("sleep");
+        command.arg("600").env("ACPD_HOST", "left-1").stdin(Stdio::null());
+        detach_child(&mut command);
+        let child = reaper.start_child(&mut command).unwrap();
+        let leader = ProcessId::of(child.id()).unwrap();
+        reaper.watch(host, "left-1".to_owned(), leader);
+        let mut left = |host| {
+            reaper.find_left(host);
+            match events.blocking_recv() {
+                Some((of, HostEvent::Left(left))) if of == host => left,
+                other => panic!("{other:?}"),
+            }
+        };
+        let sleep = LeftProcess { pid: child.id(), name: "sleep".to_owned() };
+        assert_eq!(left(host), [sleep]);
+        assert_eq!(left(nobody), []);
+        reaper.discard(child);
+    }
 }
