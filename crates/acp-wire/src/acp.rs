@@ -2,8 +2,9 @@
 //!
 //! Reading is lenient: an optional field that is absent, `null` or of the wrong type is its default,
 //! bad items of a list are left out, a capability is supported if it is `true` or an object, and
-//! what is unknown is ignored. An error means that a required field is missing. Answers of people are
-//! the exception: they are read strictly, because a malformed answer is never consent.
+//! what is unknown is ignored, names that are only shown are clipped ([`crate::bound`]). An error means
+//! that a required field is missing. Answers of people are the exception: they are read strictly,
+//! because a malformed answer is never consent.
 
 mod elicitation;
 mod read;
@@ -16,14 +17,14 @@ pub use elicitation::{
 pub(crate) use read::Reader;
 pub use read::{
     AgentCapabilities, AuthMethod, ClientCapabilities, ClientInitialize, Implementation,
-    InitializeResult, TerminalLogin, Unreadable,
+    InitializeResult, Steering, TerminalLogin, Unreadable,
 };
 pub use session::{
     ConfigOption, Mode, Modes, NewSessionResult, PermissionAnswer, PermissionOption,
     PermissionRequest, PromptParams, SessionInfo, SessionList, SessionParams, UpdateHead,
-    cancelled_request, stop_reason,
+    cancelled_request, steering_outcome, stop_reason,
 };
 pub use write::{
     CancelParams, InitializeParams, Services, SessionUpdate, SetConfigOptionParams, SetModeParams,
-    Update,
+    SetTitleParams, Update,
 };

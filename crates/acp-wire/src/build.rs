@@ -1,5 +1,7 @@
 //! Lines that acpd originates. They carry `"jsonrpc":"2.0"` and no newline.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -68,6 +70,25 @@ impl ErrorObject {
                 .into_owned(),
             data: error.raw(&["data"]).map(ToOwned::to_owned),
         }
+    }
+
+    /// What its data says in words: many agents say there what went wrong, and nothing in the message.
+    pub fn detail(&self) -> Option<String> {
+        let data = Reader::new(self.data.as_ref()?);
+        let members = ["message", "details", "detail", "error", "reason"];
+        let said = data.text(&[]).or_else(|| members.iter().find_map(|name| data.text(&[name])));
+        said.map(Cow::into_owned).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Whether it is one that `pattern` describes: by its code, or by a text in its message or its data,
+    /// in any case.
+    pub fn is_like(&self, pattern: &str) -> bool {
+        if let Ok(code) = pattern.parse::<i64>() {
+            return self.code == code;
+        }
+        let pattern = pattern.to_lowercase();
+        let data = self.data.as_ref().map_or("", |data| data.get());
+        [&self.message, data].iter().any(|text| text.to_lowercase().contains(&pattern))
     }
 }
 

@@ -7,12 +7,13 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::bound::LONGEST_ID;
 use crate::build::code;
 use crate::id::Id;
 use crate::scan::json;
 
 /// The member of `params` that says where a message belongs.
-const SESSION: &str = "sessionId";
+pub(crate) const SESSION: &str = "sessionId";
 
 /// A message. The raw values are slices of the parsed line.
 #[derive(Debug, Clone)]
@@ -47,7 +48,7 @@ pub enum Message<'a> {
 pub enum Outcome<'a> {
     /// The result; `null` if the answer had neither a result nor an error.
     Result(&'a RawValue),
-    /// The error; also if the answer had a result as well.
+    /// The error.
     Error(&'a RawValue),
 }
 
@@ -69,13 +70,22 @@ pub enum Malformed {
     /// An object with neither a method name nor an id.
     #[error("the object has neither a method nor an id")]
     NotAMessage,
-    /// The id is neither an integer nor a string nor `null`.
-    #[error("the id is neither an integer nor a string nor null")]
+    /// The id is neither an integer nor a string nor `null`, or longer than any id has to be.
+    #[error("the id is neither null nor an integer or a string of at most {LONGEST_ID} bytes")]
     BadId,
+    /// The name of the method is longer than any has to be.
+    #[error("the name of the method has more than {LONGEST_ID} bytes")]
+    LongMethod,
+    /// An answer says that its request has succeeded and that it has failed.
+    #[error("the answer has both a result and an error")]
+    TwoOutcomes,
     /// A member of the envelope, or the session that the params name, occurs twice, so nobody can tell
     /// which one the receiver will take.
     #[error("the object has its member `{0}` twice")]
     Duplicate(&'static str),
+    /// There are more members than any message has.
+    #[error("the object has too many members")]
+    TooMuch,
 }
 
 impl Malformed {
@@ -90,7 +100,8 @@ impl Malformed {
 
 /// Reads the envelope of a line.
 ///
-/// `jsonrpc` is not asked for, and a `null` method or error counts as absent.
+/// `jsonrpc` is not asked for, and a `null` method, result or error counts as absent. Whether members
+/// come twice below the envelope is not looked at: see [`tidy`](crate::tidy()).
 pub fn parse(line: &[u8]) -> Result<Message<'_>, Malformed> {
     let text = std::str::from_utf8(line).map_err(|_| Malformed::InvalidUtf8)?;
     match line.get(json::skip_space(line, 0)) {
@@ -131,23 +142,24 @@ impl<'a> Envelope<'a> {
             None => None,
         };
         let params = self.params;
-        if params.is_some_and(|params| json::repeats(params.get().as_bytes(), SESSION)) {
-            return Err(Malformed::Duplicate(SESSION));
-        }
         let method = match self.method.filter(not_null) {
             Some(raw) => Some(json::decode(raw.get()).ok_or(Malformed::NotAMessage)?),
             None => None,
         };
+        if method.as_ref().is_some_and(|method| method.len() > LONGEST_ID) {
+            return Err(Malformed::LongMethod);
+        }
         match (id, method) {
             (Some(id), Some(method)) => Ok(Message::Request { id, method, params }),
             (None, Some(method)) => Ok(Message::Notification { method, params }),
-            (Some(id), None) => Ok(Message::Response {
-                id,
-                outcome: match self.error.filter(not_null) {
-                    Some(error) => Outcome::Error(error),
-                    None => Outcome::Result(self.result.unwrap_or(RawValue::NULL)),
-                },
-            }),
+            (Some(id), None) => {
+                let outcome = match (self.result.filter(not_null), self.error.filter(not_null)) {
+                    (Some(_), Some(_)) => return Err(Malformed::TwoOutcomes),
+                    (None, Some(error)) => Outcome::Error(error),
+                    (result, None) => Outcome::Result(result.unwrap_or(RawValue::NULL)),
+                };
+                Ok(Message::Response { id, outcome })
+            }
             (None, None) => Err(Malformed::NotAMessage),
         }
     }

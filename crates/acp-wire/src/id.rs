@@ -10,6 +10,8 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::bound::LONGEST_ID;
+
 /// Ids up to this many bytes need no allocation. Every 64-bit integer fits.
 const INLINE: usize = 22;
 
@@ -32,7 +34,7 @@ impl Id {
         Self::from_text("null")
     }
 
-    /// Reads an id, or `None` if the value is not an integer, a string or `null`.
+    /// Reads an id, or `None` if the value is not an integer, a string or `null`, or is too long.
     pub fn from_raw(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
         let fits = match text.as_bytes().first()? {
@@ -40,7 +42,7 @@ impl Id {
             b'-' | b'0'..=b'9' => !text.contains(['.', 'e', 'E']),
             _ => false,
         };
-        fits.then(|| Self::from_text(text))
+        (fits && text.len() <= LONGEST_ID).then(|| Self::from_text(text))
     }
 
     /// The id as a number, if it is a plain non-negative integer as acpd issues them.

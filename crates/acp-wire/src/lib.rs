@@ -2,26 +2,32 @@
 //! the few shapes that acpd reads or originates.
 //!
 //! Bytes stay bytes: a forwarded message is the line that came in. [`frame`] cuts a byte stream into
-//! lines, [`envelope`] borrows the routing facts from a line, [`locate()`] finds a value in it, and
-//! [`splice()`] changes one value and nothing else. The structs of [`acp`] are never used to re-emit
-//! traffic.
+//! lines, [`envelope`] borrows the routing facts from a line, [`mod@tidy`] takes out of it what is not the
+//! sender's to say or would be read in two ways, [`locate()`] finds a value in it, and [`splice()`] changes
+//! one value and nothing else. The structs of [`acp`] are never used to re-emit traffic.
 //!
 //! This crate does no I/O.
 
 pub mod acp;
+pub mod bound;
 pub mod build;
 pub mod envelope;
 pub mod frame;
+pub mod head;
 pub mod id;
 pub mod locate;
 pub mod method;
 mod scan;
 pub mod splice;
+pub mod tidy;
 
+pub use bound::clipped;
 pub use build::{ErrorObject, code};
 pub use envelope::{Malformed, Message, Outcome, parse};
 pub use frame::{Body, Counters, Frame, Framer};
+pub use head::Head;
 pub use id::Id;
 pub use locate::{locate, str_at};
 pub use method::{StateKey, UpdateClass, classify_update};
-pub use splice::{remove_member, set_id, set_member, splice};
+pub use splice::{remove_member, set_id, set_member, splice, with_one_outcome};
+pub use tidy::{Reserved, receive, tidy};

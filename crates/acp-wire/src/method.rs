@@ -168,8 +168,11 @@ pub const METHODS: &[Method] = &[
     ),
     row("session/archive", Agent, Request, Session, Hub, Unstable, ID),
     row("session/unarchive", Agent, Request, Session, Hub, Unstable, ID),
-    row("session/status", Agent, Request, Session, Forward, Unstable, ID),
-    row("session/set_title", Agent, Request, Session, Forward, Unstable, ID),
+    row("session/status", Agent, Request, Session, Hub, Unstable, ID),
+    row("session/set_title", Agent, Request, Session, Hub, Unstable, ID),
+    // Of no schema: the first is an extension of several agents, the second an open proposal.
+    row("_session/steering", Agent, Request, Session, Hub, Unstable, ID),
+    row("session/inject", Agent, Request, Session, Hub, Unstable, ID),
     row("auth/status", Agent, Request, Connection, Forward, Unstable, &[]),
     row("providers/list", Agent, Request, Connection, Forward, Unstable, &[]),
     row("providers/set", Agent, Request, Connection, Forward, Unstable, &[]),

@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::id::Id;
+use crate::locate::locate;
 use crate::scan::json::{self, Lookup, Member};
 
 /// Replaces byte ranges of a line. The edits must be sorted and must not overlap.
@@ -27,9 +28,9 @@ pub fn set_id(line: &Bytes, id: &Id) -> Bytes {
 }
 
 /// Sets the member at `path` to `value` (JSON text): replaces the value or adds the member, together
-/// with the parent objects that are missing or `null`.
+/// with the parents that are missing or no objects.
 ///
-/// The line comes back unchanged if `path` is empty or if a parent is neither an object nor `null`.
+/// The line comes back unchanged if `path` is empty or if the line itself is no object.
 pub fn set_member(line: &Bytes, path: &[&str], value: &[u8]) -> Bytes {
     let mut at = json::skip_space(line, 0);
     for (depth, key) in path.iter().enumerate() {
@@ -43,7 +44,7 @@ pub fn set_member(line: &Bytes, path: &[&str], value: &[u8]) -> Bytes {
                 return splice(line, &[(end..end, &text)]);
             }
             Some(Lookup::Found(Member { value: found, .. })) => {
-                if rest.is_empty() || &line[found.clone()] == b"null" {
+                if rest.is_empty() || line[found.start] != b'{' {
                     return splice(line, &[(found, &nested(rest, value))]);
                 }
                 at = found.start;
@@ -51,6 +52,20 @@ pub fn set_member(line: &Bytes, path: &[&str], value: &[u8]) -> Bytes {
         }
     }
     line.clone()
+}
+
+/// An answer in which the outcome is the only one, as [`parse`](crate::parse) reads it: some write the
+/// other one beside it as `null`, or write neither where the result is nothing.
+pub fn with_one_outcome(line: &Bytes) -> Bytes {
+    let of = |name| locate(line, &[name]).map(|at| &line[at] != b"null");
+    match (of("result"), of("error")) {
+        (Some(_), Some(true)) => remove_member(line, &["result"]),
+        (Some(_), Some(false)) => remove_member(line, &["error"]),
+        (None, Some(true)) | (Some(_), None) => line.clone(),
+        (None, Some(false) | None) => {
+            set_member(&remove_member(line, &["error"]), &["result"], b"null")
+        }
+    }
 }
 
 /// Removes the member at `path`, repetitions of it included. The line comes back unchanged if there
@@ -73,15 +88,7 @@ fn removable(line: &[u8], path: &[&str]) -> Option<Range<usize>> {
     let Lookup::Found(member) = json::member(line, at, last)? else {
         return None;
     };
-    let end = member.value.end;
-    if let Some(previous) = member.previous {
-        return Some(previous..end);
-    }
-    let next = json::skip_space(line, end);
-    if line.get(next) == Some(&b',') {
-        return Some(member.key..json::skip_space(line, next + 1));
-    }
-    Some(member.key..end)
+    Some(json::with_comma(line, member.key..member.value.end, member.previous.is_none()))
 }
 
 /// `value` inside the objects that `path` names.

@@ -123,7 +123,7 @@ fn originated_updates_are_official() {
     }]));
     for (update, wanted) in [
         (
-            Update::UserMessageChunk { content: &block },
+            Update::UserMessageChunk { content: &block, message_id: None },
             json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hi"}}),
         ),
         (

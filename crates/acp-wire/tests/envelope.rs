@@ -41,7 +41,7 @@ fn messages_are_told_apart() {
         (r#" {"\u006dethod":"\u006d\/n"} "#, "notification m/n -"),
         (r#"{"id":-7,"result":null}"#, "result -7 null"),
         (r#"{"id":7,"result":{"x":[]},"more":{"id":8}}"#, r#"result 7 {"x":[]}"#),
-        (r#"{"id":7,"result":1,"error":{"code":1}}"#, r#"error 7 {"code":1}"#),
+        (r#"{"id":7,"result":null,"error":{"code":1}}"#, r#"error 7 {"code":1}"#),
         (r#"{"id":7,"result":1,"error":null}"#, "result 7 1"),
         (r#"{"id":7}"#, "result 7 null"),
         (r#"{"id":7,"method":null,"result":1}"#, "result 7 1"),
@@ -91,6 +91,7 @@ fn ugly_lines_are_refused_with_the_right_code() {
         r#"{"id":{},"result":1}"#,
         r#"{"id":[1],"result":1}"#,
         r#"{"id":1,"id":2,"result":1}"#,
+        r#"{"id":1,"result":0,"error":{}}"#,
         r#"{"method":"a","\u006dethod":"b"}"#,
     ] {
         assert_eq!(start(line).as_deref(), Some("-32600"), "{line:?}");
@@ -101,15 +102,7 @@ fn ugly_lines_are_refused_with_the_right_code() {
     assert_eq!(parse(b"{}").err(), Some(Malformed::NotAMessage));
     assert_eq!(parse(b"{\"id\":1.0}").err(), Some(Malformed::BadId));
     assert_eq!(parse(b"{\"id\":1,\"id\":1}").err(), Some(Malformed::Duplicate("id")));
-    for params in
-        [r#"{"sessionId":"a","x":[{}],"sessionId":"b"}"#, r#"{"sessionId":1,"session\u0049d":1}"#]
-    {
-        let line = format!(r#"{{"id":1,"method":"m","params":{params}}}"#);
-        assert_eq!(parse(line.as_bytes()).err(), Some(Malformed::Duplicate("sessionId")), "{line}");
-    }
-    let deeper =
-        br#"{"method":"m","params":{"sessionId":"a","x":{"sessionId":"b","sessionId":"c"}}}"#;
-    assert!(parse(deeper).is_ok());
+    assert_eq!(parse(b"{\"id\":1,\"result\":0,\"error\":1}").err(), Some(Malformed::TwoOutcomes));
 }
 
 #[test]
@@ -198,5 +191,28 @@ fn any_error_of_a_peer_can_be_read() {
         let error: ErrorObject = serde_json::from_str(text).expect("reading never fails");
         assert_eq!((error.code, error.message.as_str()), (code, message), "{text}");
         assert_eq!(error.data.as_deref().map(RawValue::get), data, "{text}");
+    }
+}
+
+#[test]
+fn an_error_is_known_by_its_code_or_by_a_text_in_message_or_data() {
+    let error: ErrorObject = serde_json::from_str(
+        r#"{"code":-32603,"message":"Internal error","data":{"details":"No Sessions\u0020here"}}"#,
+    )
+    .unwrap();
+    assert_eq!(error.detail().as_deref(), Some("No Sessions here"));
+    for (pattern, fits) in [
+        ("-32603", true),
+        ("-3260", false),
+        ("internal", true),
+        ("NO SESSIONS", true),
+        ("x", false),
+    ] {
+        assert_eq!(error.is_like(pattern), fits, "{pattern}");
+    }
+    for data in ["null", r#"" ""#, "{}", r#"{"details":{"a":1}}"#, "[1]"] {
+        let text = format!(r#"{{"code":1,"message":"m","data":{data}}}"#);
+        let error: ErrorObject = serde_json::from_str(&text).unwrap();
+        assert_eq!(error.detail(), None, "{data}");
     }
 }

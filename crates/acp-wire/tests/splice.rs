@@ -140,20 +140,16 @@ fn paths(value: &Value, prefix: &[String], found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// What `set_member` is to do. `false`: the path leads through something that is no object.
-fn set(value: &mut Value, path: &[&str], new: Value) -> bool {
+/// What `set_member` is to do.
+fn set(value: &mut Value, path: &[&str], new: Value) {
     let Some((key, rest)) = path.split_first() else {
         *value = new;
-        return true;
+        return;
     };
-    let Some(members) = value.as_object_mut() else {
-        return false;
-    };
-    let child = members.entry(*key).or_insert(Value::Null);
-    if child.is_null() && !rest.is_empty() {
-        *child = json!({});
+    if !value.is_object() {
+        *value = json!({});
     }
-    set(child, rest, new)
+    set(&mut value[*key], rest, new);
 }
 
 fn remove(value: &mut Value, path: &[&str]) {
@@ -196,9 +192,10 @@ proptest! {
         let path = borrowed(&path);
         let changed = set_member(&line, &path, new.to_string().as_bytes());
         let mut wanted = object.clone();
-        if path.is_empty() || !set(&mut wanted, &path, new) {
+        if path.is_empty() {
             prop_assert_eq!(&changed, &line);
         } else {
+            set(&mut wanted, &path, new);
             prop_assert_eq!(reparse(&changed), wanted);
         }
     }
@@ -267,7 +264,7 @@ fn splice_applies_every_edit() {
 }
 
 #[test]
-fn missing_and_null_parents_are_made() {
+fn parents_that_are_missing_or_no_objects_are_made() {
     let set =
         |line: &'static str| set_member(&Bytes::from(line), &["params", "_meta", "seq"], b"7");
     assert_eq!(set("{}"), r#"{"params":{"_meta":{"seq":7}}}"#);
@@ -276,7 +273,12 @@ fn missing_and_null_parents_are_made() {
         r#"{"params":{"a":1, "_meta":{"seq":7} }}"#
     );
     assert_eq!(set(r#"{ "params" : {"a":1 } }"#), r#"{ "params" : {"a":1,"_meta":{"seq":7} } }"#);
-    assert_eq!(set(r#"{"params":[1]}"#), r#"{"params":[1]}"#);
+    for odd in ["5", "[1]", "\"x\"", "false"] {
+        let line = format!(r#"{{"params":{{"_meta":{odd},"a":1}}}}"#);
+        let set = set_member(&Bytes::from(line), &["params", "_meta", "seq"], b"7");
+        assert_eq!(set, r#"{"params":{"_meta":{"seq":7},"a":1}}"#);
+    }
+    assert_eq!(set("[1]"), "[1]");
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(crate) enum Command {
     /// Show the daemon, its agents and its sessions.
     #[command(visible_alias = "status")]
     Ps(Json),
-    /// List, show, search, set up, rename, close and delete sessions.
+    /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
     /// List, start and stop agents.
@@ -134,12 +134,16 @@ pub(crate) struct Run {
     /// Print each relayed message as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Allow everything that the agent asks for in this turn and no rule refuses.
+    /// Allow what the agent asks for in this turn, unless a rule refuses it or might.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
     /// Refuse everything that the agent asks for in this turn.
     #[arg(long)]
     pub(crate) deny: bool,
+    /// Say it to the agent that is at work in a session, into its turn. Without `--session` or
+    /// `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
+    #[arg(long, conflicts_with_all = ["thoughts", "yes", "deny"])]
+    pub(crate) steer: bool,
     /// What to say; several words are joined.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
@@ -200,6 +204,12 @@ pub(crate) enum Session {
         /// Only those of this directory.
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: Option<PathBuf>,
+        /// Those in the archive instead.
+        #[arg(long)]
+        archived: bool,
+        /// Those in the archive, too.
+        #[arg(long, conflicts_with = "archived")]
+        all: bool,
         #[command(flatten)]
         json: Json,
     },
@@ -271,6 +281,17 @@ pub(crate) enum Session {
         #[arg(long, conflicts_with = "name")]
         clear: bool,
     },
+    /// Give a session a title, which stays whatever its agent calls it.
+    Title {
+        #[command(flatten)]
+        which: Which,
+        /// The title.
+        #[arg(required_unless_present = "clear")]
+        title: Option<String>,
+        /// Take the title away: the agent's counts again.
+        #[arg(long, conflicts_with = "title")]
+        clear: bool,
+    },
     /// Make a session that goes on from where another one is, and print its id.
     Fork {
         #[command(flatten)]
@@ -287,9 +308,28 @@ pub(crate) enum Session {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: PathBuf,
     },
+    /// Give up what the agent has of a session that does not come back: the next prompt goes on in a new
+    /// one, with a summary.
+    Reseed {
+        #[command(flatten)]
+        which: Which,
+        /// Also if the agent may still have it: what it remembers is given up.
+        #[arg(long)]
+        discard: bool,
+    },
     /// Free what the agent holds of a session; the next prompt brings it back. A turn that runs is
     /// cut off.
     Close {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Close a session and leave it out of lists. The next prompt takes it out of the archive.
+    Archive {
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Take a session out of the archive.
+    Unarchive {
         #[command(flatten)]
         which: Which,
     },
@@ -384,6 +424,9 @@ pub(crate) enum Agent {
     Restart {
         /// Its name.
         agent: String,
+        /// Do not wait for processes of its last run that do not end, not even by SIGKILL.
+        #[arg(long)]
+        force: bool,
     },
     /// Print what an agent wrote to stderr.
     Logs {
@@ -429,6 +472,9 @@ pub(crate) struct Decide {
     /// Also from now on: remember it for this agent and directory.
     #[arg(long)]
     pub(crate) always: bool,
+    /// Which answer, where several say so.
+    #[arg(long, value_name = "OPTION")]
+    pub(crate) option: Option<String>,
 }
 
 /// Arguments of `answer`.

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::io;
 
 use acp_wire::{ErrorObject, code};
-use acpd_api::{ExitCode, NAMESPACE, Reason};
+use acpd_api::{ExitCode, NAMESPACE, Reason, Untrusted, escape};
 use acpd_client::{CallError, ConnectError, LinkError, PathError, error_data};
 use serde_json::Value;
 
-use crate::paint::{CYAN, DIM, Paint, RED, one_line, visible};
+use crate::paint::{CYAN, DIM, Paint, RED};
+use crate::text::{Text, text};
 
 /// Lines of an agent's stderr that are shown.
 const STDERR_LINES: usize = 5;
@@ -21,10 +22,10 @@ pub(crate) type Result<T = ()> = std::result::Result<T, CommandError>;
 #[derive(Debug)]
 pub(crate) struct CommandError {
     kind: Kind,
-    message: String,
-    hints: Vec<String>,
+    message: Text,
+    hints: Vec<Text>,
     /// The last lines that the agent wrote to stderr.
-    stderr: Option<String>,
+    stderr: Option<Untrusted>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ enum Kind {
 
 impl CommandError {
     /// An error with a code of its own.
-    pub(crate) fn new(code: ExitCode, message: impl Into<String>) -> CommandError {
+    pub(crate) fn new(code: ExitCode, message: impl Into<Text>) -> CommandError {
         let message = message.into();
         CommandError { kind: Kind::Exit(code), message, hints: Vec::new(), stderr: None }
     }
@@ -52,23 +53,37 @@ impl CommandError {
     }
 
     /// The command line is wrong.
-    pub(crate) fn usage(message: impl Into<String>) -> CommandError {
+    pub(crate) fn usage(message: impl Into<Text>) -> CommandError {
         CommandError::new(ExitCode::Usage, message)
     }
 
     /// A file cannot be used.
-    pub(crate) fn file(what: &str, path: &std::path::Path, error: &io::Error) -> CommandError {
+    pub(crate) fn file(
+        what: &'static str,
+        path: &std::path::Path,
+        error: &io::Error,
+    ) -> CommandError {
         let code = match error.kind() {
             io::ErrorKind::NotFound => ExitCode::NotFound,
             _ => ExitCode::Error,
         };
-        CommandError::new(code, format!("cannot {what} `{}`: {error}", path.display()))
+        CommandError::new(code, text!("cannot {} `{}`: {}", what, path, error))
+    }
+
+    /// An error of something else, with its causes.
+    pub(crate) fn because(code: ExitCode, error: &dyn Error) -> CommandError {
+        CommandError::new(code, paragraph(&chain(error)))
     }
 
     /// Adds a way out.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> CommandError {
+    pub(crate) fn hint(mut self, hint: impl Into<Text>) -> CommandError {
         self.hints.push(hint.into());
+        self
+    }
+
+    fn hint_if(mut self, hint: Option<impl Into<Untrusted>>) -> CommandError {
+        self.hints.extend(hint.map(|hint| Text::from(hint.into())));
         self
     }
 
@@ -94,20 +109,20 @@ impl CommandError {
     }
 
     /// What is printed to stderr; empty if nobody is to be told.
-    pub(crate) fn render(&self, paint: Paint) -> String {
+    pub(crate) fn render(&self, paint: Paint) -> Text {
         if matches!(self.kind, Kind::BrokenPipe | Kind::Told) {
-            return String::new();
+            return Text::new();
         }
-        let mut text =
-            format!("{} {}\n", paint.apply(RED.bold(), "error:"), visible(&self.message));
+        let mut text = text!("{} {}\n", paint.apply(RED.bold(), "error:"), self.message);
         if let Some(stderr) = &self.stderr {
-            let lines: Vec<&str> = stderr.lines().collect();
+            let lines: Vec<&str> = stderr.raw().lines().collect();
             for line in &lines[lines.len().saturating_sub(STDERR_LINES)..] {
-                let _ = writeln!(text, "{}", paint.apply(DIM, &format!("  | {}", one_line(line))));
+                let line = text!("  | {}", escape::one_line(line));
+                text += text!("{}\n", paint.apply(DIM, line));
             }
         }
         for hint in &self.hints {
-            let _ = write!(text, "\n{} {}\n", paint.apply(CYAN.bold(), "hint:"), visible(hint));
+            text += text!("\n{} {}\n", paint.apply(CYAN.bold(), "hint:"), hint);
         }
         text
     }
@@ -117,11 +132,18 @@ impl CommandError {
         let Some(data) = error_data(error) else {
             return agent_error(error);
         };
-        let mut failed = CommandError::new(data.reason.into(), error.message.clone());
-        failed.stderr = data.stderr.filter(|stderr| !stderr.trim().is_empty());
-        failed.hints.extend(data.hint.or_else(|| way_out(data.reason).map(str::to_owned)));
-        failed
+        let message = Untrusted::from(&error.message);
+        let mut failed = CommandError::new(data.reason.into(), paragraph(&message));
+        failed.stderr = data.stderr.filter(|stderr| !stderr.raw().trim().is_empty());
+        let hint = data.hint.or_else(|| way_out(data.reason).map(Untrusted::from));
+        failed.hint_if(hint)
     }
+}
+
+/// Text of several lines that cannot be taken for lines of ours: all but the first are indented.
+fn paragraph(text: &Untrusted) -> Text {
+    let lines = text.raw().trim_end().lines().map(|line| escape::verbatim(line).into());
+    Text::join(lines, "\n  ")
 }
 
 /// An error that the agent itself gave.
@@ -132,15 +154,16 @@ fn agent_error(error: &ErrorObject) -> CommandError {
         code::CANCELLED => ExitCode::Cancelled,
         _ => ExitCode::Error,
     };
-    let mut message = error.message.clone();
-    if message.trim().is_empty() {
-        message = format!("the agent failed with code {}", error.code);
+    let mut message = Text::from(escape::one_line(&error.message));
+    if message.is_empty() {
+        message = text!("the agent failed with code {}", error.code);
     }
     // The true reason often hides in the data.
-    if let Some(detail) = error.data.as_ref().and_then(|data| detail(data.get()))
-        && !message.contains(&detail)
-    {
-        let _ = write!(message, ": {detail}");
+    if let Some(detail) = detail(error) {
+        let detail = Text::from(detail);
+        if !detail.is_empty() && !message.as_str().contains(detail.as_str()) {
+            message += text!(": {}", detail);
+        }
     }
     let failed = CommandError::new(code, message);
     match code {
@@ -149,21 +172,12 @@ fn agent_error(error: &ErrorObject) -> CommandError {
     }
 }
 
-fn detail(data: &str) -> Option<String> {
-    let text = match serde_json::from_str(data).ok()? {
+fn detail(error: &ErrorObject) -> Option<Untrusted> {
+    Some(match serde_json::from_str(error.data.as_ref()?.get()).ok()? {
         Value::Null => return None,
-        Value::String(text) => text,
         Value::Object(map) if map.is_empty() || map.contains_key(NAMESPACE) => return None,
-        Value::Object(map) => {
-            let known = ["message", "details", "detail", "error", "reason"];
-            match known.iter().find_map(|key| map.get(*key).and_then(Value::as_str)) {
-                Some(text) => text.to_owned(),
-                None => Value::Object(map).to_string(),
-            }
-        }
-        other => other.to_string(),
-    };
-    Some(one_line(&text)).filter(|text| !text.is_empty())
+        other => error.detail().unwrap_or_else(|| other.to_string()).into(),
+    })
 }
 
 const NEEDS_LOGIN: &str = "log in with `acpctl auth login`, then try again";
@@ -197,10 +211,10 @@ impl From<CallError> for CommandError {
         match error {
             CallError::Rpc(error) | CallError::LetGo(error) => CommandError::rpc(&error),
             CallError::NotAnswering(ref silent) => {
-                CommandError::new(ExitCode::Error, silent.to_string()).hint(silent.hint())
+                CommandError::because(ExitCode::Error, silent).hint_if(Some(silent.hint()))
             }
             CallError::Closed | CallError::Io(_) => gone(),
-            CallError::Unreadable { .. } => CommandError::new(ExitCode::Error, chain(&error))
+            CallError::Unreadable { .. } => CommandError::because(ExitCode::Error, &error)
                 .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`"),
         }
     }
@@ -219,9 +233,7 @@ impl From<ConnectError> for CommandError {
             ConnectError::NotRunning { .. } => ExitCode::NotFound,
             _ => ExitCode::Error,
         };
-        let mut failed = CommandError::new(code, chain(&error));
-        failed.hints.extend(error.hint());
-        failed
+        CommandError::because(code, &error).hint_if(error.hint())
     }
 }
 
@@ -230,24 +242,20 @@ impl From<LinkError> for CommandError {
         if let LinkError::LetGo(why) = &error {
             return CommandError::rpc(why);
         }
-        let mut failed = CommandError::new(ExitCode::Error, chain(&error));
-        failed.hints.extend(error.hint());
-        failed
+        CommandError::because(ExitCode::Error, &error).hint_if(error.hint())
     }
 }
 
 impl From<PathError> for CommandError {
     fn from(error: PathError) -> CommandError {
-        let mut failed = CommandError::new(ExitCode::Error, chain(&error));
-        failed.hints.extend(error.hint());
-        failed
+        CommandError::because(ExitCode::Error, &error).hint_if(error.hint())
     }
 }
 
 /// Errors of stdout; everything else that does I/O says what it did.
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> CommandError {
-        let mut failed = CommandError::new(ExitCode::Error, format!("cannot write: {error}"));
+        let mut failed = CommandError::new(ExitCode::Error, text!("cannot write: {}", error));
         if error.kind() == io::ErrorKind::BrokenPipe {
             failed.kind = Kind::BrokenPipe;
         }
@@ -256,14 +264,15 @@ impl From<io::Error> for CommandError {
 }
 
 /// An error with its causes.
-fn chain(error: &dyn Error) -> String {
+fn chain(error: &dyn Error) -> Untrusted {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
+        // A string takes whatever is written.
         let _ = write!(text, ": {error}");
         cause = error.source();
     }
-    text
+    text.into()
 }
 
 #[cfg(test)]
@@ -290,7 +299,7 @@ mod tests {
         insta::assert_snapshot!(failed.render(Paint::plain()), @"
         error: agent `demo` exited with code 3
           | one
-          | ␛[31mtwo
+          | <U+001B>[31mtwo
 
         hint: try `acpctl agent logs demo`
         ");
@@ -299,7 +308,7 @@ mod tests {
     #[test]
     fn colours_mark_the_error_and_the_hint() {
         let failed = CommandError::usage("no prompt").hint("say something");
-        let text = failed.render(Paint::colour()).replace('\u{1b}', "␛");
+        let text = failed.render(Paint::colour()).as_str().replace('\u{1b}', "␛");
         assert_eq!(text, "␛[1m␛[31merror:␛[0m no prompt\n\n␛[1m␛[36mhint:␛[0m say something\n");
     }
 
@@ -318,7 +327,7 @@ mod tests {
 
     #[test]
     fn an_agents_own_error_keeps_its_code_and_its_data() {
-        let shown = |failed: CommandError| (failed.code().code(), failed.message);
+        let shown = |failed: CommandError| (failed.code().code(), failed.message.to_string());
         assert_eq!(shown(rpc(-32000, "Authentication required", &Value::Null)).0, 4);
         assert_eq!(shown(rpc(-32002, "gone", &json!({}))), (3, "gone".to_owned()));
         let nested = rpc(-32603, "Internal error", &json!({"details": "no\ncredit"}));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
-use acpd_api::{ExitCode, method};
+use acpd_api::{ExitCode, Untrusted, method};
 use acpd_client::{CallError, Incoming, LinkError, LinkReader, LinkWriter, Paths, stopped_daemon};
 use bytes::Bytes;
 use serde::Serialize;
@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use crate::error::{CommandError, Result, gone};
 use crate::paint::DIM;
 use crate::render::sentence;
+use crate::text::{Text, text};
 use crate::ui::{TICK, Ui};
 use crate::{signal, terminal};
 
@@ -161,7 +162,9 @@ impl Live {
                 Presence::There if self.looked.elapsed() >= LOOK => {
                     self.looked = Instant::now();
                     if let Some(stopped) = Paths::discover().ok().and_then(|p| stopped_daemon(&p)) {
-                        note(ui, &format!("{stopped}; {}", stopped.hint()));
+                        let (told, hint) =
+                            (Untrusted::of(&stopped), Untrusted::from(stopped.hint()));
+                        note(ui, text!("{}; {}", told, hint));
                         self.presence = Presence::Stopped;
                     }
                 }
@@ -215,7 +218,7 @@ impl Live {
                     if method == method::UNANSWERED =>
                 {
                     if let Some(sentence) = sentence(&method, params.get()) {
-                        ui.say(&sentence);
+                        ui.say(sentence);
                     }
                 }
                 _ => {}
@@ -266,9 +269,9 @@ fn leave(daemon: &LinkWriter) {
 }
 
 /// A word about the connection, for people.
-fn note(ui: &mut Ui, text: &str) {
+fn note(ui: &mut Ui, text: impl Into<Text>) {
     if ui.talks_to_terminal() {
-        ui.say(&ui.err_paint().apply(DIM, text));
+        ui.say(ui.err_paint().apply(DIM, text));
     }
 }
 

@@ -12,14 +12,22 @@ mod settings;
 mod signal;
 mod table;
 mod terminal;
+mod text;
 mod ui;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic;
 use std::process::ExitCode;
 
+use acpd_api::Untrusted;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    panic::set_hook(Box::new(complain));
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return wrong_usage(&error),
+    };
     let mut ui = ui::Ui::new(cli.global.color);
     let done = command::dispatch(cli, &mut ui);
     // Also after an error: what was printed is worth having.
@@ -32,4 +40,29 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(code.code())
+}
+
+/// Tells of a panic, whose words may quote what was being read.
+fn complain(panic: &panic::PanicHookInfo<'_>) {
+    let backtrace = Backtrace::capture();
+    let text = match backtrace.status() {
+        BacktraceStatus::Captured => format!("{panic}\n{backtrace}"),
+        _ => panic.to_string(),
+    };
+    ui::complain(Untrusted::from(text).prose());
+}
+
+/// Prints help and version as `clap` does, and errors, which quote what was typed, escaped.
+fn wrong_usage(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    match text.strip_prefix("error: ") {
+        Some(text) => {
+            let mut ui = ui::Ui::new(cli::When::Auto);
+            let text = Untrusted::from(text.trim_end());
+            ui.talk(&error::CommandError::usage(text.prose()).render(ui.err_paint()));
+        }
+        // Who does not read it does not want to know.
+        None => drop(error.print()),
+    }
+    ExitCode::from(error.exit_code() as u8)
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use acpd_api::Untrusted;
+
 use crate::render::{Flow, Options, Piece, ToolCall, Transcript};
 use crate::settings::Settings;
 use crate::ui::Ui;
@@ -29,7 +31,7 @@ impl Screen {
     }
 
     /// Takes whose conversation it is: what subagents say in sessions of their own is no part of it.
-    pub(crate) fn of(&mut self, session: &str) {
+    pub(crate) fn of(&mut self, session: &Untrusted) {
         self.transcript.of(session);
     }
 
@@ -45,7 +47,7 @@ impl Screen {
     }
 
     /// What was said about a call that has not ended.
-    pub(crate) fn open_call(&self, session: &str, id: &str) -> Option<&ToolCall> {
+    pub(crate) fn open_call(&self, session: &str, id: &Untrusted) -> Option<&ToolCall> {
         self.transcript.open_call(session, id)
     }
 
@@ -63,18 +65,25 @@ impl Screen {
                     ui.print(&lines)?;
                     self.flow = None;
                 }
+                Piece::Answer(text) => {
+                    self.turn_to(Flow::Answer, ui)?;
+                    ui.relay(&text)?;
+                }
                 Piece::Flow(flow, text) if self.whole => {
-                    if self.flow != Some(flow) {
-                        ui.end_line()?;
-                        self.flow = Some(flow);
-                    }
-                    // Coloured by us, so only the agent's own words are made harmless.
-                    if flow == Flow::Answer { ui.relay(&text)? } else { ui.print(&text)? }
+                    self.turn_to(flow, ui)?;
+                    ui.print(&text)?;
                 }
                 Piece::Lines(lines) => ui.talk(&lines),
-                Piece::Flow(Flow::Answer, text) => ui.relay(&text)?,
                 Piece::Flow(_, text) => ui.mutter(&text),
             }
+        }
+        Ok(())
+    }
+
+    /// In a whole conversation another voice begins on a line of its own.
+    fn turn_to(&mut self, flow: Flow, ui: &mut Ui) -> io::Result<()> {
+        if self.whole && self.flow.replace(flow) != Some(flow) {
+            ui.end_line()?;
         }
         Ok(())
     }

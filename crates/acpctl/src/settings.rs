@@ -2,11 +2,12 @@
 //!
 //! Reading is lenient: what cannot be read is left out.
 
+use acpd_api::Untrusted;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::paint::one_line;
+use crate::text::{Text, text};
 
 /// The settings of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,7 +23,7 @@ pub(crate) struct Settings {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Modes {
     /// The id of the one that it is in.
-    pub(crate) current_mode_id: String,
+    pub(crate) current_mode_id: Untrusted,
     /// Those to choose from.
     #[serde(default)]
     pub(crate) available_modes: Vec<Mode>,
@@ -32,11 +33,11 @@ pub(crate) struct Modes {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Mode {
     /// For `session/set_mode`.
-    pub(crate) id: String,
+    pub(crate) id: Untrusted,
     /// For people.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<Untrusted>,
     /// For people who want to know more.
-    pub(crate) description: Option<String>,
+    pub(crate) description: Option<Untrusted>,
 }
 
 /// An option.
@@ -44,13 +45,13 @@ pub(crate) struct Mode {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConfigOption {
     /// For `session/set_config_option`.
-    pub(crate) id: String,
+    pub(crate) id: Untrusted,
     /// For people.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<Untrusted>,
     /// For people who want to know more.
-    pub(crate) description: Option<String>,
+    pub(crate) description: Option<Untrusted>,
     /// `mode`, `model`, `thought_level` or another.
-    pub(crate) category: Option<String>,
+    pub(crate) category: Option<Untrusted>,
     /// A string, or a boolean for an option of that type.
     pub(crate) current_value: Value,
     /// The values to choose from, or groups of them; empty for a boolean.
@@ -69,9 +70,9 @@ enum Entry {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Choice {
     /// The value.
-    pub(crate) value: String,
+    pub(crate) value: Untrusted,
     /// For people.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<Untrusted>,
 }
 
 impl Settings {
@@ -91,13 +92,9 @@ impl Settings {
     }
 
     /// What people call a mode.
-    pub(crate) fn mode_name<'a>(&'a self, id: &'a str) -> &'a str {
-        let modes = self.modes.iter().flat_map(|modes| &modes.available_modes);
-        modes
-            .into_iter()
-            .find(|mode| mode.id == id)
-            .and_then(|mode| mode.name.as_deref())
-            .unwrap_or(id)
+    pub(crate) fn mode_name<'a>(&'a self, id: &'a Untrusted) -> &'a Untrusted {
+        let mut modes = self.modes.iter().flat_map(|modes| &modes.available_modes);
+        modes.find(|mode| mode.id == *id).and_then(|mode| mode.name.as_ref()).unwrap_or(id)
     }
 }
 
@@ -117,22 +114,22 @@ impl ConfigOption {
     }
 
     /// The current value as `session/set_config_option` takes it.
-    pub(crate) fn value(&self) -> String {
+    pub(crate) fn value(&self) -> Untrusted {
         match &self.current_value {
-            Value::String(value) => one_line(value),
-            other => other.to_string(),
+            Value::String(value) => value.into(),
+            other => Untrusted::of(other),
         }
     }
 
     /// Its name and value for people: `Model: Opus`.
-    pub(crate) fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> Text {
         let value = self.value();
         let chosen = self.choices().find(|choice| choice.value == value);
-        let value = match (&self.current_value, chosen.and_then(|choice| choice.name.as_deref())) {
-            (Value::Bool(on), _) => if *on { "on" } else { "off" }.to_owned(),
-            (_, Some(name)) => one_line(name),
-            (_, None) => value,
+        let value = match (&self.current_value, chosen.and_then(|choice| choice.name.as_ref())) {
+            (Value::Bool(on), _) => if *on { "on" } else { "off" }.into(),
+            (_, Some(name)) => Text::from(name),
+            (_, None) => value.into(),
         };
-        format!("{}: {value}", one_line(self.name.as_deref().unwrap_or(&self.id)))
+        text!("{}: {}", self.name.as_ref().unwrap_or(&self.id), value)
     }
 }

@@ -1,31 +1,30 @@
 //! Columns for lists.
 
 use anstyle::Style;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::paint::{Paint, visible};
+use crate::paint::Paint;
+use crate::text::Text;
 
 /// Rows under a header; every column is as wide as its widest cell.
 pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// One cell.
+/// One cell: a text of one line.
 pub(crate) struct Cell {
-    text: String,
+    text: Text,
     style: Style,
 }
 
 impl Cell {
     /// A cell in a style.
-    pub(crate) fn new(text: impl AsRef<str>, style: Style) -> Cell {
-        let text = text.as_ref();
-        let text = if text.is_empty() { "-" } else { text };
-        Cell { text: visible(text).replace(['\n', '\t'], " "), style }
+    pub(crate) fn new(text: impl Into<Text>, style: Style) -> Cell {
+        let text = text.into();
+        Cell { text: if text.is_empty() { "-".into() } else { text }, style }
     }
 }
 
-impl<T: AsRef<str>> From<T> for Cell {
+impl<T: Into<Text>> From<T> for Cell {
     fn from(text: T) -> Cell {
         Cell::new(text, Style::new())
     }
@@ -33,7 +32,7 @@ impl<T: AsRef<str>> From<T> for Cell {
 
 impl Table {
     /// A table with these column titles.
-    pub(crate) fn new<const N: usize>(titles: [&str; N]) -> Table {
+    pub(crate) fn new<const N: usize>(titles: [&'static str; N]) -> Table {
         Table { rows: vec![titles.map(|title| Cell::new(title, Style::new().dimmed())).into()] }
     }
 
@@ -43,7 +42,7 @@ impl Table {
     }
 
     /// The table as lines; the last column is cut where a terminal of this width ends.
-    pub(crate) fn render(&self, paint: Paint, width: Option<usize>) -> String {
+    pub(crate) fn render(&self, paint: Paint, width: Option<usize>) -> Text {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
             .map(|column| {
@@ -54,48 +53,37 @@ impl Table {
         // A column that is cut to nothing tells less than one that wraps.
         let before = widths.iter().rev().skip(1).map(|width| width + 2).sum();
         let last = width.and_then(|width| width.checked_sub(before)).filter(|left| *left >= 10);
-        let mut lines = String::new();
+        let mut lines = Text::new();
         for row in &self.rows {
             for (column, cell) in row.iter().enumerate() {
                 let is_last = column + 1 == row.len();
                 let text = match last {
-                    Some(room) if is_last => cut(&cell.text, room),
+                    Some(room) if is_last => cell.text.cut(room),
                     _ => cell.text.clone(),
                 };
-                lines.push_str(&paint.apply(cell.style, &text));
+                lines += paint.apply(cell.style, text);
                 if !is_last {
                     let gap = widths[column] - cell.text.width() + 2;
-                    lines.extend(std::iter::repeat_n(' ', gap));
+                    lines += Text::repeated(" ", gap);
                 }
             }
-            lines.push('\n');
+            lines += "\n";
         }
         lines
     }
 }
 
-/// The text in at most so many columns.
-pub(crate) fn cut(text: &str, room: usize) -> String {
-    if text.width() <= room {
-        return text.to_owned();
-    }
-    let mut used = 1;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used <= room
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use acpd_api::Untrusted;
+
     use super::*;
     use crate::paint::GREEN;
 
     #[test]
     fn columns_line_up_by_display_width() {
         let mut table = Table::new(["NAME", "STATE", "WHY"]);
-        table.row(["日本".into(), Cell::new("ready", GREEN), "two\nlines".into()]);
+        table.row(["日本".into(), Cell::new("ready", GREEN), Untrusted::from("two\nlines").into()]);
         table.row(["long-name".into(), "stopped".into(), "".into()]);
         insta::assert_snapshot!(table.render(Paint::plain(), None), @"
         NAME       STATE    WHY
@@ -113,7 +101,7 @@ mod tests {
         a     日本 and …
         ");
         // No room is no reason to show nothing.
-        assert!(table.render(Paint::plain(), Some(8)).contains("more words"));
+        assert!(table.render(Paint::plain(), Some(8)).as_str().contains("more words"));
     }
 
     #[test]
@@ -121,7 +109,7 @@ mod tests {
         let mut table = Table::new(["A", "B"]);
         table.row([Cell::new("x", GREEN), "y".into()]);
         assert_eq!(
-            table.render(Paint::colour(), None),
+            table.render(Paint::colour(), None).as_str(),
             "\u{1b}[2mA\u{1b}[0m  \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mx\u{1b}[0m  y\n"
         );
     }

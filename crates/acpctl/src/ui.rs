@@ -1,16 +1,24 @@
 //! The two streams: data goes to stdout, talk goes to stderr.
+//!
+//! What a person reads is a [`Text`], which can do nothing to the terminal. An agent's own data, such as
+//! its answer, is escaped on a terminal only; a pipe or a file gets it byte for byte ([`Ui::relay`]).
+
+#![expect(clippy::disallowed_methods, reason = "the one place that writes to the streams")]
 
 use std::env;
 use std::io::{self, BufRead as _, BufWriter, IsTerminal as _, Stderr, Stdout, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use acpd_api::{Untrusted, json};
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::cli::When;
-use crate::paint::{CYAN, DIM, Paint, visible};
+use crate::paint::{CYAN, DIM, Paint};
+use crate::text::{Text, text};
 
 /// How often a waiting command should call [`Ui::tick`].
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -29,6 +37,11 @@ pub(crate) fn leave_line() {
         let _ = err.write_all(if *shown { CLEAR_LINE.as_bytes() } else { b"\n" });
         std::mem::forget(shown);
     }
+}
+
+/// The last words of a process that ends at once.
+pub(crate) fn complain(line: impl Into<Text>) {
+    let _ = writeln!(io::stderr(), "{}", line.into());
 }
 
 fn spinner_shown() -> MutexGuard<'static, bool> {
@@ -54,7 +67,7 @@ pub(crate) struct Ui {
 
 #[derive(Debug)]
 struct Spinner {
-    label: String,
+    label: Text,
     since: Instant,
     frame: usize,
     drawn: bool,
@@ -111,61 +124,100 @@ impl Ui {
         self.err_is_terminal
     }
 
-    /// Data that is our own: its colours are kept.
-    pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
-        if text.is_empty() {
+    /// Text that is escaped wherever stdout goes.
+    pub(crate) fn print(&mut self, text: impl Into<Text>) -> io::Result<()> {
+        self.put(text.into().as_str().as_bytes())
+    }
+
+    /// Data of an agent: byte for byte, but on a terminal escaped.
+    pub(crate) fn relay(&mut self, text: &Untrusted) -> io::Result<()> {
+        self.relay_bytes(text.raw().as_bytes())
+    }
+
+    /// A name or an id as data, and a newline.
+    pub(crate) fn relay_line(&mut self, text: &Untrusted) -> io::Result<()> {
+        if self.out_is_terminal {
+            self.print(text)?;
+        } else {
+            self.relay(text)?;
+        }
+        self.put(b"\n")
+    }
+
+    /// [`Ui::relay`] of what need not be UTF-8.
+    pub(crate) fn relay_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.out_is_terminal {
+            self.print(Untrusted::from(String::from_utf8_lossy(bytes)).prose())
+        } else {
+            self.put(bytes)
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
             return Ok(());
         }
         self.hide_spinner();
         if self.out_is_terminal && self.err_open {
             self.end_talk();
         }
-        self.out.write_all(text.as_bytes())?;
-        self.out_open = !text.ends_with('\n');
+        self.out.write_all(bytes)?;
+        self.out_open = !bytes.ends_with(b"\n");
         Ok(())
-    }
-
-    /// Data of an agent: byte for byte, except that it cannot steer a terminal.
-    pub(crate) fn relay(&mut self, text: &str) -> io::Result<()> {
-        if self.out_is_terminal { self.print(&visible(text)) } else { self.print(text) }
     }
 
     /// Finishes the last line of data, if it is unfinished.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
         if self.out_open {
-            self.print("\n")?;
+            self.put(b"\n")?;
         }
         Ok(())
     }
 
     /// A value as indented JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut self.out, value)?;
-        self.print("\n")
+        self.put((json::pretty(value)? + "\n").as_bytes())
+    }
+
+    /// A value as one line of JSON.
+    pub(crate) fn json_line(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+        self.json_item(value)?;
+        self.put(b"\n")
+    }
+
+    /// A value as a part of more JSON.
+    pub(crate) fn json_item(&mut self, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+        self.put(json::line(value)?.as_bytes())
+    }
+
+    /// A line of JSON of somebody else.
+    pub(crate) fn json_relayed(&mut self, line: &[u8]) -> io::Result<()> {
+        self.json_line(serde_json::from_slice::<&RawValue>(line)?)
     }
 
     /// Whole lines of talk. A terminal that cannot be written to is no reason to stop.
-    pub(crate) fn talk(&mut self, lines: &str) {
+    pub(crate) fn talk(&mut self, lines: &Text) {
         self.end_talk();
-        let _ = self.err.write_all(lines.as_bytes());
+        let _ = self.err.write_all(lines.as_str().as_bytes());
     }
 
     /// One line of talk.
-    pub(crate) fn say(&mut self, line: &str) {
-        self.talk(&format!("{line}\n"));
+    pub(crate) fn say(&mut self, line: impl Into<Text>) {
+        self.talk(&(line.into() + "\n"));
     }
 
     /// A part of a line of talk.
-    pub(crate) fn mutter(&mut self, text: &str) {
+    pub(crate) fn mutter(&mut self, text: impl Into<Text>) {
         if !self.err_open {
             self.end_talk();
         }
-        let _ = self.err.write_all(text.as_bytes());
-        self.err_open = !text.ends_with('\n');
+        let text = text.into();
+        let _ = self.err.write_all(text.as_str().as_bytes());
+        self.err_open = !text.as_str().ends_with('\n');
     }
 
     /// Asks a person for a line, on a terminal; `None` if there will be none.
-    pub(crate) fn ask(&mut self, prompt: &str) -> io::Result<Option<String>> {
+    pub(crate) fn ask(&mut self, prompt: impl Into<Text>) -> io::Result<Option<String>> {
         self.mutter(prompt);
         let mut line = Vec::new();
         io::stdin().lock().read_until(b'\n', &mut line)?;
@@ -193,7 +245,7 @@ impl Ui {
 
     /// Ends the last lines of both streams and sends everything out.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        self.spin(None);
+        self.stop_spinning();
         if self.err_open {
             self.end_talk();
         }
@@ -201,15 +253,20 @@ impl Ui {
         self.flush()
     }
 
-    /// Shows a spinner with this label whenever nothing streams; `None` takes it away. Only on a
-    /// terminal.
-    pub(crate) fn spin(&mut self, label: Option<&str>) {
+    /// Shows a spinner with this label whenever nothing streams. Only on a terminal.
+    pub(crate) fn spin(&mut self, label: impl Into<Text>) {
         self.hide_spinner();
-        let since = self.spinner.take().map(|spinner| spinner.since);
-        if let (Some(label), true) = (label, self.can_spin) {
-            let since = since.unwrap_or_else(Instant::now);
-            self.spinner = Some(Spinner { label: label.to_owned(), since, frame: 0, drawn: false });
+        let since = self.spinner.take().map_or_else(Instant::now, |spinner| spinner.since);
+        if self.can_spin {
+            let label = label.into();
+            self.spinner = Some(Spinner { label, since, frame: 0, drawn: false });
         }
+    }
+
+    /// Takes the spinner away.
+    pub(crate) fn stop_spinning(&mut self) {
+        self.hide_spinner();
+        self.spinner = None;
     }
 
     /// Whether [`Ui::tick`] has something to move.
@@ -242,13 +299,13 @@ impl Ui {
     }
 }
 
-fn spinner_line(frame: usize, label: &str, passed: Duration, paint: Paint) -> String {
+fn spinner_line(frame: usize, label: &Text, passed: Duration, paint: Paint) -> Text {
     let sign = paint.apply(CYAN, FRAMES[frame % FRAMES.len()]);
     let passed = match passed.as_secs() {
-        seconds @ 0..60 => format!("{seconds}s"),
-        seconds => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        seconds @ 0..60 => text!("{}s", seconds),
+        seconds => text!("{}m {:02}s", seconds / 60, seconds % 60),
     };
-    format!("{sign} {}", paint.apply(DIM, &format!("{label} {passed}")))
+    text!("{} {}", sign, paint.apply(DIM, text!("{} {}", label, passed)))
 }
 
 #[cfg(test)]
@@ -258,9 +315,9 @@ mod tests {
     #[test]
     fn the_spinner_tells_what_is_waited_for_and_how_long() {
         let line = |frame, seconds| {
-            spinner_line(frame, "thinking", Duration::from_secs(seconds), Paint::plain())
+            spinner_line(frame, &"thinking".into(), Duration::from_secs(seconds), Paint::plain())
         };
-        assert_eq!(line(0, 3), "⠋ thinking 3s");
-        assert_eq!(line(11, 65), "⠙ thinking 1m 05s");
+        assert_eq!(line(0, 3).as_str(), "⠋ thinking 3s");
+        assert_eq!(line(11, 65).as_str(), "⠙ thinking 1m 05s");
     }
 }

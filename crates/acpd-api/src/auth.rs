@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Untrusted;
+
 /// Whether an agent is logged in, how acpd knows that, and the ways to log in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -18,10 +20,10 @@ pub struct AuthInfo {
     pub methods: Vec<LoginMethod>,
     /// The way out, while a login is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: Option<Untrusted>,
     /// The command of the configuration that logs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
+    pub command: Option<Untrusted>,
 }
 
 /// Whether an agent is logged in.
@@ -55,17 +57,17 @@ pub enum AuthSource {
     /// A request was refused with -32000.
     Refused {
         /// Its method.
-        method: String,
+        method: Untrusted,
     },
     /// A request failed with an error that `auth_errors` of the configuration describes.
     Pattern {
         /// Its method.
-        method: String,
+        method: Untrusted,
     },
     /// A request worked that would not have without a login.
     Worked {
         /// Its method.
-        method: String,
+        method: Untrusted,
     },
     /// The agent said so: `auth/status`, or its notification.
     Status,
@@ -82,11 +84,11 @@ pub enum AuthSource {
 #[serde(rename_all = "camelCase")]
 pub struct LoginMethod {
     /// Its id.
-    pub id: String,
+    pub id: Untrusted,
     /// Its name for people.
-    pub name: String,
+    pub name: Untrusted,
     /// `agent` (a call of `authenticate`), `terminal` (a command in a person's terminal), or another.
-    pub kind: String,
+    pub kind: Untrusted,
 }
 
 /// Notice: it changed whether an agent is logged in.
@@ -94,7 +96,7 @@ pub struct LoginMethod {
 #[serde(rename_all = "camelCase")]
 pub struct AuthChanged {
     /// Profile name.
-    pub agent: String,
+    pub agent: Untrusted,
     /// How it is now.
     pub auth: AuthInfo,
 }

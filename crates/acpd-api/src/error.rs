@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Untrusted;
+
 /// `error.data._acpd` of an error that acpd itself gives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -10,13 +12,13 @@ pub struct ErrorData {
     pub reason: Reason,
     /// The way out, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: Option<Untrusted>,
     /// The session it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
+    pub session_id: Option<Untrusted>,
     /// The last lines of the agent's stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stderr: Option<String>,
+    pub stderr: Option<Untrusted>,
 }
 
 impl ErrorData {
@@ -27,7 +29,7 @@ impl ErrorData {
 
     /// Adds the way out.
     #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> ErrorData {
+    pub fn with_hint(mut self, hint: impl Into<Untrusted>) -> ErrorData {
         self.hint = Some(hint.into());
         self
     }
@@ -49,6 +51,8 @@ pub enum Reason {
     AgentStopped,
     /// The agent crashes again and again and is not restarted any more.
     AgentCrashLoop,
+    /// Processes of the agent's last run do not end, not even by SIGKILL.
+    AgentLeftovers,
     /// The agent did not answer in time.
     AgentTimeout,
     /// The agent speaks another protocol version.
@@ -71,6 +75,10 @@ pub enum Reason {
     NameTaken,
     /// The turn was cut off.
     Interrupted,
+    /// No turn runs that a message could be said into.
+    NoTurn,
+    /// The agent takes no message into a running turn.
+    CannotSteer,
     /// The turn ended without a word of the agent, which means that it failed.
     EmptyTurn,
     /// It is not known whether the agent got the request.

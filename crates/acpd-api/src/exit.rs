@@ -62,6 +62,7 @@ impl From<Reason> for ExitCode {
             | Reason::CwdMissing => ExitCode::NotFound,
             Reason::NeedsLogin => ExitCode::NeedsLogin,
             Reason::AgentExited | Reason::Interrupted => ExitCode::Interrupted,
+            Reason::UnderAgent => ExitCode::Refused,
             Reason::SessionLost => ExitCode::ContextLost,
             Reason::OutcomeUnknown => ExitCode::OutcomeUnknown,
             Reason::Invalid | Reason::SessionAmbiguous | Reason::NameTaken => ExitCode::Usage,
@@ -69,15 +70,17 @@ impl From<Reason> for ExitCode {
             Reason::AgentStopped
             | Reason::AgentStartFailed
             | Reason::AgentCrashLoop
+            | Reason::AgentLeftovers
             | Reason::AgentTimeout
             | Reason::AgentProtocol
+            | Reason::NoTurn
+            | Reason::CannotSteer
             | Reason::EmptyTurn
             | Reason::SessionBlocked
             | Reason::StoreFailed
             | Reason::LineTooLong
             | Reason::TooMany
             | Reason::Replaced
-            | Reason::UnderAgent
             | Reason::ShuttingDown
             | Reason::Other => ExitCode::Error,
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InteractionInfo, Outcome};
+use crate::{InteractionInfo, Outcome, Untrusted};
 
 /// What happened, as the command reads it on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,13 +64,13 @@ impl HookEvent {
 #[serde(rename_all = "camelCase")]
 pub struct TurnEndInfo {
     /// Agent profile.
-    pub agent: String,
+    pub agent: Untrusted,
     /// The session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// Name of the session.
-    pub name: Option<String>,
+    pub name: Option<Untrusted>,
     /// Working directory of the session.
-    pub cwd: String,
+    pub cwd: Untrusted,
     /// When it ended (ms since the epoch).
     pub at: u64,
     /// Number of the turn in its session, from 1.
@@ -84,15 +84,15 @@ pub struct TurnEndInfo {
 #[serde(rename_all = "camelCase")]
 pub struct AgentTroubleInfo {
     /// Agent profile.
-    pub agent: String,
+    pub agent: Untrusted,
     /// The session, if the process is that session's own (`sharing = "session"`).
-    pub session_id: Option<String>,
+    pub session_id: Option<Untrusted>,
     /// Name of the session.
-    pub name: Option<String>,
+    pub name: Option<Untrusted>,
     /// Working directory of the session.
-    pub cwd: Option<String>,
+    pub cwd: Option<Untrusted>,
     /// When (ms since the epoch).
     pub at: u64,
     /// Why, in words.
-    pub reason: String,
+    pub reason: Untrusted,
 }

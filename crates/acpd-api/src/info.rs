@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::AuthInfo;
+use crate::{AuthInfo, Untrusted};
 
 /// Result of `_acpd/status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub struct Status {
     pub daemon: DaemonInfo,
     /// Every configured agent, and agents that still have sessions.
     pub agents: Vec<AgentInfo>,
-    /// Every session that is not deleted.
+    /// Every session that is not deleted and not in the archive.
     pub sessions: Vec<SessionInfo>,
 }
 
@@ -23,7 +23,7 @@ pub struct Status {
 #[serde(rename_all = "camelCase")]
 pub struct DaemonInfo {
     /// Version of the program.
-    pub version: String,
+    pub version: Untrusted,
     /// Version of the `_acpd/*` methods.
     pub api: u32,
     /// Process id.
@@ -41,15 +41,15 @@ pub struct DaemonInfo {
     /// Whether the journal can be written.
     pub store: StoreState,
     /// The agent that a connection gets when it names none.
-    pub default_agent: String,
+    pub default_agent: Untrusted,
     /// Where its files are.
-    pub socket: String,
+    pub socket: Untrusted,
     /// Database file.
-    pub database: String,
+    pub database: Untrusted,
     /// The daemon's own log.
-    pub log: String,
+    pub log: Untrusted,
     /// Configuration file, whether or not it exists.
-    pub config: String,
+    pub config: Untrusted,
 }
 
 /// Whether the journal can be written.
@@ -61,10 +61,10 @@ pub enum StoreState {
     /// Writes fail and are retried; nothing new is shown meanwhile.
     Failing {
         /// What the file system or the database said.
-        reason: String,
+        reason: Untrusted,
         /// What a person can do about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        hint: Option<String>,
+        hint: Option<Untrusted>,
         /// Since when (ms since the epoch).
         since: u64,
     },
@@ -75,16 +75,16 @@ pub enum StoreState {
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
     /// Profile name.
-    pub name: String,
+    pub name: Untrusted,
     /// Human title from the catalogue or the profile.
-    pub title: String,
+    pub title: Untrusted,
     /// State of its process.
     pub state: AgentState,
     /// Since when it is in this state (ms since the epoch).
     pub since: u64,
     /// Why, when there is something to say: last exit, error, what is waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Untrusted>,
     /// Process id of the leader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -100,19 +100,20 @@ pub struct AgentInfo {
     /// Restarts after unexpected exits since the daemon started.
     pub restarts: u32,
     /// Command line.
-    pub command: Vec<String>,
+    pub command: Vec<Untrusted>,
     /// Name and version that the agent reported last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
+    pub version: Option<Untrusted>,
     /// Sessions that acpd knows of this agent.
     pub sessions: u32,
     /// File with the agent's stderr.
-    pub log: String,
+    pub log: Untrusted,
     /// Whether the launch line was tried by acpd's authors.
     pub tried: bool,
-    /// What a person could do for it; only where one agent is told about.
+    /// What a person could do for it. What it takes to install it is told only where one agent is told
+    /// about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: Option<Untrusted>,
     /// MCP servers of the configuration that its sessions get.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<McpInfo>,
@@ -126,16 +127,16 @@ pub struct AgentInfo {
 #[serde(rename_all = "camelCase")]
 pub struct McpInfo {
     /// Its name.
-    pub name: String,
+    pub name: Untrusted,
     /// How it is talked with.
     #[serde(rename = "type")]
     pub kind: McpKind,
     /// Globs of the working directories that it is for; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub workspace: Vec<String>,
+    pub workspace: Vec<Untrusted>,
     /// Why the agent does not get it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<String>,
+    pub left_out: Option<Untrusted>,
 }
 
 /// How an MCP server is talked with (protocol brief, `McpServer`).
@@ -150,13 +151,20 @@ pub enum McpKind {
     Sse,
 }
 
-impl fmt::Display for McpKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl McpKind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
             McpKind::Stdio => "stdio",
             McpKind::Http => "http",
             McpKind::Sse => "sse",
-        })
+        }
+    }
+}
+
+impl fmt::Display for McpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 
@@ -187,22 +195,28 @@ pub enum AgentState {
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
     /// Id as clients use it.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// Agent profile.
-    pub agent: String,
+    pub agent: Untrusted,
     /// Handle for people.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Title that the agent gave.
+    pub name: Option<Untrusted>,
+    /// Its title: the one that a person gave, else the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
+    pub title: Option<Untrusted>,
     /// Working directory.
-    pub cwd: String,
+    pub cwd: Untrusted,
     /// State.
     pub state: SessionState,
+    /// It is in the archive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
     /// Why, when there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Untrusted>,
+    /// What a person can do, if the session waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Untrusted>,
     /// What the last restore kept, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restore: Option<RestoreLevel>,
@@ -269,7 +283,7 @@ pub struct TurnInfo {
     /// How the last turn ended, in words: a stop reason, `interrupted`, `unwedged`,
     /// `outcome_unknown`, `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last: Option<String>,
+    pub last: Option<Untrusted>,
 }
 
 /// What a session does.

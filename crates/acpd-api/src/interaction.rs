@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Untrusted;
+
 /// All open questions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InteractionList {
@@ -15,15 +17,15 @@ pub struct InteractionList {
 #[serde(rename_all = "camelCase")]
 pub struct InteractionInfo {
     /// What it is answered by.
-    pub id: String,
+    pub id: Untrusted,
     /// Agent profile.
-    pub agent: String,
+    pub agent: Untrusted,
     /// The session; absent if the question is about a request of one client, such as a login.
-    pub session_id: Option<String>,
+    pub session_id: Option<Untrusted>,
     /// Name of the session.
-    pub name: Option<String>,
+    pub name: Option<Untrusted>,
     /// Working directory of the session.
-    pub cwd: Option<String>,
+    pub cwd: Option<Untrusted>,
     /// When it was asked (ms since the epoch).
     pub at: u64,
     /// What is asked.
@@ -38,30 +40,30 @@ pub enum Question {
     #[serde(rename_all = "camelCase")]
     Permission {
         /// The agent's title of the call.
-        title: Option<String>,
+        title: Option<Untrusted>,
         /// `read`, `edit`, `execute`, …
-        tool_kind: Option<String>,
+        tool_kind: Option<Untrusted>,
         /// What exactly it is about, if that can be told in a line.
-        subject: Option<String>,
+        subject: Option<Untrusted>,
         /// The answers to choose from.
         options: Vec<OptionInfo>,
     },
     /// To fill in a form.
     Form {
         /// What the agent says.
-        message: String,
+        message: Untrusted,
         /// JSON schema of the form: flat, as in `elicitation/create`.
         schema: Value,
         /// Names of the fields, in the order of the agent's schema.
         #[serde(default)]
-        order: Vec<String>,
+        order: Vec<Untrusted>,
     },
     /// To open a page.
     Url {
         /// What the agent says.
-        message: String,
+        message: Untrusted,
         /// The page.
-        url: String,
+        url: Untrusted,
     },
 }
 
@@ -70,11 +72,11 @@ pub enum Question {
 #[serde(rename_all = "camelCase")]
 pub struct OptionInfo {
     /// The id for the answer.
-    pub option_id: String,
+    pub option_id: Untrusted,
     /// The name for people.
-    pub name: String,
+    pub name: Untrusted,
     /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or something else.
-    pub kind: String,
+    pub kind: Untrusted,
 }
 
 /// An answer to a question.
@@ -100,12 +102,18 @@ pub enum GivenAnswer {
         /// Also from now on.
         #[serde(default)]
         always: bool,
+        /// Which, where several options say so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
     },
     /// The option that refuses the call; with `always` it is remembered.
     Deny {
         /// Also from now on.
         #[serde(default)]
         always: bool,
+        /// Which, where several options say so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
     },
     /// The form is filled in, or the page is opened.
     Accept {
@@ -130,13 +138,13 @@ pub struct RememberedInfo {
     /// What it is revoked by.
     pub id: i64,
     /// The agent that asked.
-    pub agent: String,
+    pub agent: Untrusted,
     /// Working directory of the session.
-    pub workspace: String,
+    pub workspace: Untrusted,
     /// What was decided on, in words.
-    pub subject: String,
+    pub subject: Untrusted,
     /// `allow` or `reject`.
-    pub verdict: String,
+    pub verdict: Untrusted,
     /// When (ms since the epoch).
     pub at: u64,
 }
@@ -166,18 +174,18 @@ pub struct PolicyTestParams {
 #[serde(rename_all = "camelCase")]
 pub struct PermissionDecided {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// The tool call.
-    pub tool_call_id: Option<String>,
+    pub tool_call_id: Option<Untrusted>,
     /// Its title.
-    pub title: Option<String>,
+    pub title: Option<Untrusted>,
     /// What acpd reads in the call, in one line, if it says enough for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<String>,
+    pub subject: Option<Untrusted>,
     /// The option that was chosen.
-    pub option_id: String,
+    pub option_id: Untrusted,
     /// `allow` or `reject`.
-    pub verdict: String,
+    pub verdict: Untrusted,
     /// Which rule, remembered decision or flag decided, in words.
-    pub by: String,
+    pub by: Untrusted,
 }

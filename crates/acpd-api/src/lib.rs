@@ -9,16 +9,21 @@
 
 mod auth;
 mod error;
+pub mod escape;
 mod exit;
 mod hook;
 mod info;
 mod interaction;
+pub mod json;
 mod meta;
 pub mod method;
 mod notice;
 mod params;
+mod reseed;
 mod resume;
 mod search;
+pub mod under_agent;
+mod untrusted;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use error::{ErrorData, Reason};
@@ -38,14 +43,23 @@ pub use notice::{
     StateChanged, TurnEnded, TurnStarted, Unanswered,
 };
 pub use params::{
-    AgentList, AgentRef, AttachParams, AttachResult, DaemonStopParams, Empty, LogEntry, LogParams,
-    LogResult, MoveParams, RenameParams, SessionList, SessionListParams, SessionRef,
+    AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, DaemonStopParams, Empty,
+    LogEntry, LogParams, LogResult, MoveParams, RenameParams, RestartParams, SessionList,
+    SessionListParams, SessionRef, TitleParams,
 };
+pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
+pub use under_agent::UnderAgent;
+pub use untrusted::Untrusted;
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";
+
+/// Whether a method is one that only acpd, or who speaks with it, may use.
+pub fn is_own(method: &str) -> bool {
+    method.strip_prefix(NAMESPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
 
 /// Version of the `_acpd/*` methods; a daemon serves this one and the one before it.
 pub const API_VERSION: u32 = 1;

@@ -49,11 +49,17 @@ pub struct PromptMeta {
     pub permissions: Option<String>,
 }
 
-/// `_meta._acpd` of a relayed `session/update`, for clients that asked for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// `_meta._acpd` of a `session/update`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct UpdateMeta {
-    /// Position in the session's journal, from 1, without gaps in the journal itself.
-    pub seq: u64,
+    /// Position in the session's journal, from 1, without gaps in the journal itself; for clients that
+    /// asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// The message went into a turn that was running, and began none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub steered: bool,
 }
 
 /// What an attached client may do.

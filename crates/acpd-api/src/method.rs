@@ -1,107 +1,142 @@
 //! Names of the extension methods and notices.
+//!
+//! A method cannot be declared without saying what it is to a client that runs under an agent
+//! ([`UnderAgent`]).
 
-/// Daemon, agents, sessions and turns in one answer: [`crate::Empty`] → [`crate::Status`].
-pub const STATUS: &str = "_acpd/status";
-/// Answered at once, from memory, whatever agents and disks do: [`crate::Empty`] → [`crate::Empty`]. Who
-/// waits long for another answer learns by it whether the daemon is there.
-pub const PING: &str = "_acpd/ping";
-/// Ends running turns, stops every agent, then the daemon: [`crate::DaemonStopParams`] →
-/// [`crate::Empty`]. The answer is sent when the agents are gone, or, with `detach`, left alone.
-pub const DAEMON_STOP: &str = "_acpd/daemon/stop";
-/// Runs the installed program in the daemon's place, under the same pid; agents and turns go on:
-/// [`crate::Empty`] → [`crate::Empty`]. If that program could not start, the reason is the error, and nothing
-/// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
-pub const DAEMON_RESTART: &str = "_acpd/daemon/restart";
+use crate::under_agent::UnderAgent::{self, Allowed, OwnTurns, Refused};
 
-/// Notification [`crate::Empty`] to clients with a token: the daemon was told to stop, its agents are
-/// gone, and the connection is about to end for good. Live only.
-pub const DAEMON_STOPPED: &str = "_acpd/daemon/stopped";
+/// Declares methods that clients call, and the table of them.
+macro_rules! methods {
+    ($($(#[doc = $doc:literal])* $name:ident = $method:literal, $side:expr;)*) => {
+        $($(#[doc = $doc])* pub const $name: &str = $method;)*
 
-/// All configured agents: [`crate::Empty`] → [`crate::AgentList`].
-pub const AGENT_LIST: &str = "_acpd/agent/list";
-/// One agent: [`crate::AgentRef`] → [`crate::AgentInfo`].
-pub const AGENT_SHOW: &str = "_acpd/agent/show";
-/// Wants an agent up and clears a crash loop; answered when it is ready or has failed:
-/// [`crate::AgentRef`] → [`crate::AgentInfo`].
-pub const AGENT_START: &str = "_acpd/agent/start";
-/// Stops an agent and keeps it down until it is started: [`crate::AgentRef`] → [`crate::AgentInfo`].
-pub const AGENT_STOP: &str = "_acpd/agent/stop";
-/// Stops an agent and starts it again; its sessions are restored: [`crate::AgentRef`] →
-/// [`crate::AgentInfo`].
-pub const AGENT_RESTART: &str = "_acpd/agent/restart";
+        /// The methods that clients call, and which of them are for a client that runs under an agent.
+        pub const METHODS: &[(&str, UnderAgent)] = &[$(($name, $side)),*];
+    };
+}
 
-/// A person has logged in without `authenticate`: the agent is started anew, and what waited for the
-/// login comes back: [`crate::AgentRef`] → [`crate::AgentInfo`]. Answered when it is ready or has failed.
-pub const AUTH_DONE: &str = "_acpd/auth/done";
+/// Declares notices, and the list of them.
+macro_rules! notices {
+    ($($(#[doc = $doc:literal])* $name:ident = $method:literal;)*) => {
+        $($(#[doc = $doc])* pub const $name: &str = $method;)*
 
-/// Sessions of all agents: [`crate::SessionListParams`] → [`crate::SessionList`].
-pub const SESSION_LIST: &str = "_acpd/session/list";
-/// One session by name, id or unique prefix: [`crate::SessionRef`] → [`crate::SessionInfo`].
-pub const SESSION_SHOW: &str = "_acpd/session/show";
-/// A page of a session's journal: [`crate::LogParams`] → [`crate::LogResult`].
-pub const SESSION_LOG: &str = "_acpd/session/log";
-/// Finds what was said, by words: [`crate::SearchParams`] → [`crate::SearchResult`].
-pub const SESSION_SEARCH: &str = "_acpd/session/search";
-/// Follows a session of any agent from a sequence number: [`crate::AttachParams`] →
-/// [`crate::AttachResult`]; then the journal, then a [`CAUGHT_UP`] notice, then what comes.
-pub const SESSION_ATTACH: &str = "_acpd/session/attach";
-/// Stops following: [`crate::SessionRef`] → [`crate::Empty`].
-pub const SESSION_DETACH: &str = "_acpd/session/detach";
-/// Gives a session another name: [`crate::RenameParams`] → [`crate::SessionInfo`].
-pub const SESSION_RENAME: &str = "_acpd/session/rename";
-/// Tells a session that its directory is another one; it comes back there: [`crate::MoveParams`] →
-/// [`crate::SessionInfo`]. Refused while a turn runs in it.
-pub const SESSION_MOVE: &str = "_acpd/session/move";
-/// Frees the agent's copy; the session stays listed and comes back with the next prompt:
-/// [`crate::SessionRef`] → [`crate::SessionInfo`].
-pub const SESSION_CLOSE: &str = "_acpd/session/close";
-/// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
-pub const SESSION_REMOVE: &str = "_acpd/session/remove";
+        /// What only the daemon says.
+        pub const NOTICES: &[&str] = &[$($name),*];
+    };
+}
 
-/// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
-pub const INTERACTION_LIST: &str = "_acpd/interaction/list";
-/// Answers one of them: [`crate::AnswerParams`] → [`crate::Empty`]. Refused to a client that runs under
-/// an agent.
-pub const INTERACTION_ANSWER: &str = "_acpd/interaction/answer";
-/// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
-pub const POLICY_LIST: &str = "_acpd/policy/list";
-/// Takes a remembered decision back: [`crate::ForgetParams`] → [`crate::Empty`].
-pub const POLICY_FORGET: &str = "_acpd/policy/forget";
-/// Who would answer a permission question, and why: [`crate::PolicyTestParams`] → an object with the
-/// `rules` in their order, what could be remembered (`subject`), and the `decision`.
-pub const POLICY_TEST: &str = "_acpd/policy/test";
+methods! {
+    /// Daemon, agents, sessions and turns in one answer: [`crate::Empty`] → [`crate::Status`].
+    STATUS = "_acpd/status", Allowed;
+    /// Answered at once, from memory, whatever agents and disks do: [`crate::Empty`] → [`crate::Empty`]. Who
+    /// waits long for another answer learns by it whether the daemon is there.
+    PING = "_acpd/ping", Allowed;
+    /// Ends running turns, stops every agent, then the daemon: [`crate::DaemonStopParams`] →
+    /// [`crate::Empty`]. The answer is sent when the agents are gone, or, with `detach`, left alone.
+    DAEMON_STOP = "_acpd/daemon/stop", Refused("stop the daemon");
+    /// Runs the installed program in the daemon's place, under the same pid; agents and turns go on:
+    /// [`crate::Empty`] → [`crate::Empty`]. If that program could not start, the reason is the error, and nothing
+    /// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
+    DAEMON_RESTART = "_acpd/daemon/restart", Allowed;
+    /// All configured agents: [`crate::Empty`] → [`crate::AgentList`].
+    AGENT_LIST = "_acpd/agent/list", Allowed;
+    /// One agent: [`crate::AgentRef`] → [`crate::AgentInfo`].
+    AGENT_SHOW = "_acpd/agent/show", Allowed;
+    /// Wants an agent up and clears a crash loop; answered when it is ready or has failed:
+    /// [`crate::AgentRef`] → [`crate::AgentInfo`].
+    AGENT_START = "_acpd/agent/start", Refused("start an agent");
+    /// Stops an agent and keeps it down until it is started: [`crate::AgentRef`] → [`crate::AgentInfo`].
+    AGENT_STOP = "_acpd/agent/stop", Refused("stop an agent");
+    /// Stops an agent and starts it again; its sessions are restored: [`crate::RestartParams`] →
+    /// [`crate::AgentInfo`].
+    AGENT_RESTART = "_acpd/agent/restart", Refused("restart an agent");
+    /// A person has logged in without `authenticate`: the agent is started anew, and what waited for the
+    /// login comes back: [`crate::AgentRef`] → [`crate::AgentInfo`]. Answered when it is ready or has failed.
+    AUTH_DONE = "_acpd/auth/done", Refused("say that somebody has logged in");
+    /// Sessions of all agents: [`crate::SessionListParams`] → [`crate::SessionList`].
+    SESSION_LIST = "_acpd/session/list", Allowed;
+    /// One session by name, id or unique prefix: [`crate::SessionRef`] → [`crate::SessionInfo`].
+    SESSION_SHOW = "_acpd/session/show", Allowed;
+    /// A page of a session's journal: [`crate::LogParams`] → [`crate::LogResult`].
+    SESSION_LOG = "_acpd/session/log", Allowed;
+    /// Finds what was said, by words: [`crate::SearchParams`] → [`crate::SearchResult`].
+    SESSION_SEARCH = "_acpd/session/search", Allowed;
+    /// Follows a session of any agent from a sequence number: [`crate::AttachParams`] →
+    /// [`crate::AttachResult`]; then the journal, then a [`CAUGHT_UP`] notice, then what comes.
+    SESSION_ATTACH = "_acpd/session/attach", Allowed;
+    /// Stops following: [`crate::SessionRef`] → [`crate::Empty`].
+    SESSION_DETACH = "_acpd/session/detach", Allowed;
+    /// Gives a session another name: [`crate::RenameParams`] → [`crate::SessionInfo`].
+    SESSION_RENAME = "_acpd/session/rename", Refused("rename a session");
+    /// Gives a session a title, which stands before the agent's: [`crate::TitleParams`] →
+    /// [`crate::SessionInfo`].
+    SESSION_TITLE = "_acpd/session/title", Refused("rename a session");
+    /// Tells a session that its directory is another one; it comes back there: [`crate::MoveParams`] →
+    /// [`crate::SessionInfo`]. Refused while a turn runs in it.
+    SESSION_MOVE = "_acpd/session/move", Refused("move a session");
+    /// Gives up what the agent has of a session: the next prompt goes on in a new one, behind a summary, and
+    /// that is told: [`crate::ReseedParams`] → [`crate::SessionInfo`].
+    SESSION_RESEED = "_acpd/session/reseed", Refused("give up a conversation");
+    /// Frees the agent's copy; the session stays listed and comes back with the next prompt:
+    /// [`crate::SessionRef`] → [`crate::SessionInfo`].
+    SESSION_CLOSE = "_acpd/session/close", OwnTurns("close a session");
+    /// Closes a session for all and leaves it out of lists: [`crate::SessionRef`] →
+    /// [`crate::SessionInfo`].
+    SESSION_ARCHIVE = "_acpd/session/archive", Refused("put a session away");
+    /// Lists a session again: [`crate::SessionRef`] → [`crate::SessionInfo`].
+    SESSION_UNARCHIVE = "_acpd/session/unarchive", Refused("put a session away");
+    /// Deletes a session and its journal for good: [`crate::SessionRef`] → [`crate::Empty`].
+    SESSION_REMOVE = "_acpd/session/remove", Refused("delete a session");
+    /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
+    INTERACTION_LIST = "_acpd/interaction/list", Allowed;
+    /// Answers one of them: [`crate::AnswerParams`] → [`crate::Empty`]. Refused to a client that runs under
+    /// an agent.
+    INTERACTION_ANSWER = "_acpd/interaction/answer", Refused("answer questions of agents");
+    /// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
+    POLICY_LIST = "_acpd/policy/list", Allowed;
+    /// Takes a remembered decision back: [`crate::ForgetParams`] → [`crate::Empty`].
+    POLICY_FORGET = "_acpd/policy/forget", Refused("take decisions of people back");
+    /// Who would answer a permission question, and why: [`crate::PolicyTestParams`] → an object with the
+    /// `rules` in their order, what could be remembered (`subject`), and the `decision`.
+    POLICY_TEST = "_acpd/policy/test", Allowed;
+    /// Notification [`crate::Answered`] of a client with a token. A counted line.
+    CLIENT_ANSWERED = "_acpd/client/answered", Allowed;
+    /// Notification [`crate::Empty`] of a client with a token: it ends and will not come back, so that
+    /// acpd forgets it at once. Its last line; not counted.
+    CLIENT_LEAVE = "_acpd/client/leave", Allowed;
+}
 
-/// Notice [`crate::TurnStarted`]. Journalled.
-pub const TURN_STARTED: &str = "_acpd/turn_started";
-/// Notice [`crate::TurnEnded`]. Journalled.
-pub const TURN_ENDED: &str = "_acpd/turn_ended";
-/// Notice [`crate::Restored`]. Journalled.
-pub const RESTORED: &str = "_acpd/restored";
-/// Notice [`crate::PermissionDecided`]: a question was answered without a person. Journalled.
-pub const PERMISSION_DECIDED: &str = "_acpd/permission_decided";
-/// Notice [`crate::StateChanged`]. Live only.
-pub const SESSION_STATE: &str = "_acpd/session_state";
-/// Notice [`crate::SessionGone`]: the session was deleted. Live only.
-pub const SESSION_REMOVED: &str = "_acpd/session_removed";
-/// Notice [`crate::SessionNotice`]: a sentence for the person at a session. Journalled.
-pub const NOTICE: &str = "_acpd/notice";
-/// Notice [`crate::Skipped`]: a line that was too long to relay. Journalled.
-pub const SKIPPED: &str = "_acpd/skipped";
-/// Notice [`crate::PromptQueued`]: another prompt runs first. Live only.
-pub const PROMPT_QUEUED: &str = "_acpd/prompt_queued";
-/// Notice [`crate::CaughtUp`]: all that was journalled has been sent. Live only. A client with a
-/// token gets it without notices, too.
-pub const CAUGHT_UP: &str = "_acpd/caught_up";
-/// Notification [`crate::Received`] to a client with a token, after each commit. Live only.
-pub const CLIENT_RECEIVED: &str = "_acpd/client/received";
-/// Notification [`crate::Answered`] of a client with a token. A counted line.
-pub const CLIENT_ANSWERED: &str = "_acpd/client/answered";
-/// Notification [`crate::Empty`] of a client with a token: it ends and will not come back, so that
-/// acpd forgets it at once. Its last line; not counted.
-pub const CLIENT_LEAVE: &str = "_acpd/client/leave";
-/// Notice [`crate::Unanswered`]: an agent takes long to answer a request of this client. Live only.
-pub const UNANSWERED: &str = "_acpd/unanswered";
-/// Notice [`crate::AgentNotice`]: an agent changed its state. Live only.
-pub const AGENT_STATE: &str = "_acpd/agent_state";
-/// Notice [`crate::AuthChanged`]: it changed whether an agent is logged in. Live only.
-pub const AUTH_CHANGED: &str = "_acpd/auth_changed";
+notices! {
+    /// Notification [`crate::Empty`] to clients with a token: the daemon was told to stop, its agents are
+    /// gone, and the connection is about to end for good. Live only.
+    DAEMON_STOPPED = "_acpd/daemon/stopped";
+    /// Notice [`crate::TurnStarted`]. Journalled.
+    TURN_STARTED = "_acpd/turn_started";
+    /// Notice [`crate::TurnEnded`]. Journalled.
+    TURN_ENDED = "_acpd/turn_ended";
+    /// Notice [`crate::Restored`]. Journalled.
+    RESTORED = "_acpd/restored";
+    /// Notice [`crate::PermissionDecided`]: a question was answered without a person. Journalled.
+    PERMISSION_DECIDED = "_acpd/permission_decided";
+    /// Notice [`crate::StateChanged`]. Live only.
+    SESSION_STATE = "_acpd/session_state";
+    /// Notice [`crate::SessionGone`]: the session was deleted. Live only.
+    SESSION_REMOVED = "_acpd/session_removed";
+    /// Notice [`crate::SessionNotice`]: a sentence for the person at a session. Journalled.
+    NOTICE = "_acpd/notice";
+    /// Notice [`crate::Skipped`]: a line that was too long to relay. Journalled.
+    SKIPPED = "_acpd/skipped";
+    /// Notice [`crate::PromptQueued`]: another prompt runs first. Live only.
+    PROMPT_QUEUED = "_acpd/prompt_queued";
+    /// Notice [`crate::CaughtUp`]: all that was journalled has been sent. Live only. A client with a
+    /// token gets it without notices, too.
+    CAUGHT_UP = "_acpd/caught_up";
+    /// Notification [`crate::Received`] to a client with a token, after each commit. Live only.
+    CLIENT_RECEIVED = "_acpd/client/received";
+    /// Notice [`crate::Unanswered`]: an agent takes long to answer a request of this client. Live only.
+    UNANSWERED = "_acpd/unanswered";
+    /// Notice [`crate::AgentNotice`]: an agent changed its state. Live only.
+    AGENT_STATE = "_acpd/agent_state";
+    /// Notice [`crate::AuthChanged`]: it changed whether an agent is logged in. Live only.
+    AUTH_CHANGED = "_acpd/auth_changed";
+}

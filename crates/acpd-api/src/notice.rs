@@ -5,14 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentState, RestoreLevel, SessionState, TurnState};
+use crate::{AgentState, RestoreLevel, SessionState, TurnState, Untrusted};
 
 /// A prompt was given to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStarted {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
     /// When (ms since the epoch).
@@ -24,7 +24,7 @@ pub struct TurnStarted {
 #[serde(rename_all = "camelCase")]
 pub struct TurnEnded {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// Number of the turn in its session, from 1.
     pub turn: u64,
     /// When it began (ms since the epoch).
@@ -39,7 +39,7 @@ pub struct TurnEnded {
     pub tools: Option<u32>,
     /// Files that they have changed, as far as the agent has said, up to 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<String>,
+    pub files: Vec<Untrusted>,
 }
 
 /// How a turn ended.
@@ -50,29 +50,29 @@ pub enum Outcome {
     Stopped {
         /// The agent's stop reason, as it gave it.
         #[serde(rename = "stopReason")]
-        stop_reason: String,
+        stop_reason: Untrusted,
     },
     /// The agent answered with an error.
     Error {
         /// JSON-RPC error code.
         code: i64,
         /// The agent's message.
-        message: String,
+        message: Untrusted,
     },
     /// The agent died or was stopped in the middle; what was shown stays.
     Interrupted {
         /// Why, in words.
-        reason: String,
+        reason: Untrusted,
     },
     /// The turn was cancelled, the agent ignored that for too long and was stopped.
     Unwedged {
         /// Why, in words.
-        reason: String,
+        reason: Untrusted,
     },
     /// It is not known whether the agent got the prompt; it is never sent again by itself.
     OutcomeUnknown {
         /// Why, in words.
-        reason: String,
+        reason: Untrusted,
     },
 }
 
@@ -80,7 +80,7 @@ impl Outcome {
     /// One word for lists: the stop reason or the kind of the outcome.
     pub fn word(&self) -> &str {
         match self {
-            Outcome::Stopped { stop_reason } => stop_reason,
+            Outcome::Stopped { stop_reason } => stop_reason.raw(),
             Outcome::Error { .. } => "error",
             Outcome::Interrupted { .. } => "interrupted",
             Outcome::Unwedged { .. } => "unwedged",
@@ -94,14 +94,14 @@ impl Outcome {
 #[serde(rename_all = "camelCase")]
 pub struct Restored {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// What was kept.
     pub level: RestoreLevel,
     /// When (ms since the epoch).
     pub at: u64,
     /// For [`RestoreLevel::Reseeded`] and [`RestoreLevel::Lost`]: why.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Untrusted>,
 }
 
 /// A session changed its state, or what its turn does.
@@ -109,16 +109,22 @@ pub struct Restored {
 #[serde(rename_all = "camelCase")]
 pub struct StateChanged {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// New state.
     pub state: SessionState,
+    /// It is in the archive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
     /// What its turn does.
     pub turn: TurnState,
     /// Prompts that wait for the running one.
     pub queued: u32,
     /// Why, when there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Untrusted>,
+    /// What a person can do, if the session waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Untrusted>,
 }
 
 /// A session was deleted.
@@ -126,7 +132,7 @@ pub struct StateChanged {
 #[serde(rename_all = "camelCase")]
 pub struct SessionGone {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
 }
 
 /// A sentence for the person at a session.
@@ -134,11 +140,11 @@ pub struct SessionGone {
 #[serde(rename_all = "camelCase")]
 pub struct SessionNotice {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// `info` or `warning`.
-    pub severity: String,
+    pub severity: Untrusted,
     /// The sentence.
-    pub text: String,
+    pub text: Untrusted,
 }
 
 /// A line of the agent was too long and was not relayed.
@@ -146,7 +152,7 @@ pub struct SessionNotice {
 #[serde(rename_all = "camelCase")]
 pub struct Skipped {
     /// Session, when the head of the line named one.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// Length of the line in bytes.
     pub bytes: u64,
     /// Limit in bytes.
@@ -158,7 +164,7 @@ pub struct Skipped {
 #[serde(rename_all = "camelCase")]
 pub struct PromptQueued {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// Prompts before it, the running one included.
     pub ahead: u32,
 }
@@ -168,7 +174,7 @@ pub struct PromptQueued {
 #[serde(rename_all = "camelCase")]
 pub struct CaughtUp {
     /// Session.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// The client has everything up to here.
     pub seq: u64,
 }
@@ -178,12 +184,12 @@ pub struct CaughtUp {
 #[serde(rename_all = "camelCase")]
 pub struct Unanswered {
     /// Profile name.
-    pub agent: String,
+    pub agent: Untrusted,
     /// Method of the request.
-    pub method: String,
+    pub method: Untrusted,
     /// The session that it is about, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
+    pub session_id: Option<Untrusted>,
     /// For how long, in milliseconds, as far as this daemon knows.
     pub waited: u64,
 }
@@ -193,10 +199,10 @@ pub struct Unanswered {
 #[serde(rename_all = "camelCase")]
 pub struct AgentNotice {
     /// Profile name.
-    pub agent: String,
+    pub agent: Untrusted,
     /// New state.
     pub state: AgentState,
     /// Why, when there is something to say.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Untrusted>,
 }

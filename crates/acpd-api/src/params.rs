@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{AgentInfo, Role, SessionInfo};
+use crate::{AgentInfo, Role, SessionInfo, Untrusted};
 
 /// Nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,17 @@ pub struct DaemonStopParams {
 pub struct AgentRef {
     /// Profile name.
     pub agent: String,
+}
+
+/// Parameters of `_acpd/agent/restart`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestartParams {
+    /// Profile name.
+    pub agent: String,
+    /// Do not wait for processes of its last run that do not end, not even by SIGKILL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
 }
 
 /// Result of `_acpd/agent/list`.
@@ -63,6 +74,33 @@ pub struct SessionListParams {
     /// Only sessions with this working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Whether sessions in the archive are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived: Option<ArchiveFilter>,
+}
+
+/// Which sessions are listed, as far as the archive goes. The words are those of `session/list`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArchiveFilter {
+    /// Those that are not in the archive.
+    #[default]
+    Exclude,
+    /// All.
+    Include,
+    /// Those in the archive.
+    Only,
+}
+
+impl ArchiveFilter {
+    /// Whether a session is listed.
+    pub fn takes(self, archived: bool) -> bool {
+        match self {
+            ArchiveFilter::Exclude => !archived,
+            ArchiveFilter::Include => true,
+            ArchiveFilter::Only => archived,
+        }
+    }
 }
 
 /// Result of `_acpd/session/list`.
@@ -82,6 +120,17 @@ pub struct RenameParams {
     pub session: SessionRef,
     /// Its new name; null takes the name away.
     pub name: Option<String>,
+}
+
+/// Parameters of `_acpd/session/title`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TitleParams {
+    /// Which session.
+    #[serde(rename = "ref")]
+    pub session: SessionRef,
+    /// Its title; null takes a person's title away, and the agent's counts again.
+    pub title: Option<String>,
 }
 
 /// Parameters of `_acpd/session/move`.
@@ -138,7 +187,7 @@ pub struct LogParams {
 #[serde(rename_all = "camelCase")]
 pub struct LogResult {
     /// The session's public id.
-    pub session_id: String,
+    pub session_id: Untrusted,
     /// In order.
     pub entries: Vec<LogEntry>,
     /// Ask again with this as `after`; absent at the end.

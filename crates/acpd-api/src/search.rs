@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::SessionInfo;
+use crate::{SessionInfo, Untrusted};
 
 /// Parameters of `_acpd/session/search`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub enum Speaker {
 #[serde(rename_all = "camelCase")]
 pub struct Part {
     /// The piece; put together, the pieces are the text.
-    pub text: String,
+    pub text: Untrusted,
     /// It is one of the words that were looked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hit: bool,

@@ -1,31 +1,30 @@
 //! The JSON of this crate is an interface: a change here is a change for every client.
 
 use acpd_api::{
-    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, AttachParams, AuthInfo,
-    AuthSource, AuthState, CaughtUp, ClientMeta, ClientToken, DaemonInfo, DaemonStopParams,
-    ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind,
-    NewSessionMeta, OptionInfo, Outcome, Part, PromptQueued, Question, RawId, Reason, Received,
-    RenameParams, RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult,
-    SessionGone, SessionInfo, SessionNotice, SessionRef, SessionState, Skipped, Speaker,
-    StateChanged, Status, StoreState, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
+    AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, ArchiveFilter, AttachParams,
+    AuthInfo, AuthSource, AuthState, CaughtUp, ClientMeta, ClientToken, DaemonInfo,
+    DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod,
+    McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part, PromptQueued, Question, RawId,
+    Reason, Received, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
+    SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
+    SessionRef, SessionState, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams,
+    TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState, UpdateMeta,
 };
 use serde_json::{Value, json};
 
 fn session() -> SessionInfo {
     SessionInfo {
-        session_id: "s-1".to_owned(),
-        agent: "demo".to_owned(),
-        name: Some("fix".to_owned()),
-        title: Some("Fix it".to_owned()),
-        cwd: "/src".to_owned(),
+        session_id: "s-1".into(),
+        agent: "demo".into(),
+        name: Some("fix".into()),
+        title: Some("Fix it".into()),
+        cwd: "/src".into(),
         state: SessionState::Blocked,
-        reason: Some("a login is needed".to_owned()),
+        archived: false,
+        reason: Some("a login is needed".into()),
+        hint: Some("log in".into()),
         restore: Some(RestoreLevel::Loaded),
-        turn: TurnInfo {
-            state: TurnState::NeedsAction,
-            since: 5,
-            last: Some("end_turn".to_owned()),
-        },
+        turn: TurnInfo { state: TurnState::NeedsAction, since: 5, last: Some("end_turn".into()) },
         queued: 1,
         clients: 2,
         prompts: 3,
@@ -37,47 +36,47 @@ fn session() -> SessionInfo {
 
 fn agent() -> AgentInfo {
     AgentInfo {
-        name: "demo".to_owned(),
-        title: "Demo".to_owned(),
+        name: "demo".into(),
+        title: "Demo".into(),
         state: AgentState::NeedsAuth,
         since: 1,
-        reason: Some("why".to_owned()),
+        reason: Some("why".into()),
         pid: Some(2),
         other_pids: vec![3],
         rss: Some(3),
         processes: Some(2),
         restarts: 4,
-        command: vec!["demo".to_owned(), "--acp".to_owned()],
-        version: Some("demo 1.0".to_owned()),
+        command: vec!["demo".into(), "--acp".into()],
+        version: Some("demo 1.0".into()),
         sessions: 5,
-        log: "/log".to_owned(),
+        log: "/log".into(),
         tried: true,
-        hint: Some("install it".to_owned()),
+        hint: Some("install it".into()),
         mcp: vec![
             McpInfo {
-                name: "files".to_owned(),
+                name: "files".into(),
                 kind: McpKind::Stdio,
                 workspace: Vec::new(),
                 left_out: None,
             },
             McpInfo {
-                name: "web".to_owned(),
+                name: "web".into(),
                 kind: McpKind::Http,
-                workspace: vec!["~/src/**".to_owned()],
-                left_out: Some("why".to_owned()),
+                workspace: vec!["~/src/**".into()],
+                left_out: Some("why".into()),
             },
         ],
         auth: AuthInfo {
             state: AuthState::Expired,
             since: 8,
-            source: Some(AuthSource::Refused { method: "session/prompt".to_owned() }),
+            source: Some(AuthSource::Refused { method: "session/prompt".into() }),
             methods: vec![LoginMethod {
-                id: "m".to_owned(),
-                name: "Method".to_owned(),
-                kind: "terminal".to_owned(),
+                id: "m".into(),
+                name: "Method".into(),
+                kind: "terminal".into(),
             }],
-            hint: Some("how".to_owned()),
-            command: Some("demo login".to_owned()),
+            hint: Some("how".into()),
+            command: Some("demo login".into()),
         },
     }
 }
@@ -85,7 +84,7 @@ fn agent() -> AgentInfo {
 #[test]
 fn status_looks_like_this() {
     let daemon = DaemonInfo {
-        version: "0.1.0".to_owned(),
+        version: "0.1.0".into(),
         api: 1,
         pid: 2,
         boot: 8,
@@ -93,15 +92,15 @@ fn status_looks_like_this() {
         rss: Some(4),
         clients: 5,
         store: StoreState::Failing {
-            reason: "the disk is full".to_owned(),
-            hint: Some("make room".to_owned()),
+            reason: "the disk is full".into(),
+            hint: Some("make room".into()),
             since: 6,
         },
-        default_agent: "demo".to_owned(),
-        socket: "/socket".to_owned(),
-        database: "/database".to_owned(),
-        log: "/log".to_owned(),
-        config: "/config".to_owned(),
+        default_agent: "demo".into(),
+        socket: "/socket".into(),
+        database: "/database".into(),
+        log: "/log".into(),
+        config: "/config".into(),
     };
     let status = Status { daemon, agents: vec![agent()], sessions: vec![session()] };
     insta::assert_json_snapshot!(status);
@@ -133,7 +132,7 @@ fn what_is_not_known_is_left_out() {
 
 #[test]
 fn notices_look_like_this() {
-    let session_id = || "s-1".to_owned();
+    let session_id = || "s-1".into();
     let ended = |outcome| TurnEnded {
         session_id: session_id(),
         turn: 2,
@@ -141,13 +140,13 @@ fn notices_look_like_this() {
         at: 9,
         outcome,
         tools: Some(1),
-        files: vec!["/w/a".to_owned()],
+        files: vec!["/w/a".into()],
     };
-    let reason = || "it died".to_owned();
+    let reason = || "it died".into();
     insta::assert_json_snapshot!((
         TurnStarted { session_id: session_id(), turn: 2, at: 8 },
-        ended(Outcome::Stopped { stop_reason: "end_turn".to_owned() }),
-        ended(Outcome::Error { code: -32603, message: "no".to_owned() }),
+        ended(Outcome::Stopped { stop_reason: "end_turn".into() }),
+        ended(Outcome::Error { code: -32603, message: "no".into() }),
         ended(Outcome::Interrupted { reason: reason() }),
         ended(Outcome::OutcomeUnknown { reason: reason() }),
         Restored {
@@ -159,16 +158,18 @@ fn notices_look_like_this() {
         StateChanged {
             session_id: session_id(),
             state: SessionState::Live,
+            archived: true,
             turn: TurnState::Working,
             queued: 1,
-            reason: None
+            reason: None,
+            hint: None
         },
         SessionGone { session_id: session_id() },
-        SessionNotice { session_id: session_id(), severity: "info".to_owned(), text: reason() },
+        SessionNotice { session_id: session_id(), severity: "info".into(), text: reason() },
         Skipped { session_id: session_id(), bytes: 10, limit: 5 },
         PromptQueued { session_id: session_id(), ahead: 1 },
         CaughtUp { session_id: session_id(), seq: 4 },
-        AgentNotice { agent: "demo".to_owned(), state: AgentState::Backoff, reason: None },
+        AgentNotice { agent: "demo".into(), state: AgentState::Backoff, reason: None },
     ));
 }
 
@@ -241,7 +242,14 @@ fn parameters_and_meta_look_like_this() {
         ClientMeta::default(),
         NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
-        RenameParams { session: plain, name: None },
+        RenameParams { session: plain.clone(), name: None },
+        ReseedParams { session: plain.clone(), discard: false },
+        ReseedParams { session: plain.clone(), discard: true },
+        TitleParams { session: plain, title: Some("Fix it".to_owned()) },
+        SessionListParams::default(),
+        SessionListParams { archived: Some(ArchiveFilter::Only), ..SessionListParams::default() },
+        UpdateMeta { seq: Some(4), steered: false },
+        UpdateMeta { seq: None, steered: true },
         session,
     ));
 }
@@ -249,7 +257,7 @@ fn parameters_and_meta_look_like_this() {
 #[test]
 fn a_search_and_its_hits_look_like_this() {
     let words = vec!["parser".to_owned(), "fail*".to_owned()];
-    let part = |text: &str, hit| Part { text: text.to_owned(), hit };
+    let part = |text: &str, hit| Part { text: text.to_owned().into(), hit };
     let hit = |by, snippet| Hit { session: session(), seq: 3, at: 9, by, snippet };
     let hits = vec![
         hit(Speaker::Agent, vec![part("the ", false), part("parser", true)]),

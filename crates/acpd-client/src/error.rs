@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use acp_wire::ErrorObject;
-use acpd_api::ErrorData;
+use acpd_api::{ErrorData, Untrusted};
 use acpd_sys::dir::DirError;
 use acpd_sys::lock::LockError;
 use acpd_sys::startup::SpawnError;
@@ -161,7 +161,7 @@ impl LinkError {
             LinkError::GaveUp { source, .. } => source.hint(),
             LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
             LinkError::NotAnswering(silent) => Some(silent.hint()),
-            LinkError::LetGo(error) => error_data(error).and_then(|data| data.hint),
+            LinkError::LetGo(error) => error_data(error)?.hint.map(Untrusted::into_raw),
             LinkError::Io(_) => None,
         }
     }
@@ -230,7 +230,7 @@ mod tests {
     fn only_acpds_own_part_of_an_error_is_read() {
         let mine = r#"{"code":-32603,"message":"m","data":{"_acpd":{"reason":"needs_login","hint":"h"},"x":1}}"#;
         let data = error_data(&serde_json::from_str(mine).unwrap()).unwrap();
-        assert_eq!((data.reason, data.hint.as_deref()), (Reason::NeedsLogin, Some("h")));
+        assert_eq!((data.reason, data.hint), (Reason::NeedsLogin, Some("h".into())));
 
         for other in [r#""text""#, r#"{"details":"x"}"#, r#"{"_acpd":7}"#, "null"] {
             let error = format!(r#"{{"code":1,"message":"m","data":{other}}}"#);

@@ -119,7 +119,7 @@ impl Kind {
                 let reuse = member::<bool>(params, &["_meta", NAMESPACE, "reuse"]);
                 (reuse != Some(true)).then_some(Kind::New)
             }
-            "session/close" | "session/delete" => {
+            "session/close" | "session/delete" | "session/archive" => {
                 session("sessionId").map(|session| Kind::Leave { session })
             }
             method::SESSION_DETACH => session("session").map(|session| Kind::Leave { session }),
@@ -186,7 +186,7 @@ impl Kind {
             (Kind::Attach { after }, Some(result)) => {
                 if let Some(AttachResult { session }) = member(result, &[]) {
                     let at = after.unwrap_or(session.seq);
-                    cursors.insert(session.session_id, Cursor::At(at));
+                    cursors.insert(session.session_id.into_raw(), Cursor::At(at));
                 }
             }
             (Kind::Leave { session }, Some(_)) => drop(cursors.remove(session)),

@@ -595,6 +595,7 @@ fn lines_of_a_subagent_count_for_the_session_that_they_name() {
 fn a_session_that_is_being_left_is_not_followed_again() {
     for (method, key) in [
         ("session/close", "sessionId"),
+        ("session/archive", "sessionId"),
         ("session/delete", "sessionId"),
         ("_acpd/session/detach", "session"),
     ] {

@@ -20,15 +20,17 @@ use std::collections::{BTreeMap, VecDeque};
 use acp_wire::acp::{
     AgentCapabilities, AuthMethod, Implementation, InitializeParams, InitializeResult,
 };
-use acp_wire::{ErrorObject, Id, Outcome, build};
+use acp_wire::bound::SENTENCE;
+use acp_wire::{ErrorObject, Id, Outcome, build, clipped};
 use acpd_api::{AgentNotice, AgentState, Reason, method};
 use bytes::Bytes;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect, SpawnError, StopStep};
 use crate::ledger::{Requester, Why};
+use crate::outbox::Outbox;
 use crate::profile::Profile;
 use crate::record::{AgentRow, Desired, HostRow, HostState, Record};
 use crate::timers::Timer;
@@ -56,6 +58,8 @@ pub(crate) struct Agent {
     pub(crate) failures: VecDeque<Time>,
     /// Failures since the last run that was ready for long enough.
     pub(crate) attempt: u32,
+    /// What it has heard of a client, see [`crate::client_meta`].
+    pub(crate) heard: Option<String>,
     /// It was started anew for fresh credentials, and no prompt has worked since.
     pub(crate) renewed: bool,
     /// Requests that wait until the process is usable.
@@ -142,6 +146,8 @@ pub(crate) struct Host {
     start: u64,
     /// It is spoken with: not yet, while it is being taken over from the last daemon.
     pub(crate) adopted: bool,
+    /// That takes longer than a start may.
+    pub(crate) silent: bool,
     /// Its output was committed up to here when it was taken over …
     pub(crate) offset: u64,
     /// … and it had written up to here, as long as that is not read.
@@ -155,10 +161,11 @@ pub(crate) struct Host {
     pub(crate) stale_from: Option<Time>,
     /// The leader has ended.
     pub(crate) exited: bool,
-    next_chunk: u64,
-    /// Lines that are not known to be written: number and length.
-    unwritten: VecDeque<(u64, usize)>,
-    unwritten_bytes: usize,
+    /// How often it was sent SIGKILL.
+    pub(crate) kills: u32,
+    /// Who is left of it, as people were told.
+    pub(crate) leftovers: Option<String>,
+    pub(crate) outbox: Outbox,
 }
 
 impl Host {
@@ -168,6 +175,7 @@ impl Host {
             pid: None,
             start: 0,
             adopted: true,
+            silent: false,
             offset: 0,
             catch_up: None,
             lost: false,
@@ -175,15 +183,14 @@ impl Host {
             ready_since: None,
             stale_from: None,
             exited: false,
-            next_chunk: 1,
-            unwritten: VecDeque::new(),
-            unwritten_bytes: 0,
+            kills: 0,
+            leftovers: None,
+            outbox: Outbox::new(),
         }
     }
 
     /// A process of the last daemon, not spoken with yet.
     pub(crate) fn recovered(state: &HostState) -> Host {
-        let last = state.outbox.last_key_value().map_or(0, |(chunk, _)| *chunk);
         let row = &state.row;
         Host {
             pid: (row.pid != 0).then_some(row.pid),
@@ -191,21 +198,11 @@ impl Host {
             adopted: false,
             offset: state.offset,
             ready_since: row.ready,
-            next_chunk: last.max(state.written) + 1,
-            unwritten: state.outbox.iter().map(|(chunk, line)| (*chunk, line.len())).collect(),
-            unwritten_bytes: state.outbox.values().map(Bytes::len).sum(),
+            outbox: Outbox::recovered(state),
             ..Host::new(row.host)
         }
     }
-
-    /// Whether this line is not known to have been written.
-    pub(crate) fn is_unwritten(&self, chunk: u64) -> bool {
-        self.unwritten.iter().any(|(unwritten, _)| *unwritten == chunk)
-    }
 }
-
-/// Bytes that may wait for an agent before requests are refused and notifications dropped.
-const UNWRITTEN: usize = 8 << 20;
 
 /// A client's request that waits for the process.
 #[derive(Debug)]
@@ -277,6 +274,7 @@ impl Agent {
             restarts: 0,
             failures: VecDeque::new(),
             attempt: 0,
+            heard: None,
             renewed: false,
             waiting: Vec::new(),
             watchers: Vec::new(),
@@ -293,6 +291,11 @@ impl Agent {
     /// The running process, if it can be talked to.
     pub(crate) fn usable_host(&self) -> Option<HostId> {
         self.is_up().then_some(self.host.as_ref()?.id)
+    }
+
+    /// Why it is in its state, for people.
+    pub(crate) fn api_reason(&self) -> Option<String> {
+        self.leftovers().map(str::to_owned).or_else(|| self.reason.clone())
     }
 
     pub(crate) fn api_state(&self) -> AgentState {
@@ -359,6 +362,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let now = self.now;
+        let reason = reason.map(|reason| clipped(&reason, SENTENCE));
         let agent = self.agent_mut(id);
         if agent.state == state && agent.reason == reason {
             return;
@@ -366,13 +370,19 @@ impl Hub {
         agent.state = state;
         agent.since = now;
         agent.reason = reason;
+        self.tell_agent_state(id, out);
+    }
+
+    /// Tells everybody who uses the agent.
+    pub(crate) fn tell_agent_state(&mut self, id: AgentId, out: &mut Batch) {
+        let agent = &self.agents[&id];
         let notice = AgentNotice {
-            agent: agent.profile.clone(),
+            agent: agent.profile.clone().into(),
             state: agent.api_state(),
-            reason: agent.reason.clone(),
+            reason: agent.api_reason().map(Into::into),
         };
         let line = build::notification(method::AGENT_STATE, &notice);
-        self.notify_profile(&notice.agent, &line, out);
+        self.notify_profile(notice.agent.raw(), &line, out);
     }
 
     /// Makes sure that a process is running or on its way, as far as the asker may.
@@ -387,7 +397,10 @@ impl Hub {
     ) -> Result<(), Fault> {
         let profile = self.agents[&id].profile.clone();
         if self.stopping {
-            return Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down"));
+            return Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(
+                "the next command starts it when it has ended; `acpctl daemon stop` again does not \
+                 wait for its agents",
+            ));
         }
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
@@ -410,7 +423,7 @@ impl Hub {
             (State::Failed(reason), Asker::Policy) => {
                 return Err(self.agent_fault(id, *reason));
             }
-            _ => {}
+            _ => self.may_start(id)?,
         }
         Ok(())
     }
@@ -418,23 +431,15 @@ impl Hub {
     /// The error for who needed an agent that failed.
     pub(crate) fn agent_fault(&self, id: AgentId, reason: Reason) -> Fault {
         let agent = &self.agents[&id];
+        if let Err(fault) = self.may_start(id) {
+            return fault;
+        }
         let what = agent.reason.as_deref().unwrap_or("it failed");
         if agent.state == State::Failed(Reason::NeedsLogin) {
             return self.login_fault(id, what);
         }
-        let log = &self.profile_of(id).log;
         let fault = Fault::new(reason, format!("agent `{}`: {what}", agent.profile));
-        let fault = fault.stderr(&agent.stderr);
-        match &agent.state {
-            State::Failed(Reason::AgentCrashLoop) => fault.hint(format!(
-                "its output is in `{log}`; `acpctl agent start {}` tries again",
-                agent.profile
-            )),
-            _ => match &self.start_hint {
-                Some((of, hint)) if *of == id => fault.hint(hint.clone()),
-                _ => fault.hint(format!("its output is in `{log}`")),
-            },
-        }
+        fault.stderr(&agent.stderr).hint(self.agent_hint(id))
     }
 
     /// Makes a process, now.
@@ -478,6 +483,7 @@ impl Hub {
         let params = InitializeParams::new(implementation, services).with_subagents(subagents);
         let ask = self.ask(host, Why::Initialize, out);
         let line = build::request(&Id::from(ask), "initialize", &params);
+        let line = self.with_offer(id, line);
         self.host_write(id, line, out);
     }
 
@@ -517,7 +523,7 @@ impl Hub {
                 if is_late {
                     return;
                 }
-                let reason = format!("`initialize` failed: {} ({})", error.message, error.code);
+                let reason = format!("`initialize` failed: {}", in_words(&error));
                 return self.bad_start(id, Reason::AgentStartFailed, reason, false, out);
             }
             Outcome::Result(_) if is_late => return,
@@ -550,19 +556,19 @@ impl Hub {
 
     fn remember_initialize(&mut self, id: AgentId, raw: Bytes, out: &mut Batch) {
         let fingerprint = self.profile_of(id).fingerprint.clone();
-        let profile = self.agents[&id].profile.clone();
+        let Agent { profile, heard, .. } = &self.agents[&id];
+        let (profile, client_meta) = (profile.clone(), heard.clone());
         let known = self.known(&profile);
-        if known.row.initialize.as_ref() == Some(&raw) && known.row.fingerprint == fingerprint {
+        let before = known.row.clone();
+        let mut row =
+            AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
+        if row == before {
             return;
         }
-        // Another build of the agent may keep what the last one only promised.
-        let row = AgentRow {
-            initialize: Some(raw),
-            fingerprint,
-            resume_lies: false,
-            load_lies: false,
-            ..known.row.clone()
-        };
+        if row.client_meta == before.client_meta || row.fingerprint != before.fingerprint {
+            // Another build of the agent may keep what the last one only promised.
+            (row.resume_lies, row.load_lies) = (false, false);
+        }
         *known = Known::new(row.clone());
         out.records.push(Record::Agent(row));
     }
@@ -610,8 +616,8 @@ impl Hub {
                 let reason = self.agents[&id].reason.clone();
                 self.set_agent_state(id, State::Stopped, reason, out);
             }
-            State::Stopped | State::Queued | State::NeedsAuth | State::Ready | State::Failed(_) => {
-            }
+            State::NeedsAuth | State::Ready => self.on_adoption_timer(id, out),
+            State::Stopped | State::Queued | State::Failed(_) => {}
         }
     }
 
@@ -679,44 +685,6 @@ impl Hub {
             host.leased = Some(busy);
             out.effects.push(Effect::HostLease { host: host.id, busy });
         }
-    }
-
-    /// Writes a line to the process: an outbox row first, the write after the commit.
-    pub(crate) fn host_write(&mut self, id: AgentId, line: Bytes, out: &mut Batch) -> u64 {
-        let Some(host) = self.agent_mut(id).host.as_mut() else { return 0 };
-        let (host, chunk) = {
-            let chunk = host.next_chunk;
-            host.next_chunk += 1;
-            host.unwritten.push_back((chunk, line.len()));
-            host.unwritten_bytes += line.len();
-            (host.id, chunk)
-        };
-        out.records.push(Record::Outbox { host, chunk, line: line.clone() });
-        out.effects.push(Effect::HostWrite { host, chunk, line });
-        chunk
-    }
-
-    pub(crate) fn on_host_written(&mut self, host: HostId, chunk: u64, out: &mut Batch) {
-        let Some(id) = self.hosts.get(&host) else { return };
-        out.records.push(Record::Written { host, chunk });
-        let Some(host) = self.agents.get_mut(id).and_then(|agent| agent.host.as_mut()) else {
-            return;
-        };
-        while host.unwritten.front().is_some_and(|(written, _)| *written <= chunk) {
-            host.unwritten_bytes -= host.unwritten.pop_front().map_or(0, |(_, len)| len);
-        }
-    }
-
-    /// The agent does not read what it is sent: nothing more is put into its line.
-    pub(crate) fn is_clogged(&self, id: AgentId) -> bool {
-        let host = self.agents.get(&id).and_then(|agent| agent.host.as_ref());
-        host.is_some_and(|host| host.unwritten_bytes > UNWRITTEN)
-    }
-
-    /// The error for who would have to wait behind an agent that does not read.
-    pub(crate) fn clogged_fault(&self, id: AgentId) -> Fault {
-        let text = format!("agent `{}` does not read what it is sent", self.agents[&id].profile);
-        Fault::new(Reason::TooMany, text).hint("try again later, or restart the agent")
     }
 
     /// Whether something uses a process that is up.

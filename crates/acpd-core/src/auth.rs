@@ -43,20 +43,11 @@ impl Hub {
         method: &str,
         error: &ErrorObject,
     ) -> Option<AuthSource> {
-        let method = method.to_owned();
+        let method = method.into();
         if error.code == code::AUTH_REQUIRED {
             return Some(AuthSource::Refused { method });
         }
-        let data = error.data.as_ref().map_or("", |data| data.get()).to_lowercase();
-        let message = error.message.to_lowercase();
-        let is_it = |text: &String| match text.parse::<i64>() {
-            Ok(code) => error.code == code,
-            Err(_) => {
-                let text = text.to_lowercase();
-                message.contains(&text) || data.contains(&text)
-            }
-        };
-        let is_known = self.profile_of(slot).auth_errors.iter().any(is_it);
+        let is_known = self.profile_of(slot).auth_errors.iter().any(|like| error.is_like(like));
         is_known.then_some(AuthSource::Pattern { method })
     }
 
@@ -126,13 +117,13 @@ impl Hub {
             return;
         }
         let asked_for_one = self.auth_state(&profile).wants_login();
-        let offers_one = !self.known(&profile).methods.is_empty();
+        let offers_one = !self.logins(&profile).is_empty();
         let state = if asked_for_one || offers_one {
             AuthState::Authenticated
         } else {
             AuthState::NotRequired
         };
-        let source = AuthSource::Worked { method: method.to_owned() };
+        let source = AuthSource::Worked { method: method.into() };
         self.set_auth(&profile, state, source, out);
         self.release(&profile, out);
     }
@@ -232,6 +223,7 @@ impl Hub {
         let slot = self.shared_slot(&agent);
         let Agent { state, host, .. } = &self.agents[&slot];
         if *state == AgentState::Queued || (host.is_some() && !self.agents[&slot].is_up()) {
+            self.may_start(slot)?;
             self.agent_mut(slot).watchers.push(to.clone());
         } else {
             self.answer_agent(to, slot, out);
@@ -325,7 +317,7 @@ impl Hub {
         self.auth.insert(profile.to_owned(), row.clone());
         out.records.push(Record::Auth(row));
         self.watch_login(profile, out);
-        let notice = AuthChanged { agent: profile.to_owned(), auth: self.auth_info(profile) };
+        let notice = AuthChanged { agent: profile.into(), auth: self.auth_info(profile) };
         let line = build::notification(method::AUTH_CHANGED, &notice);
         self.notify_profile(profile, &line, out);
     }
@@ -341,8 +333,9 @@ impl Hub {
     /// What people are told about the login of an agent.
     pub(crate) fn auth_info(&self, profile: &str) -> AuthInfo {
         let row = self.auth.get(profile);
-        let methods = self.known.get(profile).map_or(&[][..], |known| &known.methods);
+        let methods = self.logins(profile);
         let state = self.auth_state(profile);
+        let config = self.config.agents.get(profile);
         AuthInfo {
             state,
             since: row.map_or(0, |row| row.since.0),
@@ -350,14 +343,13 @@ impl Hub {
             methods: methods
                 .iter()
                 .map(|method| LoginMethod {
-                    id: method.id.clone(),
-                    name: method.name.clone(),
-                    kind: if method.terminal.is_some() { "terminal" } else { &method.kind }
-                        .to_owned(),
+                    id: method.id.clone().into(),
+                    name: method.name.clone().into(),
+                    kind: if method.terminal.is_some() { "terminal" } else { &method.kind }.into(),
                 })
                 .collect(),
-            hint: state.wants_login().then(|| login_hint(profile)),
-            command: self.config.agents.get(profile).and_then(|known| known.login_hint.clone()),
+            hint: state.wants_login().then(|| login_hint(profile).into()),
+            command: config.and_then(|known| known.login_hint.as_deref().map(Into::into)),
         }
     }
 
@@ -393,6 +385,6 @@ impl Hub {
     }
 }
 
-fn login_hint(agent: &str) -> String {
+pub(crate) fn login_hint(agent: &str) -> String {
     format!("`acpctl auth login {agent}`, then try again")
 }

@@ -154,6 +154,7 @@ impl Hub {
     pub(crate) fn child_told(&mut self, key: SessionKey, line: Bytes, out: &mut Batch) {
         // A replay. What of it is news cannot be told: only the session's own prompts are compared.
         if !self.hears_children(key) {
+            self.replay_goes_on(key);
             return self.remember_announcement(key, &line);
         }
         let now = self.now;
@@ -363,7 +364,7 @@ impl Hub {
     }
 
     /// The public id for an id of the agent's that leads to this session.
-    fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
+    pub(crate) fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
         let row = &self.session(key).row;
         row.children.get(id).map_or(&row.public_id, |child| &child.public_id)
     }

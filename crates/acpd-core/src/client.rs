@@ -10,15 +10,17 @@ use acp_wire::acp::{
     ClientCapabilities, ClientInitialize, PromptParams, SessionParams, cancelled_request,
 };
 use acp_wire::{
-    ErrorObject, Id, Message, build, code, locate, remove_member, set_id, set_member, str_at,
+    ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, locate, remove_member, set_id,
+    set_member, str_at,
 };
 use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
-use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role};
+use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role, is_own};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::client_meta::offer;
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -26,9 +28,8 @@ use crate::ids::{ClientId, SessionKey, Time};
 use crate::input::{Batch, Effect, ReadStyle, View};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::login::changes_login;
-use crate::mcp::put_names;
-use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name, without_terminal_logins};
-use crate::profile::Sharing;
+use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
+use crate::profile::{Profile, Sharing};
 use crate::record::Rest;
 use crate::returning::is_kept;
 use crate::servers::{self, for_agent};
@@ -49,6 +50,8 @@ pub(crate) struct Client {
     /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
     pub(crate) number: u64,
     pub(crate) capabilities: ClientCapabilities,
+    /// What agents may hear of it, see [`crate::client_meta`].
+    pub(crate) offer: Option<String>,
     pub(crate) sessions: BTreeSet<SessionKey>,
     /// Sessions that it has made.
     pub(crate) made: BTreeSet<SessionKey>,
@@ -66,7 +69,7 @@ pub(crate) struct Client {
     pub(crate) role: Role,
     /// What it has from its last connection, until it has got the rest.
     pub(crate) resume: Option<Resume>,
-    /// Its process runs under an agent: it must not answer what that asks.
+    /// Its process runs under an agent, as far as that can be seen ([`crate::under_agent`]).
     pub(crate) under_agent: bool,
     /// Requests that it has to send again.
     pub(crate) again: Vec<Id>,
@@ -119,10 +122,20 @@ impl Hub {
         if !self.clients.contains_key(&client) {
             return;
         }
-        let message = acp_wire::parse(&line);
-        if !self.admit(client, message.as_ref().ok(), out) {
-            return;
-        }
+        acp_wire::receive(&line, None, |message, line, is_intact| {
+            if self.admit(client, message.as_ref().ok(), out) {
+                self.client_said(client, message, (line, is_intact), out);
+            }
+        });
+    }
+
+    fn client_said(
+        &mut self,
+        client: ClientId,
+        message: Result<Message<'_>, Malformed>,
+        (line, is_intact): (&Bytes, bool),
+        out: &mut Batch,
+    ) {
         let is_first =
             matches!(&message, Ok(Message::Request { method, .. }) if method == "initialize");
         let is_last =
@@ -133,19 +146,22 @@ impl Hub {
         match message {
             Err(malformed) => {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
-                let line = build::error(&Id::null(), &error);
-                out.effects.push(Effect::Send { client, line });
+                let answer = build::error(&Id::null(), &error);
+                out.effects.push(Effect::Send { client, line: answer });
+                self.answer_unreadable(client, line, &malformed, out);
             }
             Ok(Message::Response { id, outcome }) => {
-                if self.errand_answered(client, &id, &line, &outcome, out)
-                    || self.call_answered(client, &id, &line, out)
+                if self.errand_answered(client, &id, line, &outcome, out)
+                    || self.call_answered(client, &id, line, out)
                 {
                     return;
                 }
-                self.interaction_answered(client, &id, &outcome, &line, out);
+                // What is said twice is no consent.
+                let outcome = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
+                self.interaction_answered(client, &id, &outcome, line, out);
             }
             Ok(Message::Notification { method, params }) => {
-                self.client_notified(client, &method, params, &line, out);
+                self.client_notified(client, &method, params, line, out);
             }
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
@@ -154,7 +170,7 @@ impl Hub {
                 if let Err(fault) = &accepted {
                     self.send_error(&to, &fault.object(), &mut served);
                 } else if let Err(fault) =
-                    self.client_asked(&to, &method, params, &line, &mut served)
+                    self.client_asked(&to, &method, params, line, &mut served)
                 {
                     self.refuse(&to, &fault, &mut served);
                 }
@@ -169,6 +185,27 @@ impl Hub {
                 }
                 out.append(served);
             }
+        }
+    }
+
+    /// A line that is no message was to be an answer: what a program was to do has failed, and a question
+    /// is asked again.
+    fn answer_unreadable(
+        &mut self,
+        client: ClientId,
+        line: &[u8],
+        malformed: &Malformed,
+        out: &mut Batch,
+    ) {
+        let Head { id: Some(id), has_method: false } = Head::of(line) else { return };
+        let text = format!("the client's answer cannot be read: {malformed}");
+        let failed = build::error(&id, &ErrorObject::new(code::INTERNAL, text));
+        let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return };
+        if !self.errand_answered(client, &id, &failed, &outcome, out)
+            && !self.call_answered(client, &id, &failed, out)
+        {
+            let nothing = Outcome::Result(RawValue::NULL);
+            self.interaction_answered(client, &id, &nothing, &failed, out);
         }
     }
 
@@ -188,7 +225,7 @@ impl Hub {
             .with_code(code::INVALID_REQUEST)
             .hint("raise `line_limit` under `[daemon]` in the configuration");
         self.count_line(client);
-        let id = crate::inbound::head_id(head).unwrap_or_else(Id::null);
+        let id = Head::of(head).id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
         out.effects.push(Effect::Send { client, line });
     }
@@ -224,10 +261,11 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) -> Result<(), Fault> {
+        self.may_send(to.client, method, params)?;
         if method == "initialize" {
             return self.initialize(to, params, out);
         }
-        if method.starts_with("_acpd/") {
+        if is_own(method) {
             return self.manage(to, method, params, out);
         }
         let profile = self.clients[&to.client].profile.clone().ok_or_else(|| {
@@ -265,7 +303,7 @@ impl Hub {
             self.refuse_for_child(&profile, method, &session)?;
             return self.ask_about_foreign(to, &profile, (method, &session), params, line, out);
         };
-        if method != "session/load" && method != "session/resume" {
+        if !matches!(method, "session/load" | "session/resume" | "session/status") {
             self.may_control(to.client, key)?;
         }
         match method {
@@ -279,11 +317,21 @@ impl Hub {
                 self.delete_for(to.client, key, out)?;
                 self.answer(to, &json!({}), out);
             }
+            "_session/steering" | "session/inject" => {
+                self.ensure_attached(to.client, key, out);
+                self.steer(to, key, method, params, out)?;
+            }
+            "session/status" => self.send_session_status(to, key, out),
+            "session/set_title" => self.set_title(to, key, params, out)?,
+            "session/archive" | "session/unarchive" => {
+                self.archive_for(to.client, key, method == "session/archive", out);
+                self.answer(to, &json!({}), out);
+            }
             "session/prompt" => {
                 let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
                 PromptParams::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
                 self.ensure_attached(to.client, key, out);
-                self.prompt(to.clone(), key, line.clone(), out);
+                self.prompt(to.clone(), key, line.clone(), out)?;
             }
             _ => {
                 if self.session(key).row.rest == Rest::Lost {
@@ -323,6 +371,9 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) {
+        if self.may_send(client, method, params).is_err() {
+            return;
+        }
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
             if let Some(id) = params.and_then(cancelled_request) {
                 self.cancel_request(&Requester { client, id }, out);
@@ -339,7 +390,7 @@ impl Hub {
             return self.server_notified(client, line, out);
         }
         // Of a newer client; no agent's business.
-        if method.starts_with("_acpd/") {
+        if is_own(method) {
             return;
         }
         let Some(profile) = self.clients[&client].profile.clone() else { return };
@@ -429,7 +480,9 @@ impl Hub {
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
         }
-        let fingerprint = self.config.agents[&profile].fingerprint.clone();
+        let Profile { fingerprint, client_meta, .. } = &self.config.agents[&profile];
+        let (fingerprint, offer) =
+            (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
         let client = to.client;
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.view = View {
@@ -444,6 +497,7 @@ impl Hub {
                 editor: 0,
             };
             client.capabilities = asked.capabilities;
+            client.offer.clone_from(&offer);
             client.profile = Some(profile.clone());
             client.role = meta.role.unwrap_or_default();
         }
@@ -453,13 +507,18 @@ impl Hub {
         self.number_client(client);
         let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
         let known = self.known(&profile);
-        let is_current = comes_back || known.row.fingerprint == fingerprint;
+        // What an agent says because of an offer is hidden from those who have not made it.
+        let is_for_it = offer.is_none() || known.row.client_meta == offer;
+        let is_current = comes_back || (known.row.fingerprint == fingerprint && is_for_it);
         if known.row.initialize.is_some() && is_current {
             self.send_initialized(to, &profile, out);
             return Ok(());
         }
-        let slot = self.shared_slot(&profile);
-        self.with_agent(slot, Waiting { to: to.clone(), what: WaitFor::Initialize }, out)
+        let slot = self.slot_for_offer(&profile, offer.as_deref());
+        let what = WaitFor::Initialize;
+        let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+        self.remove_unused_slot(slot);
+        asked
     }
 
     /// Whether its `initialize` was answered, or waits for the agent. One that failed may be repeated.
@@ -476,8 +535,11 @@ impl Hub {
         let Some(mut result) = self.known(profile).row.initialize.clone() else { return };
         let session = ["agentCapabilities", "sessionCapabilities"];
         result = set_member(&result, &["agentCapabilities", "loadSession"], b"true");
-        for name in ["list", "resume", "close", "delete"] {
+        for name in ["list", "resume", "close", "delete", "archive", "status", "title"] {
             result = set_member(&result, &[session[0], session[1], name], b"{}");
+        }
+        if self.known(profile).capabilities.steering.is_some() {
+            result = set_member(&result, &["_meta", "steering", "supported"], b"true");
         }
         if self.can_fork(profile).is_err() {
             result = remove_member(&result, &[session[0], session[1], "fork"]);
@@ -494,10 +556,7 @@ impl Hub {
             &["agentCapabilities", "_meta", NAMESPACE],
             own.to_string().as_bytes(),
         );
-        let shows_terminal = self.clients[&to.client].capabilities.auth_terminal;
-        if !shows_terminal {
-            result = without_terminal_logins(&result);
-        }
+        result = self.with_own_logins(to.client, profile, &result);
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line, out);
@@ -548,7 +607,7 @@ impl Hub {
                 let params = raw(&for_agent(&new.params));
                 let ask = self.ask(host, Why::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
-                self.host_write(slot, put_names(&line, &servers), out);
+                self.host_write_with(slot, line, &servers, out);
             }
             WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
             WaitFor::Relay { ref method, .. }
@@ -607,8 +666,7 @@ impl Hub {
                 return Ok(());
             }
         }
-        let own = Bytes::copy_from_slice(raw.get().as_bytes());
-        let params = remove_member(&own, &["_meta", NAMESPACE]);
+        let params = Bytes::copy_from_slice(raw.get().as_bytes());
         let (notices, directory) = (Vec::new(), Directory::Unknown);
         let new = NewSession {
             to: to.clone(),

@@ -4,12 +4,14 @@
 //! Architecture invariant: every answer that no person gave is in the journal, with what decided.
 
 use acp_wire::acp::{PermissionAnswer, PermissionRequest};
+use acp_wire::bound::LONGEST_ID;
 use acp_wire::{build, locate, str_at};
 use acpd_api::{PermissionDecided, PolicyList, PromptMeta, RememberedInfo, method};
 use acpd_policy::{Decision, Remembered, Situation, Verdict, decide, subject_of};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use crate::agent::AgentId;
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey};
 use crate::input::Batch;
@@ -41,13 +43,13 @@ impl Hub {
         let decision = decide(&self.config.policy, &self.remembered, &situation, &request);
         let Decision::Answer { option_id, verdict, by } = decision else { return None };
         let decided = PermissionDecided {
-            session_id: session.row.public_id.clone(),
-            tool_call_id: request.tool_call_id.as_deref().map(str::to_owned),
-            title: request.title.as_deref().map(str::to_owned),
-            subject: subject_of(&request).map(|subject| subject.asked()),
-            option_id: option_id.clone(),
-            verdict: verdict.to_string(),
-            by: by.to_string(),
+            session_id: session.row.public_id.clone().into(),
+            tool_call_id: request.tool_call_id.as_deref().map(Into::into),
+            title: request.title.as_deref().map(Into::into),
+            subject: subject_of(&request).map(|subject| subject.asked().into()),
+            option_id: option_id.clone().into(),
+            verdict: verdict.to_string().into(),
+            by: by.to_string().into(),
         };
         let line = build::notification(method::PERMISSION_DECIDED, &decided);
         self.append(key, EventKind::Notice, line, None, out);
@@ -60,7 +62,7 @@ impl Hub {
     pub(crate) fn note_call(&mut self, key: SessionKey, id: &str, line: &Bytes) {
         let Some(range) = locate(line, &["params", "update"]) else { return };
         let calls = &mut self.session_mut(key).calls;
-        if !calls.contains_key(id) && calls.len() >= OPEN_TOOLS {
+        if id.len() > LONGEST_ID || (!calls.contains_key(id) && calls.len() >= OPEN_TOOLS) {
             return;
         }
         let said = calls.entry(id.to_owned()).or_insert_with(|| Some(Vec::new()));
@@ -70,6 +72,20 @@ impl Hub {
             *said = None;
         } else {
             lines.push(line.slice(range));
+        }
+    }
+
+    /// Something was taken out of what an agent said about a call: what is left need not be all that there
+    /// is to know of it, so no rule decides on it.
+    pub(crate) fn doubt_call(&mut self, slot: AgentId, line: &[u8]) {
+        let call = str_at(line, &["params", "update", "toolCallId"]);
+        let session = str_at(line, &["params", "sessionId"]);
+        let (Some(call), Some(session)) = (call, session) else { return };
+        let Some(key) = self.routed(slot, &session) else { return };
+        let name = self.call_name(key, Some(self.public_of(key, &session)), &call).into_owned();
+        let calls = &mut self.session_mut(key).calls;
+        if name.len() <= LONGEST_ID && (calls.contains_key(&name) || calls.len() < OPEN_TOOLS) {
+            calls.insert(name, None);
         }
     }
 
@@ -149,10 +165,10 @@ impl Hub {
     pub(crate) fn remembered_list(&self) -> PolicyList {
         let info = |known: &Remembered| RememberedInfo {
             id: known.id,
-            agent: known.agent.clone(),
-            workspace: known.workspace.clone(),
-            subject: known.subject.to_string(),
-            verdict: known.verdict.to_string(),
+            agent: known.agent.clone().into(),
+            workspace: known.workspace.clone().into(),
+            subject: known.subject.to_string().into(),
+            verdict: known.verdict.to_string().into(),
             at: known.at,
         };
         PolicyList { remembered: self.remembered.iter().map(info).collect() }

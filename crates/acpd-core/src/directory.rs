@@ -87,6 +87,8 @@ impl Hub {
             *directory = Directory::There;
             if self.agents[&slot].is_up() {
                 self.serve_waiting(slot, waiting, out);
+            } else if let Err(fault) = self.may_start(slot) {
+                self.refuse(&waiting.to, &fault, out);
             } else {
                 // It has begun to go down since: on with the next process, if there is one.
                 self.agent_mut(slot).waiting.push(waiting);
@@ -100,12 +102,9 @@ impl Hub {
 
     fn directory_missing(&mut self, key: SessionKey, out: &mut Batch) {
         let row = &self.session(key).row;
-        let (id, name) = (row.public_id.clone(), row.name.clone());
-        let fault = missing(&row.cwd).session(&id).hint(format!(
-            "put it back, or tell where it is: `acpctl session move {} --cwd DIR`",
-            name.as_ref().unwrap_or(&id)
-        ));
+        let fault = missing(&row.cwd).session(&row.public_id);
         self.rest(key, Rest::NoDirectory, Some(fault.message.clone()), out);
+        let fault = fault.hint(self.session(key).way_out().unwrap_or_default());
         self.fail_queue(key, &fault, out);
         self.check_idle(self.session(key).slot, out);
     }
@@ -120,16 +119,9 @@ impl Hub {
         let params: MoveParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let cwd = workspace(&params.cwd)?.to_owned();
+        self.has_no_prompt(key)?;
         let session = self.session(key);
         let row = &session.row;
-        if session.running.is_some()
-            || !session.queue.is_empty()
-            || self.works_on(session.slot, &row.agent_id)
-        {
-            return Err(Fault::new(Reason::SessionBlocked, "the session works on a prompt")
-                .session(&row.public_id)
-                .hint("wait until it is done, or cancel it"));
-        }
         if let Some(name) = &row.name {
             let free = self.name_is_free(&row.agent, &cwd, name, Some(key));
             free.map_err(|fault| fault.hint("rename one of them: `acpctl session rename`"))?;

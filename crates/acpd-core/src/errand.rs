@@ -199,8 +199,7 @@ impl Hub {
 
     /// Whether an agent's requests about a session may be given to a client.
     pub(crate) fn may_serve(&self, client: ClientId, key: SessionKey) -> bool {
-        let runs_under_agent = || self.clients.get(&client).is_none_or(|here| here.under_agent);
-        self.is_controller(client, key) && !runs_under_agent()
+        self.is_controller(client, key) && self.may_decide(client)
     }
 
     fn begin_errand(&mut self, id: InteractionId, out: &mut Batch) {

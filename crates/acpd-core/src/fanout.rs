@@ -285,7 +285,8 @@ impl Hub {
 
     fn caught_up_line(&self, key: SessionKey) -> Bytes {
         let session = self.session(key);
-        let caught_up = CaughtUp { session_id: session.row.public_id.clone(), seq: session.head };
+        let caught_up =
+            CaughtUp { session_id: session.row.public_id.clone().into(), seq: session.head };
         build::notification(method::CAUGHT_UP, &caught_up)
     }
 

@@ -1,8 +1,23 @@
 //! Errors that acpd itself gives to clients.
 
 use acp_wire::{ErrorObject, code};
-use acpd_api::{ErrorData, NAMESPACE, Reason};
+use acpd_api::{ErrorData, NAMESPACE, Reason, Untrusted};
 use serde_json::json;
+
+/// Most of a line of an agent's error that is told again, in characters.
+const LINE: usize = 300;
+
+/// An agent's error in words: the first lines of its message and of what its data says, and its code.
+pub(crate) fn in_words(error: &ErrorObject) -> String {
+    let detail = error.detail().filter(|detail| !error.message.contains(detail.as_str()));
+    let said = [error.message.as_str(), detail.as_deref().unwrap_or_default()];
+    let lines = said.iter().filter_map(|text| text.trim().lines().next());
+    let lines: Vec<String> = lines.map(|line| line.chars().take(LINE).collect()).collect();
+    if lines.is_empty() {
+        return format!("error {}", error.code);
+    }
+    format!("{} ({})", lines.join(": "), error.code)
+}
 
 /// An error of acpd: message, machine-readable reason, way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,19 +43,19 @@ impl Fault {
         self
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Fault {
+    pub(crate) fn hint(mut self, hint: impl Into<Untrusted>) -> Fault {
         self.data.hint = Some(hint.into());
         self
     }
 
     pub(crate) fn session(mut self, public_id: &str) -> Fault {
-        self.data.session_id = Some(public_id.to_owned());
+        self.data.session_id = Some(public_id.into());
         self
     }
 
     pub(crate) fn stderr(mut self, tail: &str) -> Fault {
         if !tail.is_empty() {
-            self.data.stderr = Some(tail.to_owned());
+            self.data.stderr = Some(tail.into());
         }
         self
     }
@@ -59,5 +74,22 @@ impl Fault {
             Some(id) => error.with_data(&json!({ NAMESPACE: self.data, "sessionId": id })),
             None => error.with_data(&json!({ NAMESPACE: self.data })),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_error_is_told_by_its_first_lines_and_its_code() {
+        let said = |message: &str, data: &serde_json::Value| {
+            in_words(&ErrorObject::new(-32603, message).with_data(data))
+        };
+        let gemini = json!({"details": "Invalid session\n  Searched for it"});
+        assert_eq!(said("Internal error", &gemini), "Internal error: Invalid session (-32603)");
+        assert_eq!(said("it is gone", &json!({"reason": "gone"})), "it is gone (-32603)");
+        assert_eq!(said("", &json!({})), "error -32603");
+        assert!(said(&"x".repeat(9_999), &json!(null)).len() < 400);
     }
 }

@@ -16,12 +16,13 @@
 
 use acp_wire::acp::{SessionList, SessionParams};
 use acp_wire::{ErrorObject, Id, Outcome, build, code, remove_member, str_at};
-use acpd_api::{LoadMeta, NAMESPACE, Reason};
+use acpd_api::{ArchiveFilter, LoadMeta, Reason};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::agent::{AgentId, WaitFor, Waiting};
+use crate::archive::filter_of;
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -29,8 +30,7 @@ use crate::ids::{HostId, SessionKey, duration};
 use crate::input::{Batch, ReadStyle};
 use crate::ledger::{NOBODY, NewSession, Requester, Why};
 use crate::login::Refusal;
-use crate::mcp::put_names;
-use crate::params::{own_meta, raw, session_cwd};
+use crate::params::{own_meta, path, raw, session_cwd};
 use crate::profile::Sharing;
 use crate::record::{Record, SessionRow};
 use crate::replay::{Replay, user_text};
@@ -54,7 +54,7 @@ pub(crate) struct Adoption {
     /// The agent's id for it.
     pub(crate) id: String,
     pub(crate) cwd: String,
-    /// What the agent gets, without acpd's own `_meta` member (JSON object).
+    /// What the agent gets, with what its first opener says to acpd (JSON object).
     pub(crate) params: Bytes,
     /// Who opens it then.
     pub(crate) openers: Vec<Opener>,
@@ -71,6 +71,15 @@ pub(crate) struct Opener {
     pub(crate) after: u64,
 }
 
+/// What a client wants to have listed.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    cwd: Option<String>,
+    archived: ArchiveFilter,
+    /// It is the first page, with acpd's own.
+    first: bool,
+}
+
 impl Hub {
     /// `session/list` of a client: what acpd knows, and what else the agent has if it runs.
     pub(crate) fn list_sessions(
@@ -84,7 +93,8 @@ impl Hub {
             let value = params.and_then(|params| str_at(params.get().as_bytes(), &[name]));
             value.map(std::borrow::Cow::into_owned)
         };
-        let cwd = text("cwd");
+        let (cwd, archived) = (text("cwd"), filter_of(params)?);
+        cwd.as_deref().map_or(Ok(()), |cwd| path("cwd", cwd))?;
         let cursor = match text("cursor") {
             None => None,
             Some(cursor) => Some(
@@ -95,22 +105,29 @@ impl Hub {
             ),
         };
         let slot = self.shared_slot(profile);
+        let wanted = Wanted { cwd, archived, first: cursor.is_none() };
+        let can = &self.known(profile).capabilities;
+        let (lists, archives) = (can.list, can.archive);
         let host = self.agents[&slot].usable_host().filter(|_| {
             let can = self.store_failing.is_none() && !self.is_clogged(slot);
-            can && self.known(profile).capabilities.list
+            // One without an archive has nothing in it.
+            can && lists && (archives || archived != ArchiveFilter::Only)
         });
         let Some(host) = host else {
-            self.answer_list(to, profile, (cwd.as_deref(), cursor.is_none()), None, out);
+            self.answer_list(to, profile, &wanted, None, out);
             return Ok(());
         };
         let mut asked = json!({});
-        if let Some(cwd) = &cwd {
+        if let Some(cwd) = &wanted.cwd {
             asked["cwd"] = cwd.as_str().into();
+        }
+        if archives {
+            asked["archived"] = json!(archived);
         }
         if let Some(cursor) = &cursor {
             asked["cursor"] = cursor.as_str().into();
         }
-        let why = Why::List { to: to.clone(), cwd, first: cursor.is_none() };
+        let why = Why::List { to: to.clone(), wanted };
         let ask = self.ask(host, why, out);
         self.host_write(slot, build::request(&Id::from(ask), "session/list", &asked), out);
         self.timers.set(Timer::Asked(ask), self.now.after(LIST_TIME));
@@ -121,28 +138,29 @@ impl Hub {
     pub(crate) fn listed(
         &mut self,
         slot: AgentId,
-        (to, cwd, first): (&Requester, Option<&str>, bool),
+        to: &Requester,
+        wanted: &Wanted,
         result: Option<&RawValue>,
         out: &mut Batch,
     ) {
         let profile = self.agents[&slot].profile.clone();
-        self.answer_list(to, &profile, (cwd, first), result, out);
+        self.answer_list(to, &profile, wanted, result, out);
     }
 
     /// The agent takes too long to list its sessions.
     pub(crate) fn on_list_timer(&mut self, ask: u64, out: &mut Batch) {
-        let Some((host, Why::List { to, cwd, first })) = self.give_up_ask(ask, None, out) else {
+        let Some((host, Why::List { to, wanted })) = self.give_up_ask(ask, None, out) else {
             return;
         };
         let Some(&slot) = self.hosts.get(&host) else { return };
-        self.listed(slot, (&to, cwd.as_deref(), first), None, out);
+        self.listed(slot, &to, &wanted, None, out);
     }
 
     fn answer_list(
         &mut self,
         to: &Requester,
         profile: &str,
-        (cwd, first): (Option<&str>, bool),
+        wanted: &Wanted,
         page: Option<&RawValue>,
         out: &mut Batch,
     ) {
@@ -157,21 +175,23 @@ impl Hub {
         let ours = |id: &str| rows.iter().any(|row| is_of(row, id));
         let others = others.into_iter().flat_map(|page| page.sessions);
         let (ours, others): (Vec<_>, Vec<_>) = others.partition(|other| ours(&other.session_id));
-        rows.retain(|row| self.lists(to.client, row.key));
-        rows.retain(|row| first && cwd.is_none_or(|cwd| row.cwd == cwd));
+        let Wanted { cwd, archived, first } = wanted;
+        rows.retain(|row| archived.takes(row.archived) && self.lists(to.client, row.key));
+        rows.retain(|row| *first && cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd));
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
         let own = rows.iter().map(|row| {
             let at = jiff::Timestamp::from_millisecond(row.updated.0 as i64);
             let listed = ours.iter().find(|other| other.session_id == row.agent_id);
             let listed = listed.and_then(|other| other.title.as_deref());
-            let title = row.title.as_deref().or(row.name.as_deref()).or(listed);
+            let title = row.shown_title().or(row.name.as_deref()).or(listed);
             let at = at.map(|at| at.to_string()).ok();
-            entry(&row.public_id, &row.cwd, title, at.as_deref())
+            entry(&row.public_id, &row.cwd, title, at.as_deref(), row.archived)
         });
         // A client cannot open what it does not know the directory of.
-        let others = others.iter().filter_map(|other| {
+        let others = others.iter().filter(|other| archived.takes(other.archived));
+        let others = others.filter_map(|other| {
             let (title, at) = (other.title.as_deref(), other.updated_at.as_deref());
-            Some(entry(&other.session_id, other.cwd.as_deref()?, title, at))
+            Some(entry(&other.session_id, other.cwd.as_deref()?, title, at, other.archived))
         });
         let sessions: Vec<_> = own.chain(others).collect();
         let mut result = json!({ "sessions": sessions });
@@ -191,13 +211,11 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        let known = self.known(profile);
-        let unknown = known.row.initialize.is_none();
-        let can_delete = known.capabilities.delete;
+        let unknown = self.known(profile).row.initialize.is_none();
         let style = match method {
             "session/load" => ReadStyle::History,
             "session/resume" => ReadStyle::Resume,
-            "session/delete" if can_delete && !self.is_ours(profile, session) => {
+            _ if self.may_do(profile, method) && !self.is_ours(profile, session) => {
                 let slot = self.shared_slot(profile);
                 let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
                 return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
@@ -212,11 +230,11 @@ impl Hub {
         let cwd = session_cwd(raw, &params)?;
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
-        let own = Bytes::copy_from_slice(raw.get().as_bytes());
+        let params = Bytes::copy_from_slice(raw.get().as_bytes());
         let adoption = Adoption {
             id: session.to_owned(),
             cwd,
-            params: remove_member(&own, &["_meta", NAMESPACE]),
+            params,
             openers: vec![Opener { to: to.clone(), style, after }],
             notices: Vec::new(),
             directory: Directory::Unknown,
@@ -235,6 +253,21 @@ impl Hub {
         let asked = self.with_agent(slot, waiting, out);
         self.remove_unused_slot(slot);
         asked
+    }
+
+    /// Whether the agent may be asked to do something with a session of its own.
+    fn may_do(&mut self, profile: &str, method: &str) -> bool {
+        let can = self.known(profile).capabilities;
+        let offered = match method {
+            "session/delete" => return can.delete,
+            "session/status" => can.status,
+            "session/set_title" => can.title,
+            "session/archive" | "session/unarchive" => can.archive,
+            _ => false,
+        };
+        // None of these is worth a start.
+        let slot = self.shared_slot(profile);
+        offered && self.agents[&slot].is_up()
     }
 
     /// Whether an id is one of the agent's for a session that clients know under another, or for a child.
@@ -329,7 +362,7 @@ impl Hub {
         let params = raw(&for_agent(&adoption.params));
         let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::from(ask), method, &params);
-        self.host_write(slot, put_names(&line, &servers), out);
+        self.host_write_with(slot, line, &servers, out);
         self.await_adoption(slot, ask);
     }
 
@@ -503,8 +536,14 @@ fn last_prompt(replayed: &[Bytes]) -> u64 {
 
 /// A session as a list has it. What is not known is left out: the schema allows null as well, but there
 /// are clients that fail on it.
-fn entry(id: &str, cwd: &str, title: Option<&str>, updated_at: Option<&str>) -> Value {
-    let mut entry = json!({ "sessionId": id, "cwd": cwd });
+fn entry(
+    id: &str,
+    cwd: &str,
+    title: Option<&str>,
+    updated_at: Option<&str>,
+    archived: bool,
+) -> Value {
+    let mut entry = json!({ "sessionId": id, "cwd": cwd, "archived": archived });
     let known = [("title", title), ("updatedAt", updated_at)];
     for (member, text) in known.into_iter().filter_map(|(member, text)| Some((member, text?))) {
         entry[member] = text.into();

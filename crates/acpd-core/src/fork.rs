@@ -30,10 +30,9 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::ledger::{NewSession, Requester, Why};
-use crate::mcp::put_names;
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
-use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest};
+use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest, SessionRow};
 use crate::replay::without_replay;
 use crate::servers::{for_agent, undeclared};
 use crate::session::{Relayed, State};
@@ -111,9 +110,8 @@ impl Hub {
             let free = self.name_is_free(agent, &cwd, name, None);
             free.map_err(|fault| fault.hint("choose another name"))?;
         }
-        let own = Bytes::copy_from_slice(asked.get().as_bytes());
-        let mut params = remove_member(&own, &["_meta", NAMESPACE]);
-        params = remove_member(&params, &["sessionId"]);
+        let params = Bytes::copy_from_slice(asked.get().as_bytes());
+        let mut params = remove_member(&params, &["sessionId"]);
         // It goes on with what the session has where the client says nothing else.
         let roots = locate(&session.row.params, &["additionalDirectories"]);
         let roots = roots.map(|range| session.row.params.slice(range));
@@ -213,7 +211,7 @@ impl Hub {
         let params = raw(&set_member(&for_agent(&new.params), &["sessionId"], id.as_bytes()));
         let ask = self.ask(host, Why::NewSession(new), out);
         let line = build::request(&Id::from(ask), "session/fork", &params);
-        self.host_write(slot, put_names(&line, &servers), out);
+        self.host_write_with(slot, line, &servers, out);
     }
 
     /// A fork was refused by a process that is started anew: it waits until the next one has the session.
@@ -237,7 +235,8 @@ impl Hub {
         self.save(key);
         let public_id = self.session(key).row.public_id.clone();
         let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
-        let parent = parent.map(|row| (row.public_id.clone(), row.title.clone()));
+        let title = |row: &SessionRow| row.shown_title().map(str::to_owned);
+        let parent = parent.map(|row| (row.public_id.clone(), title(row)));
         let row = &mut self.session_mut(key).row;
         row.heard = point.heard;
         let Some((of, title)) = parent else {
@@ -251,9 +250,9 @@ impl Hub {
         row.open_tools.clone_from(&point.open_tools);
         self.session_mut(key).head = point.head;
         let left_out = SessionNotice {
-            session_id: public_id.clone(),
-            severity: "warning".to_owned(),
-            text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20),
+            session_id: public_id.clone().into(),
+            severity: "warning".into(),
+            text: format!("only the last {} MiB of `{of}` were taken over", MOST >> 20).into(),
         };
         out.records.push(Record::Forked(Forked {
             session: key,
@@ -273,11 +272,13 @@ impl Hub {
         }
         if let Some(started) = point.turn {
             let ended = TurnEnded {
-                session_id: public_id,
+                session_id: public_id.into(),
                 turn: point.prompts,
                 started_at: started.0,
                 at: self.now.0,
-                outcome: Outcome::Interrupted { reason: format!("it goes on in `{of}` alone") },
+                outcome: Outcome::Interrupted {
+                    reason: format!("it goes on in `{of}` alone").into(),
+                },
                 tools: None,
                 files: Vec::new(),
             };

@@ -25,10 +25,10 @@ impl Hub {
         self.hook(HookEvent::TurnEnd, out, || {
             let row = &self.session(key).row;
             Some(HookInfo::TurnEnd(acpd_api::TurnEndInfo {
-                agent: row.agent.clone(),
-                session_id: row.public_id.clone(),
-                name: row.name.clone(),
-                cwd: row.cwd.clone(),
+                agent: row.agent.clone().into(),
+                session_id: row.public_id.clone().into(),
+                name: row.name.clone().map(Into::into),
+                cwd: row.cwd.clone().into(),
                 at: ended.at,
                 turn: ended.turn,
                 outcome: ended.outcome.clone(),
@@ -51,12 +51,12 @@ impl Hub {
         let session = agent.dedicated.and_then(|key| self.sessions.get(&key));
         let row = session.map(|session| &session.row);
         AgentTroubleInfo {
-            agent: agent.profile.clone(),
-            session_id: row.map(|row| row.public_id.clone()),
-            name: row.and_then(|row| row.name.clone()),
-            cwd: row.map(|row| row.cwd.clone()),
+            agent: agent.profile.clone().into(),
+            session_id: row.map(|row| row.public_id.clone().into()),
+            name: row.and_then(|row| row.name.clone()).map(Into::into),
+            cwd: row.map(|row| row.cwd.clone().into()),
             at: self.now.0,
-            reason: reason.to_owned(),
+            reason: reason.into(),
         }
     }
 

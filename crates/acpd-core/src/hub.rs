@@ -120,6 +120,7 @@ impl Hub {
             Input::HostExited { host, status, stderr } => {
                 self.on_host_exited(host, &status, &stderr, out);
             }
+            Input::LeftoversFound { host, left } => self.on_leftovers_found(host, &left, out),
             Input::HostGone { host } => self.on_host_gone(host, out),
             Input::ServersLeftOut { host, request, servers } => {
                 self.on_servers_left_out(host, &request, servers, out);

@@ -6,14 +6,15 @@
 use std::borrow::Cow;
 
 use acp_wire::acp::{NewSessionResult, SessionUpdate, Update, UpdateHead, cancelled_request};
+use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome, StateKey, UpdateClass, build, classify_update, code, locate,
-    set_id, set_member, str_at,
+    ErrorObject, Head, Id, Malformed, Message, Outcome, StateKey, UpdateClass, build,
+    classify_update, code, locate, set_id, set_member, str_at, with_one_outcome,
 };
-use acpd_api::{ErrorData, NAMESPACE, Reason, Skipped, method};
+use acpd_api::{ErrorData, NAMESPACE, Reason, Skipped, is_own, method};
 use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::agent::{AgentId, Parked, WaitFor, Waiting};
 use crate::fault::Fault;
@@ -23,14 +24,13 @@ use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::{NewSession, Requester, Why};
 use crate::login::Refusal;
+use crate::own::OWN;
 use crate::record::{EventKind, Record};
 use crate::servers::{MESSAGE, undeclared};
 use crate::session::State;
+use crate::title::TITLE;
 use crate::turn::{is_work, renewed_fault};
 use crate::view::without_boolean_options;
-
-/// Characters of a title that are kept.
-const TITLE: usize = 200;
 
 /// Bytes that are kept for sessions whose `session/new` is not answered yet.
 const PARKED_BYTES: usize = 4 << 20;
@@ -57,47 +57,102 @@ impl Hub {
     }
 
     fn read_line(&mut self, slot: AgentId, host: HostId, line: &Bytes, out: &mut Batch) {
-        let parsed = acp_wire::parse(line);
-        if matches!(parsed, Ok(Message::Request { .. })) {
+        acp_wire::receive(line, Some(&OWN), |message, tidied, is_intact| {
+            if !is_intact {
+                let cut = line.len() - tidied.len();
+                out.note(host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
+            }
+            match message {
+                Ok(message) => self.read_message(slot, host, message, (tidied, is_intact), out),
+                Err(malformed) => self.unreadable(slot, host, tidied, &malformed, out),
+            }
+        });
+    }
+
+    /// A line that is no message. Who waits for the answer that it was to be, or was to get one, is told.
+    fn unreadable(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        line: &[u8],
+        malformed: &Malformed,
+        out: &mut Batch,
+    ) {
+        self.printed(slot, line);
+        out.note(host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
+        let text = format!("the agent's answer cannot be read: {malformed}");
+        let fault = Fault::new(Reason::AgentProtocol, text);
+        let refusal = ErrorObject::new(malformed.code(), malformed.to_string());
+        self.line_lost(slot, host, &Head::of(line), (&fault, refusal), out);
+    }
+
+    /// A line is lost for everybody: a request that it answered ends with `fault`, a request that it was
+    /// with `refusal`. Without an id it is nobody's: whose it was is not guessed, because that one may
+    /// still be worked on.
+    fn line_lost(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        head: &Head,
+        (fault, refusal): (&Fault, ErrorObject),
+        out: &mut Batch,
+    ) {
+        let Some(id) = &head.id else { return };
+        if head.has_method {
+            self.host_write(slot, build::error(id, &refusal), out);
+        } else if let Some(why) = self.answered(host, id, out) {
+            self.answer_lost(slot, host, why, fault, out);
+            self.forget_questions_about(id, out);
+        }
+    }
+
+    /// `line`, and whether it is as the agent wrote it.
+    fn read_message(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        message: Message<'_>,
+        (line, is_intact): (&Bytes, bool),
+        out: &mut Batch,
+    ) {
+        if matches!(message, Message::Request { .. }) {
             self.touch_turns(slot, line);
         }
-        match parsed {
-            Err(malformed) => {
-                self.printed(slot, line);
-                let text = format!("skipped a line of {} bytes: {malformed}", line.len());
-                out.effects.push(Effect::Note { host, text });
+        match message {
+            Message::Notification { method, .. } if is_own(&method) => {
+                out.note(host, &format!("skipped a `{method}`, which only acpd may say"));
             }
-            Ok(Message::Notification { method, params }) => {
+            Message::Notification { method, params } => {
                 self.agent_notified(slot, host, &method, params, line, out);
+                if !is_intact {
+                    self.doubt_call(slot, line);
+                }
             }
-            Ok(Message::Request { id, method, .. })
+            Message::Request { id, method, .. }
                 if matches!(&*method, "session/request_permission" | "elicitation/create") =>
             {
-                self.person_asked(slot, host, &id, line, out);
+                self.person_asked(slot, host, &id, (line, is_intact), out);
             }
-            Ok(Message::Request { id, method, .. }) if method == MESSAGE => {
+            Message::Request { id, method, .. } if method == MESSAGE => {
                 self.server_called(slot, host, &id, line, out);
             }
-            Ok(Message::Request { id, method, .. })
-                if self.errand_asked(slot, host, (&id, &method), line, out) => {}
-            Ok(Message::Request { id, method, .. }) => {
-                let text = format!("asked for `{method}`, which is not on offer");
-                out.effects.push(Effect::Note { host, text });
+            Message::Request { id, method, .. }
+                if !is_own(&method) && self.errand_asked(slot, host, (&id, &method), line, out) => {
+            }
+            Message::Request { id, method, .. } => {
+                out.note(host, &format!("asked for `{method}`, which is not on offer"));
                 let error = ErrorObject::new(
                     code::METHOD_NOT_FOUND,
                     format!("`{method}` is not offered by this client"),
                 );
                 self.host_write(slot, build::error(&id, &error), out);
             }
-            Ok(Message::Response { id, outcome }) => match self.answered(host, &id, out) {
+            Message::Response { id, outcome } => match self.answered(host, &id, out) {
                 Some(why) => {
                     self.agent_answered(slot, host, why, line, outcome, out);
                     self.forget_questions_about(&id, out);
                 }
-                None => {
-                    let text = format!("answered a request that is not open: id {id}");
-                    out.effects.push(Effect::Note { host, text });
-                }
+                None => out.note(host, &format!("answered a request that is not open: id {id}")),
             },
         }
     }
@@ -124,9 +179,7 @@ impl Hub {
         let Some(session) = session else {
             if matches!(method, "session/update" | MESSAGE) {
                 // Whose it is cannot be told, and it is nobody else's business.
-                let text = format!("skipped a `{method}` without a session");
-                out.effects.push(Effect::Note { host, text });
-                return;
+                return out.note(host, &format!("skipped a `{method}` without a session"));
             }
             // Not about a session: news for everybody who uses this agent.
             match (method, params) {
@@ -150,8 +203,7 @@ impl Hub {
         let child = match child {
             Ok(child) => child,
             Err(reason) => {
-                let text = format!("skipped a `subagent_update`: {reason}");
-                return out.effects.push(Effect::Note { host, text });
+                return out.note(host, &format!("skipped a `subagent_update`: {reason}"));
             }
         };
         let line = self.to_public_id(key, line.clone());
@@ -197,8 +249,7 @@ impl Hub {
             if let Some(parked) = self.agent_mut(slot).parked.get_mut(&*session) {
                 parked.cut = true;
             }
-            let text = format!("skipped a line for the unknown session `{session}`");
-            out.effects.push(Effect::Note { host, text });
+            out.note(host, &format!("skipped a line for the unknown session `{session}`"));
         }
     }
 
@@ -213,7 +264,8 @@ impl Hub {
         let session = self.session_mut(key);
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
-            if running.echo.is_some() && is_echo(&line, class, is_user, running.echo.as_deref()) {
+            let mut said = running.echo.iter().chain(&running.added);
+            if is_user && said.any(|said| is_echo(&line, said)) {
                 return;
             }
             running.touched |= is_work(class);
@@ -229,7 +281,7 @@ impl Hub {
     pub(crate) fn journal_update(
         &mut self,
         key: SessionKey,
-        line: Bytes,
+        mut line: Bytes,
         class: UpdateClass,
         out: &mut Batch,
     ) {
@@ -242,6 +294,9 @@ impl Hub {
             UpdateClass::Live => EventKind::Live,
             UpdateClass::State(slot) => {
                 self.note_state(key, slot, &line, out);
+                if slot == StateKey::Info {
+                    line = self.with_own_title(key, line);
+                }
                 EventKind::State(slot)
             }
         };
@@ -271,7 +326,7 @@ impl Hub {
             StateKey::Mode if !restoring => {
                 let mode = str_at(line, &["params", "update", "currentModeId"])
                     .or_else(|| str_at(line, &["params", "update", "modeId"]));
-                if let Some(mode) = mode {
+                if let Some(mode) = mode.filter(|mode| mode.len() <= LONGEST_ID) {
                     self.session_mut(key).row.mode = Some(mode.into_owned());
                     self.save(key);
                 }
@@ -310,12 +365,12 @@ impl Hub {
         match why {
             Why::Initialize => self.on_initialized(slot, outcome, out),
             Why::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
-            Why::List { to, cwd, first } => {
+            Why::List { to, wanted } => {
                 let result = match outcome {
                     Outcome::Result(result) => Some(result),
                     Outcome::Error(_) => None,
                 };
-                self.listed(slot, (&to, cwd.as_deref(), first), result, out);
+                self.listed(slot, &to, &wanted, result, out);
             }
             Why::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
             Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
@@ -330,6 +385,7 @@ impl Hub {
                 self.restore_answered(session, outcome, out);
                 self.unpark(slot, host, out);
             }
+            Why::Steer(steer) => self.steered(slot, *steer, line, outcome, out),
             Why::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
@@ -390,11 +446,13 @@ impl Hub {
             }
             Outcome::Result(result) => NewSessionResult::from_raw(result),
         };
-        let Ok(made) = made else {
-            let text = format!("the agent's answer to `{method}` has no id");
-            let fault = Fault::new(Reason::Other, text);
-            self.refuse(&new.to, &fault, out);
-            return self.unpark(slot, host, out);
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => {
+                let text = format!("the agent's answer to `{method}` cannot be used: {error}");
+                self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
+                return self.unpark(slot, host, out);
+            }
         };
         if !self.claim_id(slot, &made.session_id, out) {
             let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
@@ -455,8 +513,8 @@ impl Hub {
             out.records.push(Record::Unparked { host, session: None });
         }
         for (session, Parked { lines, .. }) in parked {
-            let text = format!("skipped {} lines for the unknown session `{session}`", lines.len());
-            out.effects.push(Effect::Note { host, text });
+            let count = lines.len();
+            out.note(host, &format!("skipped {count} lines for the unknown session `{session}`"));
         }
     }
 
@@ -506,7 +564,7 @@ impl Hub {
     /// show, and the way to log in when that is what the agent wants. What a client that is away can
     /// show is known when it comes back.
     pub(crate) fn for_client(&self, slot: AgentId, to: &Requester, line: &Bytes) -> Bytes {
-        let mut line = set_id(line, &to.id);
+        let mut line = with_one_outcome(&set_id(line, &to.id));
         let here = self.clients.get(&to.client);
         if here.is_some_and(|client| !client.view.boolean_options) {
             line = without_boolean_options(&line, &["result", "configOptions"]);
@@ -516,8 +574,12 @@ impl Hub {
         let error = error.map(ErrorObject::from_raw);
         if error.is_some_and(|error| self.wants_login(slot, "", &error).is_some()) {
             let data = ErrorData::new(Reason::NeedsLogin).with_hint(self.login_hint(slot));
-            let data = json!(data).to_string();
-            line = set_member(&line, &["error", "data", NAMESPACE], data.as_bytes());
+            // What an agent says there in a text is not overwritten.
+            let own = locate(&line, &["error", "data"]).map(|at| line[at.start]);
+            if own.is_none_or(|first| matches!(first, b'{' | b'n')) {
+                let data = json!(data).to_string();
+                line = set_member(&line, &["error", "data", NAMESPACE], data.as_bytes());
+            }
         }
         line
     }
@@ -535,6 +597,7 @@ impl Hub {
         match method {
             "session/set_mode" => {
                 let mode = params.and_then(|params| str_at(params, &["modeId"]));
+                let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
                 let Some(mode) = mode.map(Cow::into_owned) else { return };
                 self.session_mut(key).row.mode = Some(mode.clone());
                 self.save(key);
@@ -590,57 +653,73 @@ impl Hub {
     ) {
         let Some(&slot) = self.hosts.get(&host) else { return };
         let limit = self.config.line_limit;
-        out.effects.push(Effect::Note {
-            host,
-            text: format!("skipped a line of {len} bytes, over the limit of {limit}"),
-        });
+        out.note(host, &format!("skipped a line of {len} bytes, over the limit of {limit}"));
         let fault = Fault::new(
             Reason::LineTooLong,
             format!("the agent's answer of {len} bytes is over the limit of {limit}"),
         )
         .hint("raise `line_limit` under `[daemon]` in the configuration");
-        let id = head_id(head);
-        let is_response = top_level(head, b"method").is_none();
-        let why = id.filter(|_| is_response).and_then(|id| self.answered(host, &id, out));
+        let text = format!("a line of {len} bytes is over the limit of {limit}");
+        let refusal = ErrorObject::new(code::INVALID_REQUEST, text);
+        let said = Head::of(head);
+        self.line_lost(slot, host, &said, (&fault, refusal), out);
+        if said.has_method
+            && let Some(session) = head_text(head, b"\"sessionId\":")
+            && let Some(key) = self.routed(slot, session)
+        {
+            let session_id = self.session(key).row.public_id.clone();
+            let skipped = Skipped { session_id: session_id.into(), bytes: len, limit };
+            let line = build::notification(method::SKIPPED, &skipped);
+            self.append(key, EventKind::Notice, line, None, out);
+        }
+        self.handed_over(slot, host, end, out);
+    }
+
+    /// The answer to a request has come and cannot be had: who waits for it must not hang.
+    fn answer_lost(
+        &mut self,
+        slot: AgentId,
+        host: HostId,
+        why: Why,
+        fault: &Fault,
+        out: &mut Batch,
+    ) {
+        self.log_failure(slot, why.session(), why.what(), None, out);
+        let error = fault.object();
         match why {
-            Some(Why::Prompt { session }) => {
-                let error = fault.object();
+            Why::Initialize => {
+                let error = to_raw_value(&error).unwrap_or_default();
+                self.on_initialized(slot, Outcome::Error(&error), out);
+            }
+            Why::Prompt { session } => {
                 let line = build::error(&Id::from(0), &error);
                 if let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&line) {
                     self.prompt_answered(session, &line, outcome, out);
                 }
             }
-            Some(Why::NewSession(new)) => {
-                self.refuse(&new.to, &fault, out);
+            Why::NewSession(new) => {
+                self.refuse(&new.to, fault, out);
                 self.unpark(slot, host, out);
             }
-            Some(Why::Relay { to, .. }) => self.refuse(&to, &fault, out),
-            Some(Why::List { to, cwd, first }) => {
-                self.listed(slot, (&to, cwd.as_deref(), first), None, out);
-            }
-            Some(Why::Adopt(adoption)) => {
-                self.refuse_adoption(&adoption, &fault, out);
+            Why::Relay { to, .. } => self.refuse(&to, fault, out),
+            Why::Steer(steer) => self.refuse(&steer.to, fault, out),
+            Why::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
+            Why::Adopt(adoption) => {
+                self.refuse_adoption(&adoption, fault, out);
                 self.unpark(slot, host, out);
             }
-            Some(Why::Restore { session, .. }) => {
+            Why::Restore { session, .. } => {
                 self.timers.clear(crate::timers::Timer::Restore(session));
-                self.restore_failed(session, Reason::LineTooLong, &fault.message, out);
+                self.restore_failed(session, fault.data.reason, &fault.message, out);
                 self.unpark(slot, host, out);
             }
-            Some(Why::GivenUp { .. }) => self.unpark(slot, host, out),
-            Some(Why::Abandoned { .. }) => self.abandoned_ended(slot, out),
-            Some(Why::Initialize | Why::AuthStatus | Why::Farewell) | None => {}
+            Why::GivenUp { .. } => self.unpark(slot, host, out),
+            Why::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Why::AuthStatus | Why::Farewell => {}
         }
-        if !is_response
-            && let Some(session) = head_text(head, b"\"sessionId\":")
-            && let Some(key) = self.routed(slot, session)
-        {
-            let session_id = self.session(key).row.public_id.clone();
-            let skipped = Skipped { session_id, bytes: len, limit };
-            let line = build::notification(method::SKIPPED, &skipped);
-            self.append(key, EventKind::Notice, line, None, out);
+        if self.agents.contains_key(&slot) {
+            self.check_idle(slot, out);
         }
-        self.handed_over(slot, host, end, out);
     }
 
     /// All output up to here is dealt with in this batch; `end.1` tells that this is inside a line.
@@ -654,23 +733,10 @@ impl Hub {
     }
 }
 
-/// Whether a line repeats the running prompt: some agents echo it, and it is in the journal already.
-fn is_echo(line: &[u8], class: UpdateClass, is_user: bool, prompt: Option<&str>) -> bool {
-    if class != UpdateClass::Conversation || !is_user {
-        return false;
-    }
+/// Whether a line repeats what was said to the agent: some echo it, and acpd journals it itself.
+fn is_echo(line: &[u8], said: &str) -> bool {
     let text = str_at(line, &["params", "update", "content", "text"]);
-    match (text, prompt) {
-        (Some(text), Some(prompt)) => prompt.contains(text.trim()),
-        _ => false,
-    }
-}
-
-/// The id in the head of a line that is not complete.
-pub(crate) fn head_id(head: &[u8]) -> Option<Id> {
-    let rest = top_level(head, b"id")?;
-    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
-    Id::from_raw(values.next()?.ok()?)
+    text.is_some_and(|text| said.contains(text.trim()))
 }
 
 /// The plain string after a key in the head of a line that is not complete.
@@ -678,31 +744,6 @@ fn head_text<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a str> {
     let rest = after(head, key)?.strip_prefix(b"\"")?;
     let end = rest.iter().position(|b| *b == b'"')?;
     std::str::from_utf8(&rest[..end]).ok()
-}
-
-/// What follows a key of the outermost object, in the head of a line that is not complete.
-fn top_level<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    let (mut depth, mut at) = (0_u32, 0);
-    while at < head.len() {
-        match head[at] {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => {
-                let from = at + 1;
-                at = from;
-                while *head.get(at)? != b'"' {
-                    at += if head[at] == b'\\' { 2 } else { 1 };
-                }
-                let rest = head[at + 1..].trim_ascii_start();
-                if depth == 1 && head[from..at] == *key && rest.first() == Some(&b':') {
-                    return Some(rest[1..].trim_ascii_start());
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
 }
 
 fn after<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {

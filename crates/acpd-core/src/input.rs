@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::Id;
+use acp_wire::{Id, clipped};
 use acpd_api::{HookEvent, SessionInfo, Status};
 use bytes::Bytes;
 
@@ -126,6 +126,13 @@ pub enum Input {
         /// Why, in words.
         reason: String,
     },
+    /// Who is left of a process that was killed; answers [`Effect::FindLeftovers`].
+    LeftoversFound {
+        /// Which.
+        host: HostId,
+        /// They run, as far as the system says; nobody, if it cannot be told who they are.
+        left: Vec<LeftProcess>,
+    },
     /// The leader of a process has ended; descendants may be left. What the process had written by
     /// then has been handed over before: lines that come later belong to no session any more.
     HostExited {
@@ -228,6 +235,15 @@ pub struct SpawnError {
     pub hint: Option<String>,
     /// Trying again cannot help: no such file, not executable.
     pub permanent: bool,
+}
+
+/// A process of an agent's tree that was sent SIGKILL and is still there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftProcess {
+    /// Its pid.
+    pub pid: u32,
+    /// What it calls itself, for people; empty if the system does not say.
+    pub name: String,
 }
 
 /// An MCP server of the configuration that an agent did not get.
@@ -424,6 +440,11 @@ pub enum Effect {
         host: HostId,
         /// Which step.
         step: StopStep,
+    },
+    /// Look who is left of a process that was killed, and report [`Input::LeftoversFound`].
+    FindLeftovers {
+        /// Which.
+        host: HostId,
     },
     /// Do something with a file for an agent, and report [`Input::Served`].
     Serve {
@@ -677,6 +698,9 @@ pub struct Batch {
     pub accepted: Vec<Accepted>,
 }
 
+/// Characters of a note in a log.
+const NOTE: usize = 500;
+
 impl Batch {
     /// Adds what follows.
     pub(crate) fn append(&mut self, mut later: Batch) {
@@ -685,6 +709,18 @@ impl Batch {
         self.effects.append(&mut later.effects);
         self.urgent.append(&mut later.urgent);
         self.accepted.append(&mut later.accepted);
+    }
+
+    /// Notes something in the log of a process. What is quoted in it is of a peer, and its log has a line
+    /// for it, whatever that says.
+    pub(crate) fn note(&mut self, host: HostId, text: &str) {
+        let text = clipped(text, NOTE);
+        let shown = text.chars().flat_map(|c| {
+            let escaped = c.is_control().then(|| c.escape_default());
+            let plain = escaped.is_none().then_some(c);
+            escaped.into_iter().flatten().chain(plain)
+        });
+        self.effects.push(Effect::Note { host, text: shown.collect() });
     }
 
     /// Whether there is nothing to do.

@@ -84,13 +84,14 @@ const PAGES: usize = 256;
 const ASKED: u32 = 3;
 
 impl Hub {
-    /// `session/request_permission` or `elicitation/create` of an agent.
+    /// `session/request_permission` or `elicitation/create` of an agent, and whether the line is as the
+    /// agent wrote it.
     pub(crate) fn person_asked(
         &mut self,
         slot: AgentId,
         host: HostId,
         id: &Id,
-        line: &Bytes,
+        line: (&Bytes, bool),
         out: &mut Batch,
     ) {
         if let Err(refusal) = self.take_question(slot, host, id, line, out) {
@@ -104,7 +105,7 @@ impl Hub {
         slot: AgentId,
         host: HostId,
         id: &Id,
-        line: &Bytes,
+        (line, is_intact): (&Bytes, bool),
         out: &mut Batch,
     ) -> Result<(), String> {
         let (scope, question) = Question::read(line)?;
@@ -133,7 +134,8 @@ impl Hub {
             Some(key) => self.to_public_id(key, line.clone()),
             None => line.clone(),
         };
-        if let Some(key) = key
+        // Of what is not as the agent wrote it, a person is asked: it may say more than is left.
+        if let Some(key) = key.filter(|_| is_intact)
             && let Some(answer) = self.decided(key, &line, out)
         {
             self.host_write(slot, build::response(id, &answer), out);
@@ -185,14 +187,13 @@ impl Hub {
             let answer = open.question.cancelled();
             return self.answer_interaction(interaction, &answer, out);
         };
-        let shows =
-            self.clients.get(&to.client).map(|here| open.question.is_for(&here.capabilities));
-        match shows {
+        let here = self.clients.get(&to.client).filter(|_| self.may_decide(to.client));
+        match here.map(|here| open.question.is_for(&here.capabilities)) {
             Some(true) if !self.ledger.is_offered(to.client, interaction) => {
                 let line = set_member(&open.line, &["params", "requestId"], to.id.raw().as_bytes());
                 self.send_offer(to.client, interaction, line, None, out);
             }
-            // It is away, or has a person answer from a terminal.
+            // It is away, or a person has to answer from a terminal.
             _ => {}
         }
     }
@@ -224,8 +225,11 @@ impl Hub {
     fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.interactions.get(&interaction) else { return };
         let Some(key) = open.session else { return };
-        let shows =
-            self.clients.get(&client).is_some_and(|here| open.question.is_for(&here.capabilities));
+        let shows = self.may_decide(client)
+            && self
+                .clients
+                .get(&client)
+                .is_some_and(|here| open.question.is_for(&here.capabilities));
         if !shows || !self.is_controller(client, key) || self.ledger.is_offered(client, interaction)
         {
             return;
@@ -278,7 +282,7 @@ impl Hub {
                 requester.is_some_and(|to| to.client == client)
             }
         };
-        is_asked && self.clients.get(&client).is_some_and(|here| !here.under_agent)
+        is_asked && self.may_decide(client)
     }
 
     /// A client answered an offer.

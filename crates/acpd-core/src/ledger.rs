@@ -10,11 +10,12 @@ use acp_wire::Id;
 use bytes::Bytes;
 
 use crate::directory::Directory;
-use crate::foreign::Adoption;
+use crate::foreign::{Adoption, Wanted};
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::Batch;
 use crate::record::{self, AskedRow, ForkPoint, Record};
+use crate::steer::Steer;
 use crate::timers::Timer;
 
 /// Issues ids: incarnation in the upper bits, so that numbers stay below 2⁵³ for JavaScript.
@@ -68,15 +69,12 @@ pub(crate) enum Why {
         /// It is asked for with `session/new`, so the agent's id for it is not known yet.
         renews: bool,
     },
+    /// A message of a client into the running turn of a session.
+    Steer(Box<Steer>),
     /// A client's request, relayed.
     Relay { to: Requester, session: Option<SessionKey>, method: String, params: Option<Bytes> },
     /// The agent's own sessions, for a client's `session/list`.
-    List {
-        to: Requester,
-        cwd: Option<String>,
-        /// It is the first page, with acpd's own.
-        first: bool,
-    },
+    List { to: Requester, wanted: Wanted },
     /// A session that only the agent knows, for clients that open it.
     Adopt(Box<Adoption>),
     /// A step of a restore that was given up; its answer does not matter.
@@ -96,6 +94,7 @@ impl Why {
         match self {
             Why::Prompt { session } | Why::Restore { session, .. } => Some(*session),
             Why::Relay { session, .. } => *session,
+            Why::Steer(steer) => Some(steer.session),
             _ => None,
         }
     }
@@ -109,6 +108,7 @@ impl Why {
             Why::Abandoned { .. } => "session/prompt that was given up",
             Why::Restore { .. } => "restore",
             Why::Relay { method, .. } => method,
+            Why::Steer(steer) => steer.form.method(),
             Why::List { .. } => "session/list",
             Why::Adopt(_) => "taking over",
             Why::GivenUp { .. } => "restore that was given up",
@@ -122,6 +122,7 @@ impl Why {
         match self {
             Why::Relay { to, .. } | Why::List { to, .. } => Some(to),
             Why::NewSession(new) => Some(&new.to),
+            Why::Steer(steer) => Some(&steer.to),
             _ => None,
         }
     }
@@ -130,6 +131,7 @@ impl Why {
         match self {
             Why::Relay { to, .. } | Why::List { to, .. } => Some(to),
             Why::NewSession(new) => Some(&mut new.to),
+            Why::Steer(steer) => Some(&mut steer.to),
             _ => None,
         }
     }
@@ -141,7 +143,7 @@ pub(crate) struct NewSession {
     pub(crate) to: Requester,
     pub(crate) name: Option<String>,
     pub(crate) cwd: String,
-    /// Params without acpd's own `_meta` member.
+    /// Params as the client gave them, what it says to acpd included.
     pub(crate) params: Bytes,
     /// What is to be said in the conversation once there is one.
     pub(crate) notices: Vec<String>,
@@ -189,7 +191,13 @@ impl Ledger {
     /// Who asked takes it back; whether that is news, and has no time of its own.
     pub(crate) fn cancel(&mut self, ask: u64) -> bool {
         let Some(asked) = self.asked.get_mut(&ask) else { return false };
-        let counts = matches!(asked.why, Why::NewSession(_) | Why::Relay { .. });
+        let counts = match &mut asked.why {
+            Why::Steer(steer) => {
+                steer.take_back();
+                true
+            }
+            why => matches!(why, Why::NewSession(_) | Why::Relay { .. }),
+        };
         counts && !std::mem::replace(&mut asked.cancelled, true)
     }
 
@@ -324,6 +332,14 @@ impl Ledger {
         })
     }
 
+    /// Messages on their way into the turn of a session.
+    pub(crate) fn steers(&self, session: SessionKey) -> impl Iterator<Item = &Steer> {
+        self.asked.values().filter_map(move |asked| match &asked.why {
+            Why::Steer(steer) if steer.session == session => Some(&**steer),
+            _ => None,
+        })
+    }
+
     /// The params of sessions that a host is to make or to load for clients.
     pub(crate) fn made(&self, host: HostId) -> impl Iterator<Item = &Bytes> {
         let asked = self.asked.values().filter(move |asked| asked.host == host);
@@ -428,7 +444,9 @@ impl Hub {
             Some(Why::List { .. }) => self.on_list_timer(ask, out),
             Some(Why::Adopt(_)) => self.on_adopt_timer(ask, out),
             Some(Why::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
-            Some(Why::NewSession(_) | Why::Relay { .. }) => self.on_unanswered_timer(ask, out),
+            Some(Why::NewSession(_) | Why::Steer(_) | Why::Relay { .. }) => {
+                self.on_unanswered_timer(ask, out);
+            }
             _ => {}
         }
     }
@@ -503,6 +521,13 @@ impl Hub {
                     params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
                 }
             }
+            Why::Steer(steer) => record::Asked::Steer {
+                sender: self.sender(&steer.to),
+                session: steer.session,
+                blocks: String::from_utf8_lossy(&steer.blocks).into_owned(),
+                message: steer.message.clone(),
+                form: steer.form,
+            },
             // A client that still wants it asks again.
             Why::List { .. } => record::Asked::Nothing,
             Why::Adopt(adoption) => record::Asked::Adopt {

@@ -14,16 +14,18 @@
 //!
 //! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`,
 //! their end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people
-//! in `interaction.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
+//! in `interaction.rs`, lines to agents in `outbox.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
 //! which connections may stay in `admission.rs`, clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
-//! `open.rs` and `manage.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
+//! `open.rs`, `archive.rs`, `title.rs` and `manage.rs`, what they add to a running turn in `steer.rs`, what
+//! agents hear of them in `client_meta.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
 //! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
-//! those that nobody used in `unused.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and
-//! what of that is shown in `shown.rs`, logins in `auth.rs` and `login.rs`,
-//! sessions of subagents in `child.rs`, and what waits for a journal that cannot be written in
-//! `unwritten.rs`.
+//! those that nobody used in `unused.rs`, what people can do about what is stuck in `way_out.rs` and
+//! `leftovers.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and what of that is shown
+//! in `shown.rs`, logins in `auth.rs` and `login.rs`, sessions of subagents in `child.rs`, what acpd alone
+//! may say in `own.rs`, what runs under an agent may not do in `under_agent.rs`, and what waits for a
+//! journal that cannot be written in `unwritten.rs`.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
@@ -31,9 +33,11 @@
 mod abandoned;
 mod admission;
 mod agent;
+mod archive;
 mod auth;
 mod child;
 mod client;
+mod client_meta;
 mod cold;
 mod decide;
 mod directory;
@@ -50,11 +54,14 @@ mod inbound;
 mod input;
 mod interaction;
 mod ledger;
+mod leftovers;
 mod login;
 mod manage;
 pub mod mcp;
 mod naming;
 mod open;
+mod outbox;
+mod own;
 mod params;
 mod pending;
 pub mod profile;
@@ -69,20 +76,24 @@ mod returning;
 mod servers;
 mod session;
 mod shown;
+mod steer;
 mod stop;
 mod summary;
 mod terminal;
 mod timers;
+mod title;
 mod turn;
 mod unanswered;
+mod under_agent;
 mod unused;
 mod unwritten;
 pub mod view;
+mod way_out;
 
 pub use hub::Hub;
 pub use input::{
-    Adopt, Batch, Effect, FileService, Input, LeftOut, NewTerminal, Read, ReadStyle, Search,
-    ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
+    Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read, ReadStyle,
+    Search, ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
 };
 pub use reseed::GO_ON;
 pub use unwritten::Accepted;

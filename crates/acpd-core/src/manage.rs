@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::build;
+use acp_wire::bound::{LONGEST_ID, NAME};
+use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
-    LogParams, Reason, RenameParams, SearchParams, SessionInfo, SessionList, SessionListParams,
-    SessionRef, Status, method,
+    LogParams, Reason, RenameParams, RestartParams, SearchParams, SessionInfo, SessionList,
+    SessionListParams, SessionRef, Status, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -54,6 +55,7 @@ impl Hub {
                 let filter: SessionListParams = read_or_default(params)?;
                 let sessions = self.session_infos(|row| {
                     filter.agent.as_ref().is_none_or(|agent| row.agent == *agent)
+                        && filter.archived.unwrap_or_default().takes(row.archived)
                         && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
                 });
                 self.answer(to, &SessionList { sessions }, out);
@@ -73,7 +75,11 @@ impl Hub {
                 self.check_idle(self.session(key).slot, out);
             }
             method::SESSION_RENAME => self.session_rename(to, params, out)?,
+            method::SESSION_TITLE => self.session_title(to, params, out)?,
             method::SESSION_MOVE => self.session_move(to, params, out)?,
+            method::SESSION_RESEED => self.session_reseed(to, params, out)?,
+            method::SESSION_ARCHIVE => self.session_archive(to, params, true, out)?,
+            method::SESSION_UNARCHIVE => self.session_archive(to, params, false, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);
@@ -121,12 +127,15 @@ impl Hub {
     /// The error for an agent that is not configured, with the nearest name.
     pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
         let names = self.config.agents.keys();
+        // Whoever compares two texts takes as much memory as their lengths multiplied.
         let nearest = names
+            .filter(|_| name.len() <= LONGEST_ID)
             .map(|known| (strsim::damerau_levenshtein(known, name), known))
             .filter(|(distance, known)| *distance <= 1 + known.len() / 3)
             .min();
-        let fault = Fault::new(Reason::AgentUnknown, format!("no agent `{name}`"))
-            .with_code(acp_wire::code::INVALID_PARAMS);
+        let text = format!("no agent `{}`", clipped(name, NAME));
+        let fault =
+            Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
         match nearest {
             Some((_, nearest)) => fault.hint(format!("did you mean `{nearest}`?")),
             None => fault.hint("`acpctl agent ls` lists the agents"),
@@ -210,26 +219,27 @@ impl Hub {
         let up = slots.iter().find(|agent| agent.is_up());
         let shown = up.or_else(|| slots.iter().find(|agent| agent.host.is_some()));
         let shown = shown.or_else(|| slots.first());
+        let waits = self.slots_of(name).into_iter().find(|id| self.agent_way_out(*id).is_some());
         let pid = |agent: &&Agent| agent.host.as_ref()?.pid;
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let info = self.known.get(name).and_then(|known| known.info.as_ref());
         AgentInfo {
-            name: name.to_owned(),
-            title: profile.title.clone(),
+            name: name.into(),
+            title: profile.title.clone().into(),
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
             since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
-            reason: shown.and_then(|agent| agent.reason.clone()),
+            reason: shown.and_then(|agent| agent.api_reason()).map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
             rss: None,
             processes: None,
             restarts: slots.iter().map(|agent| agent.restarts).sum(),
-            command: profile.command.clone(),
-            version: info.map(|info| format!("{} {}", info.name, info.version)),
+            command: profile.command.iter().map(Into::into).collect(),
+            version: info.map(|info| format!("{} {}", info.name, info.version).into()),
             sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
-            log: profile.log.clone(),
+            log: profile.log.clone().into(),
             tried: profile.tried,
-            hint: None,
+            hint: waits.and_then(|id| self.agent_way_out(id)).map(Into::into),
             mcp: self.mcp_infos(name),
             auth: self.auth_info(name),
         }
@@ -246,12 +256,15 @@ impl Hub {
                 names
             }
         };
-        let sessions =
-            if part == StatusPart::All { self.session_infos(|_| true) } else { Vec::new() };
+        let sessions = if part == StatusPart::All {
+            self.session_infos(|row| !row.archived)
+        } else {
+            Vec::new()
+        };
         let facts = &self.config.daemon;
         let status = Status {
             daemon: DaemonInfo {
-                version: facts.version.clone(),
+                version: facts.version.clone().into(),
                 api: acpd_api::API_VERSION,
                 pid: facts.pid,
                 boot: self.ids.boot(),
@@ -259,11 +272,11 @@ impl Hub {
                 rss: None,
                 clients: self.clients.len() as u32,
                 store: self.store_state(),
-                default_agent: self.config.default_agent.clone(),
-                socket: facts.socket.clone(),
-                database: facts.database.clone(),
-                log: facts.log.clone(),
-                config: facts.config.clone(),
+                default_agent: self.config.default_agent.clone().into(),
+                socket: facts.socket.clone().into(),
+                database: facts.database.clone().into(),
+                log: facts.log.clone().into(),
+                config: facts.config.clone().into(),
             },
             agents: names.into_iter().map(|name| self.agent_info(name)).collect(),
             sessions,
@@ -324,6 +337,7 @@ impl Hub {
             }
         }
         if self.agents[&shared].host.is_some() {
+            self.may_start(shared)?;
             self.agent_mut(shared).watchers.push(to.clone());
         } else {
             self.answer_agent(to, shared, out);
@@ -338,6 +352,12 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let agent = self.agent_ref(params)?;
+        let RestartParams { force, .. } = read(params)?;
+        for slot in self.slots_of(&agent).into_iter().filter(|_| !force) {
+            if self.agents[&slot].leftovers().is_some() {
+                self.may_start(slot)?;
+            }
+        }
         if self.known(&agent).row.desired == Desired::Down {
             self.set_desired(&agent, Desired::OnDemand, out);
         }
@@ -353,8 +373,15 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.session_mut(key).eager = true;
             }
-            let reason = Some("restarted by a person".to_owned());
-            self.begin_stop(slot, StopWhy::Restart, reason, out);
+            if self.leave_behind(slot, out) {
+                // What was for one session goes with it.
+                if !self.agents.contains_key(&slot) {
+                    continue;
+                }
+            } else {
+                let reason = Some("restarted by a person".to_owned());
+                self.begin_stop(slot, StopWhy::Restart, reason, out);
+            }
             // What has no process goes nowhere from which it would come back by itself.
             if slot != shared && self.agents[&slot].host.is_none() && self.is_wanted(slot) {
                 self.need_agent(slot, Asker::Person, out)?;
@@ -562,17 +589,29 @@ impl Hub {
 
     /// During a shutdown: whether everything is gone.
     pub(crate) fn check_stopped(&mut self, out: &mut Batch) {
-        if !self.stopping || self.stopped || !self.hosts.is_empty() {
+        if !self.stopping || self.stopped {
             return;
         }
-        self.stopped = true;
-        for to in std::mem::take(&mut self.stop_watchers) {
-            self.answer(&to, &Empty {}, out);
+        if let Some(fault) = self.only_leftovers() {
+            for to in std::mem::take(&mut self.stop_watchers) {
+                self.refuse(&to, &fault, out);
+            }
+            return self.end_daemon(Effect::Abort, out);
         }
+        if self.hosts.is_empty() {
+            for to in std::mem::take(&mut self.stop_watchers) {
+                self.answer(&to, &Empty {}, out);
+            }
+            self.end_daemon(Effect::Exit, out);
+        }
+    }
+
+    fn end_daemon(&mut self, end: Effect, out: &mut Batch) {
+        self.stopped = true;
         if self.stops_for_good {
             self.say_goodbye(&mut out.effects);
         }
-        out.effects.push(Effect::Exit);
+        out.effects.push(end);
     }
 
     /// Whether a process that went down comes back for the sessions it held.

@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 
 use acp_wire::acp::AgentCapabilities;
 use acp_wire::{Id, Message, locate, remove_member, splice};
-use acpd_api::{McpInfo, McpKind};
+use acpd_api::{McpInfo, McpKind, Untrusted};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -189,13 +189,17 @@ impl Hub {
         let profile = self.config.agents.get(agent).unwrap_or(&self.no_profile);
         let known = self.known.get(agent).filter(|known| known.row.initialize.is_some());
         let info = |server: &McpServer| McpInfo {
-            name: server.name.clone(),
+            name: server.name.clone().into(),
             kind: server.kind,
-            workspace: server.workspace.iter().flat_map(Workspaces::texts).collect(),
+            workspace: texts(server.workspace.as_ref()),
             left_out: known
                 .filter(|known| !takes(known.capabilities, server.kind))
-                .map(|_| server.refusal(agent)),
+                .map(|_| server.refusal(agent).into()),
         };
         profile.mcp.iter().map(info).collect()
     }
+}
+
+fn texts(globs: Option<&Workspaces>) -> Vec<Untrusted> {
+    globs.into_iter().flat_map(Workspaces::texts).map(Into::into).collect()
 }

@@ -15,7 +15,7 @@ use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::ledger::Requester;
 use crate::naming::name_taken;
-use crate::params::own_meta;
+use crate::params::{bounded, own_meta};
 use crate::profile::ClosedBy;
 use crate::record::Rest;
 use crate::session::State;
@@ -60,6 +60,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let given = params;
+        given.map_or(Ok(()), bounded)?;
         let params = params.map(SessionParams::from_raw).unwrap_or_default();
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
@@ -100,10 +101,12 @@ impl Hub {
         }
     }
 
-    /// Somebody opened a session: have it ready for the next prompt.
+    /// Somebody opened a session: have it ready for the next prompt, unless it is only read.
     pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session_mut(key);
-        if !matches!(session.state, State::Resting) || session.row.rest == Rest::Lost {
+        let is_only_read =
+            session.row.rest == Rest::Lost || session.row.archived || session.owes_summary();
+        if !matches!(session.state, State::Resting) || is_only_read {
             return;
         }
         session.eager = true;

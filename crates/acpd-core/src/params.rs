@@ -1,7 +1,8 @@
 //! What clients may say: names, directories, `_meta` members of our own.
 
 use acp_wire::acp::SessionParams;
-use acp_wire::{locate, set_member, str_at};
+use acp_wire::bound::LONGEST_PATH;
+use acp_wire::{clipped, locate, set_member};
 use acpd_api::NAMESPACE;
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -10,8 +11,6 @@ use crate::fault::Fault;
 
 /// Longest params of a new session, in bytes: they are kept in memory with it.
 const PARAMS_BYTES: usize = 1 << 20;
-/// Longest working directory, in bytes.
-const CWD_BYTES: usize = 4 << 10;
 
 /// Methods that may be answered while the journal cannot be written.
 pub(crate) fn needs_store(method: &str) -> bool {
@@ -19,6 +18,7 @@ pub(crate) fn needs_store(method: &str) -> bool {
         method,
         "session/list"
             | acpd_api::method::PING
+            | "session/status"
             | acpd_api::method::STATUS
             | acpd_api::method::AGENT_LIST
             | acpd_api::method::AGENT_SHOW
@@ -48,7 +48,7 @@ pub(crate) fn raw(json: &[u8]) -> Box<RawValue> {
 /// A working directory as names are unique in it: without slashes at its end.
 ///
 /// # Errors
-/// When it is not absolute, or longer than any path can be.
+/// When it is not absolute, longer than any path can be, or holds what no path can.
 pub(crate) fn workspace(cwd: &str) -> Result<&str, Fault> {
     path("cwd", cwd)?;
     let trimmed = cwd.trim_end_matches('/');
@@ -60,17 +60,25 @@ pub(crate) fn session_cwd(raw: &RawValue, params: &SessionParams<'_>) -> Result<
     let cwd = params.cwd.as_deref().ok_or_else(|| Fault::invalid("`cwd` is missing"))?;
     let cwd = workspace(cwd)?.to_owned();
     params.additional_directories.iter().try_for_each(|dir| path("additionalDirectories", dir))?;
-    if raw.get().len() > PARAMS_BYTES {
-        let text = format!("`params` of {} bytes are over {PARAMS_BYTES}", raw.get().len());
-        return Err(Fault::invalid(text));
-    }
+    bounded(raw)?;
     Ok(cwd)
 }
 
-fn path(member: &str, text: &str) -> Result<(), Fault> {
+/// Params that are kept with a session.
+pub(crate) fn bounded(params: &RawValue) -> Result<(), Fault> {
+    let bytes = params.get().len();
+    if bytes > PARAMS_BYTES {
+        return Err(Fault::invalid(format!("`params` of {bytes} bytes are over {PARAMS_BYTES}")));
+    }
+    Ok(())
+}
+
+/// Whether a text can be an absolute path.
+pub(crate) fn path(member: &str, text: &str) -> Result<(), Fault> {
     let drive = cfg!(windows) && text.as_bytes().get(1) == Some(&b':');
-    if text.len() > CWD_BYTES || !(text.starts_with('/') || text.starts_with("\\\\") || drive) {
-        let shown: String = text.chars().take(100).collect();
+    let is_absolute = text.starts_with('/') || text.starts_with("\\\\") || drive;
+    if text.len() > LONGEST_PATH || text.contains('\0') || !is_absolute {
+        let shown = clipped(text, 100).escape_debug().to_string();
         let text = format!("`{member}` must be an absolute path, not `{shown}`");
         return Err(Fault::invalid(text));
     }
@@ -93,17 +101,14 @@ pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Login methods that need a terminal are only for clients that said that they have one.
-pub(crate) fn without_terminal_logins(result: &Bytes) -> Bytes {
+/// An `initialize` result with those ways to log in that are to be kept.
+pub(crate) fn with_logins(result: &Bytes, keep: impl Fn(&[u8]) -> bool) -> Bytes {
     let Some(range) = locate(result, &["authMethods"]) else { return result.clone() };
     let Ok(methods) = serde_json::from_slice::<Vec<&RawValue>>(&result[range]) else {
         return result.clone();
     };
-    let kept: Vec<&str> = methods
-        .iter()
-        .filter(|m| str_at(m.get().as_bytes(), &["type"]).as_deref() != Some("terminal"))
-        .map(|method| method.get())
-        .collect();
+    let texts = methods.iter().map(|method| method.get());
+    let kept: Vec<&str> = texts.filter(|method| keep(method.as_bytes())).collect();
     if kept.len() == methods.len() {
         return result.clone();
     }

@@ -6,7 +6,7 @@ use acp_wire::acp::{
 };
 use acpd_api::{
     AnswerParams, Empty, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
-    PolicyTestParams, Reason,
+    PolicyTestParams,
 };
 use acpd_policy::{Situation, Verdict, explain};
 use serde_json::json;
@@ -19,6 +19,7 @@ use crate::input::Batch;
 use crate::interaction::Interaction;
 use crate::ledger::Requester;
 use crate::manage::read;
+use crate::params::path;
 use crate::question::{Answer, Question, params_of};
 
 impl Hub {
@@ -39,11 +40,11 @@ impl Hub {
         let profile = || Some(self.agents.get(self.hosts.get(&open.host)?)?.profile.clone());
         let agent = row.map(|row| row.agent.clone()).or_else(profile)?;
         Some(InteractionInfo {
-            id: id.text(),
-            agent,
-            session_id: row.map(|row| row.public_id.clone()),
-            name: row.and_then(|row| row.name.clone()),
-            cwd: row.map(|row| row.cwd.clone()),
+            id: id.text().into(),
+            agent: agent.into(),
+            session_id: row.map(|row| row.public_id.clone().into()),
+            name: row.and_then(|row| row.name.clone()).map(Into::into),
+            cwd: row.map(|row| row.cwd.clone().into()),
             at: open.at.0,
             question: self.question_info(id, open)?,
         })
@@ -55,14 +56,14 @@ impl Hub {
             Question::Permission(options) => {
                 let request = PermissionRequest::from_raw(params).ok()?;
                 let info = |option: &PermissionOption| OptionInfo {
-                    option_id: option.option_id.clone(),
-                    name: option.name.clone(),
-                    kind: option.kind.clone(),
+                    option_id: option.option_id.clone().into(),
+                    name: option.name.clone().into(),
+                    kind: option.kind.clone().into(),
                 };
                 acpd_api::Question::Permission {
-                    title: request.title.map(std::borrow::Cow::into_owned),
-                    tool_kind: request.kind.map(std::borrow::Cow::into_owned),
-                    subject: self.subject_of_question(id).map(|subject| subject.asked()),
+                    title: request.title.map(Into::into),
+                    tool_kind: request.kind.map(Into::into),
+                    subject: self.subject_of_question(id).map(|subject| subject.asked().into()),
                     options: options.iter().map(info).collect(),
                 }
             }
@@ -71,13 +72,13 @@ impl Hub {
                 let message = request.message.into_owned();
                 match mode {
                     ElicitationMode::Url { url, .. } => {
-                        acpd_api::Question::Url { message, url: url.clone() }
+                        acpd_api::Question::Url { message: message.into(), url: url.clone().into() }
                     }
                     ElicitationMode::Form(form) => {
-                        let order = form.fields.iter().map(|field| field.name.clone()).collect();
+                        let order = form.fields.iter().map(|field| (&field.name).into()).collect();
                         let schema = acp_wire::locate(&open.line, &["params", "requestedSchema"])?;
                         let schema = serde_json::from_slice(&open.line[schema]).ok()?;
-                        acpd_api::Question::Form { message, schema, order }
+                        acpd_api::Question::Form { message: message.into(), schema, order }
                     }
                 }
             }
@@ -91,14 +92,13 @@ impl Hub {
         params: Option<&RawValue>,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        self.may_decide(to)?;
         let AnswerParams { id, answer } = read(params)?;
         let id = InteractionId::parse(&id).filter(|id| self.interactions.contains_key(id));
         let id = id.ok_or_else(|| {
             Fault::invalid("no such question is open; it may be answered already")
                 .hint("`acpctl pending` lists the open questions")
         })?;
-        let (answer, always) = chosen(&self.interactions[&id].question, answer)?;
+        let (answer, always) = chosen(id, &self.interactions[&id].question, answer)?;
         if let Some(verdict) = always {
             // The agent's own option says the same for as long as it lives.
             if !self.remember(id, verdict, out) {
@@ -121,7 +121,6 @@ impl Hub {
         params: Option<&RawValue>,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        self.may_decide(to)?;
         let ForgetParams { id } = read(params)?;
         if !self.forget_decision(id, out) {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))
@@ -139,6 +138,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let PolicyTestParams { agent, cwd, tool_call } = read(params)?;
+        path("cwd", &cwd)?;
         let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());
         if !self.config.agents.contains_key(&agent) {
             return Err(self.unknown_agent(&agent));
@@ -154,23 +154,14 @@ impl Hub {
         self.answer(to, &explained, out);
         Ok(())
     }
-
-    /// What an agent asks is not answered by what runs under an agent. This is no wall: it looks at
-    /// the processes between the two, as far as they are there.
-    fn may_decide(&self, to: &Requester) -> Result<(), Fault> {
-        let here = self.clients.get(&to.client);
-        if here.is_some_and(|client| client.under_agent) {
-            let text = "a process that runs under an agent does not answer questions of agents";
-            let mut fault = Fault::invalid(text);
-            fault.data.reason = Reason::UnderAgent;
-            return Err(fault.hint("answer from a terminal or an editor of your own"));
-        }
-        Ok(())
-    }
 }
 
 /// The answer that a person means, and what to remember of it.
-fn chosen(question: &Question, given: GivenAnswer) -> Result<(Answer, Option<Verdict>), Fault> {
+fn chosen(
+    id: InteractionId,
+    question: &Question,
+    given: GivenAnswer,
+) -> Result<(Answer, Option<Verdict>), Fault> {
     match (question, given) {
         (Question::Permission(options), GivenAnswer::Option { option }) => {
             if !options.iter().any(|known| known.option_id == option) {
@@ -179,21 +170,24 @@ fn chosen(question: &Question, given: GivenAnswer) -> Result<(Answer, Option<Ver
             }
             Ok((Answer::Permission(PermissionAnswer::Selected(option)), None))
         }
-        (Question::Permission(options), GivenAnswer::Allow { always }) => {
-            let option = option_of(options, "allow_once", "allow_always", always)?;
+        (Question::Permission(options), GivenAnswer::Allow { always, option }) => {
+            let plain = Plain { word: "allow", once: "allow_once", forever: "allow_always" };
+            let option = plain.option_of(id, options, always, option.as_deref())?;
             Ok((option, always.then_some(Verdict::Allow)))
         }
-        (Question::Permission(options), GivenAnswer::Deny { always }) => {
-            let option = option_of(options, "reject_once", "reject_always", always)?;
+        (Question::Permission(options), GivenAnswer::Deny { always, option }) => {
+            let plain = Plain { word: "deny", once: "reject_once", forever: "reject_always" };
+            let option = plain.option_of(id, options, always, option.as_deref())?;
             Ok((option, always.then_some(Verdict::Reject)))
         }
         (Question::Elicitation(mode), GivenAnswer::Accept { content }) => {
             let accepted = ElicitationAnswer::accept(content, mode).map_err(Fault::invalid)?;
             Ok((Answer::Elicitation(accepted), None))
         }
-        (Question::Elicitation(_), GivenAnswer::Decline | GivenAnswer::Deny { always: false }) => {
-            Ok((Answer::Elicitation(ElicitationAnswer::Decline), None))
-        }
+        (
+            Question::Elicitation(_),
+            GivenAnswer::Decline | GivenAnswer::Deny { always: false, option: None },
+        ) => Ok((Answer::Elicitation(ElicitationAnswer::Decline), None)),
         (Question::Permission(_), _) => {
             Err(Fault::invalid("this question is answered by one of its options"))
         }
@@ -203,30 +197,62 @@ fn chosen(question: &Question, given: GivenAnswer) -> Result<(Answer, Option<Ver
     }
 }
 
-/// The one option for a plain yes or no. Of several a person has to choose.
-fn option_of(
-    options: &[PermissionOption],
-    once: &str,
-    forever: &str,
-    always: bool,
-) -> Result<Answer, Fault> {
-    let wanted = if always { [forever, once] } else { [once, forever] };
-    for kind in wanted {
-        let mut fitting = options.iter().filter(|option| option.kind == kind);
-        match (fitting.next(), fitting.next()) {
-            (Some(option), None) => {
-                let chosen = PermissionAnswer::Selected(option.option_id.clone());
-                return Ok(Answer::Permission(chosen));
-            }
-            (Some(_), Some(_)) => break,
-            (None, _) => {}
-        }
-    }
-    Err(Fault::invalid("the question is no plain yes or no")
-        .hint(format!("`acpctl answer ID --option O` with one of {}", listed(options))))
+/// A plain yes or no.
+struct Plain {
+    /// The command that says so.
+    word: &'static str,
+    /// The kind of the options that say so for once.
+    once: &'static str,
+    /// The kind of those that say so from now on.
+    forever: &'static str,
 }
 
-fn listed(options: &[PermissionOption]) -> String {
-    let names: Vec<_> = options.iter().map(|option| format!("`{}`", option.option_id)).collect();
-    names.join(", ")
+impl Plain {
+    /// The one option that says so. Of several a person has to choose.
+    fn option_of(
+        &self,
+        id: InteractionId,
+        options: &[PermissionOption],
+        always: bool,
+        wanted: Option<&str>,
+    ) -> Result<Answer, Fault> {
+        let kinds = if always { [self.forever, self.once] } else { [self.once, self.forever] };
+        let of_kind = |kind| options.iter().filter(move |option| option.kind == kind);
+        let fitting: Vec<&PermissionOption> = match wanted {
+            Some(wanted) => {
+                let all = kinds.into_iter().flat_map(of_kind);
+                all.filter(|option| option.option_id == wanted).collect()
+            }
+            None => {
+                let kind = kinds.into_iter().find(|kind| of_kind(kind).next().is_some());
+                kind.into_iter().flat_map(of_kind).collect()
+            }
+        };
+        let id = id.text();
+        let word = self.word;
+        match fitting.as_slice() {
+            [option] => {
+                let chosen = PermissionAnswer::Selected(option.option_id.clone());
+                Ok(Answer::Permission(chosen))
+            }
+            [] => {
+                let text = format!("no such option of the question means `{word}`");
+                let hint =
+                    format!("`acpctl answer {id} --option O` with one of {}", listed(options));
+                Err(Fault::invalid(text).hint(hint))
+            }
+            several => {
+                let always = if always { " --always" } else { "" };
+                let text = format!("several options of the question mean `{word}{always}`");
+                let several = listed(several.iter().copied());
+                let hint = format!("`acpctl {word}{always} {id} --option O` with one of {several}");
+                Err(Fault::invalid(text).hint(hint))
+            }
+        }
+    }
+}
+
+fn listed<'a>(options: impl IntoIterator<Item = &'a PermissionOption>) -> String {
+    let names = options.into_iter().map(|option| format!("`{}`", option.option_id));
+    names.collect::<Vec<_>>().join(", ")
 }

@@ -62,6 +62,9 @@ pub struct Profile {
     /// What in an error other than -32000 says that a login is wanted: a text in its message or its
     /// data, without regard to case, or its code.
     pub auth_errors: Vec<String>,
+    /// The same for an error to `session/load`, other than -32002, by which the agent has lost the
+    /// session.
+    pub gone_errors: Vec<String>,
     /// For how long the credentials are good that a process gets, if that is known: the shortest.
     pub credentials_ttl: Option<u64>,
     /// It is known in which file it keeps its login: [`crate::Effect::WatchLogin`].
@@ -106,6 +109,9 @@ pub struct Profile {
     pub subagents: bool,
     /// MCP servers of the configuration for its sessions.
     pub mcp: Vec<McpServer>,
+    /// Which members `_meta` of a client's capabilities it hears of: `a.b` stands for `_meta.a.b` and
+    /// for `a._meta.b`.
+    pub client_meta: Vec<String>,
 }
 
 /// What the hub knows of an MCP server of the configuration; see [`crate::mcp`].
@@ -196,6 +202,7 @@ impl Default for Profile {
             log: String::new(),
             login_hint: None,
             auth_errors: Vec::new(),
+            gone_errors: Vec::new(),
             credentials_ttl: None,
             has_login_file: false,
             tried: false,
@@ -225,6 +232,7 @@ impl Default for Profile {
             services: Services::default(),
             subagents: false,
             mcp: Vec::new(),
+            client_meta: Vec::new(),
         }
     }
 }

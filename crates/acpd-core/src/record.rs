@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::forked::{ForkPoint, Forked};
 use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
+pub use crate::steer::SteerForm;
 
 /// One change of what is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,6 +229,19 @@ pub enum Asked {
         /// The agent's id of the session.
         session: String,
     },
+    /// A message of a client into the running turn of a session.
+    Steer {
+        /// Who gets the answer.
+        sender: Option<Sender>,
+        /// The session.
+        session: SessionKey,
+        /// What is said: a list of content blocks (JSON text).
+        blocks: String,
+        /// Its id in the conversation.
+        message: String,
+        /// How the client has asked.
+        form: SteerForm,
+    },
     /// A client's request, relayed.
     Relay {
         /// Who gets the answer.
@@ -290,6 +304,9 @@ pub struct AgentRow {
     pub resume_lies: bool,
     /// The same of `session/load`.
     pub load_lies: bool,
+    /// What the process that said so had heard of a client (JSON object), see
+    /// [`crate::profile::Profile::client_meta`].
+    pub client_meta: Option<String>,
 }
 
 /// Whether an agent is logged in. Stored as JSON.
@@ -371,6 +388,13 @@ pub struct SessionRow {
     pub children: BTreeMap<String, Child>,
     /// Title that the agent gave.
     pub title: Option<String>,
+    /// Title that a person gave: it stands before the agent's.
+    pub own_title: Option<String>,
+    /// It is in the archive: closed, and left out of lists.
+    pub archived: bool,
+    /// What its agent may hear of the client that made it (JSON object), see
+    /// [`crate::profile::Profile::client_meta`].
+    pub client_meta: Option<String>,
     /// Prompts that were dispatched; also the number of the last turn.
     pub prompts: u64,
     /// The agent has said something in a turn, or ended one: it may have a conversation to lose.

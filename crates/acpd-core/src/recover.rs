@@ -38,6 +38,8 @@ use crate::record::{
 };
 use crate::reseed::continues;
 use crate::session::{Session, State};
+use crate::steer::Steer;
+use crate::stop::KILL_AGAIN;
 use crate::timers::{Timer, Timers};
 use crate::turn::{Queued, Running, prompt_text};
 
@@ -131,7 +133,10 @@ impl Hub {
         };
         let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
         let now = self.now;
+        // Whose answer to `initialize` is not known yet heard the same, as far as anybody knows.
+        let heard = self.known(&row.agent).row.client_meta.clone();
         let agent = self.agent_mut(slot);
+        agent.heard = heard;
         agent.state = match (row.pid, row.ready) {
             (_, Some(_)) => AgentState::Ready,
             (0, None) => AgentState::Starting,
@@ -145,9 +150,7 @@ impl Hub {
         for (session, line) in &state.parked {
             agent.parked.entry(session.clone()).or_default().push(line.clone());
         }
-        if row.ready.is_none() {
-            self.timers.set(Timer::Agent(slot), now.after(timeout));
-        }
+        self.timers.set(Timer::Agent(slot), now.after(timeout));
         self.hosts.insert(row.host, slot);
         out.effects.push(Effect::Adopt(Adopt {
             host: row.host,
@@ -224,6 +227,10 @@ impl Hub {
                 }
                 Why::Abandoned { session }
             }
+            Asked::Steer { sender, session, blocks, message, form } => {
+                let (to, blocks) = (self.requester(sender), blocks.into());
+                Why::Steer(Box::new(Steer { to, session, blocks, message, form }))
+            }
             Asked::Relay { sender, session, method, params } => {
                 let (to, params) = (self.requester(sender), params.map(Into::into));
                 Why::Relay { to, session, method, params }
@@ -256,6 +263,7 @@ impl Hub {
             }
             (TurnRest::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
+                    added: self.ledger.steers(row.session).map(Steer::text).collect(),
                     // What it has said already is not known.
                     line: None,
                     continues: line.as_deref().is_some_and(continues),
@@ -379,9 +387,13 @@ impl Hub {
         let Some(known) = self.agent_mut(slot).host.as_mut() else { return };
         let is_new = known.pid.is_none();
         known.adopted = true;
+        known.silent = false;
         known.catch_up = (known.offset < end).then_some(end);
         if is_new {
             return self.on_host_started(host, pid, start, out);
+        }
+        if matches!(self.agents[&slot].state, AgentState::Ready | AgentState::NeedsAuth) {
+            self.timers.clear(Timer::Agent(slot));
         }
         for key in self.sessions_of(slot) {
             // A summary that is still owed is owed by the level.
@@ -395,6 +407,19 @@ impl Hub {
         if self.agents[&slot].is_up() {
             self.agent_usable(slot, out);
         }
+    }
+
+    /// A process of the last daemon has not been found for as long as a start may take: who waits for it is
+    /// told, and can have it ended. It may be found yet.
+    pub(crate) fn on_adoption_timer(&mut self, slot: AgentId, out: &mut Batch) {
+        let Some(host) = self.agent_mut(slot).host.as_mut().filter(|host| !host.adopted) else {
+            return;
+        };
+        host.silent = true;
+        let reason = Some("the process that keeps it does not answer".to_owned());
+        let state = self.agents[&slot].state.clone();
+        self.set_agent_state(slot, state, reason, out);
+        self.fail_waiters(slot, Reason::AgentTimeout, out);
     }
 
     /// What a process has written while no daemon was there: shown until all of it is read.
@@ -417,12 +442,14 @@ impl Hub {
         if let Some(known) = agent.host.as_mut() {
             known.exited = true;
             known.lost = true;
+            known.silent = false;
         }
         let why = match &agent.state {
             AgentState::Stopping { why, .. } => why.clone(),
             _ => StopWhy::Lost,
         };
-        self.timers.clear(Timer::Agent(slot));
+        // It is being ended already; from time to time it is looked whether somebody is left.
+        self.timers.set(Timer::Agent(slot), self.now.after(KILL_AGAIN));
         let state = AgentState::Stopping { why, stage: crate::agent::Stage::Kill };
         self.set_agent_state(slot, state, Some(reason.to_owned()), out);
         self.save_host(slot, out);

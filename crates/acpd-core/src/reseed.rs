@@ -4,16 +4,17 @@
 //! ```text
 //!  lost ── no prompt waits ─▶ parked ── prompt ─▶ restored as ever, or lost again
 //!    └──── a prompt waits ──▶ session/new ─▶ told ─▶ journal summed up ─▶ summary + prompt
+//!  given up by a person ────▶ parked, a summary is owed ── prompt ─▶ session/new, as above
 //! ```
 //!
 //! That a summary is owed is on disk with the session: its restore level is `reseeded`, and the
-//! agent has not said a word in it. A process that dies before that changes nothing.
+//! agent has not said a word in it. A process that dies before that changes nothing: what the agent
+//! keeps of such a session is not asked for again, because there is nothing in it to lose.
 //!
 //! Architecture invariant: no agent goes on with less than it had unless the conversation says so
 //! before.
 
 use acp_wire::{Id, build, locate, splice};
-use acpd_api::RestoreLevel;
 use bytes::Bytes;
 use serde_json::json;
 
@@ -31,6 +32,14 @@ use crate::turn::Queued;
 pub const GO_ON: &str = "You were interrupted while you worked on my last request. Find out what is \
                          done already, then finish what is left of it.";
 
+/// The end of the reason of a session that waits for a prompt to begin anew.
+const PROMISE: &str = "; the next prompt goes on in a new session, with a summary";
+
+/// A reason with what comes of it.
+pub(crate) fn promise(reason: &str) -> String {
+    format!("{reason}{PROMISE}")
+}
+
 /// What a session was about, for the agent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum Summary {
@@ -42,10 +51,17 @@ pub(crate) enum Summary {
 }
 
 impl Hub {
-    /// Whether the agent's session knows nothing of what was said before.
     pub(crate) fn owes_summary(&self, key: SessionKey) -> bool {
-        let row = &self.session(key).row;
-        row.restore == Some(RestoreLevel::Reseeded) && !row.heard
+        self.session(key).owes_summary()
+    }
+
+    /// Why a session that owes a summary was given up.
+    pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
+        let reason = self.session(key).row.reason.as_deref();
+        match reason.and_then(|reason| reason.strip_suffix(PROMISE)) {
+            Some(reason) => reason.to_owned(),
+            None => "it was given up before, and the agent has said nothing since".to_owned(),
+        }
     }
 
     /// The agent cannot bring a session back: it begins anew with the next prompt.
@@ -63,8 +79,7 @@ impl Hub {
             self.refuse(&relayed.to, &fault, out);
         }
         self.timers.clear(Timer::Restore(key));
-        let text = format!("{reason}; the next prompt goes on in a new session, with a summary");
-        self.rest(key, Rest::Parked, Some(text), out);
+        self.rest(key, Rest::Parked, Some(promise(&reason)), out);
         self.session_mut(key).eager = false;
         self.check_idle(self.session(key).slot, out);
     }

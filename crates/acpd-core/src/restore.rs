@@ -29,13 +29,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::agent::AgentId;
-use crate::fault::Fault;
+use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
 use crate::input::{Batch, Effect};
 use crate::ledger::Why;
 use crate::login::Refusal;
-use crate::mcp::put_names;
 use crate::params::raw;
 use crate::profile::OnLost;
 use crate::record::{AgentRow, EventKind, Record, Rest};
@@ -171,7 +170,11 @@ impl Hub {
     pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
         let row = &self.session(key).row;
         let agent = row.agent.clone();
-        let fresh = row.prompts == 0 && !row.heard && !self.owes_summary(key);
+        if self.owes_summary(key) {
+            let reason = self.why_given_up(key);
+            return self.reseed(key, reason, out);
+        }
+        let fresh = row.prompts == 0 && !row.heard;
         let may_resume = self.profile_of(self.session(key).slot).use_resume;
         let known = self.known(&agent);
         let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;
@@ -294,7 +297,7 @@ impl Hub {
         let ask = self.ask(host, Why::Restore { session: key, renews }, out);
         let params = raw(params);
         let line = build::request(&Id::from(ask), name, &params);
-        self.host_write(slot, put_names(&line, servers), out);
+        self.host_write_with(slot, line, servers, out);
         let timeout = self.profile_of(slot).restore_timeout;
         self.timers.set(Timer::Restore(key), self.now.after(timeout));
     }
@@ -334,7 +337,7 @@ impl Hub {
         error: &ErrorObject,
         out: &mut Batch,
     ) {
-        let text = format!("{} ({})", error.message, error.code);
+        let text = in_words(error);
         let slot = self.session(key).slot;
         match self.note_refusal(slot, step.method(), error, out) {
             Refusal::Other => {}
@@ -357,7 +360,7 @@ impl Hub {
                 }
                 self.restore_step(key, Step::Load, out);
             }
-            Step::Load if error.code == code::NOT_FOUND => {
+            Step::Load if error.code == code::NOT_FOUND || self.says_gone(slot, error) => {
                 self.session_is_lost(key, format!("the agent does not know it: {text}"), out);
             }
             Step::Load if error.code == code::METHOD_NOT_FOUND => {
@@ -373,6 +376,12 @@ impl Hub {
             }
             Step::Directory(_) | Step::Retry | Step::Settle => {}
         }
+    }
+
+    /// Whether an error to a load means that the agent has lost the session, though its code does not
+    /// say so.
+    fn says_gone(&self, slot: AgentId, error: &ErrorObject) -> bool {
+        self.profile_of(slot).gone_errors.iter().any(|like| error.is_like(like))
     }
 
     /// The agent has offered what it does not have: it is not asked again.
@@ -434,9 +443,12 @@ impl Hub {
     }
 
     fn session_renewed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
-        let Ok(made) = NewSessionResult::from_raw(result) else {
-            let text = "the agent's answer to `session/new` has no id";
-            return self.restore_failed(key, Reason::Other, text, out);
+        let made = match NewSessionResult::from_raw(result) {
+            Ok(made) => made,
+            Err(error) => {
+                let text = format!("the agent's answer to `session/new` cannot be used: {error}");
+                return self.restore_failed(key, Reason::AgentProtocol, &text, out);
+            }
         };
         let slot = self.session(key).slot;
         if !self.claim_id(slot, &made.session_id, out) {
@@ -580,7 +592,12 @@ impl Hub {
         out: &mut Batch,
     ) {
         let session_id = self.session(key).row.public_id.clone();
-        let restored = Restored { session_id, level, at: self.now.0, reason };
+        let restored = Restored {
+            session_id: session_id.into(),
+            level,
+            at: self.now.0,
+            reason: reason.map(Into::into),
+        };
         let line = build::notification(method::RESTORED, &restored);
         self.append(key, EventKind::Notice, line, None, out);
     }
@@ -604,8 +621,6 @@ impl Hub {
                 let text = is_user
                     .then(|| str_at(&line, &["params", "update", "content", "text"]))
                     .map(|text| text.unwrap_or_default().into_owned());
-                let now = self.now;
-                let timeout = self.profile_of(self.session(key).slot).restore_timeout;
                 if is_child {
                     self.remember_announcement(key, &line);
                 }
@@ -617,15 +632,22 @@ impl Hub {
                 if !is_child {
                     restore.replay.line(line, text.as_deref());
                 }
-                let at = match restore.step {
-                    Step::Settle => now.after(QUIET).min(restore.cap),
-                    // A long history takes its time; what counts is that it goes on.
-                    Step::Load => now.after(timeout),
-                    _ => return,
-                };
-                self.timers.set(Timer::Restore(key), at);
+                self.replay_goes_on(key);
             }
         }
+    }
+
+    /// A long history takes its time, also that of a subagent; what counts is that it goes on.
+    pub(crate) fn replay_goes_on(&mut self, key: SessionKey) {
+        let now = self.now;
+        let timeout = self.profile_of(self.session(key).slot).restore_timeout;
+        let Some(restore) = self.restore_mut(key) else { return };
+        let at = match restore.step {
+            Step::Settle => now.after(QUIET).min(restore.cap),
+            Step::Load => now.after(timeout),
+            _ => return,
+        };
+        self.timers.set(Timer::Restore(key), at);
     }
 
     /// Stops waiting for a restore. What this process still replays for it cannot be told from what
@@ -671,11 +693,13 @@ impl Hub {
         text: &str,
         out: &mut Batch,
     ) {
-        let id = self.session(key).row.public_id.clone();
         self.rest(key, Rest::Failed, Some(text.to_owned()), out);
+        let session = self.session(key);
+        let id = &session.row.public_id;
+        let way_out = session.way_out().unwrap_or_default();
         let fault = Fault::new(reason, format!("session `{id}` could not be restored: {text}"))
-            .session(&id)
-            .hint("its history is intact; the next prompt tries again");
+            .session(id)
+            .hint(format!("its history is intact; {way_out}"));
         self.fail_queue(key, &fault, out);
     }
 

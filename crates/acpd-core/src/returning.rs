@@ -225,7 +225,7 @@ impl Hub {
                     self.attach(client, key, role, after, ReadStyle::Resume, out);
                 }
                 None => {
-                    let gone = SessionGone { session_id: id };
+                    let gone = SessionGone { session_id: id.into() };
                     let line = build::notification(method::SESSION_REMOVED, &gone);
                     self.tell_client(client, &line, out);
                 }

@@ -297,13 +297,24 @@ impl Hub {
     ) -> Vec<String> {
         let params = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()));
         let Some(given) = params.and_then(|params| list(&params)) else { return Vec::new() };
-        self.take_over_servers(client, key, &given, out);
+        let may = self.may_decide(client);
+        if may {
+            self.take_over_servers(client, key, &given, out);
+        }
+        let number = self.clients.get(&client).map_or(0, |here| here.number);
+        let is_mine = |item: &Bytes| {
+            let server = server_id(item).and_then(|kept| Server::read(&kept));
+            server.is_some_and(|server| server.client == number)
+        };
         let kept = self.session(key).mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"));
         let known = items(&kept);
         let is_same = |item: &Bytes| {
             let same = known.iter().find(|other| label(other) == label(item));
             // Whose one that lives in a client is now has been looked at.
-            same.is_some_and(|other| is_in_client(item) || same_json(other, item))
+            let is_it = |other: &Bytes| {
+                if is_in_client(item) { may || is_mine(other) } else { same_json(other, item) }
+            };
+            same.is_some_and(is_it)
         };
         let mut brought = items(&given);
         brought.retain(|item| !label(item).is_empty() && !is_same(item));
@@ -311,8 +322,7 @@ impl Hub {
             return Vec::new();
         }
         let names = || brought.iter().map(|item| label(item)).collect();
-        let may = self.clients.get(&client).is_some_and(|here| !here.under_agent)
-            && self.may_control(client, key).is_ok();
+        let may = may && self.may_control(client, key).is_ok();
         if !may || !matches!(self.session(key).state, State::Resting) {
             return names();
         }

@@ -18,7 +18,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acp_wire::{build, remove_member, set_member};
+use acp_wire::bound::SENTENCE;
+use acp_wire::{build, clipped, remove_member, set_member};
 use acpd_api::{
     SessionGone, SessionInfo, SessionNotice, SessionState, StateChanged, TurnInfo, TurnState,
     method,
@@ -178,18 +179,20 @@ impl Session {
     pub(crate) fn info(&self) -> SessionInfo {
         let running = self.running.as_ref();
         SessionInfo {
-            session_id: self.row.public_id.clone(),
-            agent: self.row.agent.clone(),
-            name: self.row.name.clone(),
-            title: self.row.title.clone(),
-            cwd: self.row.cwd.clone(),
+            session_id: self.row.public_id.clone().into(),
+            agent: self.row.agent.clone().into(),
+            name: self.row.name.clone().map(Into::into),
+            title: self.row.shown_title().map(Into::into),
+            cwd: self.row.cwd.clone().into(),
             state: self.api_state(),
-            reason: self.row.reason.clone(),
+            archived: self.row.archived,
+            reason: self.row.reason.clone().map(Into::into),
+            hint: self.way_out().map(Into::into),
             restore: self.row.restore,
             turn: TurnInfo {
                 state: self.turn_state(),
                 since: running.map_or(self.row.updated, |turn| turn.started).0,
-                last: self.row.last_outcome.clone(),
+                last: self.row.last_outcome.clone().map(Into::into),
             },
             queued: self.queue.len() as u32,
             clients: self.attached.len() as u32,
@@ -272,6 +275,9 @@ impl Hub {
             open_tools: BTreeSet::new(),
             children: BTreeMap::new(),
             title: None,
+            own_title: None,
+            archived: false,
+            client_meta: self.offer_of_maker(slot, new.to.client),
             prompts: 0,
             heard: false,
             last_prompt: 0,
@@ -433,7 +439,8 @@ impl Hub {
             self.refuse_relayed(key, fault, out);
         }
         let session = self.session_mut(key);
-        session.eager = again && (was_live || session.eager);
+        // What begins anew does so with a prompt.
+        session.eager = again && (was_live || session.eager) && !session.owes_summary();
         if self.waits_for_login(key) {
             // It would be refused again.
             let reason = self.session(key).row.reason.clone();
@@ -459,7 +466,7 @@ impl Hub {
         session.state = State::Resting;
         session.row.host = None;
         session.row.rest = rest;
-        session.row.reason = reason;
+        session.row.reason = reason.map(|reason| clipped(&reason, SENTENCE));
         if rest != Rest::Parked {
             session.eager = false;
         }
@@ -491,11 +498,13 @@ impl Hub {
     pub(crate) fn tell_state(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session(key);
         let changed = StateChanged {
-            session_id: session.row.public_id.clone(),
+            session_id: session.row.public_id.clone().into(),
             state: session.api_state(),
+            archived: session.row.archived,
             turn: session.turn_state(),
             queued: session.queue.len() as u32,
-            reason: session.row.reason.clone(),
+            reason: session.row.reason.clone().map(Into::into),
+            hint: session.way_out().map(Into::into),
         };
         let line = build::notification(method::SESSION_STATE, &changed);
         self.tell_attached(key, &line, out);
@@ -504,9 +513,9 @@ impl Hub {
     /// Writes a sentence into the conversation, for clients that show notices.
     pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str, out: &mut Batch) {
         let notice = SessionNotice {
-            session_id: self.session(key).row.public_id.clone(),
-            severity: severity.to_owned(),
-            text: text.to_owned(),
+            session_id: self.session(key).row.public_id.clone().into(),
+            severity: severity.into(),
+            text: text.into(),
         };
         let line = build::notification(method::NOTICE, &notice);
         self.append(key, EventKind::Notice, line, None, out);
@@ -547,7 +556,7 @@ impl Hub {
             self.timers.clear(timer);
         }
         self.give_up_restore(key, out);
-        let gone = SessionGone { session_id: self.session(key).row.public_id.clone() };
+        let gone = SessionGone { session_id: self.session(key).row.public_id.clone().into() };
         let line = build::notification(method::SESSION_REMOVED, &gone);
         self.tell_attached(key, &line, out);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();

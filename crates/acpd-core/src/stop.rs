@@ -20,6 +20,9 @@ use crate::ledger::Why;
 use crate::record::Record;
 use crate::timers::Timer;
 
+/// From one SIGKILL to the next (ms).
+pub(crate) const KILL_AGAIN: u64 = 1_000;
+
 impl Hub {
     /// Starts the stop ladder, or moves a running one to a more urgent purpose.
     pub(crate) fn begin_stop(
@@ -59,6 +62,10 @@ impl Hub {
             return;
         }
         self.timers.clear(Timer::Idle(id));
+        if let Some(host) = self.agent_mut(id).host.as_mut() {
+            // Nobody waits for its words any more.
+            host.silent = false;
+        }
         let times = self.profile_of(id).stop;
         let turns =
             matches!(why, StopWhy::ByPerson | StopWhy::Restart) && self.cancel_turns_of(id, out);
@@ -93,11 +100,14 @@ impl Hub {
             Stage::Cancelling => (Stage::Eof, StopStep::CloseStdin, times.eof),
             Stage::Eof => (Stage::Term, StopStep::Term, times.term),
             // SIGKILL is sent again until the tree is gone: new children may have been made.
-            Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, 1_000),
+            Stage::Term | Stage::Kill => (Stage::Kill, StopStep::Kill, KILL_AGAIN),
         };
         let reason = agent.reason.clone();
         self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
         out.effects.push(Effect::HostStop { host, step });
+        if stage == Stage::Kill {
+            self.count_kill(id, out);
+        }
         self.timers.set(Timer::Agent(id), self.now.after(time));
     }
 
@@ -165,10 +175,9 @@ impl Hub {
             match why {
                 Why::Relay { to, .. } => self.refuse(&to, &fault, out),
                 Why::NewSession(new) => self.refuse(&new.to, &fault, out),
+                Why::Steer(steer) => self.steer_lost(&steer, &fault, out),
                 Why::Adopt(adoption) => self.refuse_adoption(&adoption, &fault, out),
-                Why::List { to, cwd, first } => {
-                    self.listed(id, (&to, cwd.as_deref(), first), None, out);
-                }
+                Why::List { to, wanted } => self.listed(id, &to, &wanted, None, out),
                 Why::Prompt { .. }
                 | Why::Abandoned { .. }
                 | Why::Restore { .. }

@@ -16,6 +16,7 @@
 
 use std::fmt;
 
+use acp_wire::bound::LONGEST_ID;
 use acp_wire::{ErrorObject, Id, build, code, locate, set_member, str_at};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -273,7 +274,8 @@ impl Hub {
         line: &Bytes,
     ) -> Bytes {
         let editor = self.clients.get(&client).map_or(0, |client| client.view.editor);
-        let Some(id) = str_at(line, &["result", "terminalId"]) else { return line.clone() };
+        let id = str_at(line, &["result", "terminalId"]).filter(|id| id.len() <= LONGEST_ID);
+        let Some(id) = id else { return line.clone() };
         let name = TerminalName::Editor { editor, id: &id }.to_string();
         let line = set_member(line, &["result", "terminalId"], json!(name).to_string().as_bytes());
         self.terminals.insert(name, Terminal { session: key, of: Of::Editor });

@@ -15,14 +15,16 @@
 //! has refused, and done nothing for, because its credentials had run out.
 
 use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
+use acp_wire::bound::NAME;
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome as WireOutcome, StateKey, UpdateClass, build, code, set_id,
-    set_member, str_at,
+    ErrorObject, Id, Message, Outcome as WireOutcome, StateKey, UpdateClass, build, clipped, code,
+    set_id, set_member, str_at,
 };
 use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
 use crate::decide::once;
@@ -32,6 +34,7 @@ use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect};
 use crate::ledger::{Requester, Why};
 use crate::login::Refusal;
+use crate::own::without_own;
 use crate::profile::OnLost;
 use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
 use crate::reseed::continues;
@@ -44,6 +47,9 @@ const QUEUE_LIMIT: usize = 32;
 
 /// Bytes of prompts that may wait in one session, beside one line of any length.
 const QUEUE_BYTES: usize = 8 << 20;
+
+/// What to do about a session that works on prompts.
+pub(crate) const WAIT_OR_CANCEL: &str = "wait until it is done, or cancel it";
 
 /// A prompt in line.
 #[derive(Debug)]
@@ -72,6 +78,8 @@ pub(crate) struct Running {
     pub(crate) last_line: Time,
     /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
     pub(crate) echo: Option<String>,
+    /// What people have added to it: the agent may echo that at any time.
+    pub(crate) added: Vec<String>,
     /// The sender's answer to all permission questions of this turn.
     pub(crate) once: Option<Verdict>,
     /// This daemon has seen all of it.
@@ -92,29 +100,63 @@ impl Running {
 
 impl Hub {
     /// A client's `session/prompt`.
-    pub(crate) fn prompt(&mut self, to: Requester, key: SessionKey, line: Bytes, out: &mut Batch) {
+    ///
+    /// # Errors
+    /// When it cannot wait in line.
+    pub(crate) fn prompt(
+        &mut self,
+        to: Requester,
+        key: SessionKey,
+        line: Bytes,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let client = to.client;
+        let ahead = self.put_in_line(key, Some(to), line, out)?;
+        if ahead > 0 {
+            let session_id = self.session(key).row.public_id.clone();
+            let notice = PromptQueued { session_id: session_id.into(), ahead };
+            let line = build::notification(method::PROMPT_QUEUED, &notice);
+            self.tell_client(client, &line, out);
+        }
+        self.go_on_with(key, out);
+        Ok(())
+    }
+
+    /// A prompt has come into the line.
+    pub(crate) fn go_on_with(&mut self, key: SessionKey, out: &mut Batch) {
+        self.try_without_login(key, out);
+        self.need_session(key, Asker::Person, out);
+    }
+
+    /// Puts a prompt into the line; how many are before it.
+    ///
+    /// # Errors
+    /// When too much waits already, or nothing can come of it.
+    pub(crate) fn put_in_line(
+        &mut self,
+        key: SessionKey,
+        to: Option<Requester>,
+        line: Bytes,
+        out: &mut Batch,
+    ) -> Result<u32, Fault> {
         let session = self.session(key);
         let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
         if waiting + line.len() > self.config.line_limit as usize + QUEUE_BYTES {
-            let fault = Fault::new(Reason::TooMany, "too many bytes of prompts already wait");
-            return self.refuse(&to, &fault, out);
+            let text = "too many bytes of prompts already wait";
+            return Err(Fault::new(Reason::TooMany, text).hint(WAIT_OR_CANCEL));
         }
         if session.queue.len() >= QUEUE_LIMIT {
-            let fault = Fault::new(
-                Reason::TooMany,
-                format!("{QUEUE_LIMIT} prompts already wait in this session"),
-            );
-            return self.refuse(&to, &fault, out);
+            let text = format!("{QUEUE_LIMIT} prompts already wait in this session");
+            return Err(Fault::new(Reason::TooMany, text).hint(WAIT_OR_CANCEL));
         }
         let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
         if stays_lost && session.row.rest == Rest::Lost && matches!(session.state, State::Resting) {
-            let fault = self.lost_fault(key);
-            return self.refuse(&to, &fault, out);
+            return Err(self.lost_fault(key));
         }
         let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
         let ahead = session.queue.len() as u32 + u32::from(busy);
         let now = self.now;
-        let sender = self.sender(&to);
+        let sender = to.as_ref().and_then(|to| self.sender(to));
         let session = self.session_mut(key);
         session.last_ticket += 1;
         let ticket = session.last_ticket;
@@ -127,26 +169,22 @@ impl Hub {
             cancelling: None,
             line: Some(line.clone()),
         }));
-        let queued = Queued { ticket, sender: Some(to.clone()), line, at: now };
-        session.queue.push_back(queued);
-        if ahead > 0 {
-            let session_id = session.row.public_id.clone();
-            let notice = PromptQueued { session_id, ahead };
-            let line = build::notification(method::PROMPT_QUEUED, &notice);
-            self.tell_client(to.client, &line, out);
-        }
-        self.try_without_login(key, out);
-        self.need_session(key, Asker::Person, out);
+        session.queue.push_back(Queued { ticket, sender: to, line, at: now });
+        Ok(ahead)
     }
 
-    /// Makes sure that the session is live or on its way; refuses what waits in it otherwise.
+    /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on
+    /// with a session takes it out of the archive.
     pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker, out: &mut Batch) {
-        if matches!(self.session(key).state, State::Resting) {
-            let slot = self.session(key).slot;
-            if let Err(fault) = self.need_agent(slot, asker, out) {
-                self.session_mut(key).eager = false;
-                return self.fail_queue(key, &fault, out);
-            }
+        self.set_archived(key, false, out);
+        let slot = self.session(key).slot;
+        let needed = match self.session(key).state {
+            State::Resting => self.need_agent(slot, asker, out),
+            State::Live | State::Restoring(_) => self.may_start(slot),
+        };
+        if let Err(fault) = needed {
+            self.session_mut(key).eager = false;
+            return self.fail_queue(key, &fault, out);
         }
         self.wake_session(key, out);
     }
@@ -184,10 +222,12 @@ impl Hub {
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
         let ask = self.ask(host, Why::Prompt { session: key }, out);
-        let line = self.with_summary(key, set_id(&prompt.line, &Id::from(ask)));
+        let said = without_own(&prompt.line);
+        let line = self.with_summary(key, set_id(&said, &Id::from(ask)));
         let text = prompt_text(&line);
         let line = self.to_agent_id(key, line);
-        let number = self.journal_prompt(key, &prompt, out);
+        let sender = prompt.sender.as_ref().map(|sender| sender.client);
+        let number = self.journal_prompt(key, &said, sender, out);
         let chunk = self.host_write(slot, line, out);
         let host_of = &self.agents[&slot].host;
         let runs_out = host_of.as_ref().is_some_and(|host| host.stale_from.is_some());
@@ -208,6 +248,7 @@ impl Hub {
             cancelling: None,
             last_line: now,
             echo: Some(text),
+            added: Vec::new(),
             once: once(&prompt.line),
             whole: true,
             touched: false,
@@ -258,23 +299,28 @@ impl Hub {
     }
 
     /// Writes a prompt into the journal, as the conversation will show it to everyone else.
-    fn journal_prompt(&mut self, key: SessionKey, prompt: &Queued, out: &mut Batch) -> u64 {
+    fn journal_prompt(
+        &mut self,
+        key: SessionKey,
+        prompt: &Bytes,
+        sender: Option<ClientId>,
+        out: &mut Batch,
+    ) -> u64 {
         let at = self.now.0;
         let session = self.session_mut(key);
         session.row.prompts += 1;
         let turn = session.row.prompts;
         let session_id = session.row.public_id.clone();
-        let started = TurnStarted { session_id: session_id.clone(), turn, at };
+        let started = TurnStarted { session_id: session_id.clone().into(), turn, at };
         let line = build::notification(method::TURN_STARTED, &started);
         self.append(key, EventKind::Notice, line, None, out);
-        let sender = prompt.sender.as_ref().map(|sender| sender.client);
-        if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(&prompt.line)
+        if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(prompt)
             && let Ok(params) = PromptParams::from_raw(params)
         {
             for content in params.blocks {
                 let update = SessionUpdate {
                     session_id: &session_id,
-                    update: Update::UserMessageChunk { content },
+                    update: Update::UserMessageChunk { content, message_id: None },
                 };
                 let line = build::notification("session/update", &update);
                 self.append(key, EventKind::Update, line, sender, out);
@@ -304,15 +350,15 @@ impl Hub {
                 // A prompt that is refused has not been taken in, nor has the summary before it.
                 self.heard(key);
                 let stop_reason =
-                    stop_reason(result).map_or_else(String::new, std::borrow::Cow::into_owned);
+                    stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
                 if let Some(fault) = self.empty_turn(key, &stop_reason) {
                     let (code, message) = (fault.code, fault.message.clone());
                     failed = Some(fault);
-                    Outcome::Error { code, message }
+                    Outcome::Error { code, message: message.into() }
                 } else {
                     self.agent_mut(slot).renewed = false;
                     self.note_success(slot, "session/prompt", out);
-                    Outcome::Stopped { stop_reason }
+                    Outcome::Stopped { stop_reason: stop_reason.into() }
                 }
             }
             WireOutcome::Error(error) => {
@@ -320,7 +366,7 @@ impl Hub {
                 let (code, message) = (error.code, error.message.clone());
                 forgotten = says_forgotten(&error).then(|| message.clone());
                 refused = Some(error);
-                Outcome::Error { code, message }
+                Outcome::Error { code, message: message.into() }
             }
         };
         self.end_turn(key, ended, out);
@@ -402,14 +448,15 @@ impl Hub {
         session.row.open_tools.clear();
         let calls = std::mem::take(&mut session.calls);
         session.row.updated = now;
+        let files = if running.whole { changed_files(&calls) } else { Vec::new() };
         let ended = TurnEnded {
-            session_id: session.row.public_id.clone(),
+            session_id: session.row.public_id.clone().into(),
             turn: running.number,
             started_at: running.started.0,
             at: now.0,
             outcome,
             tools: running.whole.then_some(calls.len() as u32),
-            files: if running.whole { changed_files(&calls) } else { Vec::new() },
+            files: files.into_iter().map(Into::into).collect(),
         };
         self.save(key);
         self.timers.clear(Timer::Cancel(key));
@@ -446,11 +493,11 @@ impl Hub {
             let reason = "acpd ended before it knew that the agent had got the prompt";
             fault = Fault::new(Reason::OutcomeUnknown, reason);
             let reason = reason.to_owned();
-            self.end_turn(key, Outcome::OutcomeUnknown { reason }, out);
+            self.end_turn(key, Outcome::OutcomeUnknown { reason: reason.into() }, out);
         } else if cancelling.is_some() && self.is_wedged(self.session(key).slot) {
-            self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone() }, out);
+            self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone().into() }, out);
         } else {
-            self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone() }, out);
+            self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone().into() }, out);
         }
         let Some(sender) = sender else { return };
         if cancelling == Some(Canceller::Client) {
@@ -459,8 +506,15 @@ impl Hub {
             self.respond(&sender, Some(key), line, out);
         } else {
             let name = self.session(key).row.public_id.clone();
-            let hint = "the conversation comes back with the next prompt; the turn does not run \
-                        again by itself";
+            let hint = match fault.data.reason {
+                Reason::OutcomeUnknown => format!(
+                    "look at what was done (`acpctl session log {}`), then send it again if need be",
+                    self.session(key).handle()
+                ),
+                _ => "the conversation comes back with the next prompt; the turn does not run \
+                      again by itself"
+                    .to_owned(),
+            };
             let error = fault.session(&name).hint(hint).object();
             self.respond(&sender, Some(key), build::error(&sender.id, &error), out);
         }
@@ -469,7 +523,7 @@ impl Hub {
     /// Whether it cannot be known that a process which is lost has got this line.
     pub(crate) fn is_undecided(&self, slot: AgentId, chunk: u64) -> bool {
         let agent = &self.agents[&slot];
-        agent.host.as_ref().is_some_and(|host| host.lost && host.is_unwritten(chunk))
+        agent.host.as_ref().is_some_and(|host| host.lost && host.outbox.has(chunk))
     }
 
     /// Whether the process was stopped because it ignored a cancel.
@@ -572,7 +626,11 @@ impl Hub {
             return self.timers.set(Timer::Stall(key), from.after(notice));
         }
         let time = duration(silent);
-        let text = format!("stalled: no output for {time}; the turn goes on until it is cancelled");
+        let text = format!(
+            "stalled: no output for {time}; the turn goes on until it is cancelled: in its client, or \
+             with `acpctl session close {}`",
+            session.handle()
+        );
         self.notice(key, "warning", &text, out);
         self.timers.set(Timer::Stall(key), self.now.after(notice));
     }
@@ -597,10 +655,7 @@ impl Hub {
         let reason = row.reason.as_deref().unwrap_or("the agent no longer has it");
         Fault::new(Reason::SessionLost, format!("session `{}` is lost: {reason}", row.public_id))
             .session(&row.public_id)
-            .hint(format!(
-                "`acpctl session log {}` still shows it; start a new one to go on",
-                row.name.as_deref().unwrap_or(&row.public_id)
-            ))
+            .hint(self.session(key).way_out().unwrap_or_default())
     }
 
     /// A line to the agent, with the id that the agent uses.
@@ -651,7 +706,12 @@ pub(crate) fn prompt_text(line: &[u8]) -> String {
         return String::new();
     };
     let Ok(params) = PromptParams::from_raw(params) else { return String::new() };
-    let texts = params.blocks.iter().filter_map(|block| {
+    blocks_text(&params.blocks)
+}
+
+/// The text of content blocks.
+pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
+    let texts = blocks.iter().filter_map(|block| {
         str_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
     });
     texts.collect()

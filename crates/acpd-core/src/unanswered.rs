@@ -29,7 +29,7 @@ impl Hub {
     /// Begins to count how long an agent takes for what somebody waits for.
     pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Why) {
         let is_watched = match why {
-            Why::NewSession(_) => true,
+            Why::NewSession(_) | Why::Steer(_) => true,
             Why::Relay { method, .. } => SOON.contains(&method.as_str()),
             _ => false,
         };
@@ -50,6 +50,7 @@ impl Hub {
         if self.ledger.cancel(id) {
             let timeout = self.profile_of(slot).cancel_timeout;
             self.timers.set(Timer::Asked(id), self.now.after(timeout));
+            self.save_asked(id, out);
         }
     }
 
@@ -75,9 +76,9 @@ impl Hub {
         self.log_failure(slot, session, &what, None, out);
         let row = session.and_then(|key| self.sessions.get(&key)).map(|session| &session.row);
         let notice = Unanswered {
-            agent: profile,
-            method: why.what().to_owned(),
-            session_id: row.map(|row| row.public_id.clone()),
+            agent: profile.into(),
+            method: why.what().into(),
+            session_id: row.map(|row| row.public_id.clone().into()),
             waited,
         };
         let line = build::notification(method::UNANSWERED, &notice);
@@ -106,7 +107,8 @@ impl Hub {
         let Some(to) = self.ledger.disown(ask) else { return };
         let time = duration(self.profile_of(slot).cancel_timeout);
         let text = format!("cancelled, and no answer of the agent within {time}");
-        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED);
+        let hint = format!("`acpctl agent restart {}` ends it", self.agents[&slot].profile);
+        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
         self.refuse(&to, &fault, out);
         self.forget_questions_about(&Id::from(ask), out);
         self.save_asked(ask, out);

@@ -15,11 +15,13 @@ const KEPT: u64 = 24 * 60 * 60_000;
 const PAUSE: u64 = 10 * 60_000;
 
 impl Session {
-    /// There is nothing in it, and nobody has given it a name.
+    /// There is nothing in it, and nobody has given it a name or a title, or put it away.
     fn is_unused(&self) -> bool {
         let row = &self.row;
         let had_prompts = row.prompts > 0 || self.running.is_some() || !self.queue.is_empty();
-        !had_prompts && !row.heard && row.name.is_none()
+        let had_words = row.heard || self.owes_summary();
+        let is_wanted = row.name.is_some() || row.own_title.is_some() || row.archived;
+        !had_prompts && !had_words && !is_wanted
     }
 
     fn kept_until(&self) -> Time {

@@ -56,6 +56,7 @@ impl Hub {
         match self.store_failing.clone() {
             None => StoreState::Ok,
             Some(StoreFailure { reason, hint, since }) => {
+                let (reason, hint) = (reason.into(), hint.map(Into::into));
                 StoreState::Failing { reason, hint, since: since.0 }
             }
         }
@@ -66,7 +67,7 @@ impl Hub {
         let StoreFailure { reason, hint, .. } = self.store_failing.as_ref()?;
         let mut fault =
             Fault::new(Reason::StoreFailed, format!("the journal cannot be written: {reason}"));
-        fault.data.hint.clone_from(hint);
+        fault.data.hint = hint.as_ref().map(Into::into);
         Some(fault)
     }
 

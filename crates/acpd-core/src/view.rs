@@ -4,7 +4,7 @@
 //! so a client that falls back to its cursor sees what it would have seen live.
 
 use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
-use acpd_api::{Skipped, method};
+use acpd_api::{NAMESPACE, Skipped, method};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -35,13 +35,16 @@ pub fn render(
     Some(if view.seq { with_seq(&line, kind, seq, session) } else { line })
 }
 
-/// A line of a subagent has that one's id, and a number among those of the session.
+/// A line of a subagent has that one's id, and a number among those of the session. What acpd has marked
+/// a line with stays.
 fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
-    let mut own = json!({ "seq": seq });
-    if kind == EventKind::Child {
-        own["session"] = session.into();
+    let own = ["params", "_meta", NAMESPACE];
+    let line = set_member(line, &[&own[..], &["seq"]].concat(), json!(seq).to_string().as_bytes());
+    if kind != EventKind::Child {
+        return line;
     }
-    set_member(line, &["params", "_meta", acpd_api::NAMESPACE], own.to_string().as_bytes())
+    let session = json!(session).to_string();
+    set_member(&line, &[&own[..], &["session"]].concat(), session.as_bytes())
 }
 
 /// Removes what a client did not declare that it can take. ACP v1 unions are closed: a strict client
@@ -157,6 +160,7 @@ fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
         return None;
     }
     let session_id = str_at(line, &["params", "sessionId"])?.into_owned();
-    let notice = Skipped { session_id, bytes: line.len() as u64, limit: view.max_line };
+    let notice =
+        Skipped { session_id: session_id.into(), bytes: line.len() as u64, limit: view.max_line };
     Some(build::notification(method::SKIPPED, &notice))
 }

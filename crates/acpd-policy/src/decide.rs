@@ -7,39 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Ruling;
 use crate::facts::Facts;
+use crate::one_line::quoted;
 use crate::policy::Policy;
-use crate::rule::{Call, Rule, quoted};
+use crate::rule::{Call, Outcome, Rule};
+use crate::situation::{Situation, Verdict};
 use crate::subject::{Remembered, Subject, subject};
-
-/// Where a question comes up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Situation<'a> {
-    /// The name of the agent's profile.
-    pub agent: &'a str,
-    /// The working directory of the session.
-    pub cwd: &'a str,
-    /// The answer that was given beforehand for this one run (`--yes`, `--deny`).
-    pub once: Option<Verdict>,
-}
-
-/// Yes or no.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// It may be done.
-    Allow,
-    /// It may not be done.
-    Reject,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Allow => "allow",
-            Self::Reject => "reject",
-        })
-    }
-}
 
 /// Who decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +77,8 @@ pub struct RuleReport {
     pub ruling: Ruling,
     /// Whether it matches.
     pub matched: bool,
+    /// Whether it might match: that depends on something in the call that cannot be told.
+    pub might_match: bool,
     /// One reason for each condition that holds, or the reason of the first that does not; none
     /// for a rule without conditions.
     pub why: Vec<String>,
@@ -112,7 +86,11 @@ pub struct RuleReport {
 
 impl fmt::Display for RuleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = if self.matched { "matches" } else { "does not match" };
+        let verb = match (self.matched, self.might_match) {
+            (true, _) => "matches",
+            (false, true) => "might match",
+            (false, false) => "does not match",
+        };
         write!(f, "{} ({}) {verb}", quoted(&self.rule), self.ruling)?;
         match self.why.as_slice() {
             [] => f.write_str(": it has no conditions"),
@@ -140,6 +118,9 @@ pub struct Explanation {
 /// remembered no; an `allow` rule; `--yes`; a remembered yes; an `ask` rule; the default. Of the
 /// rules only the first that matches counts, with one exception: `--yes` or a remembered yes passes
 /// over an `ask` rule only if no later `reject` rule matches.
+///
+/// A rule that might match asks, in the place of what would allow. `--yes` does not pass over such a
+/// `reject` rule wherever it stands; a remembered yes does, since it is an answer to this very call.
 pub fn decide(
     policy: &Policy,
     remembered: &[Remembered],
@@ -152,8 +133,9 @@ pub fn decide(
     let facts = Facts::of(request);
     let known = recall(remembered, situation, subject(&facts, request).as_ref());
     let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
-    let mut matching = policy.rules.iter().filter(|rule| rule.check(call).is_ok());
-    answer(policy.default, &mut matching, known, situation, request)
+    let outcomes = policy.rules.iter().map(|rule| (rule, rule.check(call)));
+    let candidates: Vec<Candidate<'_>> = outcomes.filter_map(Candidate::new).collect();
+    answer(policy.default, &candidates, known, situation, request)
 }
 
 /// Decides like [`decide`] and tells how it came to that.
@@ -166,15 +148,19 @@ pub fn explain(
     let facts = Facts::of(request);
     let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
     let report = |rule: &Rule| {
-        let checked = rule.check(call);
+        let outcome = rule.check(call);
         RuleReport {
             rule: rule.name.clone(),
             ruling: rule.ruling,
-            matched: checked.is_ok(),
-            why: checked.unwrap_or_else(|why| vec![why]),
+            matched: matches!(outcome, Outcome::Matches(_)),
+            might_match: matches!(outcome, Outcome::Might(_)),
+            why: match outcome {
+                Outcome::Matches(reasons) => reasons,
+                Outcome::Might(why) | Outcome::Differs(why) => vec![why],
+            },
         }
     };
-    let subject = subject(&facts, request).filter(|_| request.tool_call_id.is_some());
+    let subject = subject(&facts, request);
     Explanation {
         rules: policy.rules.iter().map(report).collect(),
         remembered: recall(remembered, situation, subject.as_ref()).map(|known| known.id),
@@ -183,48 +169,90 @@ pub fn explain(
     }
 }
 
-fn answer<'a>(
+/// A rule that matches, or might.
+struct Candidate<'a> {
+    rule: &'a Rule,
+    /// Why it only might match.
+    doubt: Option<String>,
+}
+
+impl<'a> Candidate<'a> {
+    fn new((rule, outcome): (&'a Rule, Outcome)) -> Option<Self> {
+        match outcome {
+            Outcome::Matches(_) => Some(Self { rule, doubt: None }),
+            Outcome::Might(doubt) => Some(Self { rule, doubt: Some(doubt) }),
+            Outcome::Differs(_) => None,
+        }
+    }
+
+    fn is_sure(&self) -> bool {
+        self.doubt.is_none()
+    }
+
+    fn says(&self, ruling: Ruling) -> bool {
+        self.rule.ruling == ruling
+    }
+
+    fn by(&self) -> By {
+        By::Rule { name: self.rule.name.clone() }
+    }
+
+    fn ask(&self) -> Decision {
+        let name = quoted(&self.rule.name);
+        Decision::Ask {
+            why: match &self.doubt {
+                Some(doubt) => format!("rule {name} might match: {doubt}"),
+                None => format!("rule {name} says ask"),
+            },
+        }
+    }
+}
+
+fn answer(
     default: Ruling,
-    matching: &mut impl Iterator<Item = &'a Rule>,
+    rules: &[Candidate<'_>],
     known: Option<&Remembered>,
     situation: &Situation<'_>,
     request: &PermissionRequest<'_>,
 ) -> Decision {
-    let by_rule = |rule: &Rule| By::Rule { name: rule.name.clone() };
-    let by_once = |verdict| By::Once { verdict };
-    let said = |verdict: Verdict| known.filter(|known| known.verdict == verdict);
-    let by_known = |known: &Remembered| By::Remembered { id: known.id };
+    let said = |verdict: Verdict| {
+        let known = known.filter(|known| known.verdict == verdict);
+        known.map(|known| By::Remembered { id: known.id })
+    };
     let reject = |by| choose(request, Verdict::Reject, by);
     let allow = |by| choose(request, Verdict::Allow, by);
 
-    let first = matching.next();
-    if let Some(rule) = first.filter(|rule| rule.ruling == Ruling::Reject) {
-        return reject(by_rule(rule));
+    let sure = rules.iter().find(|rule| rule.is_sure());
+    let doubtful = rules.first().filter(|rule| !rule.is_sure());
+    if let Some(rule) = sure.filter(|rule| rule.says(Ruling::Reject)) {
+        return reject(rule.by());
     }
     if situation.once == Some(Verdict::Reject) {
-        return reject(by_once(Verdict::Reject));
+        return reject(By::Once { verdict: Verdict::Reject });
     }
-    if let Some(known) = said(Verdict::Reject) {
-        return reject(by_known(known));
+    if let Some(by) = said(Verdict::Reject) {
+        return reject(by);
     }
-    if let Some(rule) = first.filter(|rule| rule.ruling == Ruling::Allow) {
-        return allow(by_rule(rule));
+    if let (None, Some(rule)) = (doubtful, sure.filter(|rule| rule.says(Ruling::Allow))) {
+        return allow(rule.by());
     }
-    let yes = match situation.once {
-        Some(Verdict::Allow) => Some(by_once(Verdict::Allow)),
-        _ => said(Verdict::Allow).map(by_known),
-    };
-    match (yes, first, default) {
-        (Some(by), ..) => match matching.find(|rule| rule.ruling == Ruling::Reject) {
-            Some(rule) => reject(by_rule(rule)),
-            None => allow(by),
-        },
-        (None, Some(rule), _) => {
-            Decision::Ask { why: format!("rule {} says ask", quoted(&rule.name)) }
-        }
+    let known = said(Verdict::Allow);
+    let once = situation.once.map(|verdict| By::Once { verdict });
+    if let Some(yes) = once.or_else(|| known.clone()) {
+        let mut rejecting = rules.iter().filter(|rule| rule.says(Ruling::Reject));
+        let might_reject = rejecting.clone().find(|rule| !rule.is_sure());
+        return match (rejecting.find(|rule| rule.is_sure()), might_reject) {
+            (Some(rule), _) => reject(rule.by()),
+            (None, Some(rule)) => known.map_or_else(|| rule.ask(), allow),
+            (None, None) => allow(yes),
+        };
+    }
+    match (doubtful, sure, default) {
+        (None, Some(rule), _) => rule.ask(),
         (None, None, Ruling::Ask) => Decision::Ask { why: "no rule matches".to_owned() },
         (None, None, Ruling::Allow) => allow(By::Default),
-        (None, None, Ruling::Reject) => reject(By::Default),
+        (_, None, Ruling::Reject) => reject(By::Default),
+        (Some(rule), ..) => rule.ask(),
     }
 }
 

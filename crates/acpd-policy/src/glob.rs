@@ -6,6 +6,7 @@ use glob::{MatchOptions, Pattern};
 
 use crate::config::Ruling;
 use crate::place::below;
+use crate::shell::{UNKNOWN, without_blanks_around_unknown};
 
 /// What a glob is for; that decides how it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,9 +134,91 @@ impl Glob {
         }
     }
 
+    /// Whether the text could match, with [`UNKNOWN`] in it for any text.
+    pub(crate) fn might_match(&self, text: &str) -> bool {
+        let pattern = tokens(self.pattern.as_str());
+        let text = without_blanks_around_unknown(text);
+        // The places in the pattern that the text so far can have led to.
+        let mut places = vec![false; pattern.len() + 1];
+        let mut next = places.clone();
+        places[0] = true;
+        skip_any_text(&pattern, &mut places);
+        for c in text.chars() {
+            next.fill(false);
+            if c == UNKNOWN {
+                let first = places.iter().position(|is_place| *is_place).unwrap_or(places.len());
+                next[first..].fill(true);
+            } else {
+                for (at, token) in pattern.iter().enumerate().filter(|(at, _)| places[*at]) {
+                    match token {
+                        Token::AnyText => next[at] = true,
+                        Token::AnyChar => next[at + 1] = true,
+                        Token::Char(expected) => next[at + 1] |= self.is_same(*expected, c),
+                    }
+                }
+                skip_any_text(&pattern, &mut next);
+            }
+            std::mem::swap(&mut places, &mut next);
+            if !places.contains(&true) {
+                return false;
+            }
+        }
+        places[pattern.len()]
+    }
+
+    fn is_same(&self, expected: char, c: char) -> bool {
+        expected == c
+            || !self.options.case_sensitive && expected.to_lowercase().eq(c.to_lowercase())
+    }
+
+    /// The text that everything that matches begins with.
+    pub(crate) fn literal_start(&self) -> &str {
+        let end = self.text.find(['*', '?', '[']).unwrap_or(self.text.len());
+        &self.text[..end]
+    }
+
     /// Whether it is nothing but this very text.
     pub(crate) fn is_exactly(&self, text: &str) -> bool {
         self.text == text && !self.text.contains(['*', '?', '[', ']'])
+    }
+}
+
+/// A part of a pattern, roughly: a class of characters is any character.
+#[derive(Debug, Clone, Copy)]
+enum Token {
+    Char(char),
+    AnyChar,
+    AnyText,
+}
+
+fn tokens(pattern: &str) -> Vec<Token> {
+    let chars: Vec<char> = pattern.chars().collect();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(c) = chars.get(at) {
+        tokens.push(match c {
+            '*' => Token::AnyText,
+            '?' => Token::AnyChar,
+            '[' => {
+                // The first character of a class is never its end.
+                let inside = at + 2 + usize::from(chars.get(at + 1) == Some(&'!'));
+                let end = chars.iter().skip(inside).position(|c| *c == ']');
+                at = inside + end.unwrap_or(chars.len());
+                Token::AnyChar
+            }
+            c => Token::Char(*c),
+        });
+        at += 1;
+    }
+    tokens
+}
+
+/// Where any text may stand, it may also be none.
+fn skip_any_text(pattern: &[Token], places: &mut [bool]) {
+    for (at, token) in pattern.iter().enumerate() {
+        if places[at] && matches!(token, Token::AnyText) {
+            places[at + 1] = true;
+        }
     }
 }
 

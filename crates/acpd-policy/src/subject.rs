@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::config::Kind;
-use crate::decide::Verdict;
 use crate::facts::Facts;
-use crate::rule::OneLine;
+use crate::one_line::OneLine;
+use crate::situation::Verdict;
 
 /// The longest input that a subject holds, in bytes.
 const LONGEST_INPUT: usize = 16 * 1024;
@@ -52,32 +52,26 @@ pub enum Subject {
     },
 }
 
-/// What `request` is about. Nothing if it does not say enough to know it again: such a call cannot
-/// be remembered.
-pub fn subject_of(request: &PermissionRequest<'_>) -> Option<Subject> {
-    request.tool_call_id.as_ref()?;
-    subject(&Facts::of(request), request)
-}
-
-/// The commands in a call, each as it would run: of `bash -lc SCRIPT` the script. What cannot be read is
-/// not among them.
-pub fn commands_of(request: &PermissionRequest<'_>) -> Vec<String> {
-    Facts::of(request).commands.into_iter().map(|command| command.runs).collect()
-}
-
+/// What the call is about. Nothing if it does not say enough to know it again: such a call cannot be
+/// remembered.
+///
+/// Only a call that is understood to the last member is known by what it does; any other is known by the
+/// whole text of its input.
 pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Option<Subject> {
-    if !facts.is_partial && !facts.has_more {
-        if let [command] = facts.commands.as_slice() {
-            let line = command.line.clone();
-            return Some(Subject::Command { line, folder: facts.folder.clone() });
-        }
-        if facts.kind == Kind::Fetch && facts.commands.is_empty() && !facts.urls.is_empty() {
-            return Some(Subject::Urls { urls: facts.urls.iter().cloned().collect() });
-        }
+    if facts.is_ambiguous || request.tool_call_id.is_none() {
+        return None;
+    }
+    let names_more = facts.names_paths || !facts.urls.is_empty();
+    if let ([command], true) = (facts.commands.as_slice(), facts.is_whole() && !names_more) {
+        let line = command.as_line().to_owned();
+        return Some(Subject::Command { line, folder: facts.folder.clone() });
+    }
+    let only_touches = facts.is_whole() && facts.commands.is_empty();
+    if only_touches && facts.kind == Kind::Fetch && !facts.names_paths && !facts.urls.is_empty() {
+        return Some(Subject::Urls { urls: facts.urls.iter().cloned().collect() });
     }
     let is_file = matches!(facts.kind, Kind::Read | Kind::Edit | Kind::Delete);
-    let is_all = !facts.is_partial && facts.commands.is_empty() && facts.urls.is_empty();
-    if is_file && is_all && !facts.paths.is_empty() {
+    if only_touches && is_file && facts.urls.is_empty() && !facts.paths.is_empty() {
         let paths = facts.paths.iter().cloned().collect();
         return Some(Subject::Paths { kind: facts.kind, paths });
     }
@@ -86,7 +80,7 @@ pub(crate) fn subject(facts: &Facts<'_>, request: &PermissionRequest<'_>) -> Opt
     let input = facts.input.clone().filter(|input| input != "{}");
     let input = match (input, request.content.map(RawValue::get)) {
         (Some(input), _) => input,
-        (None, Some(shown)) if shown != "[]" && !facts.is_partial => shown.to_owned(),
+        (None, Some(shown)) if shown != "[]" && facts.is_whole() => shown.to_owned(),
         (None, _) => return None,
     };
     let size = title.len() + input.len();

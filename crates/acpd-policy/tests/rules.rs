@@ -194,7 +194,9 @@ fn the_places_of_a_command_are_not_taken_for_all_that_it_touches() {
         "rawInput": {"command": "rm src/a", "url": "https://a.org/"}});
     assert_eq!(outcome(&allow("path = 'src/**'"), call.clone()), None);
     assert_eq!(outcome(&allow("url = 'https://a.org/'"), call.clone()), None);
-    assert_eq!(outcome(&allow("command = 'rm *'\npath = 'src/**'"), call), Some(Allow));
+    assert_eq!(outcome(&allow("command = 'rm *'\npath = 'src/**'"), call.clone()), None);
+    let all = "command = 'rm *'\npath = 'src/**'\nurl = 'https://a.org/'";
+    assert_eq!(outcome(&allow(all), call), Some(Allow));
 }
 
 #[test]

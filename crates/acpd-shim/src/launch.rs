@@ -379,8 +379,8 @@ pub fn start_command(
     }
     let mut bytes = Vec::with_capacity(4 + body.len());
     put_bytes(&mut bytes, &body);
-    // Not a part of any agent's tree, should we run under one.
-    command.env_clear().env("ACPD_HOST", "-").current_dir("/");
+    // Not a part of any agent's tree, should we run under one; and all that is below it is an agent's.
+    command.env_clear().env("ACPD_HOST", format!("shim-{}", launch.marker)).current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     detach_child(&mut command);
     let mut child = command

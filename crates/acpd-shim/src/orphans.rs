@@ -43,6 +43,11 @@ impl Orphans {
         sent
     }
 
+    /// Those that still run.
+    pub fn alive(&mut self) -> Vec<ProcessId> {
+        self.tree.alive()
+    }
+
     /// Whether nothing is left. Then the cgroup is gone too.
     pub fn is_gone(&mut self) -> bool {
         if !self.tree.is_empty() {

@@ -172,8 +172,8 @@ impl<'c> Apply<'c> {
     fn agent(&self, row: &AgentRow) -> Result<(), StoreError> {
         self.run(
             "INSERT OR REPLACE INTO agents \
-             (name, desired, fingerprint, initialize, resume_lies, load_lies) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+             (name, desired, fingerprint, initialize, resume_lies, load_lies, client_meta) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 row.name,
                 desired_code(row.desired),
@@ -181,6 +181,7 @@ impl<'c> Apply<'c> {
                 row.initialize.as_deref(),
                 row.resume_lies,
                 row.load_lies,
+                row.client_meta,
             ],
         )?;
         Ok(())
@@ -236,14 +237,14 @@ impl<'c> Apply<'c> {
         self.run(
             "INSERT INTO sessions (session, agent, public_id, agent_id, name, cwd, params, rest, \
              reason, restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-             updated, open_tools, host, heard, children) \
+             updated, open_tools, host, heard, children, own_title, archived, client_meta) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20, ?21, ?22) \
+             ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25) \
              ON CONFLICT (session) DO UPDATE SET agent = ?2, public_id = ?3, agent_id = ?4, \
              name = ?5, cwd = ?6, params = ?7, rest = ?8, reason = ?9, restore = ?10, mode = ?11, \
              options = ?12, title = ?13, prompts = ?14, last_prompt = ?15, last_outcome = ?16, \
              created = ?17, updated = ?18, open_tools = ?19, host = ?20, \
-             heard = ?21, children = ?22",
+             heard = ?21, children = ?22, own_title = ?23, archived = ?24, client_meta = ?25",
             params![
                 row.key.0,
                 row.agent,
@@ -267,6 +268,9 @@ impl<'c> Apply<'c> {
                 row.host.map(|host| int(host.0)),
                 row.heard,
                 json_code(&row.children)?,
+                row.own_title,
+                row.archived,
+                row.client_meta,
             ],
         )?;
         self.run("UPDATE meta SET last_session = ?1 WHERE last_session < ?1", [row.key.0])?;

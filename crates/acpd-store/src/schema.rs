@@ -200,7 +200,16 @@ const V5: &str = "
 ALTER TABLE agents ADD COLUMN load_lies INTEGER NOT NULL DEFAULT 0;
 ";
 
-const MIGRATIONS: &[M<'static>] = &[M::up(V1), M::up(V2), M::up(V3), M::up(V4), M::up(V5)];
+/// Schema 6: titles that people gave, the archive, and what agents hear of clients; `client_meta` is JSON.
+const V6: &str = "
+ALTER TABLE sessions ADD COLUMN own_title TEXT;
+ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN client_meta TEXT;
+ALTER TABLE agents ADD COLUMN client_meta TEXT;
+";
+
+const MIGRATIONS: &[M<'static>] =
+    &[M::up(V1), M::up(V2), M::up(V3), M::up(V4), M::up(V5), M::up(V6)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {

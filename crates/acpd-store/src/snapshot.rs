@@ -73,7 +73,8 @@ fn entries<K: Ord, V>(
 }
 
 fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
-    let sql = "SELECT name, desired, fingerprint, initialize, resume_lies, load_lies FROM agents";
+    let sql = "SELECT name, desired, fingerprint, initialize, resume_lies, load_lies, client_meta \
+               FROM agents";
     entries(conn, sql, |row| {
         let name: String = row.get(0)?;
         let agent = AgentRow {
@@ -83,6 +84,7 @@ fn agents(conn: &Connection) -> Result<BTreeMap<String, AgentRow>, StoreError> {
             initialize: optional_bytes(row, 3)?,
             resume_lies: row.get(4)?,
             load_lies: row.get(5)?,
+            client_meta: row.get(6)?,
         };
         Ok((name, agent))
     })
@@ -139,7 +141,8 @@ fn hosts(conn: &Connection) -> Result<BTreeMap<HostId, HostState>, StoreError> {
 fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, StoreError> {
     let sql = "SELECT session, agent, public_id, agent_id, name, cwd, params, rest, reason, \
                restore, mode, options, title, prompts, last_prompt, last_outcome, created, \
-               updated, head, last_ticket, mcp_servers, open_tools, host, heard, children \
+               updated, head, last_ticket, mcp_servers, open_tools, host, heard, children, \
+               own_title, archived, client_meta \
                FROM sessions LEFT JOIN secrets USING (session)";
     entries(conn, sql, |row| {
         let key = SessionKey(row.get(0)?);
@@ -161,6 +164,9 @@ fn sessions(conn: &Connection) -> Result<BTreeMap<SessionKey, SessionState>, Sto
             open_tools: json_of("open tool calls", &row.get::<_, String>(21)?)?,
             children: json_of("sessions of subagents", &row.get::<_, String>(24)?)?,
             title: row.get(12)?,
+            own_title: row.get(25)?,
+            archived: row.get(26)?,
+            client_meta: row.get(27)?,
             prompts: number(row, 13)?,
             heard: row.get(23)?,
             last_prompt: number(row, 14)?,

@@ -16,7 +16,7 @@ use nix::unistd::{Pid, setsid};
 use crate::inherit::keep_from_next_program;
 use crate::{limits, os};
 
-pub use crate::tree::{Tree, Usage, has_other_mark, marks, runs_under_agent};
+pub use crate::tree::{Tree, Usage, Whose, has_other_mark, marks, runs_under_agent};
 
 /// A process, told apart from every other that has or had its pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -289,6 +289,11 @@ pub(crate) fn signal_one(id: ProcessId, signal: StopSignal) {
         // It may end at this moment, which is what we want of it.
         let _ = kill(pid, signal.as_nix());
     }
+}
+
+/// What a process calls itself, which it may choose; `None` if the system does not say.
+pub fn name_of(pid: u32) -> Option<String> {
+    os::name_of(pid).filter(|name| !name.is_empty())
 }
 
 /// The memory of one process that is in RAM, in bytes; shared pages count in full.

@@ -335,18 +335,66 @@ pub fn has_other_mark(pid: u32, marker: &str) -> bool {
 }
 
 /// Whether a process is an agent's or descends from one: it or a process above it carries an agent's
-/// mark. One that has cleared its environment and left its parents is not known as such.
-pub fn runs_under_agent(pid: u32) -> bool {
-    let mut next = Some(pid);
-    // Deeper than any tree of processes; it may change while it is looked at.
-    for _ in 0..64 {
-        let Some(pid) = next.filter(|pid| *pid > 1) else { return false };
-        if has_other_mark(pid, NO_AGENT) {
-            return true;
+/// mark or that of a shim, or is one of those that this process has started for agents.
+///
+/// What has cleared its environment and left its parents is still below the shim, or below this process
+/// if that is its subreaper: orphans go to the next one above them. So all that is below this process
+/// counts, but for those that `whose` says are nobody's: it knows the processes that it is asked for, or
+/// not.
+pub fn runs_under_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> bool {
+    // Parents end while they are looked for. What goes on changing cannot be shown to be outside.
+    (0..TRIES).find_map(|_| is_below_agent(pid, &whose)).unwrap_or(true)
+}
+
+/// Whose a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// An agent's, or the shim of one.
+    Agents,
+    /// A command of the user's.
+    Users,
+}
+
+/// How often the processes above one are looked for.
+const TRIES: usize = 8;
+/// More processes are above no process; but an agent can make as many.
+const HIGHEST: usize = 10_000;
+
+/// Nothing if it changes while it is looked at.
+fn is_below_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> Option<bool> {
+    let mut next = pid;
+    let mut below: Option<Entry> = None;
+    for _ in 0..HIGHEST {
+        if next == std::process::id() {
+            return Some(true);
         }
-        next = os::look_up(pid).ok().flatten().map(|entry| entry.parent);
+        if next <= 1 {
+            return Some(false);
+        }
+        let Some(entry) = os::look_up(next).ok().flatten() else {
+            // Who has ended says nothing of what goes on in its name.
+            let Some(child) = below else { return Some(true) };
+            let again = os::look_up(child.id.pid).ok().flatten();
+            let parent = again.filter(|again| again.id == child.id)?.parent;
+            if parent == next {
+                // It is there, and another user's who hides what they run.
+                return Some(false);
+            }
+            next = parent;
+            continue;
+        };
+        match whose(entry.id) {
+            Some(Whose::Agents) => return Some(true),
+            Some(Whose::Users) => return Some(false),
+            None => {}
+        }
+        if has_other_mark(next, NO_AGENT) {
+            return Some(true);
+        }
+        next = entry.parent;
+        below = Some(entry);
     }
-    false
+    Some(true)
 }
 
 /// The mark of a daemon, which is no agent's whoever started it.

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acpd_sys::process::{
-    Condition, ExitKind, Liveness, ProcessId, StopSignal, Tree, become_subreaper, condition,
-    detach_child, pss_bytes, reap, reap_orphans, rss_bytes, wait_leader,
+    Condition, ExitKind, Liveness, ProcessId, StopSignal, Tree, Whose, become_subreaper, condition,
+    detach_child, pss_bytes, reap, reap_orphans, rss_bytes, runs_under_agent, wait_leader,
 };
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -286,4 +286,34 @@ fn shared_memory_is_divided_in_pss_alone() {
     let (rss, pss) = (rss_bytes(own).unwrap(), pss_bytes(own).unwrap());
     assert!(pss > 0 && rss > 0);
     assert!(pss <= rss * 2, "pss {pss}, rss {rss}");
+}
+
+#[test]
+fn l1_what_is_below_this_process_is_an_agents_unless_it_is_known_to_be_nobodys() {
+    let mut agent = start("env -i sh -c 'STAY' &\nSTAY");
+    let mut tree = Tree::new(&agent.marker, agent.id);
+    let alive = tree.alive();
+    let (leader, below) = (agent.id, alive.iter().find(|id| **id != agent.id).copied().unwrap());
+    let unknown = |_| None;
+    let known = |whose| move |id| (id == leader).then_some(whose);
+    for id in [leader, below] {
+        assert!(runs_under_agent(id.pid, unknown));
+        assert!(runs_under_agent(id.pid, known(Whose::Agents)));
+    }
+    assert!(!runs_under_agent(leader.pid, known(Whose::Users)));
+    assert!(!runs_under_agent(below.pid, known(Whose::Users)));
+    // One that has lost its parent is a child of this process, and nobody knows of it.
+    agent.kill_leader();
+    assert!(runs_under_agent(below.pid, |id| (id == leader).then_some(Whose::Users)));
+    kill_all(&mut tree, leader, 1);
+    reap(leader.pid).unwrap();
+}
+
+#[test]
+fn l1_who_has_ended_is_not_shown_to_be_outside() {
+    let mut child = Command::new("true").spawn().unwrap();
+    let pid = child.id();
+    child.wait().unwrap();
+    assert!(runs_under_agent(pid, |_| None));
+    assert!(!runs_under_agent(1, |_| None), "init is nobody's");
 }

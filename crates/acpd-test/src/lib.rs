@@ -4,5 +4,6 @@
 pub mod agent;
 #[cfg(all(feature = "harness", target_os = "linux"))]
 pub mod harness;
+pub mod hostile;
 #[cfg(feature = "sim")]
 pub mod sim;

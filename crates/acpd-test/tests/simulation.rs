@@ -1,7 +1,8 @@
 //! Many seeds of the simulator. See `acpd_test::sim`.
 //!
 //! `ACPD_SIM_SEED` runs one seed, `ACPD_SIM_SEEDS` so many, `ACPD_SIM_STEPS` so many steps of each;
-//! with `ACPD_SIM_TRACE` a failure ends with what happened last.
+//! with `ACPD_SIM_TRACE` a failure ends with what happened last. With `ACPD_SIM_DIGESTS=FILE` the digest of
+//! each seed is written to that file: two versions of the hub that behave the same write the same file.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -48,16 +49,20 @@ const MUST_OCCUR: &[&str] = &[
     "directory missing",
     "forked",
     "garbage line",
+    "given up by a person",
+    "given up in the end",
     "host killed",
     "host killed with output",
     "initialize never answered",
     "killed",
     "late replay",
+    "left behind, as it does not end",
     "line for an agent taken already",
     "line over the limit",
     "load failed for now",
     "load never answered",
     "load of an unknown session",
+    "load that fails for ever",
     "loaded with replay",
     "logged in by a client",
     "logged in in a terminal",
@@ -69,6 +74,12 @@ const MUST_OCCUR: &[&str] = &[
     "login wanted by a prompt",
     "login wanted by a resume",
     "login wanted in other words",
+    "message becomes a prompt",
+    "message came too late",
+    "message given back",
+    "message not taken",
+    "message said to be taken",
+    "message taken into a turn",
     "new session never answered",
     "nothing to adopt",
     "old connection closed",
@@ -91,7 +102,10 @@ const MUST_OCCUR: &[&str] = &[
     "session forgotten by a running agent",
     "session lost",
     "session moved",
+    "session put away",
+    "session put away by its own client",
     "session not restored for now",
+    "session titled",
     "session used elsewhere",
     "session waits for a login",
     "session without its directory",
@@ -101,6 +115,7 @@ const MUST_OCCUR: &[&str] = &[
     "store failing",
     "success with nothing",
     "summary before a prompt",
+    "survived SIGKILL",
     "told as begun anew",
     "told as loaded",
     "told as lost",
@@ -117,8 +132,11 @@ fn number(name: &str) -> Option<u64> {
 }
 
 fn try_seed(seed: u64, steps: u64) -> sim::Report {
-    let trace = std::env::var_os("ACPD_SIM_TRACE").is_some();
-    let failure = match catch_unwind(AssertUnwindSafe(|| sim::run(seed, steps, trace))) {
+    let watch = sim::Watch {
+        trace: std::env::var_os("ACPD_SIM_TRACE").is_some(),
+        digest: std::env::var_os("ACPD_SIM_DIGESTS").is_some(),
+    };
+    let failure = match catch_unwind(AssertUnwindSafe(|| sim::run(seed, steps, watch))) {
         Ok(Ok(report)) => return report,
         Ok(Err(broken)) => broken,
         Err(panic) => panic
@@ -152,15 +170,22 @@ fn the_hub_keeps_its_promises_whatever_breaks() {
     // In how many runs, and how often.
     let mut hits: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
     let mut done = 0;
+    let mut digests = Vec::new();
     for &(seed, steps) in &seeds {
         let report = try_seed(seed, steps);
         done += report.steps;
+        if let Some(digest) = report.digest {
+            writeln!(digests, "{seed} {steps} {digest:016x}").unwrap();
+        }
         for (what, times) in report.hits {
             let hit = hits.entry(what).or_default();
             *hit = (hit.0 + 1, hit.1 + times);
         }
     }
     let seconds = start.elapsed().as_secs_f64();
+    if let Some(file) = std::env::var_os("ACPD_SIM_DIGESTS") {
+        std::fs::write(file, digests).unwrap();
+    }
     let (runs, speed) = (seeds.len(), done as f64 / seconds);
     let mut out = std::io::stdout().lock();
     let rate = runs as f64 / seconds;

@@ -198,7 +198,7 @@ pub(crate) async fn serve(
     // Now, when the process that connects is there.
     let peer = stream.peer_creds().ok().and_then(|creds| creds.pid());
     let pid = peer.and_then(|pid| u32::try_from(pid).ok());
-    let under_agent = pid.is_some_and(acpd_sys::process::runs_under_agent);
+    let under_agent = pid.is_some_and(|pid| service.reaper.runs_under_agent(pid));
     let stream = Arc::new(stream);
     let mut lines = Lines { stream: &stream, framer: Framer::new(service.line_limit) };
     let Some(first) = first_lines(&mut lines, silence).await else { return };
@@ -375,8 +375,8 @@ impl Out {
             StatusPart::Agents => build::response(id, &AgentList { agents: status.agents }),
             StatusPart::Agent(_) => {
                 let mut agent = status.agents.pop();
-                if let Some(agent) = &mut agent {
-                    agent.hint = self.service.hint(&agent.name).await;
+                if let Some(agent) = agent.as_mut().filter(|agent| agent.hint.is_none()) {
+                    agent.hint = self.service.hint(agent.name.raw()).await.map(Into::into);
                 }
                 build::response(id, &agent)
             }

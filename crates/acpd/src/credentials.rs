@@ -217,7 +217,7 @@ async fn output(
             command.current_dir(home);
         }
         set_apart(&mut command);
-        let child = starter.start_child(&mut command);
+        let child = starter.start_users(&mut command);
         Ok((child.map_err(|error| format!("cannot start `{}`: {error}", words[0]))?, output))
     };
     let (child, output) = beside(start).await?;

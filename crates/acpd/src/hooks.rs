@@ -29,7 +29,7 @@ use tokio::task::spawn_blocking;
 use crate::attend::{End, attend, set_apart};
 use crate::config;
 use crate::host::Reaper;
-use crate::log::printable;
+use crate::log::quote;
 
 /// Commands that run at once.
 const AT_ONCE: u32 = 8;
@@ -125,7 +125,7 @@ impl Run {
         let end = attend(child, self.reaper.clone(), talk, self.limit, &mut self.stop).await;
         let said = String::from_utf8_lossy(&said);
         for line in said.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
-            tracing::info!(hook = name, "{}", printable(line));
+            tracing::info!(hook = name, "{}", quote(line));
         }
         match end {
             End::Exit(ExitKind::Code(0)) | End::Stopped | End::Unknown => {}
@@ -145,7 +145,7 @@ impl Run {
             let (output, input) = io::pipe()?;
             let mut command = command(&hook, cwd.as_deref());
             command.stdin(Stdio::piped()).stdout(input.try_clone()?).stderr(input);
-            let mut child = reaper.start_child(&mut command)?;
+            let mut child = reaper.start_users(&mut command)?;
             let stdin = child.stdin.take();
             io::Result::Ok((stdin, output, child))
         };

@@ -193,7 +193,7 @@ fn log(reader: &mut Reader, page: LogPage) -> Bytes {
         })
         .collect();
     let next = entries.last().map(|entry| entry.seq).filter(|seq| *seq < page.upto);
-    build::response(&page.id, &LogResult { session_id: page.session_id, entries, next })
+    build::response(&page.id, &LogResult { session_id: page.session_id.into(), entries, next })
 }
 
 fn session_values(reader: &mut Reader, asked: Values) -> Bytes {

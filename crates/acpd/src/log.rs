@@ -1,21 +1,26 @@
 //! Logs: the daemon's own, and one per agent.
 //!
 //! Architecture invariant: no payload of a conversation is logged, at any level.
+//!
+//! Entries quote agents and clients (ids, methods, errors), so each is written as one escaped line of bounded
+//! length. Only an agent's stderr goes into its log as it is.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use acpd_api::escape;
 use acpd_sys::dir::private_file;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The longest note about an agent, in characters.
-const NOTE: usize = 200;
+/// Characters of the longest entry; the rest is cut off.
+const LONGEST: usize = 2000;
+/// Characters of the longest quote of an agent or a hook.
+const QUOTE: usize = 200;
 
 /// A file that is moved aside (`.1`) when it has reached its size, so that two times that size is
 /// the most it takes. Clones write to the same file.
@@ -48,10 +53,10 @@ impl BoundedLog {
         inner.write(bytes);
     }
 
-    /// Appends a line with the time.
+    /// Appends an entry with the time.
     pub fn line(&mut self, text: &str) {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
-        self.write(format!("{now} {text}\n").as_bytes());
+        self.write(entry(&format!("{now} {text}")).as_bytes());
     }
 }
 
@@ -89,25 +94,33 @@ impl Write for BoundedLog {
     }
 }
 
-impl<'a> MakeWriter<'a> for BoundedLog {
-    type Writer = BoundedLog;
+/// Turns each event into an entry. The subscriber writes an event by a single call.
+struct Entries<W>(W);
 
-    fn make_writer(&'a self) -> BoundedLog {
-        self.clone()
+impl<W: Write> Write for Entries<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        self.0.write_all(entry(text.trim_end()).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
-/// Text that an agent had a hand in, for a line of a log: cut, and without control characters.
-pub fn printable(text: &str) -> String {
-    let mut line = String::new();
-    for c in text.chars().take(NOTE) {
-        if c.is_control() {
-            line.extend(c.escape_default());
-        } else {
-            line.push(c);
-        }
-    }
-    line
+/// One line, whatever is in it.
+fn entry(text: &str) -> String {
+    let (text, more) = match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => (&text[..end], "…"),
+        None => (text, ""),
+    };
+    format!("{}{more}\n", escape::verbatim(text))
+}
+
+/// The beginning of what an agent or a hook said.
+pub fn quote(text: &str) -> &str {
+    text.char_indices().nth(QUOTE).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Starts logging: to the file when the daemon runs in the background, to stderr otherwise.
@@ -118,8 +131,13 @@ pub fn start(level: &str, file: Option<BoundedLog>) {
         level.parse().unwrap_or_else(|_| Targets::new().with_default(tracing::Level::INFO));
     let layer = tracing_subscriber::fmt::layer().with_target(false).with_ansi(false);
     match file {
-        Some(file) => registry().with(filter).with(layer.with_writer(file)).init(),
-        None => registry().with(filter).with(layer.with_writer(io::stderr)).init(),
+        Some(file) => {
+            let file = move || Entries(file.clone());
+            registry().with(filter).with(layer.with_writer(file)).init();
+        }
+        None => {
+            registry().with(filter).with(layer.with_writer(|| Entries(io::stderr()))).init();
+        }
     }
 }
 
@@ -141,9 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_one_short_line() {
-        assert_eq!(printable("a\nb\x1b[2Jé"), "a\\nb\\u{1b}[2Jé");
-        assert_eq!(printable(&"é".repeat(500)), "é".repeat(200));
+    fn m6_an_entry_is_one_escaped_line_of_bounded_length() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("agent.log");
+        let mut log = BoundedLog::open(&path, 1 << 20);
+        log.line("a\nb\x1b[2J\u{202e}é");
+        let long = "é".repeat(3 * LONGEST);
+        // As the daemon's own log is written.
+        Entries(log.clone()).write_all(format!("{long}\n").as_bytes()).expect("a log");
+        let text = std::fs::read_to_string(&path).expect("the log");
+        let (note, event) = text.split_once('\n').expect("two entries");
+        assert!(note.ends_with(" a<U+000A>b<U+001B>[2J<U+202E>é"), "{note}");
+        assert_eq!(event, format!("{}…\n", &long[..2 * LONGEST]));
     }
 
     #[test]

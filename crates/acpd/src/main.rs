@@ -1,11 +1,11 @@
 //! The program `acpd`.
 
+use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use acpd::daemon::Failure;
 use acpd::login;
-use acpd_api::LOGIN_NOT_BEGUN;
+use acpd_api::{LOGIN_NOT_BEGUN, escape};
 use clap::{Parser, Subcommand};
 
 /// Keeps AI coding agents alive.
@@ -91,13 +91,7 @@ fn main() -> ExitCode {
         }
         Command::Discover { json } => match acpd::discover::run(json) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                #[expect(clippy::print_stderr, reason = "the last word of the program")]
-                {
-                    eprintln!("error: {error}");
-                }
-                ExitCode::FAILURE
-            }
+            Err(error) => failed(&error),
         },
         Command::ScriptedAgent => {
             use acpd_test::agent;
@@ -106,10 +100,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn failed(failure: &Failure) -> ExitCode {
+fn failed(failure: &dyn fmt::Display) -> ExitCode {
     #[expect(clippy::print_stderr, reason = "the last word of the program")]
     {
-        eprintln!("error: {failure}");
+        eprintln!("error: {}", escape::prose(&failure.to_string()));
     }
     ExitCode::FAILURE
 }

@@ -447,6 +447,7 @@ impl Relay {
                 self.services.cancel(host);
                 self.input(Input::HostExited { host, status, stderr }, out);
             }
+            HostEvent::Left(left) => self.input(Input::LeftoversFound { host, left }, out),
             HostEvent::Gone => {
                 self.services.cancel(host);
                 if let Some(running) = self.hosts.get_mut(&host) {
@@ -652,6 +653,7 @@ impl Relay {
                 self.services.cancel(host);
                 self.with(host, |host| host.stop(step));
             }
+            Effect::FindLeftovers { host } => self.agents.reaper.find_left(host),
             Effect::Serve { host, errand, roots, service } => {
                 self.services.serve(host, errand, roots, service);
             }
@@ -679,9 +681,9 @@ impl Relay {
             Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
             Effect::Note { host, text } => {
-                let text = log::printable(&text);
+                let text = log::quote(&text);
                 tracing::debug!(host = host.0, text, "an agent did something odd");
-                self.with(host, |host| host.note(&text));
+                self.with(host, |host| host.note(text));
             }
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
@@ -767,7 +769,7 @@ impl Relay {
         };
         tracing::warn!(reason = failure.message(), "the daemon is not restarted");
         let mut data = ErrorData::new(Reason::Other);
-        data.hint = failure.hint().map(str::to_owned);
+        data.hint = failure.hint().map(Into::into);
         let text = format!("acpd would not start again: {}", failure.message());
         let error = ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data }));
         self.send(client, Op::Line(build::error(&id, &error)), out);

@@ -47,6 +47,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         log: paths.agent_log(&profile.name).display().to_string(),
         login_hint: profile.login.clone(),
         auth_errors: profile.auth_errors.clone(),
+        gone_errors: profile.gone_errors.clone(),
         credentials_ttl: credentials_ttl(profile),
         has_login_file: profile.login_file.is_some(),
         tried: profile.tried,
@@ -92,6 +93,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         mcp: servers(config, &profile.name),
         services: services(profile),
         subagents: profile.subagents,
+        client_meta: profile.client_meta.clone(),
     }
 }
 

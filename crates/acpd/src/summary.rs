@@ -1,14 +1,14 @@
-//! What a session was about, in a few KiB for an agent that has lost it: the last request, and how
-//! the last answer ends. Read from the end of the journal, a piece at a time.
+//! What a session was about, in a few KiB for an agent that has lost it: the last request, what was said
+//! while the agent worked on it, and how the last answer ends. Read from the end of the journal, a piece at a time.
 
-use acp_wire::str_at;
-use acpd_api::method;
+use acp_wire::{locate, str_at};
+use acpd_api::{NAMESPACE, method};
 use acpd_core::GO_ON;
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, EventRow};
 use acpd_store::{Reader, StoreError};
 
-/// Bytes of the request, from its beginning.
+/// Bytes of the request, from its beginning, and of what was added to it.
 const REQUEST: usize = 4 << 10;
 /// Bytes of the answer, from its end.
 const ANSWER: usize = 3 << 10;
@@ -39,6 +39,8 @@ pub(crate) fn summarize(
 #[derive(Debug, Default)]
 struct Summary {
     request: Vec<String>,
+    /// What was said to the agent at work.
+    added: Vec<String>,
     answer: Vec<String>,
     answer_bytes: usize,
 }
@@ -53,6 +55,9 @@ impl Summary {
         }
         let text = || str_at(&row.line, &["params", "update", "content", "text"]);
         match str_at(&row.line, &["params", "update", "sessionUpdate"]).as_deref() {
+            Some("user_message_chunk") if is_steered(&row.line) => {
+                self.added.extend(text().map(std::borrow::Cow::into_owned));
+            }
             Some("user_message_chunk") => {
                 self.request.extend(text().map(std::borrow::Cow::into_owned));
             }
@@ -79,32 +84,41 @@ impl Summary {
     }
 
     fn text(mut self) -> String {
-        if !self.has_request() && self.answer.is_empty() {
+        if !self.has_request() && self.added.is_empty() && self.answer.is_empty() {
             return String::new();
         }
-        let joined = |texts: &[String]| texts.iter().rev().map(String::as_str).collect::<String>();
-        let (request, answer) = (joined(&self.request), joined(&self.answer));
-        let (request, answer) = (request.trim(), answer.trim());
-        let mut text = String::new();
-        if !request.is_empty() {
-            let kept = &request[..request.floor_char_boundary(REQUEST)];
-            let more = if kept.len() < request.len() { " …" } else { "" };
-            text = format!("My last request was:\n{kept}{more}");
+        let joined = |texts: &[String], gap| {
+            let texts: Vec<_> = texts.iter().rev().map(String::as_str).collect();
+            texts.join(gap).trim().to_owned()
+        };
+        let mut parts = Vec::new();
+        for (head, said) in [
+            ("My last request was:", joined(&self.request, "")),
+            ("While you worked on it, I added:", joined(&self.added, "\n")),
+        ] {
+            let kept = &said[..said.floor_char_boundary(REQUEST)];
+            let more = if kept.len() < said.len() { " …" } else { "" };
+            parts.extend((!said.is_empty()).then(|| format!("{head}\n{kept}{more}")));
         }
+        let answer = joined(&self.answer, "");
         if !answer.is_empty() {
             let from = answer.ceil_char_boundary(answer.len().saturating_sub(ANSWER));
             let more = if from > 0 { "… " } else { "" };
-            let gap = if text.is_empty() { "" } else { "\n\n" };
-            for part in [gap, "Your answer to it ended with:\n", more, &answer[from..]] {
-                text.push_str(part);
-            }
+            parts.push(format!("Your answer to it ended with:\n{more}{}", &answer[from..]));
         }
-        text
+        parts.join("\n\n")
     }
+}
+
+/// Whether a message went into a turn that was running.
+fn is_steered(line: &[u8]) -> bool {
+    let mark = locate(line, &["params", "_meta", NAMESPACE, "steered"]);
+    mark.is_some_and(|mark| &line[mark] == b"true")
 }
 
 #[cfg(test)]
 mod tests {
+    use acp_wire::set_member;
     use acpd_core::ids::Time;
     use serde_json::json;
 
@@ -115,6 +129,12 @@ mod tests {
         let update = json!({"sessionUpdate":kind,"content":content});
         let line = json!({"method":"session/update","params":{"sessionId":"s","update":update}});
         row(EventKind::Update, &line)
+    }
+
+    fn steered(text: &str) -> EventRow {
+        let mut row = said("user_message_chunk", text);
+        row.line = set_member(&row.line, &["params", "_meta", NAMESPACE, "steered"], b"true");
+        row
     }
 
     fn row(kind: EventKind, line: &serde_json::Value) -> EventRow {
@@ -151,14 +171,34 @@ mod tests {
     }
 
     #[test]
+    fn what_was_said_into_the_turn_stands_beside_its_request() {
+        let rows = [
+            started(),
+            said("user_message_chunk", "old"),
+            steered("of old"),
+            started(),
+            said("user_message_chunk", "find the fish"),
+            said("agent_message_chunk", "I look "),
+            steered("the red one"),
+            said("agent_message_chunk", "everywhere"),
+            steered("quickly"),
+        ];
+        let expected = "My last request was:\nfind the fish\n\n\
+                        While you worked on it, I added:\nthe red one\nquickly\n\n\
+                        Your answer to it ended with:\nI look everywhere";
+        assert_eq!(sum(&rows), expected);
+    }
+
+    #[test]
     fn a_summary_is_bounded_whatever_was_said() {
         let rows = [
             started(),
             said("user_message_chunk", &"é".repeat(100_000)),
+            steered(&"ä".repeat(100_000)),
             said("agent_message_chunk", &"ü".repeat(100_000)),
         ];
         let text = sum(&rows);
-        assert!(text.len() < 8 << 10, "{}", text.len());
+        assert!(text.len() < 12 << 10, "{}", text.len());
         assert!(text.ends_with('ü'));
     }
 

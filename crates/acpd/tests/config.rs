@@ -393,6 +393,9 @@ fn a_value_that_makes_no_sense_is_an_error() {
     hint: did you mean `session`?
     "#);
     assert_snapshot!(mistake("[defaults]\nrestore = ['resume', 'new']"), @r#"error: `restore` in `[defaults]` must be "resume" or "load", not "new" (config.toml:2:22)"#);
+    let heard = |name: &str| mistake(&format!("[agents.claude]\nclient_meta = ['{name}']"));
+    assert_snapshot!(heard("a..b"), @r#"error: `client_meta` in `[agents.claude]` holds "a..b", which is not a name (config.toml:2:16)"#);
+    assert_snapshot!(heard("_acpd.client"), @r#"error: `client_meta` in `[agents.claude]` holds "_acpd.client", which is acpd's own (config.toml:2:16)"#);
     assert_snapshot!(mistake("[defaults]\ninherit_env = ['A*B']"), @r#"
     error: `inherit_env` in `[defaults]` holds "A*B", which is not a name (config.toml:2:16)
 

@@ -157,6 +157,7 @@ fn a_fingerprint_changes_with_the_command_and_the_names_of_variables_alone() {
         print("args = ['a b']"),
         print("command = 'other'"),
         print("subagents = true"),
+        print("client_meta = ['x']"),
     ];
     let distinct: std::collections::BTreeSet<_> = different.iter().collect();
     assert_eq!(distinct.len(), different.len());

@@ -5,9 +5,12 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
 
 use crate::home::Home;
 use crate::workspace::{self, cargo_command, succeed};
@@ -135,6 +138,20 @@ impl Scripts {
 pub struct Model {
     child: Child,
     port: u16,
+}
+
+impl Model {
+    /// What agents have asked it so far, but for what they ask on their own.
+    pub fn asked(&self) -> Result<Vec<Value>> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.write_all(b"GET /_log HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (_, log) = answer.split_once("\r\n\r\n").ok_or("the stand-in sent no log")?;
+        let mut log: Vec<Value> = serde_json::from_str(log)?;
+        log.retain(|request| request["side"] == false);
+        Ok(log)
+    }
 }
 
 impl Drop for Model {

@@ -137,8 +137,10 @@ exec "$@"
     ];
     let env = table(&[&scripts.environment(home, model)[..], &notes[..]].concat());
     let command = path(scripts.run_agent());
+    // One process, which is killed.
     home.configure(&format!(
-        "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{command:?}, {agent:?}]\nenv = {{ {env} }}\n"
+        "[daemon]\nhost = \"shim\"\n[agents.{agent}]\nsharing = \"agent\"\n\
+         command = [{command:?}, {agent:?}]\nenv = {{ {env} }}\n"
     ))
 }
 

@@ -1,4 +1,4 @@
-//! `docs/recovery.md` promises something for each bad day, and names the tests that hold it.
+//! `docs/recovery.md` promises something for each bad day and each state, and names the tests that hold it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -42,4 +42,42 @@ fn each_condition_has_a_test_and_each_test_exists() {
         }
     }
     assert!(rows > 30, "only {rows} rows were read");
+}
+
+/// The variants of an enum of the interface, as they are on the wire.
+fn states(source: &str, name: &str) -> Vec<String> {
+    let (_, body) = source.split_once(&format!("pub enum {name} {{")).expect("the enum");
+    let (body, _) = body.split_once("\n}").expect("its end");
+    let variants = body.lines().filter_map(|line| line.trim().strip_suffix(','));
+    let snake_case = |variant: &str| {
+        let mut word = String::new();
+        for c in variant.chars() {
+            if c.is_uppercase() && !word.is_empty() {
+                word.push('_');
+            }
+            word.extend(c.to_lowercase());
+        }
+        word
+    };
+    variants.map(snake_case).collect()
+}
+
+#[test]
+fn each_state_has_a_way_out() {
+    let root = root();
+    let source = fs::read_to_string(root.join("crates/acpd-api/src/info.rs")).expect("the states");
+    let text = fs::read_to_string(root.join("docs/recovery.md")).expect("the document");
+    for (name, header) in
+        [("AgentState", "| state of the agent |"), ("SessionState", "| state of the session |")]
+    {
+        let (_, table) = text.split_once(header).expect("the table");
+        let (table, _) = table.split_once("\n\n").expect("its end");
+        let first_cells = table.lines().skip(2).filter_map(|row| row.split('|').nth(1));
+        let told: String = first_cells.collect();
+        let states = states(&source, name);
+        assert!(states.len() > 5, "{states:?}");
+        for state in states {
+            assert!(told.contains(&format!("`{state}`")), "{name} `{state}` is in no row");
+        }
+    }
 }

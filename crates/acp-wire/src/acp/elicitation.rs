@@ -58,7 +58,9 @@ impl<'a> ElicitationRequest<'a> {
         let mode = match &*need("mode")? {
             "url" => ElicitationMode::Url {
                 url: need("url")?.into_owned(),
-                elicitation_id: need("elicitationId")?.into_owned(),
+                elicitation_id: params
+                    .id(&["elicitationId"])
+                    .ok_or_else(|| Unreadable::missing(what, "elicitationId"))?,
             },
             "form" => {
                 let schema = params.raw(&["requestedSchema"]);

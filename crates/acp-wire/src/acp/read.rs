@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::bound::{LONGEST_ID, NAME, SENTENCE, clipped};
 use crate::locate::locate;
 use crate::scan::json;
 
@@ -46,6 +47,16 @@ impl<'a> Reader<'a> {
         self.text(path).map(Cow::into_owned)
     }
 
+    /// An id that is not too long to be kept.
+    pub(super) fn id(self, path: &[&str]) -> Option<String> {
+        self.text(path).filter(|id| id.len() <= LONGEST_ID).map(Cow::into_owned)
+    }
+
+    /// A name that is only shown.
+    pub(super) fn name(self, path: &[&str]) -> Option<String> {
+        self.text(path).map(|name| clipped(&name, NAME))
+    }
+
     pub(crate) fn integer(self, path: &[&str]) -> Option<i64> {
         self.at(path)?.parse().ok()
     }
@@ -76,6 +87,13 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// The names of the members of an object.
+    fn names(self, path: &[&str]) -> Vec<String> {
+        let members = self.raw(path).map(RawValue::get).map(serde_json::from_str);
+        let members: Option<BTreeMap<String, &RawValue>> = members.and_then(Result::ok);
+        members.unwrap_or_default().into_keys().collect()
+    }
+
     /// Variables as `{NAME: VALUE}` or as `[{name, value}]`.
     fn variables(self, path: &[&str]) -> Vec<(String, String)> {
         let Some(raw) = self.raw(path) else { return Vec::new() };
@@ -102,9 +120,9 @@ pub struct Implementation {
 impl Implementation {
     fn read(info: Reader<'_>) -> Option<Self> {
         Some(Self {
-            name: info.string(&["name"])?,
-            title: info.string(&["title"]),
-            version: info.string(&["version"]).unwrap_or_default(),
+            name: info.name(&["name"])?,
+            title: info.name(&["title"]),
+            version: info.name(&["version"]).unwrap_or_default(),
         })
     }
 }
@@ -137,6 +155,14 @@ pub struct AgentCapabilities {
     pub close: bool,
     /// `session/delete`.
     pub delete: bool,
+    /// `session/archive`, `session/unarchive` and the filter of `session/list` (unstable).
+    pub archive: bool,
+    /// `session/set_title` (unstable).
+    pub title: bool,
+    /// `session/status` (unstable).
+    pub status: bool,
+    /// How it takes a message into a running turn, if it does.
+    pub steering: Option<Steering>,
     /// Image blocks in prompts.
     pub image: bool,
     /// Audio blocks in prompts.
@@ -155,6 +181,15 @@ pub struct AgentCapabilities {
     pub mcp_acp: bool,
 }
 
+/// How an agent takes a message into a running turn. The stable protocol has no way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steering {
+    /// `_session/steering`, an extension of several agents.
+    Extension,
+    /// `session/inject` with the mode `steer`, an open proposal.
+    Inject,
+}
+
 /// A way to log in (protocol brief, section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthMethod {
@@ -168,6 +203,8 @@ pub struct AuthMethod {
     pub kind: String,
     /// What to run in a person's terminal, for a method that is no call of `authenticate`.
     pub terminal: Option<TerminalLogin>,
+    /// What is in its `_meta`, by name.
+    pub meta: Vec<String>,
 }
 
 /// A login in a person's terminal (protocol brief, section 5.1).
@@ -198,6 +235,10 @@ impl InitializeResult {
                 fork: can(&["sessionCapabilities", "fork"]),
                 close: can(&["sessionCapabilities", "close"]),
                 delete: can(&["sessionCapabilities", "delete"]),
+                archive: can(&["sessionCapabilities", "archive"]),
+                title: can(&["sessionCapabilities", "title"]),
+                status: can(&["sessionCapabilities", "status"]),
+                steering: Steering::read(result),
                 image: can(&["promptCapabilities", "image"]),
                 audio: can(&["promptCapabilities", "audio"]),
                 embedded_context: can(&["promptCapabilities", "embeddedContext"]),
@@ -217,15 +258,27 @@ impl InitializeResult {
     }
 }
 
+impl Steering {
+    /// Of an agent that has both, the one that says what becomes of a message that comes too late.
+    fn read(result: Reader<'_>) -> Option<Self> {
+        if result.supports(&["_meta", "steering", "supported"]) {
+            return Some(Self::Extension);
+        }
+        let modes = result.strings(&["agentCapabilities", "session", "inject", "modes"]);
+        modes.iter().any(|mode| mode == "steer").then_some(Self::Inject)
+    }
+}
+
 impl AuthMethod {
     fn read(raw: &RawValue) -> Option<Self> {
         let method = Reader::new(raw);
-        let id = method.string(&["id"])?;
+        let id = method.id(&["id"])?;
         Some(Self {
-            name: method.string(&["name"]).unwrap_or_else(|| id.clone()),
-            description: method.string(&["description"]),
+            name: method.name(&["name"]).unwrap_or_else(|| id.clone()),
+            description: method.text(&["description"]).map(|text| clipped(&text, SENTENCE)),
             kind: method.string(&["type"]).unwrap_or_else(|| "agent".into()),
             terminal: TerminalLogin::read(method),
+            meta: method.names(&["_meta"]),
             id,
         })
     }
@@ -261,6 +314,8 @@ pub struct ClientInitialize<'a> {
     pub client_info: Option<Implementation>,
     /// What it can do.
     pub capabilities: ClientCapabilities,
+    /// The same as it wrote it.
+    pub raw_capabilities: Option<&'a RawValue>,
     /// The `_meta` object.
     pub meta: Option<&'a RawValue>,
 }
@@ -316,6 +371,7 @@ impl<'a> ClientInitialize<'a> {
                 elicitation_url: can(&["elicitation", "url"]),
                 auth_terminal: can(&["auth", "terminal"]),
             },
+            raw_capabilities: params.raw(&["clientCapabilities"]),
             meta: params.raw(&["_meta"]),
         })
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::read::{Reader, Unreadable};
+use crate::bound::{LONGEST_ID, LONGEST_PATH};
 use crate::id::Id;
 use crate::locate::locate;
 use crate::scan::json;
@@ -52,13 +53,18 @@ pub struct NewSessionResult<'a> {
 }
 
 impl<'a> NewSessionResult<'a> {
-    /// Reads the result. Fails without a `sessionId`.
+    /// Reads the result. Fails without a `sessionId`, or with one that is too long.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, Unreadable> {
         let result = Reader::new(raw);
+        let what = "the result";
+        let session_id = result.text(&["sessionId"]);
+        let session_id = session_id.ok_or_else(|| Unreadable::missing(what, "sessionId"))?;
+        if session_id.len() > LONGEST_ID {
+            let reason = format!("`sessionId` has more than {LONGEST_ID} bytes");
+            return Err(Unreadable { what, reason });
+        }
         Ok(Self {
-            session_id: result
-                .text(&["sessionId"])
-                .ok_or_else(|| Unreadable::missing("session/new result", "sessionId"))?,
+            session_id,
             modes: result.raw(&["modes"]),
             config_options: result.raw(&["configOptions"]),
         })
@@ -84,13 +90,13 @@ pub struct Mode {
 }
 
 impl Modes {
-    /// Reads a `modes` object. Fails without a `currentModeId`.
+    /// Reads a `modes` object. Fails without a `currentModeId` that can be kept.
     pub fn from_raw(raw: &RawValue) -> Result<Self, Unreadable> {
         let modes = Reader::new(raw);
         let available = modes.list(&["availableModes"]).into_iter();
         Ok(Self {
             current_mode_id: modes
-                .string(&["currentModeId"])
+                .id(&["currentModeId"])
                 .ok_or_else(|| Unreadable::missing("modes", "currentModeId"))?,
             available: available
                 .filter_map(|item| {
@@ -123,9 +129,13 @@ impl ConfigOption {
             .filter_map(|item| {
                 let option = Reader::new(item);
                 Some(Self {
-                    id: option.string(&["id"])?,
-                    category: option.string(&["category"]),
-                    current_value: option.raw(&["currentValue"])?.get().to_owned(),
+                    id: option.id(&["id"])?,
+                    category: option.name(&["category"]),
+                    current_value: option
+                        .raw(&["currentValue"])
+                        .map(RawValue::get)
+                        .filter(|value| value.len() <= LONGEST_ID)?
+                        .to_owned(),
                 })
             })
             .collect()
@@ -152,6 +162,8 @@ pub struct SessionInfo {
     pub title: Option<String>,
     /// When it last changed, as the agent wrote it (ISO 8601).
     pub updated_at: Option<String>,
+    /// It is in the archive (unstable).
+    pub archived: bool,
 }
 
 impl SessionList {
@@ -170,10 +182,11 @@ impl SessionInfo {
     fn read(raw: &RawValue) -> Option<Self> {
         let info = Reader::new(raw);
         Some(Self {
-            session_id: info.string(&["sessionId"])?,
-            cwd: info.string(&["cwd"]),
-            title: info.string(&["title"]),
-            updated_at: info.string(&["updatedAt"]),
+            session_id: info.id(&["sessionId"])?,
+            cwd: info.string(&["cwd"]).filter(|cwd| cwd.len() <= LONGEST_PATH),
+            title: info.name(&["title"]),
+            updated_at: info.name(&["updatedAt"]),
+            archived: info.raw(&["archived"]).is_some_and(|raw| raw.get() == "true"),
         })
     }
 }
@@ -207,6 +220,11 @@ impl<'a> PromptParams<'a> {
 /// The `stopReason` of a `session/prompt` result.
 pub fn stop_reason(result: &RawValue) -> Option<Cow<'_, str>> {
     Reader::new(result).text(&["stopReason"])
+}
+
+/// The `outcome` of a `_session/steering` result.
+pub fn steering_outcome(result: &RawValue) -> Option<Cow<'_, str>> {
+    Reader::new(result).text(&["outcome"])
 }
 
 /// The request that a `$/cancel_request` is about (protocol brief, section 3.4).
@@ -313,7 +331,7 @@ impl<'a> PermissionRequest<'a> {
             options: options
                 .filter_map(|item| {
                     let option = Reader::new(item);
-                    let option_id = option.string(&["optionId"])?;
+                    let option_id = option.id(&["optionId"])?;
                     Some(PermissionOption {
                         name: option.string(&["name"]).unwrap_or_else(|| option_id.clone()),
                         kind: option.string(&["kind"]).unwrap_or_default(),

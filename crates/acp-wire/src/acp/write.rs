@@ -145,10 +145,13 @@ pub struct SessionUpdate<'a> {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Update<'a> {
-    /// A block of a prompt, for the clients that did not send it.
+    /// A block of what a person said, for the clients that did not send it.
     UserMessageChunk {
         /// The block as the sender wrote it.
         content: &'a RawValue,
+        /// Tells a message from one that came just before it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message_id: Option<&'a str>,
     },
     /// A tool call whose agent died.
     #[serde(rename = "tool_call_update", serialize_with = "failed")]
@@ -166,6 +169,21 @@ pub enum Update<'a> {
         /// The complete list as the agent wrote it.
         config_options: &'a RawValue,
     },
+    /// A title that another client has set.
+    SessionInfoUpdate {
+        /// The title; `null` if there is none any more.
+        title: Option<&'a str>,
+    },
+}
+
+/// The params of `session/set_title`.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetTitleParams<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// Its title.
+    pub title: &'a str,
 }
 
 fn failed<S: Serializer>(tool_call_id: &str, serializer: S) -> Result<S::Ok, S::Error> {

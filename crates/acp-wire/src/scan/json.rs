@@ -74,6 +74,20 @@ pub(crate) fn repeats(json: &[u8], key: &str) -> bool {
     false
 }
 
+/// The range to cut so that a member is gone together with one comma. `is_first`: of what stays in its
+/// object, nothing comes before it.
+pub(crate) fn with_comma(json: &[u8], member: Range<usize>, is_first: bool) -> Range<usize> {
+    let Range { start, end } = member;
+    if !is_first {
+        let before = json[..start].trim_ascii_end();
+        let comma = before.strip_suffix(b",").unwrap_or(before);
+        return comma.trim_ascii_end().len()..end;
+    }
+    let next = skip_space(json, end);
+    let is_followed = json.get(next) == Some(&b',');
+    start..if is_followed { skip_space(json, next + 1) } else { end }
+}
+
 /// A walk over the members of an object. Every step answers `None` where the JSON is broken.
 struct Members<'a> {
     json: &'a [u8],
@@ -140,7 +154,8 @@ pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw).ok().map(Cow::Owned)
 }
 
-fn is_key(raw: &[u8], key: &str) -> bool {
+/// Whether a raw string with its quotes is this key.
+pub(crate) fn is_key(raw: &[u8], key: &str) -> bool {
     let inner = &raw[1..raw.len() - 1];
     if memchr::memchr(b'\\', inner).is_none() {
         return inner == key.as_bytes();
@@ -149,7 +164,7 @@ fn is_key(raw: &[u8], key: &str) -> bool {
 }
 
 /// The range of a string with its quotes.
-fn string(json: &[u8], start: usize) -> Option<Range<usize>> {
+pub(crate) fn string(json: &[u8], start: usize) -> Option<Range<usize>> {
     if json.get(start) != Some(&b'"') {
         return None;
     }

@@ -6,7 +6,7 @@
 //! of a `session/new`. A restart of the daemon is no more than a pause to the editor. The process ends when the editor closes stdin and has its answers, or at once when it
 //! closes stdout, and any signal may kill it. Unless it is killed, it tells acpd that nobody comes back.
 
-use std::io::{self, Read, Write as _};
+use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -14,15 +14,19 @@ use std::time::Duration;
 
 use acp_wire::acp::SessionParams;
 use acp_wire::{Body, Framer, Id, Message, Outcome, parse, set_member};
-use acpd_api::{Empty, ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, Status, method};
+use acpd_api::{
+    Empty, ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, Status, escape, json, method,
+};
 use acpd_client::{Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::{Door, last, session_ref};
 use crate::cli;
 use crate::error::{CommandError, Result, gone};
 use crate::signal;
+use crate::text::text;
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
@@ -89,7 +93,7 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
         Ok(End::Daemon) | Err(_) => Err(gone()),
         Ok(End::Unsure(error)) => Err(error),
         Ok(End::Broken(error)) => {
-            Err(CommandError::new(ExitCode::Error, format!("the editor's pipe broke: {error}")))
+            Err(CommandError::new(ExitCode::Error, text!("the editor's pipe broke: {}", error)))
         }
     }
 }
@@ -163,14 +167,19 @@ fn to_daemon(
 
 /// Passes on lines, as many at once as there are.
 fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End {
+    #[expect(clippy::disallowed_methods, reason = "an editor gets every byte")]
     let mut stdout = io::stdout();
+    let is_terminal = stdout.is_terminal();
     let mut lines = Vec::new();
     let mut had_last = false;
     loop {
         match daemon.recv() {
             Ok(Incoming::Line(line)) => {
                 had_last |= wanted.given(&line);
-                let line = resumed.answer(line);
+                let mut line = resumed.answer(line);
+                if is_terminal {
+                    line = shown(&line);
+                }
                 lines.extend_from_slice(&line);
                 lines.push(b'\n');
             }
@@ -192,6 +201,14 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End 
     }
 }
 
+/// A line for a person who plays the editor.
+fn shown(line: &[u8]) -> Bytes {
+    match serde_json::from_slice::<&RawValue>(line).and_then(json::line) {
+        Ok(line) => line.into(),
+        Err(_) => escape::verbatim(&String::from_utf8_lossy(line)).to_string().into(),
+    }
+}
+
 fn write(stdout: &mut io::Stdout, lines: &[u8]) -> io::Result<()> {
     stdout.write_all(lines)?;
     stdout.flush()
@@ -202,10 +219,12 @@ fn last_used(door: Door, cwd: &str, agent: Option<&str>) -> Result<Option<String
     let mut connection = door.connect()?;
     let agent = match agent {
         Some(agent) => agent.to_owned(),
-        None => connection.call::<_, Status>(method::STATUS, &Empty {})?.daemon.default_agent,
+        None => {
+            connection.call::<_, Status>(method::STATUS, &Empty {})?.daemon.default_agent.into_raw()
+        }
     };
     let list = connection.call(method::SESSION_LIST, &last::of(cwd, Some(&agent)))?;
-    Ok(last::used(list).map(|session| session.session_id))
+    Ok(last::used(list).map(|session| session.session_id.into_raw()))
 }
 
 /// Finds the last used session of a directory and an agent.
@@ -263,7 +282,7 @@ impl<F: LastUsed> Rewriter<F> {
             json!(meta).to_string()
         });
         let agent = match &first {
-            First::This(info) => Some(info.agent.clone()),
+            First::This(info) => Some(info.agent.raw().to_owned()),
             First::New | First::LastUsed => args.agent.clone(),
         };
         let agent_is_told = agent.is_none();
@@ -298,7 +317,7 @@ impl<F: LastUsed> Rewriter<F> {
                     // It works where it works, wherever the editor is.
                     let cwd = json!(info.cwd).to_string();
                     let line = set_member(&line, &["params", "cwd"], cwd.as_bytes());
-                    self.resume(&line, id, info.session_id)
+                    self.resume(&line, id, info.session_id.into_raw())
                 }
             },
             _ => line,

@@ -4,17 +4,22 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use acpd_api::{AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, McpInfo, method};
+use acpd_api::{
+    AgentInfo, AgentList, AgentRef, AgentState, Empty, ExitCode, McpInfo, RestartParams, Untrusted,
+    escape, method,
+};
 use acpd_client::daemon_exe;
 use anstyle::Style;
+use serde::Serialize;
 
 use super::{Door, auth, log_file};
 use crate::cli::{Agent, Json};
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::Live;
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW, one_line};
-use crate::table::{Cell, Table, cut};
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
+use crate::table::{Cell, Table};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Columns of a reason in the table: it may hold a whole `PATH`.
@@ -28,22 +33,32 @@ pub(super) fn agent(command: Agent, door: Door, ui: &mut Ui) -> Result {
             if json.json {
                 return Ok(ui.json(&list)?);
             }
-            Ok(ui.print(&table(&list.agents, human::now(), ui.out_paint(), ui.out_width()))?)
+            Ok(ui.print(table(&list.agents, human::now(), ui.out_paint(), ui.out_width()))?)
         }
         Agent::Show { agent, json } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
             if json.json {
                 return Ok(ui.json(&info)?);
             }
-            Ok(ui.print(&card(&info, ui.out_paint()))?)
+            Ok(ui.print(card(&info, ui.out_paint()))?)
         }
         Agent::Discover(json) => discover(json),
-        Agent::Start { agent } => change(method::AGENT_START, "starting", agent, door, ui),
-        Agent::Stop { agent } => change(method::AGENT_STOP, "stopping", agent, door, ui),
-        Agent::Restart { agent } => change(method::AGENT_RESTART, "restarting", agent, door, ui),
+        Agent::Start { agent } => {
+            let doing = text!("starting {}", escape::one_line(&agent));
+            change(method::AGENT_START, doing, &AgentRef { agent }, door, ui)
+        }
+        Agent::Stop { agent } => {
+            let doing = text!("stopping {}", escape::one_line(&agent));
+            change(method::AGENT_STOP, doing, &AgentRef { agent }, door, ui)
+        }
+        Agent::Restart { agent, force } => {
+            let doing = text!("restarting {}", escape::one_line(&agent));
+            let params = RestartParams { agent, force };
+            change(method::AGENT_RESTART, doing, &params, door, ui)
+        }
         Agent::Logs { agent, tail } => {
             let info = ask(door, method::AGENT_SHOW, agent)?;
-            log_file::print(Path::new(&info.log), tail, ui)
+            log_file::print(Path::new(info.log.raw()), tail, ui)
         }
     }
 }
@@ -62,20 +77,23 @@ fn ask(door: Door, method: &str, agent: String) -> Result<AgentInfo> {
     Ok(door.connect()?.call(method, &AgentRef { agent })?)
 }
 
-fn change(method: &str, doing: &str, agent: String, door: Door, ui: &mut Ui) -> Result {
-    ui.spin(Some(&format!("{doing} {agent}")));
+fn change(method: &str, doing: Text, params: &impl Serialize, door: Door, ui: &mut Ui) -> Result {
+    ui.spin(doing);
     let mut live = Live::new(door.single_link()?)?;
-    let info: AgentInfo = live.call(ui, method, &AgentRef { agent })?;
-    ui.spin(None);
-    let reason = info.reason.as_deref().map(|reason| format!(": {}", one_line(reason)));
-    let line = format!("{} is {}{}", info.name, word(info.state), reason.unwrap_or_default());
+    let info: AgentInfo = live.call(ui, method, params)?;
+    ui.stop_spinning();
+    let reason = info.reason.as_ref().map(|reason| text!(": {}", reason));
+    let line = text!("{} is {}{}", info.name, word(info.state), reason);
     match info.state {
-        AgentState::Failed => Err(CommandError::new(ExitCode::Error, line)
-            .hint(format!("look into `acpctl agent logs {}`", info.name))),
+        AgentState::Failed => {
+            let hint = info.hint.as_ref().map(Text::from);
+            let look = || text!("look into `acpctl agent logs {}`", info.name);
+            Err(CommandError::new(ExitCode::Error, line).hint(hint.unwrap_or_else(look)))
+        }
         AgentState::NeedsAuth => Err(CommandError::new(ExitCode::NeedsLogin, line)
-            .hint(format!("`acpctl auth login {}`", info.name))),
+            .hint(text!("`acpctl auth login {}`", info.name))),
         _ => {
-            ui.say(&line);
+            ui.say(line);
             Ok(())
         }
     }
@@ -87,7 +105,7 @@ pub(super) fn table<'a>(
     now: u64,
     paint: Paint,
     width: Option<usize>,
-) -> String {
+) -> Text {
     let titles =
         ["AGENT", "STATE", "SINCE", "PID", "MEMORY", "PROCS", "RESTARTS", "SESSIONS", "REASON"];
     let mut table = Table::new(titles);
@@ -98,11 +116,11 @@ pub(super) fn table<'a>(
             human::ago(agent.since, now).into(),
             agent.pid.map(|pid| pids(pid, agent, " +", "")).unwrap_or_default().into(),
             agent.rss.map(human::bytes).unwrap_or_default().into(),
-            agent.processes.map(|count| count.to_string()).unwrap_or_default().into(),
-            agent.restarts.to_string().into(),
-            agent.sessions.to_string().into(),
+            text!("{}", agent.processes).into(),
+            text!("{}", agent.restarts).into(),
+            text!("{}", agent.sessions).into(),
             // `agent show` tells the whole of it.
-            cut(&one_line(reason(agent).unwrap_or_default()), REASON).into(),
+            text!("{}", reason(agent)).cut(REASON).into(),
         ]);
     }
     table.render(paint, width)
@@ -120,76 +138,78 @@ fn state_cell(agent: &AgentInfo) -> Cell {
 
 /// Why it is in its state; where a login is all that is missing, the way to it. An agent that was
 /// started again is ready until it is asked for something.
-fn reason(agent: &AgentInfo) -> Option<&str> {
-    let (reason, hint) = (agent.reason.as_deref(), agent.auth.hint.as_deref());
+fn reason(agent: &AgentInfo) -> Option<&Untrusted> {
+    let (reason, hint) = (agent.reason.as_ref(), agent.auth.hint.as_ref());
     match agent.state {
         AgentState::Stopped | AgentState::NeedsAuth => hint.or(reason),
         _ => reason.or(hint),
     }
 }
 
-fn card(agent: &AgentInfo, paint: Paint) -> String {
+fn card(agent: &AgentInfo, paint: Paint) -> Text {
     let state = paint.apply(style(agent.state), word(agent.state));
+    let command = agent.command.iter().map(Text::from);
     let mut rows = vec![
-        ("agent", format!("{} ({})", agent.name, one_line(&agent.title))),
-        ("state", format!("{state} since {}", human::clock(agent.since))),
-        ("command", one_line(&agent.command.join(" "))),
-        ("sessions", agent.sessions.to_string()),
-        ("restarts", agent.restarts.to_string()),
-        ("log", agent.log.clone()),
+        ("agent", text!("{} ({})", agent.name, agent.title)),
+        ("state", text!("{} since {}", state, human::clock(agent.since))),
+        ("command", Text::join(command, " ")),
+        ("sessions", text!("{}", agent.sessions)),
+        ("restarts", text!("{}", agent.restarts)),
+        ("log", (&agent.log).into()),
     ];
     if agent.since == 0 {
         rows[1].1 = state;
     }
-    let mut add = |at: usize, key, value: Option<String>| {
+    let mut add = |at: usize, key, value: Option<Text>| {
         rows.splice(at..at, value.map(|value| (key, value)));
     };
     add(3, "memory", agent.rss.map(|bytes| memory(bytes, agent.processes)));
     add(3, "pid", agent.pid.map(|pid| pids(pid, agent, " and ", " more")));
-    add(3, "version", agent.version.as_deref().map(one_line));
+    add(3, "version", agent.version.as_ref().map(Text::from));
     add(2, "login", Some(auth::sentence(&agent.auth)));
-    add(2, "reason", agent.reason.as_deref().map(one_line));
+    add(2, "reason", agent.reason.as_ref().map(Text::from));
     rows.extend(agent.mcp.iter().map(|server| ("mcp", mcp_line(server))));
-    let hint = agent.hint.as_deref().or(agent.auth.hint.as_deref());
-    rows.extend(hint.map(|hint| ("hint", one_line(hint))));
+    let hint = agent.hint.as_ref().or(agent.auth.hint.as_ref());
+    rows.extend(hint.map(|hint| ("hint", Text::from(hint))));
     if !agent.tried {
-        rows.push(("note", "this launch line has not been tried by acpd's authors".to_owned()));
+        rows.push(("note", "this launch line has not been tried by acpd's authors".into()));
     }
     key_values(&rows, paint)
 }
 
 /// The pid that is shown, and how many there are beside it.
-fn pids(pid: u32, agent: &AgentInfo, and: &str, more: &str) -> String {
+fn pids(pid: u32, agent: &AgentInfo, and: &'static str, more: &'static str) -> Text {
     match agent.other_pids.len() {
-        0 => pid.to_string(),
-        others => format!("{pid}{and}{others}{more}"),
+        0 => text!("{}", pid),
+        others => text!("{}{}{}{}", pid, and, others, more),
     }
 }
 
 /// What the whole tree takes, or all of them.
-fn memory(bytes: u64, processes: Option<u32>) -> String {
+fn memory(bytes: u64, processes: Option<u32>) -> Text {
     match processes {
         None => human::bytes(bytes),
-        Some(1) => format!("{} in 1 process", human::bytes(bytes)),
-        Some(count) => format!("{} in {count} processes", human::bytes(bytes)),
+        Some(1) => text!("{} in 1 process", human::bytes(bytes)),
+        Some(count) => text!("{} in {} processes", human::bytes(bytes), count),
     }
 }
 
 /// An MCP server of the configuration, and whether the agent gets it.
-fn mcp_line(server: &McpInfo) -> String {
+fn mcp_line(server: &McpInfo) -> Text {
     let place = match server.workspace.as_slice() {
-        [] => String::new(),
-        globs => format!(" in {}", globs.join(", ")),
+        [] => Text::new(),
+        globs => text!(" in {}", Text::join(globs.iter().map(Text::from), ", ")),
     };
-    let left_out = server.left_out.as_deref().map(|why| format!(": left out, {why}"));
-    one_line(&format!("{} ({}){place}{}", server.name, server.kind, left_out.unwrap_or_default()))
+    let left_out = server.left_out.as_ref().map(|why| text!(": left out, {}", why));
+    text!("{} ({}){}{}", server.name, server.kind.word(), place, left_out)
 }
 
 /// Lines of `key  value`.
-pub(super) fn key_values(rows: &[(&str, String)], paint: Paint) -> String {
+pub(super) fn key_values(rows: &[(&'static str, Text)], paint: Paint) -> Text {
     let width = rows.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
-    let line = |(key, value): &(&str, String)| {
-        format!("{}{}  {value}\n", paint.apply(DIM, key), " ".repeat(width - key.len()))
+    let line = |(key, value): &(&'static str, Text)| {
+        let gap = Text::repeated(" ", width - key.len());
+        text!("{}{}  {}\n", paint.apply(DIM, *key), gap, value)
     };
     rows.iter().map(line).collect()
 }

@@ -15,8 +15,9 @@ use super::{Door, initialize_params, which};
 use crate::cli;
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live};
-use crate::paint::{YELLOW, one_line};
+use crate::paint::YELLOW;
 use crate::screen::Screen;
+use crate::text::text;
 use crate::ui::Ui;
 
 /// Follows until Ctrl-C, or until the session is deleted.
@@ -31,7 +32,7 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.lasting_link()?)?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
     let found: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(&args.which))?;
-    let agent = Some(found.agent);
+    let agent = Some(found.agent.into_raw());
     let role = if args.control { Role::Controller } else { Role::Observer };
     let meta = ClientMeta {
         agent: agent.clone(),
@@ -44,13 +45,14 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     params["clientCapabilities"]["subagents"] = json!({});
     let _: Box<RawValue> = live.call(ui, "initialize", &params)?;
     let after = if args.tail { None } else { Some(0) };
-    let session = SessionRef { session: found.session_id, agent, ..SessionRef::default() };
+    let session =
+        SessionRef { session: found.session_id.into_raw(), agent, ..SessionRef::default() };
     let params = AttachParams { session, after, role };
     let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
     let session = result.session;
     if !args.json {
         let (handle, agent, cwd) = (handle(&session), &session.agent, &session.cwd);
-        ui.say(&format!("following {handle} ({agent}) in {cwd}; Ctrl-C ends"));
+        ui.say(text!("following {} ({}) in {}; Ctrl-C ends", handle, agent, cwd));
     }
     let mut part = if args.control { Part::controller() } else { Part::Observer };
     if session.turn.state == TurnState::NeedsAction {
@@ -85,12 +87,12 @@ impl Part {
             Part::Observer if args.json => Ok(()),
             // An observer is not asked, but should know why nothing comes.
             Part::Observer => {
-                let line = format!(
+                let line = text!(
                     "the agent waits for permission or an answer: see `acpctl pending`, or answer \
                      here with `acpctl attach --control {}`",
                     handle(session)
                 );
-                ui.say(&ui.err_paint().apply(YELLOW, &one_line(&line)));
+                ui.say(ui.err_paint().apply(YELLOW, line));
                 Ok(())
             }
         }
@@ -131,10 +133,10 @@ impl Part {
     }
 
     fn answered(&mut self, id: &Id, result: &RawValue, session: &SessionInfo, ui: &mut Ui) {
-        if let Part::Controller { elsewhere, .. } = self
+        if let Part::Controller { elsewhere, questions } = self
             && elsewhere.waits_for(id)
         {
-            elsewhere.tell(result, &session.session_id, ui);
+            elsewhere.tell(result, &session.session_id, questions.any(), ui);
         }
     }
 }
@@ -166,8 +168,7 @@ fn follow(
             Message::Response { .. } => false,
         };
         if args.json && is_shown {
-            ui.print(&String::from_utf8_lossy(&line))?;
-            ui.print("\n")?;
+            ui.json_relayed(&line)?;
         }
         match message {
             Message::Notification { method: name, params } => {

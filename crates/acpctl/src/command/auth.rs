@@ -13,7 +13,7 @@ use acp_wire::acp::{
 use acp_wire::{ErrorObject, Message, Outcome, parse};
 use acpd_api::{
     AgentInfo, AgentList, AgentRef, AuthInfo, AuthSource, AuthState, ClientMeta, Empty, ExitCode,
-    LOGIN_NOT_BEGUN, method,
+    LOGIN_NOT_BEGUN, Untrusted, escape, method,
 };
 use anstyle::Style;
 use serde_json::value::RawValue;
@@ -25,8 +25,9 @@ use crate::cli::{Auth, Json};
 use crate::error::{CommandError, Result, gone};
 use crate::human;
 use crate::live::{Event, Live};
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, YELLOW, one_line};
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, YELLOW};
 use crate::table::{Cell, Table};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Runs an `auth` command.
@@ -55,10 +56,10 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
         ui.say("nothing is known of any login: no agent has worked yet");
         return Ok(());
     }
-    Ok(ui.print(&table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
-fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<usize>) -> String {
+fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
     let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "WAY OUT"]);
     for AgentInfo { name, auth, .. } in agents {
         table.row([
@@ -66,7 +67,7 @@ fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<usize>) -> 
             Cell::new(word(auth.state), style(auth.state)),
             human::ago(auth.since, now).into(),
             auth.source.as_ref().map(known_from).unwrap_or_default().into(),
-            auth.hint.as_deref().unwrap_or_default().into(),
+            text!("{}", auth.hint).into(),
         ]);
     }
     table.render(paint, width)
@@ -91,32 +92,32 @@ fn style(state: AuthState) -> Style {
     }
 }
 
-fn known_from(source: &AuthSource) -> String {
+fn known_from(source: &AuthSource) -> Text {
     match source {
-        AuthSource::Refused { method } => format!("`{method}` was refused"),
-        AuthSource::Pattern { method } => format!("an error of `{method}`"),
-        AuthSource::Worked { method } => format!("`{method}` worked"),
-        AuthSource::Status => "the agent".to_owned(),
-        AuthSource::Login => "a login".to_owned(),
-        AuthSource::LoginFile => "its login file".to_owned(),
-        AuthSource::Logout => "a logout".to_owned(),
+        AuthSource::Refused { method } => text!("`{}` was refused", method),
+        AuthSource::Pattern { method } => text!("an error of `{}`", method),
+        AuthSource::Worked { method } => text!("`{}` worked", method),
+        AuthSource::Status => "the agent".into(),
+        AuthSource::Login => "a login".into(),
+        AuthSource::LoginFile => "its login file".into(),
+        AuthSource::Logout => "a logout".into(),
     }
 }
 
 /// Everything about a login in one line.
-pub(super) fn sentence(auth: &AuthInfo) -> String {
+pub(super) fn sentence(auth: &AuthInfo) -> Text {
     let since = match auth.since {
-        0 => String::new(),
-        since => format!(" since {}", human::clock(since)),
+        0 => Text::new(),
+        since => text!(" since {}", human::clock(since)),
     };
-    let from = auth.source.as_ref().map(|source| format!(" ({})", known_from(source)));
-    one_line(&format!("{}{since}{}", word(auth.state), from.unwrap_or_default()))
+    let from = auth.source.as_ref().map(|source| text!(" ({})", known_from(source)));
+    text!("{}{}{}", word(auth.state), since, from)
 }
 
 /// A way to log in.
 struct Way {
-    id: String,
-    name: String,
+    id: Untrusted,
+    name: Untrusted,
     how: How,
 }
 
@@ -130,26 +131,27 @@ enum How {
 fn login(agent: &str, wanted: Option<&str>, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.single_link()?)?;
     let info: AgentInfo = live.call(ui, method::AGENT_SHOW, &of(agent))?;
-    ui.spin(Some(&format!("asking {agent}")));
+    let shown = escape::one_line(agent);
+    ui.spin(text!("asking {}", shown));
     let bound = bind(agent, &mut live, ui);
-    ui.spin(None);
+    ui.stop_spinning();
     let offered = match bound {
         Ok(result) => result.auth_methods,
         // Some do not even start without a login.
         Err(_) if info.auth.command.is_some() => Vec::new(),
         Err(error) => return Err(error),
     };
-    let way = choose(agent, ways(offered, info.auth.command.as_deref()), wanted, ui)?;
+    let way = choose(agent, ways(offered, info.auth.command.as_ref()), wanted, ui)?;
     match &way.how {
-        How::Call => authenticate(&way.id, &mut live, ui)?,
+        How::Call => authenticate(way.id.raw(), &mut live, ui)?,
         How::Terminal(terminal) => {
             run(agent, terminal, ui)?;
-            ui.spin(Some(&format!("restarting {agent}")));
+            ui.spin(text!("restarting {}", shown));
             let AgentInfo { .. } = live.call(ui, method::AUTH_DONE, &of(agent))?;
         }
     }
-    ui.spin(None);
-    ui.say(&format!("logged in to {agent}"));
+    ui.stop_spinning();
+    ui.say(text!("logged in to {}", shown));
     Ok(())
 }
 
@@ -168,53 +170,56 @@ fn bind(agent: &str, live: &mut Live, ui: &mut Ui) -> Result<InitializeResult> {
     }
     let result: Box<RawValue> = live.call(ui, "initialize", &params)?;
     InitializeResult::from_raw(&result)
-        .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))
+        .map_err(|error| CommandError::because(ExitCode::Error, &error))
 }
 
 /// The agent's own ways; the command of the configuration only if it has none.
-fn ways(offered: Vec<AuthMethod>, command: Option<&str>) -> Vec<Way> {
+fn ways(offered: Vec<AuthMethod>, command: Option<&Untrusted>) -> Vec<Way> {
     let way = |method: AuthMethod| {
         let how = match method.terminal {
             Some(terminal) => How::Terminal(terminal),
             None if method.kind == "agent" => How::Call,
             None => return None,
         };
-        Some(Way { id: method.id, name: method.name, how })
+        Some(Way { id: method.id.into(), name: method.name.into(), how })
     };
     let mut ways: Vec<Way> = offered.into_iter().filter_map(way).collect();
-    let words = command.and_then(shlex::split).unwrap_or_default();
+    let words = command.and_then(|command| shlex::split(command.raw())).unwrap_or_default();
     if let (true, Some((program, args))) = (ways.is_empty(), words.split_first()) {
         let (command, args) = (Some(program.clone()), args.to_vec());
         let how = How::Terminal(TerminalLogin { command, args, env: Vec::new() });
-        ways.push(Way { id: "command".to_owned(), name: words.join(" "), how });
+        ways.push(Way { id: "command".into(), name: words.join(" ").into(), how });
     }
     ways
 }
 
 fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) -> Result<Way> {
     let listed = || {
-        let ids: BTreeSet<String> = ways.iter().map(|way| format!("`{}`", way.id)).collect();
-        ids.into_iter().collect::<Vec<_>>().join(", ")
+        let ids: BTreeSet<&Untrusted> = ways.iter().map(|way| &way.id).collect();
+        Text::join(ids.into_iter().map(|id| text!("`{}`", id)), ", ")
     };
+    let agent = escape::one_line(agent);
     let at = match (wanted, ways.len()) {
         (_, 0) => {
-            let text = format!("agent `{agent}` offers no way to log in");
-            return Err(CommandError::new(ExitCode::Error, text).hint(format!(
-                "log in with its own command, then `acpctl agent restart {agent}`"
+            let text = text!("agent `{}` offers no way to log in", agent);
+            return Err(CommandError::new(ExitCode::Error, text).hint(text!(
+                "log in with its own command, then `acpctl agent restart {}`",
+                agent
             )));
         }
         (Some(wanted), _) => {
             let at = ways.iter().position(|way| way.id == wanted);
             at.ok_or_else(|| {
-                CommandError::usage(format!("agent `{agent}` has no way `{wanted}` to log in"))
-                    .hint(format!("it has {}", listed()))
+                let wanted = escape::one_line(wanted);
+                CommandError::usage(text!("agent `{}` has no way `{}` to log in", agent, wanted))
+                    .hint(text!("it has {}", listed()))
             })?
         }
         (None, 1) => 0,
         (None, _) if ui.can_ask() => ask_for_one(&ways, ui)?,
         (None, _) => {
-            return Err(CommandError::usage(format!("agent `{agent}` has several ways to log in"))
-                .hint(format!("choose one with `--method`: {}", listed())));
+            return Err(CommandError::usage(text!("agent `{}` has several ways to log in", agent))
+                .hint(text!("choose one with `--method`: {}", listed())));
         }
     };
     Ok(ways.swap_remove(at))
@@ -222,7 +227,7 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
 
 fn ask_for_one(ways: &[Way], ui: &mut Ui) -> Result<usize> {
     for (number, way) in (1..).zip(ways) {
-        ui.say(&format!("  {number}  {} ({})", one_line(&way.name), one_line(&way.id)));
+        ui.say(text!("  {}  {} ({})", number, way.name, way.id));
     }
     loop {
         let Some(line) = ui.ask("> ")? else { return Err(left()) };
@@ -230,7 +235,7 @@ fn ask_for_one(ways: &[Way], ui: &mut Ui) -> Result<usize> {
         if let Some(at) = number.filter(|at| *at < ways.len()) {
             return Ok(at);
         }
-        ui.say(&format!("one of the numbers 1 to {} is wanted", ways.len()));
+        ui.say(text!("one of the numbers 1 to {} is wanted", ways.len()));
     }
 }
 
@@ -240,7 +245,7 @@ fn left() -> CommandError {
 
 /// Calls `authenticate`, and shows a person what the agent asks meanwhile.
 fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
-    ui.spin(Some("logging in, Ctrl-C cancels"));
+    ui.spin("logging in, Ctrl-C cancels");
     let asked = live.request("authenticate", &json!({"methodId": id}))?;
     loop {
         let line = match live.next(ui)? {
@@ -264,10 +269,10 @@ fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
             Ok(Message::Request { id, method, params }) => {
                 match params.map(ElicitationRequest::from_raw) {
                     Some(Ok(question)) if method == "elicitation/create" => {
-                        ui.spin(None);
+                        ui.stop_spinning();
                         let answer = answer(&question, ui)?;
                         live.answer(&id, &answer)?;
-                        ui.spin(Some("logging in, Ctrl-C cancels"));
+                        ui.spin("logging in, Ctrl-C cancels");
                     }
                     _ => live.refuse(&id, &method)?,
                 }
@@ -278,14 +283,14 @@ fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
 }
 
 fn answer(question: &ElicitationRequest<'_>, ui: &mut Ui) -> Result<ElicitationAnswer> {
-    ui.say(&ui.err_paint().apply(BOLD, &one_line(&question.message)));
+    ui.say(ui.err_paint().apply(BOLD, escape::one_line(&question.message)));
     match &question.mode {
         ElicitationMode::Form(form) => {
             let content = form::ask(form, ui)?;
             Ok(ElicitationAnswer::Accept { content: Some(content) })
         }
         ElicitationMode::Url { url, .. } => {
-            ui.say(&ui.err_paint().apply(CYAN, &one_line(url)));
+            ui.say(ui.err_paint().apply(CYAN, escape::one_line(url)));
             let agrees = yes(ui, "open it, and agree? y/n > ")?;
             let accept = ElicitationAnswer::Accept { content: None };
             Ok(if agrees { accept } else { ElicitationAnswer::Decline })
@@ -293,9 +298,10 @@ fn answer(question: &ElicitationRequest<'_>, ui: &mut Ui) -> Result<ElicitationA
     }
 }
 
-fn yes(ui: &mut Ui, prompt: &str) -> Result<bool> {
+fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
+    let prompt = prompt.into();
     loop {
-        match ui.ask(prompt)?.as_deref() {
+        match ui.ask(&prompt)?.as_deref() {
             None => return Err(left()),
             Some("y" | "Y" | "yes") => return Ok(true),
             Some("n" | "N" | "no") => return Ok(false),
@@ -323,32 +329,35 @@ fn run(agent: &str, terminal: &TerminalLogin, ui: &mut Ui) -> Result {
     if status.code() == Some(LOGIN_NOT_BEGUN.into()) {
         return Err(CommandError::told());
     }
-    let text = format!("the login command of `{agent}` ended with {status}");
+    let agent = escape::one_line(agent);
+    let status = Untrusted::of(status);
+    let text = text!("the login command of `{}` ended with {}", agent, status);
     Err(CommandError::new(ExitCode::NeedsLogin, text)
-        .hint(format!("try again, or `acpctl auth status {agent}`")))
+        .hint(text!("try again, or `acpctl auth status {}`", agent)))
 }
 
 fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.single_link()?)?;
     let info: AgentInfo = live.call(ui, method::AGENT_SHOW, &of(agent))?;
     let offered = bind(agent, &mut live, ui)?.capabilities;
+    let shown = escape::one_line(agent);
     if !offered.logout {
-        let text = format!("agent `{agent}` offers no logout");
+        let text = text!("agent `{}` offers no logout", shown);
         return Err(CommandError::new(ExitCode::Error, text)
             .hint("log out with its own command, then restart it with `acpctl agent restart`"));
     }
     if !sure {
-        let concerns = format!("it concerns all clients and {} sessions", info.sessions);
+        let concerns = text!("it concerns all clients and {} sessions", info.sessions);
         if !ui.can_ask() {
-            return Err(CommandError::usage(format!("a logout is to be confirmed: {concerns}"))
+            return Err(CommandError::usage(text!("a logout is to be confirmed: {}", concerns))
                 .hint("add `--yes`"));
         }
-        if !yes(ui, &format!("log out of {agent}? {concerns}. y/n > "))? {
+        if !yes(ui, text!("log out of {}? {}. y/n > ", shown, concerns))? {
             return Err(left());
         }
     }
     // There is nothing in the answer.
     let _: Value = live.call(ui, "logout", &json!({}))?;
-    ui.say(&format!("logged out of {agent}"));
+    ui.say(text!("logged out of {}", shown));
     Ok(())
 }

@@ -11,5 +11,5 @@ use crate::ui::Ui;
 pub(super) fn completions(shell: Shell, ui: &mut Ui) -> Result {
     let mut script = Vec::new();
     generate(shell, &mut Cli::command(), "acpctl", &mut script);
-    Ok(ui.print(&String::from_utf8_lossy(&script))?)
+    Ok(ui.relay_bytes(&script)?)
 }

@@ -15,6 +15,7 @@ use crate::cli::{Daemon, Json};
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::{Event, Live};
+use crate::text::text;
 use crate::ui::Ui;
 
 /// How long the daemon may take to end after it has answered that its agents are gone.
@@ -37,12 +38,12 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
 fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     if let Some(mut connection) = running(paths)? {
         let pid = info(&mut connection)?.pid;
-        ui.say(&format!("acpd runs already (pid {pid})"));
+        ui.say(text!("acpd runs already (pid {})", pid));
         return Ok(());
     }
     let mut connection = door.connect()?;
     let pid = info(&mut connection)?.pid;
-    ui.say(&format!("acpd started (pid {pid})"));
+    ui.say(text!("acpd started (pid {})", pid));
     Ok(())
 }
 
@@ -52,12 +53,12 @@ fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
             // A daemon that died meanwhile has left its agents to the next one.
             Stopped::Died if !detach && has_shims(paths) => {}
             Stopped::Died | Stopped::Whole => {
-                ui.spin(None);
+                ui.stop_spinning();
                 ui.say("acpd stopped");
                 return Ok(());
             }
             Stopped::NotRunning => {
-                ui.spin(None);
+                ui.stop_spinning();
                 ui.say("acpd is not running");
                 return Ok(());
             }
@@ -88,7 +89,7 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
         Err(ConnectError::NotRunning { .. }) => return Ok(Stopped::NotRunning),
         Err(error) => return Err(error.into()),
     };
-    ui.spin(Some("stopping"));
+    ui.spin("stopping");
     let mut live = Live::new(link)?;
     let mut pid = None;
     let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
@@ -129,7 +130,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     let Some(mut connection) = running(paths)? else {
         return start(paths, Door { spawn: true }, ui);
     };
-    ui.spin(Some("restarting"));
+    ui.spin("restarting");
     let before = match info(&mut connection) {
         Ok(info) => Some(start_of(&info)),
         // It dies at this moment.
@@ -151,8 +152,8 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     let (mut reader, _writer) = connection.split();
     while matches!(reader.next_line(), Ok(Some(_))) {}
     let pid = successor(paths, before)?;
-    ui.spin(None);
-    ui.say(&format!("acpd restarted (pid {pid})"));
+    ui.stop_spinning();
+    ui.say(text!("acpd restarted (pid {})", pid));
     Ok(())
 }
 
@@ -178,7 +179,7 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>) -> Result<u32> {
             Ok(Some(now)) if Some(start_of(&now)) != before => return Ok(now.pid),
             Err(error) if Instant::now() >= end => return Err(error),
             Ok(_) if Instant::now() >= end => {
-                let text = format!("acpd has not come back in {} s", END_DEADLINE.as_secs());
+                let text = text!("acpd has not come back in {} s", END_DEADLINE.as_secs());
                 return Err(CommandError::new(ExitCode::Error, text)
                     .hint("look into `acpctl daemon logs`, then `acpctl daemon start`"));
             }
@@ -192,10 +193,8 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
     let options = Options { spawn: false, paths: paths.clone() };
     let daemon = info(&mut connect(&options).map_err(|error| {
         match error {
-            ConnectError::NotRunning { .. } => {
-                CommandError::new(ExitCode::NotFound, error.to_string())
-                    .hint("start it with `acpctl daemon start`")
-            }
+            ConnectError::NotRunning { .. } => CommandError::because(ExitCode::NotFound, &error)
+                .hint("start it with `acpctl daemon start`"),
             other => other.into(),
         }
     })?)?;
@@ -203,15 +202,15 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
         return Ok(ui.json(&daemon)?);
     }
     let paint = ui.out_paint();
-    ui.print(&ps::daemon_line(&daemon, human::now(), paint))?;
+    ui.print(ps::daemon_line(&daemon, human::now(), paint))?;
     let rows = [
-        ("socket", daemon.socket),
-        ("database", daemon.database),
-        ("log", daemon.log),
-        ("config", daemon.config),
-        ("default agent", daemon.default_agent),
+        ("socket", daemon.socket.into()),
+        ("database", daemon.database.into()),
+        ("log", daemon.log.into()),
+        ("config", daemon.config.into()),
+        ("default agent", daemon.default_agent.into()),
     ];
-    Ok(ui.print(&key_values(&rows, paint))?)
+    Ok(ui.print(key_values(&rows, paint))?)
 }
 
 fn info(connection: &mut Connection) -> Result<DaemonInfo> {

@@ -1,15 +1,17 @@
-//! Questions that this command cannot put to its person: forms and pages. It tells how to answer them.
+//! Questions that this command cannot put to its person: forms and pages, and all of them if it runs under
+//! an agent. It tells how to answer them.
 
 use std::collections::HashSet;
 
 use acp_wire::Id;
-use acpd_api::{Empty, InteractionList, Question, method};
+use acpd_api::{Empty, InteractionList, Question, Untrusted, method};
 use serde_json::value::RawValue;
 
 use crate::command::pending::described;
 use crate::error::Result;
 use crate::live::Live;
 use crate::paint::YELLOW;
+use crate::text::text;
 use crate::ui::Ui;
 
 /// What was told of the questions that are answered elsewhere.
@@ -17,7 +19,7 @@ use crate::ui::Ui;
 pub(super) struct Elsewhere {
     /// The request for the open questions.
     asked: Option<Id>,
-    told: HashSet<String>,
+    told: HashSet<Untrusted>,
 }
 
 impl Elsewhere {
@@ -32,18 +34,19 @@ impl Elsewhere {
         self.asked.as_ref() == Some(id)
     }
 
-    /// Tells the questions of this session that were not told yet.
-    pub(super) fn tell(&mut self, open: &RawValue, session: &str, ui: &mut Ui) {
+    /// Tells the questions of this session that were not told yet. `here`: permission questions are asked
+    /// here.
+    pub(super) fn tell(&mut self, open: &RawValue, session: &Untrusted, here: bool, ui: &mut Ui) {
         let open: InteractionList = serde_json::from_str(open.get()).unwrap_or_default();
         for question in open.interactions {
-            let is_ours = question.session_id.as_deref() == Some(session);
-            let is_asked_here = matches!(question.question, Question::Permission { .. });
+            let is_ours = question.session_id.as_ref() == Some(session);
+            let is_asked_here = here && matches!(question.question, Question::Permission { .. });
             if !is_ours || is_asked_here || !self.told.insert(question.id.clone()) {
                 continue;
             }
-            let line = format!("the agent asks: {}", described(&question));
-            ui.say(&ui.err_paint().apply(YELLOW, &line));
-            ui.say(&format!("answer it with: acpctl answer {}", question.id));
+            let line = text!("the agent asks: {}", described(&question));
+            ui.say(ui.err_paint().apply(YELLOW, line));
+            ui.say(text!("answer it with: acpctl answer {}", question.id));
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The last used session of a directory, for `--continue`.
 
-use acpd_api::{ExitCode, SessionInfo, SessionList, SessionListParams};
+use acpd_api::{ExitCode, SessionInfo, SessionList, SessionListParams, escape};
 
 use crate::error::CommandError;
-use crate::paint::one_line;
+use crate::text::text;
 
 /// What to ask `_acpd/session/list` for.
 pub(super) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
-    SessionListParams { agent: agent.map(str::to_owned), cwd: Some(cwd.to_owned()) }
+    let (agent, cwd) = (agent.map(str::to_owned), Some(cwd.to_owned()));
+    SessionListParams { agent, cwd, ..SessionListParams::default() }
 }
 
 /// The last used one of the list: the daemon puts it first. One that an editor has opened and nobody
@@ -18,8 +19,8 @@ pub(super) fn used(list: SessionList) -> Option<SessionInfo> {
 
 /// There is none.
 pub(super) fn none(cwd: &str, agent: Option<&str>) -> CommandError {
-    let agent = agent.map(|agent| format!(" of `{}`", one_line(agent))).unwrap_or_default();
-    let text = format!("no session{agent} in `{}` to go on with", one_line(cwd));
+    let agent = agent.map(|agent| text!(" of `{}`", escape::one_line(agent)));
+    let text = text!("no session{} in `{}` to go on with", agent, escape::one_line(cwd));
     CommandError::new(ExitCode::NotFound, text)
         .hint("begin one: leave out `--continue`, or name it with `--session`")
 }

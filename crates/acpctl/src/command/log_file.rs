@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::cli::Tail;
 use crate::error::{CommandError, Result};
+use crate::text::text;
 use crate::ui::Ui;
 
 /// How often a followed file is looked at.
@@ -22,7 +23,7 @@ pub(super) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !tail.follow => {
-            ui.say(&format!("nothing has been written to `{}` yet", path.display()));
+            ui.say(text!("nothing has been written to `{}` yet", path));
             return Ok(());
         }
         Err(error) => return Err(failed(error)),
@@ -51,7 +52,7 @@ fn copy(file: &mut File, path: &Path, ui: &mut Ui) -> Result {
         let read = Read::by_ref(file).take(BLOCK).read_to_end(&mut bytes);
         match read.map_err(|error| CommandError::file("read", path, &error))? {
             0 => return Ok(()),
-            _ => ui.relay(&String::from_utf8_lossy(&bytes))?,
+            _ => ui.relay_bytes(&bytes)?,
         }
     }
 }

@@ -14,6 +14,7 @@ mod pending;
 mod permission;
 mod policy;
 mod ps;
+mod reseed;
 mod run;
 mod search;
 mod session;
@@ -29,6 +30,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Cli, Command, Which};
 use crate::error::{CommandError, Result};
+use crate::text::text;
 use crate::ui::Ui;
 use pending::Decision;
 
@@ -98,7 +100,7 @@ fn session_ref(session: &str, agent: Option<&str>) -> SessionRef {
     SessionRef {
         session: session.to_owned(),
         agent: agent.map(str::to_owned),
-        cwd: current_dir().and_then(|dir| text(&dir)).ok(),
+        cwd: current_dir().and_then(|dir| utf8(&dir)).ok(),
         exact_name: false,
     }
 }
@@ -111,7 +113,7 @@ fn which(which: &Which) -> SessionRef {
 /// The current directory.
 fn current_dir() -> Result<PathBuf> {
     env::current_dir().map_err(|error| {
-        CommandError::new(ExitCode::NotFound, format!("cannot tell the current directory: {error}"))
+        CommandError::new(ExitCode::NotFound, text!("cannot tell the current directory: {}", error))
             .hint("go to a directory that exists, or name one with `--cwd`")
     })
 }
@@ -122,7 +124,7 @@ fn directory(path: &Path) -> Result<PathBuf> {
     if full.is_dir() {
         Ok(full)
     } else {
-        Err(CommandError::usage(format!("`{}` is not a directory", path.display())))
+        Err(CommandError::usage(text!("`{}` is not a directory", path)))
     }
 }
 
@@ -132,9 +134,9 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 }
 
 /// A path as JSON can carry it.
-fn text(path: &Path) -> Result<String> {
+fn utf8(path: &Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        CommandError::usage(format!("`{}` is not valid UTF-8", path.display()))
+        CommandError::usage(text!("`{}` is not valid UTF-8", path))
             .hint("agents take only paths that JSON can hold; rename it")
     })
 }

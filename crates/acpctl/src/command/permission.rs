@@ -8,16 +8,18 @@ use std::collections::VecDeque;
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
+use acpd_api::{Untrusted, escape};
 use acpd_policy::subject_of;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::Result;
 use crate::live::Live;
-use crate::paint::{BOLD, DIM, Paint, YELLOW, one_line};
-use crate::render::{ToolCall, about, named, request, title};
+use crate::paint::{BOLD, DIM, Paint, YELLOW};
+use crate::render::{ToolCall, about, named, request};
 use crate::screen::Screen;
 use crate::terminal::KeyMode;
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// The open questions; the first one is on the screen.
@@ -32,9 +34,9 @@ struct Question {
     id: Id,
     call: ToolCall,
     /// What is asked, in one line.
-    asked: String,
+    asked: Text,
     /// What the title and the places of the call do not say.
-    about: Vec<String>,
+    about: Vec<Text>,
     choices: Vec<Choice>,
 }
 
@@ -84,7 +86,8 @@ impl Questions {
             None => None,
         };
         let Some(option) = chosen.map(|choice| choice.option.clone()) else { return Ok(()) };
-        ui.say(&ui.err_paint().apply(DIM, &format!("  {}", one_line(&option.name))));
+        let name = text!("  {}", escape::one_line(&option.name));
+        ui.say(ui.err_paint().apply(DIM, name));
         if let Some(question) = self.open.pop_front() {
             live.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
         }
@@ -108,7 +111,7 @@ impl Questions {
         if at > 0 {
             return Ok(());
         }
-        ui.say(&ui.err_paint().apply(DIM, "  no longer asked"));
+        ui.say(ui.err_paint().apply(DIM, "  no longer asked"));
         self.show(live, ui)
     }
 
@@ -125,7 +128,7 @@ impl Questions {
     fn show(&mut self, live: &mut Live, ui: &mut Ui) -> Result {
         self.keys = None;
         let Some(question) = self.open.front() else { return Ok(()) };
-        ui.spin(None);
+        ui.stop_spinning();
         let paint = ui.err_paint();
         if ui.can_ask() {
             // What was typed up to now is thrown away before the question can be seen.
@@ -143,34 +146,39 @@ impl Question {
     fn new(id: Id, call: ToolCall, question: PermissionRequest<'_>) -> Question {
         let input = call.raw_input.as_ref().and_then(|input| to_raw_value(input).ok());
         let mut question = question;
-        question.title = question.title.or(call.title.as_deref().map(Cow::Borrowed));
-        question.kind = question.kind.or(call.kind.as_deref().map(Cow::Borrowed));
+        question.title = question.title.or(call.title.as_ref().map(borrowed));
+        question.kind = question.kind.or(call.kind.as_ref().map(borrowed));
         question.raw_input = question.raw_input.or(input.as_deref());
-        let subject = subject_of(&question).map(|subject| subject.asked());
-        let asked = named(&title(&call), subject.as_deref());
+        let subject = subject_of(&question).map(|subject| subject.asked().into());
+        let asked = named(call.title(), subject.as_ref());
         let about = about(&question, &request(&call, Paint::plain()));
         let choices = choices(&question.options);
         Question { id, call, asked, about, choices }
     }
 }
 
-fn prompt(question: &Question, paint: Paint) -> String {
-    let choices = question.choices.iter().map(|Choice { key, option }| {
-        format!("{} {}", paint.apply(BOLD, &format!("[{key}]")), one_line(&option.name))
-    });
-    let choices: Vec<String> = choices.collect();
-    let call = request(&question.call, paint);
-    let about: String = question.about.iter().flat_map(|line| ["    ", line, "\n"]).collect();
-    format!("{} {call}{about}  {}\n", paint.apply(YELLOW, "allow?"), choices.join("  "))
+fn borrowed(text: &Untrusted) -> Cow<'_, str> {
+    Cow::Borrowed(text.raw())
 }
 
-fn waiting(question: &Question, paint: Paint) -> String {
-    let names: Vec<String> =
-        question.choices.iter().map(|choice| one_line(&choice.option.name)).collect();
-    let line = format!("waiting for permission: {} ({})", question.asked, names.join(" / "));
+fn prompt(question: &Question, paint: Paint) -> Text {
+    let choices = question.choices.iter().map(|Choice { key, option }| {
+        let key = paint.apply(BOLD, text!("[{}]", *key));
+        text!("{} {}", key, escape::one_line(&option.name))
+    });
+    let choices = Text::join(choices, "  ");
+    let call = request(&question.call, paint);
+    let about: Text = question.about.iter().map(|line| text!("    {}\n", line)).collect();
+    text!("{} {}{}  {}\n", paint.apply(YELLOW, "allow?"), call, about, choices)
+}
+
+fn waiting(question: &Question, paint: Paint) -> Text {
+    let names = question.choices.iter().map(|choice| escape::one_line(&choice.option.name).into());
+    let names = Text::join(names, " / ");
+    let line = text!("waiting for permission: {} ({})", question.asked, names);
     let hint = "answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; \
          Ctrl-C cancels the turn";
-    format!("{}\n{}\n", paint.apply(YELLOW, &line), paint.apply(DIM, hint))
+    text!("{}\n{}\n", paint.apply(YELLOW, line), paint.apply(DIM, hint))
 }
 
 /// A key for each option: a letter by its kind, or its number where the letter says too little.
@@ -204,9 +212,9 @@ mod tests {
             kind: (*kind).to_owned(),
         };
         let call = ToolCall {
-            id: "t".to_owned(),
-            title: Some("rm -rf build".to_owned()),
-            kind: Some("execute".to_owned()),
+            id: "t".into(),
+            title: Some("rm -rf build".into()),
+            kind: Some("execute".into()),
             ..ToolCall::default()
         };
         let options: Vec<PermissionOption> = kinds.iter().map(option).collect();
@@ -243,7 +251,7 @@ mod tests {
             in /w
           [y] Allow
         ");
-        assert!(waiting(&question, Paint::plain()).starts_with(
+        assert!(waiting(&question, Paint::plain()).as_str().starts_with(
             "waiting for permission: run the test command: run `ls; rm -rf nothing` in /w (Allow)"
         ));
     }

@@ -1,18 +1,19 @@
 //! `acpctl policy …`: who answers agents without asking a person.
 
 use acpd_api::{
-    Empty, ExitCode, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, method,
+    Empty, ExitCode, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, Untrusted, method,
 };
 use acpd_client::CallError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Door, current_dir, text};
+use super::{Door, current_dir, utf8};
 use crate::cli::{Json, Policy, PolicyTest};
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW, one_line};
+use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
 use crate::table::{Cell, Table};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Runs a `policy` command.
@@ -33,19 +34,19 @@ fn list(json: Json, door: Door, ui: &mut Ui) -> Result {
         ui.say("no decision is remembered; rules are under `[policy]` in the configuration");
         return Ok(());
     }
-    Ok(ui.print(&table(&list.remembered, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table(&list.remembered, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
-fn table(known: &[RememberedInfo], now: u64, paint: Paint, width: Option<usize>) -> String {
+fn table(known: &[RememberedInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
     let mut table = Table::new(["ID", "DECISION", "AGENT", "DIRECTORY", "SINCE", "WHAT"]);
     for known in known {
         table.row([
-            Cell::new(known.id.to_string(), BOLD),
+            Cell::new(text!("{}", known.id), BOLD),
             Cell::new(&known.verdict, style(&known.verdict)),
             (&known.agent).into(),
             (&known.workspace).into(),
             human::ago(known.at, now).into(),
-            one_line(&known.subject).into(),
+            (&known.subject).into(),
         ]);
     }
     table.render(paint, width)
@@ -65,25 +66,26 @@ fn forget(id: i64, door: Door, ui: &mut Ui) -> Result {
     }
     let what = known.map(|known| {
         let RememberedInfo { verdict, subject, agent, workspace, .. } = known;
-        format!(": {verdict} {} ({agent}, {})", one_line(&subject), one_line(&workspace))
+        text!(": {} {} ({}, {})", verdict, subject, agent, workspace)
     });
-    ui.say(&format!("forgot decision {id}{}", what.unwrap_or_default()));
+    ui.say(text!("forgot decision {}{}", id, what));
     Ok(())
 }
 
 fn test(args: PolicyTest, door: Door, ui: &mut Ui) -> Result {
     let json = args.json;
-    let cwd = text(&current_dir()?)?;
+    let cwd = utf8(&current_dir()?)?;
     let params = PolicyTestParams { agent: args.agent.clone(), cwd, tool_call: tool_call(args) };
     let explained: Value = door.connect()?.call(method::POLICY_TEST, &params)?;
     if json {
         return Ok(ui.json(&explained)?);
     }
     let explained: Explanation = serde_json::from_value(explained).map_err(|error| {
-        CommandError::new(acpd_api::ExitCode::Error, format!("cannot read the answer: {error}"))
+        let text = text!("cannot read the answer: {}", Untrusted::of(error));
+        CommandError::new(ExitCode::Error, text)
             .hint("acpctl and acpd may differ in version; run `acpctl daemon restart`")
     })?;
-    Ok(ui.print(&told(&explained, ui.out_paint()))?)
+    Ok(ui.print(told(&explained, ui.out_paint()))?)
 }
 
 /// The call as an agent would describe it.
@@ -119,24 +121,26 @@ struct Explanation {
 #[derive(Debug, Deserialize)]
 struct Rule {
     #[serde(rename = "rule")]
-    name: String,
-    ruling: String,
+    name: Untrusted,
+    ruling: Untrusted,
     matched: bool,
-    why: Vec<String>,
+    #[serde(default)]
+    might_match: bool,
+    why: Vec<Untrusted>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Decision {
-    Ask { why: String },
-    Answer { verdict: String, by: By },
+    Ask { why: Untrusted },
+    Answer { verdict: Untrusted, by: By },
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum By {
     Rule {
-        name: String,
+        name: Untrusted,
     },
     Remembered {
         id: i64,
@@ -146,35 +150,40 @@ enum By {
     Other,
 }
 
-fn told(explained: &Explanation, paint: Paint) -> String {
-    let mut lines = String::new();
-    for Rule { name, ruling, matched, why } in &explained.rules {
-        let (sign, verb) = if *matched { ("✓", "matches") } else { ("-", "does not match") };
-        let why = match why.as_slice() {
-            [] => "it has no conditions".to_owned(),
-            why => one_line(&why.join("; ")),
+fn told(explained: &Explanation, paint: Paint) -> Text {
+    let mut lines = Text::new();
+    for Rule { name, ruling, matched, might_match, why } in &explained.rules {
+        let (sign, verb) = match (matched, might_match) {
+            (true, _) => ("✓", "matches"),
+            (false, true) => ("?", "might match"),
+            (false, false) => ("-", "does not match"),
         };
-        let line = format!("{sign} `{}` ({ruling}) {verb}: {why}", one_line(name));
-        lines.push_str(&if *matched { line } else { paint.apply(DIM, &line) });
-        lines.push('\n');
+        let why = match why.as_slice() {
+            [] => "it has no conditions".into(),
+            why => Text::join(why.iter().map(Text::from), "; "),
+        };
+        let line = text!("{} `{}` ({}) {}: {}", sign, name, ruling, verb, why);
+        let counts = *matched || *might_match;
+        lines += if counts { line } else { paint.apply(DIM, line) } + "\n";
     }
+    let ask = "ask".into();
     let (verdict, why) = match &explained.decision {
-        Decision::Ask { why } => ("ask", one_line(why)),
+        Decision::Ask { why } => (&ask, why.into()),
         Decision::Answer { verdict, by } => {
             let by = match by {
-                By::Rule { name } => format!("by rule `{}`", one_line(name)),
-                By::Remembered { id } => format!("by remembered decision {id}"),
-                By::Default => "by the policy's default".to_owned(),
-                By::Other => "by acpd".to_owned(),
+                By::Rule { name } => text!("by rule `{}`", name),
+                By::Remembered { id } => text!("by remembered decision {}", id),
+                By::Default => "by the policy's default".into(),
+                By::Other => "by acpd".into(),
             };
-            (verdict.as_str(), by)
+            (verdict, by)
         }
     };
-    lines + &format!("{}: {why}\n", paint.apply(style(verdict), verdict))
+    lines + text!("{}: {}\n", paint.apply(style(verdict), verdict), why)
 }
 
-fn style(verdict: &str) -> anstyle::Style {
-    match verdict {
+fn style(verdict: &Untrusted) -> anstyle::Style {
+    match verdict.raw() {
         "allow" => GREEN,
         "reject" => RED,
         _ => YELLOW,
@@ -191,7 +200,9 @@ mod tests {
             "rules": [
                 {"rule": "no push", "ruling": "reject", "matched": false,
                     "why": ["the command is not `git push*`"]},
-                {"rule": "rule 2", "ruling": "allow", "matched": true, "why": []}],
+                {"rule": "rule 2", "ruling": "allow", "matched": true, "why": []},
+                {"rule": "rule 3", "ruling": "reject", "matched": false, "might_match": true,
+                    "why": ["the input cannot be read"]}],
             "subject": null, "remembered": null,
             "decision": {"type": "answer", "option_id": "allow", "verdict": "allow",
                 "by": {"type": "rule", "name": "rule 2"}}});
@@ -199,21 +210,22 @@ mod tests {
         insta::assert_snapshot!(told(&explained, Paint::plain()), @"
         - `no push` (reject) does not match: the command is not `git push*`
         ✓ `rule 2` (allow) matches: it has no conditions
+        ? `rule 3` (reject) might match: the input cannot be read
         allow: by rule `rule 2`
         ");
         let asks = json!({"rules": [], "decision": {"type": "ask", "why": "no rule matches"}});
         let asks = serde_json::from_value(asks).unwrap();
-        assert_eq!(told(&asks, Paint::plain()), "ask: no rule matches\n");
+        assert_eq!(told(&asks, Paint::plain()).as_str(), "ask: no rule matches\n");
     }
 
     #[test]
     fn remembered_decisions_are_a_table() {
         let known = RememberedInfo {
             id: 3,
-            agent: "demo".to_owned(),
-            workspace: "/work/app".to_owned(),
-            subject: "run `git push`".to_owned(),
-            verdict: "reject".to_owned(),
+            agent: "demo".into(),
+            workspace: "/work/app".into(),
+            subject: "run `git push`".into(),
+            verdict: "reject".into(),
             at: 40_000,
         };
         insta::assert_snapshot!(table(&[known], 100_000, Paint::plain(), None), @"

@@ -1,14 +1,13 @@
 //! `acpctl ps`: everything at a glance.
 
-use std::fmt::Write as _;
-
 use acpd_api::{AgentState, DaemonInfo, Empty, Status, StoreState, method};
 
 use super::{Door, agent, session};
 use crate::cli::Json;
 use crate::error::Result;
 use crate::human;
-use crate::paint::{BOLD, DIM, GREEN, Paint, RED, one_line};
+use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Shows the daemon, the agents that are up or have something to say, and all sessions.
@@ -17,10 +16,10 @@ pub(super) fn ps(json: Json, door: Door, ui: &mut Ui) -> Result {
     if json.json {
         return Ok(ui.json(&status)?);
     }
-    Ok(ui.print(&overview(&status, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(overview(&status, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
-fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> String {
+fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> Text {
     let mut text = daemon_line(&status.daemon, now, paint);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
@@ -28,47 +27,48 @@ fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> St
     };
     let agents: Vec<_> = status.agents.iter().filter(busy).collect();
     if !agents.is_empty() {
-        text.push('\n');
-        text.push_str(&agent::table(agents, now, paint, width));
+        text += text!("\n{}", agent::table(agents.iter().copied(), now, paint, width));
+    }
+    for agent in agents {
+        if let Some(hint) = &agent.hint {
+            text += paint.apply(YELLOW, text!("{}: {}", agent.name, hint)) + "\n";
+        }
     }
     if !status.sessions.is_empty() {
-        text.push('\n');
-        text.push_str(&session::table(&status.sessions, now, paint, width));
+        text += text!("\n{}", session::table(&status.sessions, now, paint, width));
     }
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
         let agents = if idle == 1 { "agent" } else { "agents" };
-        let line = format!("\n{idle} more {agents} without sessions: acpctl agent ls");
-        text.push_str(&paint.apply(DIM, &line));
-        text.push('\n');
+        let line = text!("\n{} more {} without sessions: acpctl agent ls", idle, agents);
+        text += paint.apply(DIM, line) + "\n";
     }
     text
 }
 
 /// The daemon in one line, and a second one if the journal cannot be written.
-pub(super) fn daemon_line(daemon: &DaemonInfo, now: u64, paint: Paint) -> String {
+pub(super) fn daemon_line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
     let mut parts = vec![
-        format!("{} {}", paint.apply(BOLD, "acpd"), one_line(&daemon.version)),
+        text!("{} {}", paint.apply(BOLD, "acpd"), daemon.version),
         paint.apply(GREEN, "running"),
-        format!("pid {}", daemon.pid),
-        format!("up {}", human::duration(now.saturating_sub(daemon.since))),
+        text!("pid {}", daemon.pid),
+        text!("up {}", human::duration(now.saturating_sub(daemon.since))),
     ];
     parts.extend(daemon.rss.map(human::bytes));
     parts.push(match daemon.clients {
-        1 => "1 client".to_owned(),
-        clients => format!("{clients} clients"),
+        1 => "1 client".into(),
+        clients => text!("{} clients", clients),
     });
-    let mut text = parts.join("  ") + "\n";
+    let mut text = Text::join(parts, "  ") + "\n";
     if let StoreState::Failing { reason, hint, since } = &daemon.store {
-        let line = format!(
+        let line = text!(
             "cannot write its journal: {} (since {}); nothing new is shown until it can",
-            one_line(reason),
+            reason,
             human::ago(*since, now),
         );
-        text.push_str(&paint.apply(RED, &line));
-        text.push('\n');
+        text += paint.apply(RED, line) + "\n";
         if let Some(hint) = hint {
-            writeln!(text, "hint: {}", one_line(hint)).ok();
+            text += text!("hint: {}\n", hint);
         }
     }
     text
@@ -104,6 +104,8 @@ mod tests {
                 "config": "/c"},
             "agents": [
                 agent("copilot", "failed", json!({"reason": "crash loop: exit code 3"})),
+                agent("cursor", "stopping", json!({"hint": "it hangs: `acpctl agent restart …`",
+                    "reason": "process 7 (`cat`) of its last run does not end"})),
                 agent("demo", "ready", json!({"pid": 42, "rss": 90_000_000, "processes": 4, "sessions": 2,
                     "restarts": 1, "version": "demo 1.0"})),
                 agent("gemini", "stopped", json!({})),
@@ -117,8 +119,11 @@ mod tests {
                 session("s-1", json!({"name": "fix", "queued": 1,
                     "turn": {"state": "working", "since": 94_000}})),
                 session("s-3", json!({"reason": "restored after a crash", "title": "Tidy up"})),
+                session("s-4", json!({"turn": {"state": "idle", "since": 90_000,
+                    "last": "a reason\u{1b} that_is_much_longer_than_a_column"}})),
                 session("s-2", json!({"state": "lost", "reason": "unknown session",
-                    "restore": "lost", "title": "Old\nthings"})),
+                    "restore": "lost", "title": "Old\nthings",
+                    "hint": "`acpctl session reseed s-2` goes on"})),
             ],
         }))
         .unwrap()
@@ -133,14 +138,17 @@ mod tests {
 
         AGENT     STATE        SINCE   PID  MEMORY  PROCS  RESTARTS  SESSIONS  REASON
         copilot   failed       1m ago  -    -       -      0         0         crash loop: exit code 3
+        cursor    stopping     1m ago  -    -       -      0         0         process 7 (`cat`) of its last run does not end
         demo      ready        1m ago  42   86 MB   4      1         2         -
         kimi      ready        1m ago  -    -       -      0         0         `acpctl auth login kimi`, then try again
         opencode  needs login  1m ago  -    -       -      0         0         `acpctl auth login opencode`, then try again
+        cursor: it hangs: `acpctl agent restart …`
 
-        SESSION  AGENT  STATE  TURN           PROMPTS  USED     DIRECTORY  TITLE
-        fix      demo   live   working 6s +1  3        10s ago  /work/app  -
-        s-3      demo   live   idle           3        10s ago  /work/app  Tidy up
-        s-2      demo   lost   idle           3        10s ago  /work/app  unknown session
+        SESSION  AGENT  STATE  TURN                                      PROMPTS  USED     DIRECTORY  TITLE
+        fix      demo   live   working 6s +1                             3        10s ago  /work/app  -
+        s-3      demo   live   idle                                      3        10s ago  /work/app  Tidy up
+        s-4      demo   live   idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
+        s-2      demo   lost   idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` goes on
 
         1 more agent without sessions: acpctl agent ls
         ");
@@ -152,7 +160,7 @@ mod tests {
         for coloured in
             ["\u{1b}[31mfailed", "\u{1b}[32mready", "\u{1b}[31mlost", "\u{1b}[36mworking"]
         {
-            assert!(text.contains(coloured), "{coloured:?} in {text:?}");
+            assert!(text.as_str().contains(coloured), "{coloured:?} in {text:?}");
         }
     }
 }

@@ -1,18 +1,19 @@
 //! `acpctl session search`: what was said, found by its words.
 
-use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, method};
+use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, escape, method};
 
 use super::session::handle;
-use super::{Door, current_dir, directory, text};
+use super::{Door, current_dir, directory, utf8};
 use crate::cli;
 use crate::error::Result;
 use crate::human;
-use crate::paint::{BOLD, CYAN, DIM, Paint, visible};
+use crate::paint::{BOLD, CYAN, DIM, Paint};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Prints what was found, the best first.
 pub(super) fn search(args: &cli::Search, door: Door, ui: &mut Ui) -> Result {
-    let here = || text(&directory(&current_dir()?)?);
+    let here = || utf8(&directory(&current_dir()?)?);
     let params = SearchParams {
         words: args.words.clone(),
         agent: args.agent.clone(),
@@ -29,38 +30,38 @@ pub(super) fn search(args: &cli::Search, door: Door, ui: &mut Ui) -> Result {
     }
     let now = human::now();
     for hit in &found.hits {
-        ui.print(&entry(hit, now, ui.out_paint()))?;
+        ui.print(entry(hit, now, ui.out_paint()))?;
     }
     Ok(())
 }
 
-fn entry(hit: &Hit, now: u64, paint: Paint) -> String {
+fn entry(hit: &Hit, now: u64, paint: Paint) -> Text {
     let by = match hit.by {
         Speaker::User => "you",
         Speaker::Agent => "agent",
         Speaker::Tool => "tool",
     };
-    let place = format!("{}  {}  {by}", hit.session.agent, human::ago(hit.at, now));
-    let handle = paint.apply(CYAN, &visible(handle(&hit.session)));
-    format!("{handle}  {}\n    {}\n", paint.apply(DIM, &place), line(&hit.snippet, paint))
+    let place = text!("{}  {}  {}", hit.session.agent, human::ago(hit.at, now), by);
+    let handle = paint.apply(CYAN, handle(&hit.session));
+    text!("{}  {}\n    {}\n", handle, paint.apply(DIM, place), line(&hit.snippet, paint))
 }
 
 /// The snippet on one line.
-fn line(snippet: &[Part], paint: Paint) -> String {
+fn line(snippet: &[Part], paint: Paint) -> Text {
     let mut after_space = true;
     let pieces = snippet.iter().map(|part| {
         let mut text = String::new();
-        for char in part.text.chars() {
+        for char in part.text.raw().chars() {
             let is_space = char.is_whitespace();
             if !(is_space && after_space) {
                 text.push(if is_space { ' ' } else { char });
             }
             after_space = is_space;
         }
-        let text = visible(&text);
-        if part.hit { paint.apply(BOLD, &text) } else { text.into_owned() }
+        let text = escape::verbatim(&text);
+        if part.hit { paint.apply(BOLD, text) } else { text.into() }
     });
-    pieces.collect::<String>().trim_end().to_owned()
+    pieces.collect::<Text>().trim_end()
 }
 
 #[cfg(test)]
@@ -69,10 +70,11 @@ mod tests {
 
     #[test]
     fn a_snippet_is_one_line_and_its_hits_are_bold() {
-        let part = |text: &str, hit| Part { text: text.to_owned(), hit };
+        let part = |text: &str, hit| Part { text: text.into(), hit };
         let snippet =
             [part("…see\n\n  the ", false), part("par\u{1b}ser", true), part(" \n", false)];
-        assert_eq!(line(&snippet, Paint::plain()), "…see the par␛ser");
-        assert_eq!(line(&snippet, Paint::colour()), "…see the \u{1b}[1mpar␛ser\u{1b}[0m");
+        assert_eq!(line(&snippet, Paint::plain()).as_str(), "…see the par<U+001B>ser");
+        let coloured = "…see the \u{1b}[1mpar<U+001B>ser\u{1b}[0m";
+        assert_eq!(line(&snippet, Paint::colour()).as_str(), coloured);
     }
 }

@@ -3,9 +3,9 @@
 use acp_wire::acp::NewSessionResult;
 use acp_wire::{Message, parse};
 use acpd_api::{
-    AgentInfo, AgentRef, ClientMeta, Empty, ExitCode, InteractionList, LogParams, LogResult,
-    MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
-    SessionListParams, SessionRef, SessionState, TurnState, method,
+    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, Empty, ExitCode, InteractionList, LogParams,
+    LogResult, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
+    SessionListParams, SessionRef, SessionState, TitleParams, TurnState, Untrusted, escape, method,
 };
 use acpd_client::Connection;
 use anstyle::Style;
@@ -15,23 +15,32 @@ use serde_json::value::RawValue;
 use super::agent::key_values;
 use super::pending::waits;
 use super::{
-    Door, directory, export, initialize_params, search, session_ref, settings, text, which,
+    Door, directory, export, initialize_params, reseed, search, session_ref, settings, utf8, which,
 };
 use crate::cli::{Session, Which};
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::live::Live;
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW, one_line};
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
 use crate::screen::Screen;
 use crate::table::{Cell, Table};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
+
+/// Columns of a turn in the table: an agent may give any reason for its end.
+const TURN: usize = 40;
 
 /// Runs a `session` command.
 pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
     match command {
-        Session::Ls { agent, cwd, json } => {
-            let cwd = cwd.map(|dir| text(&directory(&dir)?)).transpose()?;
-            let params = SessionListParams { agent, cwd };
+        Session::Ls { agent, cwd, archived, all, json } => {
+            let cwd = cwd.map(|dir| utf8(&directory(&dir)?)).transpose()?;
+            let archived = match (archived, all) {
+                (true, _) => Some(ArchiveFilter::Only),
+                (_, true) => Some(ArchiveFilter::Include),
+                _ => None,
+            };
+            let params = SessionListParams { agent, cwd, archived };
             let mut connection = door.connect()?;
             let list: SessionList = connection.call(method::SESSION_LIST, &params)?;
             // No sessions of an agent that does not exist is a mistake.
@@ -46,17 +55,17 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
                 return Ok(());
             }
             if list.sessions.is_empty() {
-                ui.say("no sessions yet; begin one with `acpctl run -s NAME PROMPT`");
+                ui.say("no sessions; begin one with `acpctl run -s NAME PROMPT`");
                 return Ok(());
             }
-            Ok(ui.print(&table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
+            Ok(ui.print(table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
         }
         Session::Show { which: session, json } => {
             let info: SessionInfo = door.connect()?.call(method::SESSION_SHOW, &which(&session))?;
             if json.json {
                 return Ok(ui.json(&info)?);
             }
-            Ok(ui.print(&card(&info, human::now(), ui.out_paint()))?)
+            Ok(ui.print(card(&info, human::now(), ui.out_paint()))?)
         }
         Session::Log { which: session, thoughts, json } => log(&session, thoughts, json, door, ui),
         Session::Search(args) => search::search(&args, door, ui),
@@ -73,23 +82,47 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             let params = RenameParams { session: which(&session), name };
             let info: SessionInfo = door.connect()?.call(method::SESSION_RENAME, &params)?;
             match &info.name {
-                Some(name) => ui.say(&format!("session {} is `{name}` now", info.session_id)),
-                None => ui.say(&format!("session {} has no name now", info.session_id)),
+                Some(name) => ui.say(text!("session {} is `{}` now", info.session_id, name)),
+                None => ui.say(text!("session {} has no name now", info.session_id)),
             }
+            Ok(())
+        }
+        Session::Title { which: session, title, clear: _ } => {
+            let params = TitleParams { session: which(&session), title };
+            let info: SessionInfo = door.connect()?.call(method::SESSION_TITLE, &params)?;
+            match &info.title {
+                Some(title) => {
+                    ui.say(text!("the title of {} is `{}` now", handle(&info), title));
+                }
+                None => ui.say(text!("{} has no title now", handle(&info))),
+            }
+            Ok(())
+        }
+        Session::Archive { which: session } => {
+            let info: SessionInfo =
+                door.connect()?.call(method::SESSION_ARCHIVE, &which(&session))?;
+            ui.say(text!("{} is in the archive; the next prompt takes it out", handle(&info)));
+            Ok(())
+        }
+        Session::Unarchive { which: session } => {
+            let info: SessionInfo =
+                door.connect()?.call(method::SESSION_UNARCHIVE, &which(&session))?;
+            ui.say(text!("{} is out of the archive", handle(&info)));
             Ok(())
         }
         Session::Fork { which, name } => fork(&which, name, door, ui),
         Session::Move { which: session, cwd } => {
-            let cwd = text(&directory(&cwd)?)?;
+            let cwd = utf8(&directory(&cwd)?)?;
             let params = MoveParams { session: which(&session), cwd };
             let info: SessionInfo = door.connect()?.call(method::SESSION_MOVE, &params)?;
-            ui.say(&format!("{} works in {} now", handle(&info), info.cwd));
+            ui.say(text!("{} works in {} now", handle(&info), info.cwd));
             Ok(())
         }
+        Session::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),
         Session::Close { which: session } => {
             let info: SessionInfo =
                 door.connect()?.call(method::SESSION_CLOSE, &which(&session))?;
-            ui.say(&format!("{} is closed; the next prompt brings it back", handle(&info)));
+            ui.say(text!("{} is closed; the next prompt brings it back", handle(&info)));
             Ok(())
         }
         Session::Rm { sessions, agent } => {
@@ -117,31 +150,36 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
 fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.lasting_link()?)?;
     let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
-    let agent = Some(info.agent.clone());
+    let agent = Some(info.agent.raw().to_owned());
     let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
-    ui.spin(Some("forking"));
+    ui.spin("forking");
     let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
     let meta = NewSessionMeta { name, reuse: false };
     let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "_meta": {NAMESPACE: meta}});
     let result: Box<RawValue> = live.call(ui, "session/fork", &params)?;
     let made = NewSessionResult::from_raw(&result)
-        .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
-    Ok(ui.print(&format!("{}\n", made.session_id))?)
+        .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+    Ok(ui.relay_line(&made.session_id.into())?)
 }
 
 /// Deletes the session of exactly this name or id.
 fn remove(connection: &mut Connection, wanted: &str, agent: Option<&str>, ui: &mut Ui) -> Result {
     let found: SessionInfo = connection.call(method::SESSION_SHOW, &session_ref(wanted, agent))?;
     let handle = handle(&found);
-    if wanted != handle && wanted != found.session_id {
-        let text = format!("no session has exactly the name or the id `{wanted}`");
-        return Err(CommandError::new(ExitCode::NotFound, text)
-            .hint(format!("to delete `{handle}`: `acpctl session rm {handle}`")));
+    if *handle != wanted && found.session_id != wanted {
+        let text =
+            text!("no session has exactly the name or the id `{}`", escape::one_line(wanted));
+        return Err(CommandError::new(ExitCode::NotFound, text).hint(text!(
+            "to delete `{}`: `acpctl session rm {}`",
+            handle,
+            shell_word(handle)
+        )));
     }
-    let session = found.session_id.clone();
-    let exactly = SessionRef { session, agent: Some(found.agent.clone()), ..SessionRef::default() };
+    let session = found.session_id.raw().to_owned();
+    let agent = Some(found.agent.raw().to_owned());
+    let exactly = SessionRef { session, agent, ..SessionRef::default() };
     let Empty {} = connection.call(method::SESSION_REMOVE, &exactly)?;
-    ui.say(&format!("deleted {handle}"));
+    ui.say(text!("deleted {}", handle));
     Ok(())
 }
 
@@ -156,8 +194,7 @@ fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> 
         screen.of(&page.session_id);
         for entry in &page.entries {
             if json {
-                ui.print(&serde_json::to_string(entry).map_err(std::io::Error::from)?)?;
-                ui.print("\n")?;
+                ui.json_line(entry)?;
             } else if let Ok(Message::Notification { method, params }) =
                 parse(entry.line.get().as_bytes())
             {
@@ -175,11 +212,11 @@ fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> 
     }
 }
 
-fn tell_questions(connection: &mut Connection, session: &str, ui: &mut Ui) -> Result {
+fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui) -> Result {
     let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
     for open in list.interactions {
-        if open.session_id.as_deref() == Some(session) {
-            ui.say(&ui.err_paint().apply(YELLOW, &waits(&open)));
+        if open.session_id.as_ref() == Some(session) {
+            ui.say(ui.err_paint().apply(YELLOW, waits(&open)));
         }
     }
     Ok(())
@@ -191,7 +228,7 @@ pub(super) fn table<'a>(
     now: u64,
     paint: Paint,
     width: Option<usize>,
-) -> String {
+) -> Text {
     let titles = ["SESSION", "AGENT", "STATE", "TURN", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
     let mut table = Table::new(titles);
     for session in sessions {
@@ -199,73 +236,79 @@ pub(super) fn table<'a>(
         table.row([
             Cell::new(handle(session), BOLD),
             (&session.agent).into(),
-            Cell::new(word(session.state), state_style(session.state)),
-            Cell::new(turn, style),
-            session.prompts.to_string().into(),
+            Cell::new(word(session), state_style(session.state)),
+            Cell::new(turn.cut(TURN), style),
+            text!("{}", session.prompts).into(),
             human::ago(session.updated, now).into(),
             (&session.cwd).into(),
-            about(session).unwrap_or_default().into(),
+            about(session).into(),
         ]);
     }
     table.render(paint, width)
 }
 
-fn card(session: &SessionInfo, now: u64, paint: Paint) -> String {
-    let mut state = paint.apply(state_style(session.state), word(session.state));
-    let reason = session.reason.as_deref().filter(|reason| *reason != word(session.state));
+fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
+    let mut state = paint.apply(state_style(session.state), word(session));
+    let reason = session.reason.as_ref().filter(|reason| **reason != word(session));
     if let Some(reason) = reason {
-        state = format!("{state}: {}", one_line(reason));
+        state += text!(": {}", reason);
     }
     let (turn, turn_style) = turn(session, now);
-    let mut rows = vec![("session", session.session_id.clone())];
-    rows.extend(session.name.as_deref().map(|name| ("name", one_line(name))));
-    rows.extend(session.title.as_deref().map(|title| ("title", one_line(title))));
+    let mut rows = vec![("session", Text::from(&session.session_id))];
+    rows.extend(session.name.as_ref().map(|name| ("name", name.into())));
+    rows.extend(session.title.as_ref().map(|title| ("title", title.into())));
     rows.extend([
-        ("agent", session.agent.clone()),
-        ("directory", one_line(&session.cwd)),
+        ("agent", Text::from(&session.agent)),
+        ("directory", Text::from(&session.cwd)),
         ("state", state),
-        ("turn", paint.apply(turn_style, &turn)),
-        ("prompts", session.prompts.to_string()),
-        ("clients", session.clients.to_string()),
-        ("journal", format!("{} entries", session.seq)),
+    ]);
+    rows.extend(session.hint.as_ref().map(|hint| ("hint", hint.into())));
+    rows.extend([
+        ("turn", paint.apply(turn_style, turn)),
+        ("prompts", text!("{}", session.prompts)),
+        ("clients", text!("{}", session.clients)),
+        ("journal", text!("{} entries", session.seq)),
         ("created", human::clock(session.created)),
-        (
-            "used",
-            format!("{} ({})", human::clock(session.updated), human::ago(session.updated, now)),
-        ),
+        ("used", text!("{} ({})", human::clock(session.updated), human::ago(session.updated, now))),
     ]);
     key_values(&rows, paint)
 }
 
-/// Why a session cannot go on, else what it is about.
-fn about(session: &SessionInfo) -> Option<&str> {
+/// Why a session cannot go on and what to do, else what it is about.
+fn about(session: &SessionInfo) -> Text {
     let stuck = matches!(session.state, SessionState::Lost | SessionState::Blocked);
-    session.reason.as_deref().filter(|_| stuck).or(session.title.as_deref())
+    let told = [&session.reason, &session.hint].into_iter().flatten().filter(|_| stuck);
+    let told: Vec<Text> = told.map(Text::from).collect();
+    if told.is_empty() { text!("{}", session.title.as_ref()) } else { Text::join(told, "; ") }
 }
 
 /// What people call it.
-pub(super) fn handle(session: &SessionInfo) -> &str {
-    session.name.as_deref().unwrap_or(&session.session_id)
+pub(super) fn handle(session: &SessionInfo) -> &Untrusted {
+    session.name.as_ref().unwrap_or(&session.session_id)
 }
 
-fn turn(session: &SessionInfo, now: u64) -> (String, Style) {
+fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     let passed = human::duration(now.saturating_sub(session.turn.since));
     let queued = match session.queued {
-        0 => String::new(),
-        queued => format!(" +{queued}"),
+        0 => Text::new(),
+        queued => text!(" +{}", queued),
     };
     match session.turn.state {
-        TurnState::Working => (format!("working {passed}{queued}"), CYAN),
-        TurnState::NeedsAction => (format!("needs you {passed}{queued}"), YELLOW),
-        TurnState::Idle => match session.turn.last.as_deref() {
-            None | Some("end_turn") => ("idle".to_owned(), Style::new()),
-            Some(last) => (format!("idle ({})", last.replace('_', " ")), Style::new()),
+        TurnState::Working => (text!("working {}{}", passed, queued), CYAN),
+        TurnState::NeedsAction => (text!("needs you {}{}", passed, queued), YELLOW),
+        TurnState::Idle => match session.turn.last.as_ref().map(Untrusted::raw) {
+            None | Some("end_turn") => ("idle".into(), Style::new()),
+            Some(last) => {
+                let last = Untrusted::from(last.replace('_', " "));
+                (text!("idle ({})", last), Style::new())
+            }
         },
     }
 }
 
-fn word(state: SessionState) -> &'static str {
-    match state {
+fn word(session: &SessionInfo) -> &'static str {
+    match session.state {
+        _ if session.archived => "archived",
         SessionState::Live => "live",
         SessionState::Parked => "parked",
         SessionState::Restoring => "restoring",

@@ -2,7 +2,7 @@
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acp_wire::{Message, parse};
-use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, method};
+use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, escape, method};
 use anstyle::Style;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,9 +13,10 @@ use super::{Door, initialize_params, which};
 use crate::cli::{Json, Which};
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::paint::{BOLD, CYAN, one_line};
+use crate::paint::{BOLD, CYAN};
 use crate::settings::{ConfigOption, Mode, Settings};
 use crate::table::{Cell, Table};
+use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
 /// A session that was opened to look at its settings.
@@ -31,9 +32,9 @@ impl Open {
     fn new(session: &Which, door: Door, ui: &mut Ui) -> Result<Open> {
         let mut live = Live::new(door.lasting_link()?)?;
         let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
-        let agent = Some(info.agent.clone());
+        let agent = Some(info.agent.raw().to_owned());
         let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
-        ui.spin(Some("asking"));
+        ui.spin("asking");
         let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
         let params = json!({"sessionId": info.session_id, "cwd": info.cwd, "mcpServers": []});
         let result: Box<RawValue> = live.call(ui, "session/resume", &params)?;
@@ -57,15 +58,16 @@ pub(super) fn mode(
     let mut current = modes.current_mode_id.clone();
     if let Some(wanted) = wanted {
         let mode = modes.available_modes.iter().find(|mode| mode.id == wanted).or_else(|| {
-            let is_named = |mode: &&Mode| is_name(mode.name.as_deref(), wanted);
+            let is_named = |mode: &&Mode| is_name(mode.name.as_ref(), wanted);
             modes.available_modes.iter().find(is_named)
         });
         let Some(mode) = mode else {
-            let known = modes.available_modes.iter().map(|mode| mode.id.as_str());
+            let known = modes.available_modes.iter().map(|mode| &mode.id);
             return Err(unknown("mode", wanted, known));
         };
         current.clone_from(&mode.id);
-        let params = SetModeParams { session_id: &open.info.session_id, mode_id: &current };
+        let session_id = open.info.session_id.raw();
+        let params = SetModeParams { session_id, mode_id: current.raw() };
         let _: Value = open.live.call(ui, "session/set_mode", &params)?;
     }
     if json.json {
@@ -74,18 +76,18 @@ pub(super) fn mode(
         return Ok(ui.json(&modes)?);
     }
     if wanted.is_some() {
-        ui.say(&format!("{} is in mode `{}` now", handle(&open.info), one_line(&current)));
+        ui.say(text!("{} is in mode `{}` now", handle(&open.info), current));
         return Ok(());
     }
     let mut table = Table::new(["  MODE", "NAME", "DESCRIPTION"]);
     for mode in &modes.available_modes {
         table.row([
             marked(&mode.id, mode.id == current),
-            mode.name.as_deref().unwrap_or_default().into(),
-            mode.description.as_deref().unwrap_or_default().into(),
+            text!("{}", mode.name).into(),
+            text!("{}", mode.description).into(),
         ]);
     }
-    Ok(ui.print(&table.render(ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
 }
 
 /// Shows the options, the values of one, or sets it.
@@ -99,7 +101,7 @@ pub(super) fn set(
     let mut open = Open::new(session, door, ui)?;
     let options = &open.settings.options;
     if options.is_empty() && setting.is_some() {
-        let text = format!("session {} has no options", handle(&open.info));
+        let text = text!("session {} has no options", handle(&open.info));
         return Err(CommandError::usage(text));
     }
     let Some((wanted, value)) = setting else {
@@ -108,7 +110,7 @@ pub(super) fn set(
             return Ok(ui.json(&options)?);
         }
         if options.is_empty() {
-            ui.say(&format!("session {} has no options", handle(&open.info)));
+            ui.say(text!("session {} has no options", handle(&open.info)));
             return Ok(());
         }
         let mut table = Table::new(["OPTION", "VALUE", "NAME", "DESCRIPTION"]);
@@ -116,24 +118,24 @@ pub(super) fn set(
             table.row([
                 Cell::new(&option.id, BOLD),
                 Cell::new(option.value(), CYAN),
-                option.name.as_deref().unwrap_or_default().into(),
-                option.description.as_deref().unwrap_or_default().into(),
+                text!("{}", option.name).into(),
+                text!("{}", option.description).into(),
             ]);
         }
-        return Ok(ui.print(&table.render(ui.out_paint(), ui.out_width()))?);
+        return Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?);
     };
     let option = options.iter().find(|option| option.id == wanted).or_else(|| {
-        options.iter().find(|option: &&ConfigOption| is_name(option.name.as_deref(), wanted))
+        options.iter().find(|option: &&ConfigOption| is_name(option.name.as_ref(), wanted))
     });
     let Some(option) = option else {
-        return Err(unknown("option", wanted, options.iter().map(|option| option.id.as_str())));
+        return Err(unknown("option", wanted, options.iter().map(|option| &option.id)));
     };
     let Some(value) = value else {
         return values(option, json, &open.raw, ui);
     };
     let value =
         serde_json::value::to_raw_value(&chosen(option, value)?).map_err(std::io::Error::from)?;
-    let params = SetConfigOptionParams::new(&open.info.session_id, &option.id, &value);
+    let params = SetConfigOptionParams::new(open.info.session_id.raw(), option.id.raw(), &value);
     let mut result: Value = open.live.call(ui, "session/set_config_option", &params)?;
     let now = result["configOptions"].take();
     if json.json {
@@ -141,7 +143,7 @@ pub(super) fn set(
     }
     // What the agent says counts: it may have set something else, too.
     for option in ConfigOption::list(now).iter().filter(|now| !options.contains(now)) {
-        ui.say(&option.sentence());
+        ui.say(option.sentence());
     }
     Ok(())
 }
@@ -157,14 +159,14 @@ fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result
     let mut table = Table::new(["  VALUE", "NAME"]);
     if option.current_value.is_boolean() {
         for (value, name) in [("true", "on"), ("false", "off")] {
-            table.row([marked(value, value == current), name.into()]);
+            table.row([marked(value, current == value), name.into()]);
         }
     }
     for choice in option.choices() {
-        let name = choice.name.as_deref().unwrap_or_default().into();
+        let name = text!("{}", choice.name).into();
         table.row([marked(&choice.value, choice.value == current), name]);
     }
-    Ok(ui.print(&table.render(ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
 }
 
 /// The value that these words mean.
@@ -173,15 +175,15 @@ fn chosen(option: &ConfigOption, wanted: &str) -> Result<Value> {
         return match wanted {
             "true" | "on" | "yes" => Ok(json!(true)),
             "false" | "off" | "no" => Ok(json!(false)),
-            _ => Err(unknown("value", wanted, ["true", "false"].into_iter())),
+            _ => Err(unknown("value", wanted, &["true".into(), "false".into()])),
         };
     }
     let choice = option.choices().find(|choice| choice.value == wanted);
     let choice =
-        choice.or_else(|| option.choices().find(|choice| is_name(choice.name.as_deref(), wanted)));
+        choice.or_else(|| option.choices().find(|choice| is_name(choice.name.as_ref(), wanted)));
     match choice {
         Some(choice) => Ok(json!(choice.value)),
-        None => Err(unknown("value", wanted, option.choices().map(|choice| choice.value.as_str()))),
+        None => Err(unknown("value", wanted, option.choices().map(|choice| &choice.value))),
     }
 }
 
@@ -190,7 +192,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        session_id: String,
+        session_id: Untrusted,
         update: Update,
     }
     #[derive(Deserialize)]
@@ -226,42 +228,45 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
     }
     let mut table = Table::new(["COMMAND", "INPUT", "DESCRIPTION"]);
     for command in &commands {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let said = |value: &Value| Untrusted::from(value.as_str().unwrap_or_default());
         table.row([
-            Cell::new(format!("/{}", text(&command["name"])), BOLD),
-            text(&command["input"]["hint"]).into(),
-            text(&command["description"]).into(),
+            Cell::new(text!("/{}", said(&command["name"])), BOLD),
+            said(&command["input"]["hint"]).into(),
+            said(&command["description"]).into(),
         ]);
     }
-    Ok(ui.print(&table.render(ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
 }
 
-fn marked(text: &str, is_current: bool) -> Cell {
-    let style = if is_current { CYAN } else { Style::new() };
-    Cell::new(format!("{} {text}", if is_current { '*' } else { ' ' }), style)
+fn marked(text: impl Into<Text>, is_current: bool) -> Cell {
+    let (mark, style) = if is_current { ("*", CYAN) } else { (" ", Style::new()) };
+    Cell::new(text!("{} {}", mark, text.into()), style)
 }
 
-fn is_name(name: Option<&str>, wanted: &str) -> bool {
-    name.is_some_and(|name| name.to_lowercase() == wanted.to_lowercase())
+fn is_name(name: Option<&Untrusted>, wanted: &str) -> bool {
+    name.is_some_and(|name| name.raw().to_lowercase() == wanted.to_lowercase())
 }
 
 fn no_modes(open: &Open) -> CommandError {
     let handle = handle(&open.info);
-    let failed = CommandError::usage(format!("session {handle} has no modes"));
-    let is_mode = |option: &&ConfigOption| option.category.as_deref() == Some("mode");
+    let failed = CommandError::usage(text!("session {} has no modes", handle));
+    let is_mode = |option: &&ConfigOption| option.category.as_ref().is_some_and(|of| *of == "mode");
     match open.settings.options.iter().find(is_mode) {
-        Some(option) => failed
-            .hint(format!("its mode is an option: `acpctl session set {handle} {}`", option.id)),
+        Some(option) => failed.hint(text!(
+            "its mode is an option: `acpctl session set {} {}`",
+            shell_word(handle),
+            shell_word(&option.id)
+        )),
         None => failed,
     }
 }
 
-fn unknown<'a>(what: &str, wanted: &str, known: impl Iterator<Item = &'a str>) -> CommandError {
-    let known: Vec<String> = known.map(|id| format!("`{}`", one_line(id))).collect();
-    let failed = CommandError::usage(format!("no {what} `{}`", one_line(wanted)));
-    if known.is_empty() {
-        failed
-    } else {
-        failed.hint(format!("choose one of {}", known.join(", ")))
-    }
+fn unknown<'a>(
+    what: &'static str,
+    wanted: &str,
+    known: impl IntoIterator<Item = &'a Untrusted>,
+) -> CommandError {
+    let known = Text::join(known.into_iter().map(|id| text!("`{}`", id)), ", ");
+    let failed = CommandError::usage(text!("no {} `{}`", what, escape::one_line(wanted)));
+    if known.is_empty() { failed } else { failed.hint(text!("choose one of {}", known)) }
 }

@@ -2,56 +2,60 @@
 //! description: whoever decides must see what runs, not what it is called.
 
 use acp_wire::acp::PermissionRequest;
+use acpd_api::{Untrusted, escape};
 use acpd_policy::{Subject, commands_of, subject_of};
 use serde_json::Value;
 
-use crate::paint::{one_line, visible};
+use crate::text::{Text, text};
 
 /// The lines to show below `head`, which shows the title and places: everything about the call that
 /// they do not say.
-pub(crate) fn about(request: &PermissionRequest<'_>, head: &str) -> Vec<String> {
+pub(crate) fn about(request: &PermissionRequest<'_>, head: &Text) -> Vec<Text> {
     let mut lines = unnamed(commands_of(request), request.title.as_deref());
+    let is_said = |path: &String| is_word(head.as_str(), &escape::one_line(path).to_string());
     match subject_of(request) {
         Some(Subject::Command { folder, .. }) => {
-            lines.extend(folder.map(|folder| format!("in {}", one_line(&folder))));
+            lines.extend(folder.map(|folder| text!("in {}", escape::one_line(&folder))));
         }
-        Some(Subject::Paths { paths, .. })
-            if paths.iter().all(|path| is_word(head, &one_line(path))) => {}
-        Some(subject) => lines.push(one_line(&subject.asked())),
+        Some(Subject::Paths { paths, .. }) if paths.iter().all(is_said) => {}
+        Some(subject) => lines.push(escape::one_line(&subject.asked()).into()),
         None => {}
     }
     lines
 }
 
 /// The lines of the commands in the input of a call, unless its title is the command.
-pub(crate) fn commands(input: &Value, title: Option<&str>) -> Vec<String> {
+pub(crate) fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     let Ok(input) = serde_json::value::to_raw_value(input) else { return Vec::new() };
     let mut request = PermissionRequest::of_call(None);
     request.raw_input = Some(&input);
-    unnamed(commands_of(&request), title)
+    unnamed(commands_of(&request), title.map(Untrusted::raw))
 }
 
 /// What is asked, in one line: the title, and what acpd reads in the call where that says more.
-pub(crate) fn named(title: &str, subject: Option<&str>) -> String {
-    let title = one_line(title);
-    let Some(subject) = subject.map(one_line) else { return title };
-    let command = subject.strip_prefix("run `").and_then(|rest| rest.strip_suffix('`'));
+pub(crate) fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
+    let title = Text::from(title);
+    let Some(subject) = subject.map(Text::from) else { return title };
+    let command = subject.as_str().strip_prefix("run `").and_then(|rest| rest.strip_suffix('`'));
     let is_said = match command {
-        Some(command) => bare(&title) == command,
-        None => subject.split_once(' ').is_some_and(|(_, what)| is_word(&title, what)),
+        Some(command) => bare(title.as_str()) == command,
+        None => {
+            let what = subject.as_str().split_once(' ');
+            what.is_some_and(|(_, what)| is_word(title.as_str(), what))
+        }
     };
-    if is_said { title } else { format!("{title}: {subject}") }
+    if is_said { title } else { text!("{}: {}", title, subject) }
 }
 
-fn unnamed(commands: Vec<String>, title: Option<&str>) -> Vec<String> {
+fn unnamed(commands: Vec<String>, title: Option<&str>) -> Vec<Text> {
     // Compared as it is shown: a title on one line does not say where a line of a script ends.
     if let [command] = commands.as_slice()
-        && title.is_some_and(|title| bare(&one_line(title)) == command.trim())
+        && title.is_some_and(|title| bare(&escape::one_line(title).to_string()) == command.trim())
     {
         return Vec::new();
     }
     let lines = commands.iter().flat_map(|command| command.lines());
-    lines.map(|line| visible(line).into_owned()).collect()
+    lines.map(|line| escape::verbatim(line).into()).collect()
 }
 
 fn bare(title: &str) -> &str {
@@ -73,7 +77,8 @@ mod tests {
     fn lines(call: &Value) -> Vec<String> {
         let call = serde_json::value::to_raw_value(call).unwrap();
         let request = PermissionRequest::of_call(Some(&call));
-        about(&request, request.title.as_deref().unwrap_or_default())
+        let head = escape::one_line(request.title.as_deref().unwrap_or_default()).into();
+        about(&request, &head).iter().map(Text::to_string).collect()
     }
 
     #[test]
@@ -86,7 +91,7 @@ mod tests {
         assert_eq!(run("make it safe", json!("safe")), ["safe"], "a word of it is not enough");
         assert_eq!(run("`git push`", json!("git push")), [""; 0]);
         assert_eq!(run("touch a", json!(["/bin/bash", "-lc", "touch a"])), [""; 0]);
-        assert_eq!(run("t", json!("cat <<E\n\u{1b}x\nE")), ["cat <<E", "␛x", "E"]);
+        assert_eq!(run("t", json!("cat <<E\n\u{1b}x\nE")), ["cat <<E", "<U+001B>x", "E"]);
         assert_eq!(run("ls\nrm x", json!("ls\nrm x")), ["ls", "rm x"]);
         let long = format!("echo {}; rm -rf /", "x".repeat(9000));
         assert_eq!(run("t", json!(long)), [&*long], "its end matters most");
@@ -100,6 +105,9 @@ mod tests {
 
     #[test]
     fn a_line_names_title_and_subject_unless_they_are_the_same() {
+        let named = |title: &str, subject: Option<&str>| {
+            super::named(&title.into(), subject.map(Untrusted::from).as_ref()).to_string()
+        };
         assert_eq!(named("Test", None), "Test");
         assert_eq!(named("`make`", Some("run `make`")), "`make`");
         assert_eq!(named("Test", Some("run `make`")), "Test: run `make`");

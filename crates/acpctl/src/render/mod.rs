@@ -10,11 +10,12 @@ mod tests;
 mod tool;
 mod update;
 
-use acpd_api::method;
+use acpd_api::{Untrusted, UpdateMeta, escape, method};
 use serde::Deserialize;
 
-use crate::paint::{BOLD, DIM, Paint, one_line, visible};
+use crate::paint::{BOLD, DIM, Paint};
 use crate::settings::{ConfigOption, Settings};
+use crate::text::{Text, text};
 use plan::plan;
 use state::State;
 use tool::Tools;
@@ -22,22 +23,24 @@ use update::{Blob, Update};
 
 pub(crate) use about::{about, commands, named};
 pub(crate) use notice::sentence;
-pub(crate) use tool::{output, place, request, title};
+pub(crate) use tool::{output, place, request};
 pub(crate) use update::{Content, FileDiff, PlanEntry, ToolCall, ToolContent};
 
 /// Something to show.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// A part of running text.
-    Flow(Flow, String),
+    /// A part of the agent's answer.
+    Answer(Untrusted),
+    /// A part of other running text.
+    Flow(Flow, Text),
     /// Whole lines.
-    Lines(String),
+    Lines(Text),
 }
 
 /// Whose running text it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// The agent's answer, byte for byte.
+    /// The agent's answer.
     Answer,
     /// What the agent thinks.
     Thought,
@@ -52,7 +55,8 @@ pub(crate) struct Options {
     pub(crate) paint: Paint,
     /// Show what the agent thinks.
     pub(crate) thoughts: bool,
-    /// Show what the user said and how turns ended; a client that runs the turn knows both.
+    /// Show what the user said and how turns ended; a client that runs the turn knows both. What others
+    /// say into the turn is always shown.
     pub(crate) whole: bool,
 }
 
@@ -61,7 +65,7 @@ pub(crate) struct Options {
 pub(crate) struct Transcript {
     options: Options,
     /// Whose it is; lines of others are those of subagents.
-    session: Option<String>,
+    session: Option<Untrusted>,
     tools: Tools,
     plan: Vec<PlanEntry>,
     state: State,
@@ -86,8 +90,8 @@ impl Transcript {
     }
 
     /// Takes whose conversation it is.
-    pub(crate) fn of(&mut self, session: &str) {
-        self.session = Some(session.to_owned());
+    pub(crate) fn of(&mut self, session: &Untrusted) {
+        self.session = Some(session.clone());
     }
 
     /// Takes the settings that the session begins with, so that only changes of them are shown.
@@ -96,8 +100,8 @@ impl Transcript {
     }
 
     /// What was said about a call that has not ended.
-    pub(crate) fn open_call(&self, session: &str, id: &str) -> Option<&ToolCall> {
-        let is_ours = self.session.as_ref().is_none_or(|own| own == session);
+    pub(crate) fn open_call(&self, session: &str, id: &Untrusted) -> Option<&ToolCall> {
+        let is_ours = self.session.as_ref().is_none_or(|own| *own == session);
         self.tools.open(id).filter(|_| is_ours)
     }
 
@@ -113,17 +117,24 @@ impl Transcript {
         #[serde(rename_all = "camelCase")]
         struct Params {
             #[serde(default)]
-            session_id: String,
+            session_id: Untrusted,
             update: Update,
+            #[serde(rename = "_meta", default)]
+            meta: Meta,
+        }
+        #[derive(Default, Deserialize)]
+        struct Meta {
+            #[serde(rename = "_acpd", default)]
+            own: UpdateMeta,
         }
         if name == "session/update" {
             return match serde_json::from_str::<Params>(params) {
                 // Subagents may have subagents.
-                Ok(Params { session_id, update })
+                Ok(Params { session_id, update, meta })
                     if self.session.as_ref().is_none_or(|own| *own == session_id)
                         || matches!(update, Update::Subagent(_)) =>
                 {
-                    self.update(update)
+                    self.update(update, meta.own.steered)
                 }
                 Ok(_) => Vec::new(),
                 Err(_) => Vec::new(),
@@ -132,17 +143,22 @@ impl Transcript {
         let Options { paint, whole, .. } = self.options;
         let mut lines = notice::notice(name, params, whole, paint).unwrap_or_default();
         if whole && name == method::TURN_ENDED {
-            lines += &self.state.usage(paint);
+            lines += self.state.usage(paint);
         }
         self.lines(lines)
     }
 
-    fn update(&mut self, update: Update) -> Vec<Piece> {
+    fn update(&mut self, update: Update, steered: bool) -> Vec<Piece> {
         let Options { paint, thoughts, whole } = self.options;
         match update {
             Update::AgentMessageChunk(chunk) => self.chunk(Flow::Answer, chunk.content),
             Update::AgentThoughtChunk(chunk) if thoughts => {
                 self.chunk(Flow::Thought, chunk.content)
+            }
+            Update::UserMessageChunk(chunk) if steered => {
+                // A message of its own, also right after the prompt.
+                self.flow = None;
+                self.chunk(Flow::User, chunk.content)
             }
             Update::UserMessageChunk(chunk) if whole => self.chunk(Flow::User, chunk.content),
             Update::ToolCall(call) | Update::ToolCallChanged(call) => {
@@ -185,7 +201,7 @@ impl Transcript {
             // A line between what the user said and what came of it.
             let turns = before == Some(Flow::User) || (flow == Flow::User && self.begun);
             if turns {
-                pieces.push(Piece::Lines("\n".to_owned()));
+                pieces.push(Piece::Lines("\n".into()));
             }
             self.flow = Some((flow, false));
         }
@@ -194,18 +210,19 @@ impl Transcript {
         match content {
             Content::Text { text } if text.is_empty() => {}
             Content::Text { text } => {
-                let shown = match flow {
-                    Flow::Answer => text.clone(),
-                    Flow::Thought => paint.apply(DIM, &visible(&text)),
-                    Flow::User => paint.apply(BOLD, &self.quoted(&visible(&text))),
-                };
-                self.flow = Some((flow, !text.ends_with('\n')));
-                pieces.push(Piece::Flow(flow, shown));
+                let is_open = !text.raw().ends_with('\n');
+                pieces.push(match flow {
+                    Flow::Answer => Piece::Answer(text),
+                    Flow::Thought => Piece::Flow(flow, paint.apply(DIM, text.prose())),
+                    Flow::User => Piece::Flow(flow, paint.apply(BOLD, self.quoted(&text))),
+                });
+                self.flow = Some((flow, is_open));
             }
             other => {
                 if let Some(what) = describe(&other) {
                     let prefix = if flow == Flow::User { "> " } else { "" };
-                    pieces.push(Piece::Lines(paint.apply(DIM, &format!("{prefix}{what}")) + "\n"));
+                    let line = text!("{}{}", prefix, what);
+                    pieces.push(Piece::Lines(paint.apply(DIM, line) + "\n"));
                     self.flow = Some((flow, false));
                 }
             }
@@ -214,46 +231,45 @@ impl Transcript {
     }
 
     /// A part of the user's text with a mark at every start of a line.
-    fn quoted(&self, text: &str) -> String {
+    fn quoted(&self, text: &Untrusted) -> Text {
         let mut open = self.flow.is_some_and(|(_, open)| open);
-        let mut quoted = String::with_capacity(text.len() + 2);
-        for line in text.split_inclusive('\n') {
+        let mut quoted = Text::new();
+        for line in text.raw().split_inclusive('\n') {
             if !open {
-                quoted.push_str("> ");
+                quoted += "> ";
             }
-            quoted.push_str(line);
+            quoted += escape::prose(line);
             open = false;
         }
         quoted
     }
 
-    fn lines(&mut self, lines: String) -> Vec<Piece> {
+    fn lines(&mut self, lines: Text) -> Vec<Piece> {
         if lines.is_empty() {
             return Vec::new();
         }
         let after_user = matches!(self.flow, Some((Flow::User, _)));
         self.flow = None;
         self.begun = true;
-        let gap = after_user.then(|| Piece::Lines("\n".to_owned()));
+        let gap = after_user.then(|| Piece::Lines("\n".into()));
         gap.into_iter().chain([Piece::Lines(lines)]).collect()
     }
 }
 
 /// Content that is not text, in one line.
-pub(crate) fn describe(content: &Content) -> Option<String> {
-    let blob = |what: &str, blob: &Blob| {
-        let size = crate::human::bytes(blob.data.len() as u64 / 4 * 3);
-        let kind = blob.mime_type.as_deref().map(one_line).unwrap_or_default();
-        format!("[{what} {kind} {size}]")
+pub(crate) fn describe(content: &Content) -> Option<Text> {
+    let blob = |what: &'static str, blob: &Blob| {
+        let size = crate::human::bytes(blob.data.raw().len() as u64 / 4 * 3);
+        text!("[{} {} {}]", what, blob.mime_type, size)
     };
     match content {
         Content::Text { .. } | Content::Unknown => None,
         Content::Image(image) => Some(blob("image", image)),
         Content::Audio(audio) => Some(blob("audio", audio)),
-        Content::ResourceLink { uri, name } => match name.as_deref().filter(|name| *name != uri) {
-            Some(name) => Some(format!("[{}] {}", one_line(name), one_line(uri))),
-            None => Some(format!("[{}]", one_line(uri))),
+        Content::ResourceLink { uri, name } => match name.as_ref().filter(|name| *name != uri) {
+            Some(name) => Some(text!("[{}] {}", name, uri)),
+            None => Some(text!("[{}]", uri)),
         },
-        Content::Resource { resource } => Some(format!("[{}]", one_line(&resource.uri))),
+        Content::Resource { resource } => Some(text!("[{}]", resource.uri)),
     }
 }

@@ -2,27 +2,29 @@
 
 use acpd_api::{
     Outcome, PermissionDecided, PromptQueued, RestoreLevel, Restored, SessionNotice, Skipped,
-    TurnEnded, Unanswered, method,
+    TurnEnded, Unanswered, Untrusted, method,
 };
+use anstyle::Style;
 use serde::Deserialize;
 
 use super::about::named;
 use crate::human;
-use crate::paint::{DIM, Paint, RED, YELLOW, one_line};
+use crate::paint::{DIM, Paint, RED, YELLOW};
+use crate::text::{Text, text};
 
 /// The line for a notice; `None` for those that say nothing to a person. Without `whole`, what the
 /// answer to the prompt tells as well is left out.
-pub(super) fn notice(name: &str, params: &str, whole: bool, paint: Paint) -> Option<String> {
+pub(super) fn notice(name: &str, params: &str, whole: bool, paint: Paint) -> Option<Text> {
     let (style, sentence) = styled(name, params, whole)?;
-    Some(paint.apply(style, &sentence) + "\n")
+    Some(paint.apply(style, sentence) + "\n")
 }
 
 /// What a notice says, for a transcript.
-pub(crate) fn sentence(name: &str, params: &str) -> Option<String> {
+pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
     styled(name, params, true).map(|(_, sentence)| sentence)
 }
 
-fn styled(name: &str, params: &str, whole: bool) -> Option<(anstyle::Style, String)> {
+fn styled(name: &str, params: &str, whole: bool) -> Option<(Style, Text)> {
     Some(match name {
         method::TURN_ENDED if whole => ended(&read::<TurnEnded>(params)?.outcome)?,
         method::RESTORED => {
@@ -34,85 +36,83 @@ fn styled(name: &str, params: &str, whole: bool) -> Option<(anstyle::Style, Stri
         }
         method::NOTICE => {
             let notice: SessionNotice = read(params)?;
-            (if notice.severity == "info" { DIM } else { YELLOW }, one_line(&notice.text))
+            (if notice.severity == "info" { DIM } else { YELLOW }, notice.text.into())
         }
         method::SKIPPED => {
             let Skipped { bytes, limit, .. } = read(params)?;
             let (bytes, limit) = (human::bytes(bytes), human::bytes(limit));
-            (YELLOW, format!("a line of {bytes} is left out: the limit is {limit}"))
+            (YELLOW, text!("a line of {} is left out: the limit is {}", bytes, limit))
         }
         method::PERMISSION_DECIDED => (DIM, decided(&read(params)?)),
         method::PROMPT_QUEUED => {
             let PromptQueued { ahead, .. } = read(params)?;
-            let prompts =
-                if ahead == 1 { "1 prompt".to_owned() } else { format!("{ahead} prompts") };
-            (DIM, format!("waiting: {prompts} of this session first"))
+            let prompts = if ahead == 1 { "1 prompt".into() } else { text!("{} prompts", ahead) };
+            (DIM, text!("waiting: {} of this session first", prompts))
         }
         method::UNANSWERED => {
             let Unanswered { agent, method, waited, .. } = read(params)?;
             let waited = human::duration(waited);
-            let sentence = format!(
-                "agent `{agent}` has not answered `{method}` for {waited}; Ctrl-C gives up"
+            let sentence = text!(
+                "agent `{}` has not answered `{}` for {}; Ctrl-C gives up, `acpctl agent restart {}` \
+                 ends the agent",
+                agent,
+                method,
+                waited,
+                agent
             );
-            (YELLOW, one_line(&sentence))
+            (YELLOW, sentence)
         }
         _ => return None,
     })
 }
 
-fn ended(outcome: &Outcome) -> Option<(anstyle::Style, String)> {
+fn ended(outcome: &Outcome) -> Option<(Style, Text)> {
     Some(match outcome {
-        Outcome::Stopped { stop_reason } if stop_reason == "end_turn" => return None,
+        Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
         Outcome::Stopped { stop_reason } => {
-            (DIM, format!("turn ended: {}", one_line(&stop_reason.replace('_', " "))))
+            let reason = Untrusted::from(stop_reason.raw().replace('_', " "));
+            (DIM, text!("turn ended: {}", reason))
         }
-        Outcome::Error { message, .. } => (RED, format!("turn failed: {}", one_line(message))),
-        Outcome::Interrupted { reason } => (
-            YELLOW,
-            format!("turn interrupted: {}; the last message may be incomplete", one_line(reason)),
-        ),
+        Outcome::Error { message, .. } => (RED, text!("turn failed: {}", message)),
+        Outcome::Interrupted { reason } => {
+            (YELLOW, text!("turn interrupted: {}; the last message may be incomplete", reason))
+        }
         Outcome::Unwedged { reason } => {
-            (YELLOW, format!("turn cancelled: {}; the session comes back", one_line(reason)))
+            (YELLOW, text!("turn cancelled: {}; the session comes back", reason))
         }
         Outcome::OutcomeUnknown { reason } => (
             YELLOW,
-            format!(
-                "outcome unknown: {}; the prompt is not sent again by itself",
-                one_line(reason)
+            text!(
+                "outcome unknown: {}; the prompt is not sent again by itself: look at what was done",
+                reason
             ),
         ),
     })
 }
 
-fn decided(decided: &PermissionDecided) -> String {
+fn decided(decided: &PermissionDecided) -> Text {
     let verb = if decided.verdict == "allow" { "allowed" } else { "denied" };
-    let title = decided.title.as_deref().unwrap_or("a tool call");
-    let asked = named(title, decided.subject.as_deref());
-    format!("{verb} by {}: {asked}", one_line(&decided.by))
+    let title = decided.title.clone().unwrap_or_else(|| "a tool call".into());
+    text!("{} by {}: {}", verb, decided.by, named(&title, decided.subject.as_ref()))
 }
 
-fn restored(restored: &Restored) -> Option<(anstyle::Style, String)> {
-    let reason = restored.reason.as_deref().map(one_line);
+fn restored(restored: &Restored) -> Option<(Style, Text)> {
+    let reason =
+        restored.reason.as_ref().map_or_else(|| "the agent no longer has it".into(), Text::from);
     Some(match restored.level {
         RestoreLevel::Exact | RestoreLevel::Renewed => return None,
         RestoreLevel::Resumed | RestoreLevel::Loaded => {
-            (DIM, "session restored: the agent has the conversation again".to_owned())
+            (DIM, "session restored: the agent has the conversation again".into())
         }
         RestoreLevel::Reseeded => (
             YELLOW,
-            format!(
+            text!(
                 "previous session could not be restored: {}; the agent goes on with a summary; \
                  your history is intact",
-                reason.unwrap_or_else(|| "the agent no longer has it".to_owned())
+                reason
             ),
         ),
-        RestoreLevel::Lost => (
-            RED,
-            format!(
-                "session lost: {}; your history is intact",
-                reason.unwrap_or_else(|| "the agent no longer has it".to_owned())
-            ),
-        ),
+        RestoreLevel::Lost => (RED, text!("session lost: {}; your history is intact", reason)),
     })
 }
 

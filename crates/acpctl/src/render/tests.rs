@@ -14,19 +14,16 @@ fn shown(options: Options, updates: &[Value]) -> String {
             None => ("session/update", json!({"sessionId": "s", "update": update}).to_string()),
         };
         for piece in transcript.notification(name, &params) {
-            match piece {
-                Piece::Flow(flow, part) => {
-                    if last.replace(flow) != Some(flow) {
-                        end_line(&mut text);
-                    }
-                    text.push_str(&part);
-                }
-                Piece::Lines(lines) => {
-                    last = None;
-                    end_line(&mut text);
-                    text.push_str(&lines);
-                }
+            let (flow, part) = match &piece {
+                Piece::Answer(part) => (Some(Flow::Answer), part.raw()),
+                Piece::Flow(flow, part) => (Some(*flow), part.as_str()),
+                Piece::Lines(lines) => (None, lines.as_str()),
+            };
+            if flow.is_none() || last != flow {
+                end_line(&mut text);
             }
+            last = flow;
+            text.push_str(part);
         }
     }
     text
@@ -60,6 +57,43 @@ fn edit(status: &str) -> Value {
             "oldText": "one\ntwo\nthree\nfour\nfive\nsix\n",
             "newText": "one\ntwo\nthree\n4\nfive\nsix\n"}],
     })
+}
+
+#[test]
+fn what_is_said_into_a_turn_is_shown_to_all() {
+    let steered = |text: &str| {
+        let update = say("user_message_chunk", text);
+        let meta = json!({"_acpd": {"steered": true}});
+        json!({"method": "session/update", "params": {"sessionId": "s", "update": update, "_meta": meta}})
+    };
+    let updates = [
+        say("user_message_chunk", "fix it"),
+        steered("all of it"),
+        say("agent_message_chunk", "I look"),
+        steered("quickly"),
+        say("agent_message_chunk", ", and I am quick"),
+    ];
+    insta::assert_snapshot!(plain(&updates), @"
+    > fix it
+
+    > all of it
+
+    I look
+
+    > quickly
+
+    , and I am quick
+    ");
+    let answer_only = Options { paint: Paint::plain(), thoughts: false, whole: false };
+    insta::assert_snapshot!(shown(answer_only, &updates), @"
+    > all of it
+
+    I look
+
+    > quickly
+
+    , and I am quick
+    ");
 }
 
 #[test]
@@ -270,8 +304,8 @@ fn a_mode_and_options_are_told_when_they_change() {
     };
     assert_eq!(lines(mode("ask")), []);
     assert_eq!(lines(options("m1", false)), []);
-    assert_eq!(lines(mode("yolo")), [Piece::Lines("mode: Do it\n".to_owned())]);
-    assert_eq!(lines(options("m1", true)), [Piece::Lines("verbose: on\n".to_owned())]);
+    assert_eq!(lines(mode("yolo")), [Piece::Lines("mode: Do it\n".into())]);
+    assert_eq!(lines(options("m1", true)), [Piece::Lines("verbose: on\n".into())]);
 }
 
 #[test]
@@ -305,7 +339,7 @@ fn what_was_used_is_told_once_at_the_end_of_a_turn() {
     let mut transcript = Transcript::new(options);
     let update = json!({"update": used(7, Value::Null)}).to_string();
     assert_eq!(transcript.notification("session/update", &update), []);
-    let line = "7 of 200k tokens used\n".to_owned();
+    let line = "7 of 200k tokens used\n".into();
     assert_eq!(transcript.turn_ended(), [Piece::Lines(line)]);
     assert_eq!(transcript.turn_ended(), []);
 }
@@ -367,7 +401,7 @@ fn subagents_are_lines_and_what_they_say_is_not_shown() {
 
     let options = Options { paint: Paint::plain(), thoughts: false, whole: true };
     let mut transcript = Transcript::new(options);
-    transcript.of("s");
+    transcript.of(&"s".into());
     let mut take = |session: &str, update: &Value| {
         let params = json!({"sessionId": session, "update": update}).to_string();
         transcript.notification("session/update", &params).len()
@@ -463,7 +497,7 @@ fn notices_are_sentences() {
     turn ended: max tokens
     turn failed: no luck
     turn interrupted: the agent was killed; the last message may be incomplete
-    outcome unknown: the daemon was killed; the prompt is not sent again by itself
+    outcome unknown: the daemon was killed; the prompt is not sent again by itself: look at what was done
     session restored: the agent has the conversation again
     previous session could not be restored: the agent no longer has it; the agent goes on with a summary; your history is intact
     session lost: unknown session; your history is intact

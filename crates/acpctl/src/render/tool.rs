@@ -2,15 +2,16 @@
 //! the end of what they printed.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
+use acpd_api::{Untrusted, escape};
 use anstream::adapter::strip_str;
 
 use super::about::commands;
 use super::diff::diff;
 use super::update::{FileDiff, Location, ToolCall, ToolContent};
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, one_line, visible};
+use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED};
+use crate::text::{Text, text};
 
 /// Lines shown of what a command printed.
 const OUTPUT_LINES: usize = 10;
@@ -24,7 +25,7 @@ const MAX_PLACES: usize = 3;
 /// What is known of the tool calls of a session.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    calls: HashMap<String, Shown>,
+    calls: HashMap<Untrusted, Shown>,
 }
 
 #[derive(Debug, Default)]
@@ -40,12 +41,12 @@ struct Shown {
 
 impl Tools {
     /// Takes a call or a change of one; returns the lines to show, if any.
-    pub(super) fn update(&mut self, update: ToolCall, paint: Paint) -> String {
+    pub(super) fn update(&mut self, update: ToolCall, paint: Paint) -> Text {
         let shown = self.calls.entry(update.id.clone()).or_default();
         let content = update.content.clone();
         shown.call.change(update);
-        let mut text = String::new();
-        let end = match shown.call.status.as_deref() {
+        let mut text = Text::new();
+        let end = match shown.call.status() {
             Some("completed") => Some(("✓", GREEN)),
             Some("failed") => Some(("✗", RED)),
             _ => None,
@@ -57,29 +58,29 @@ impl Tools {
             Some(_) if !is_known(&shown.call) => shown.ended = true,
             Some((mark, style)) => {
                 shown.ended = true;
-                text.push_str(&head(&shown.call, &paint.apply(style, mark), paint));
+                text += head(&shown.call, &paint.apply(style, mark), paint);
             }
             None if shown.begun => {}
             None => {
-                let mark = paint.apply(CYAN, icon(shown.call.kind.as_deref()));
-                text.push_str(&head(&shown.call, &mark, paint));
+                let mark = paint.apply(CYAN, icon(shown.call.kind()));
+                text += head(&shown.call, &mark, paint);
             }
         }
         shown.begun = true;
         if let Some(input) = shown.call.raw_input.as_ref().filter(|_| !shown.told) {
-            let lines = commands(input, shown.call.title.as_deref());
+            let lines = commands(input, shown.call.title.as_ref());
             shown.told = !lines.is_empty();
-            text.push_str(&command(&lines, paint));
+            text += command(&lines, paint);
         }
         for file in diffs(content.as_deref().unwrap_or_default()) {
             let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(file);
             if shown.diffs.insert(hash) {
-                text.push_str(&diff(file, paint));
+                text += diff(file, paint);
             }
         }
         if end.is_some() {
             if ends_now {
-                text.push_str(&output(&shown.call, paint));
+                text += output(&shown.call, paint);
             }
             // They may be big, and nothing of them is shown again.
             shown.call.content = None;
@@ -89,7 +90,7 @@ impl Tools {
     }
 
     /// A call that has not ended, with all that was said about it.
-    pub(super) fn open(&self, id: &str) -> Option<&ToolCall> {
+    pub(super) fn open(&self, id: &Untrusted) -> Option<&ToolCall> {
         self.calls.get(id).filter(|shown| !shown.ended).map(|shown| &shown.call)
     }
 }
@@ -99,60 +100,54 @@ fn is_known(call: &ToolCall) -> bool {
 }
 
 /// The beginning of a command, below its call.
-fn command(lines: &[String], paint: Paint) -> String {
-    let mut text: String =
-        lines.iter().take(COMMAND_LINES).flat_map(|line| ["    ", line, "\n"]).collect();
+fn command(lines: &[Text], paint: Paint) -> Text {
+    let mut text: Text =
+        lines.iter().take(COMMAND_LINES).map(|line| text!("    {}\n", line)).collect();
     if lines.len() > COMMAND_LINES {
-        let more = format!("    … {} lines more", lines.len() - COMMAND_LINES);
-        text += &(paint.apply(DIM, &more) + "\n");
+        let more = text!("    … {} lines more", lines.len() - COMMAND_LINES);
+        text += paint.apply(DIM, more) + "\n";
     }
     text
 }
 
 /// The lines of a call that waits for a permission: its title, places and diffs.
-pub(crate) fn request(call: &ToolCall, paint: Paint) -> String {
-    let mut text = head(call, &paint.apply(CYAN, icon(call.kind.as_deref())), paint);
+pub(crate) fn request(call: &ToolCall, paint: Paint) -> Text {
+    let mut text = head(call, &paint.apply(CYAN, icon(call.kind())), paint);
     for file in diffs(call.content.as_deref().unwrap_or_default()) {
-        text.push_str(&diff(file, paint));
+        text += diff(file, paint);
     }
     text
 }
 
-/// The title of a call, or its kind, or its id.
-pub(crate) fn title(call: &ToolCall) -> String {
-    let title = call.title.as_deref().filter(|title| !title.trim().is_empty());
-    one_line(title.or(call.kind.as_deref()).unwrap_or(&call.id))
-}
-
-fn head(call: &ToolCall, mark: &str, paint: Paint) -> String {
-    let title = title(call);
+fn head(call: &ToolCall, mark: &Text, paint: Paint) -> Text {
+    let title = Text::from(call.title());
     let places = places(call.locations.as_deref().unwrap_or_default(), &title);
-    let places = if places.is_empty() { places } else { format!("  {places}") };
-    format!("{mark} {}{}\n", paint.apply(BOLD, &title), paint.apply(DIM, &places))
+    let places = if places.is_empty() { places } else { text!("  {}", places) };
+    text!("{} {}{}\n", mark, paint.apply(BOLD, title), paint.apply(DIM, places))
 }
 
 /// The touched places that the title does not already name.
-fn places(locations: &[Location], title: &str) -> String {
-    let mut names: Vec<String> = Vec::new();
+fn places(locations: &[Location], title: &Text) -> Text {
+    let mut names: Vec<Text> = Vec::new();
     for location in locations {
         let name = place(location);
-        if !title.contains(&name) && !names.contains(&name) {
+        if !title.as_str().contains(name.as_str()) && !names.contains(&name) {
             names.push(name);
         }
     }
     if names.len() > MAX_PLACES {
         let rest = names.len() - MAX_PLACES;
         names.truncate(MAX_PLACES);
-        names.push(format!("and {rest} more"));
+        names.push(text!("and {} more", rest));
     }
-    names.join(", ")
+    Text::join(names, ", ")
 }
 
 /// A place as `path:line`.
-pub(crate) fn place(location: &Location) -> String {
+pub(crate) fn place(location: &Location) -> Text {
     match location.line {
-        Some(line) => format!("{}:{line}", one_line(&location.path)),
-        None => one_line(&location.path),
+        Some(line) => text!("{}:{}", location.path, line),
+        None => (&location.path).into(),
     }
 }
 
@@ -179,40 +174,28 @@ fn diffs(content: &[ToolContent]) -> impl Iterator<Item = &FileDiff> {
 }
 
 /// The end of what a command printed; of another call the beginning of why it failed.
-pub(crate) fn output(call: &ToolCall, paint: Paint) -> String {
+pub(crate) fn output(call: &ToolCall, paint: Paint) -> Text {
     let texts = call.content.iter().flatten().filter_map(|item| match item {
-        ToolContent::Content { content } => content.text.as_deref(),
+        ToolContent::Content { content } => content.text.as_ref().map(Untrusted::raw),
         _ => None,
     });
     // Many agents put what was printed into a code block.
     let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with("```");
     let lines: Vec<&str> = texts.flat_map(str::lines).filter(is_text).collect();
-    let shown = match (call.kind.as_deref(), call.status.as_deref()) {
+    let shown = match (call.kind(), call.status()) {
         (Some("execute"), _) => &lines[lines.len().saturating_sub(OUTPUT_LINES)..],
         (_, Some("failed")) => &lines[..lines.len().min(FAILURE_LINES)],
-        _ => return String::new(),
+        _ => return Text::new(),
     };
-    let mut text = String::new();
-    if call.kind.as_deref() == Some("execute") && shown.len() < lines.len() {
-        let _ = writeln!(text, "    … {} lines before", lines.len() - shown.len());
+    let mut text = Text::new();
+    if call.kind() == Some("execute") && shown.len() < lines.len() {
+        let before = text!("    … {} lines before", lines.len() - shown.len());
+        text += paint.apply(DIM, before) + "\n";
     }
     for line in shown {
+        // The colours of a command are none that we show.
         let line = strip_str(line.trim_end()).to_string();
-        let _ = writeln!(text, "    {}", visible(&line));
+        text += paint.apply(DIM, text!("    {}", escape::verbatim(&line))) + "\n";
     }
-    text.lines().map(|line| paint.apply(DIM, line) + "\n").collect()
-}
-
-impl ToolCall {
-    /// Takes what is new.
-    pub(crate) fn change(&mut self, update: ToolCall) {
-        let ToolCall { id, title, kind, status, content, locations, raw_input } = update;
-        self.id = id;
-        self.title = title.or(self.title.take());
-        self.kind = kind.or(self.kind.take());
-        self.status = status.or(self.status.take());
-        self.content = content.or(self.content.take());
-        self.locations = locations.or(self.locations.take());
-        self.raw_input = raw_input.or(self.raw_input.take());
-    }
+    text
 }

@@ -2,6 +2,7 @@
 //!
 //! Reading is lenient: what is missing or unknown is simply not shown.
 
+use acpd_api::Untrusted;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -26,7 +27,7 @@ pub(crate) enum Update {
     #[serde(rename = "current_mode_update", rename_all = "camelCase")]
     Mode {
         /// Its id.
-        current_mode_id: String,
+        current_mode_id: Untrusted,
     },
     /// All options, some of them changed.
     #[serde(rename = "config_option_update", rename_all = "camelCase")]
@@ -64,7 +65,7 @@ pub(crate) enum Content {
     /// Text.
     Text {
         /// The text.
-        text: String,
+        text: Untrusted,
     },
     /// A picture.
     Image(Blob),
@@ -73,9 +74,9 @@ pub(crate) enum Content {
     /// Where something is.
     ResourceLink {
         /// Its address.
-        uri: String,
+        uri: Untrusted,
         /// Its name.
-        name: Option<String>,
+        name: Option<Untrusted>,
     },
     /// Something with its content.
     Resource {
@@ -93,16 +94,16 @@ pub(crate) enum Content {
 pub(crate) struct Blob {
     /// The data.
     #[serde(default)]
-    pub(crate) data: String,
+    pub(crate) data: Untrusted,
     /// Its type.
-    pub(crate) mime_type: Option<String>,
+    pub(crate) mime_type: Option<Untrusted>,
 }
 
 /// An embedded resource; its content is not shown.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Resource {
     /// Its address.
-    pub(crate) uri: String,
+    pub(crate) uri: Untrusted,
 }
 
 /// A tool call or a change of one; absent members are unchanged.
@@ -111,19 +112,49 @@ pub(crate) struct Resource {
 pub(crate) struct ToolCall {
     /// Which one.
     #[serde(rename = "toolCallId")]
-    pub(crate) id: String,
+    pub(crate) id: Untrusted,
     /// What it does, in words.
-    pub(crate) title: Option<String>,
+    pub(crate) title: Option<Untrusted>,
     /// `read`, `edit`, `execute`, …
-    pub(crate) kind: Option<String>,
+    pub(crate) kind: Option<Untrusted>,
     /// `pending`, `in_progress`, `completed` or `failed`.
-    pub(crate) status: Option<String>,
+    pub(crate) status: Option<Untrusted>,
     /// What it produced.
     pub(crate) content: Option<Vec<ToolContent>>,
     /// Files that it touches.
     pub(crate) locations: Option<Vec<Location>>,
     /// What the tool is given.
     pub(crate) raw_input: Option<Value>,
+}
+
+impl ToolCall {
+    /// Its kind, to match.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        self.kind.as_ref().map(Untrusted::raw)
+    }
+
+    /// Its status, to match.
+    pub(crate) fn status(&self) -> Option<&str> {
+        self.status.as_ref().map(Untrusted::raw)
+    }
+
+    /// Its title, or its kind, or its id.
+    pub(crate) fn title(&self) -> &Untrusted {
+        let title = self.title.as_ref().filter(|title| !title.raw().trim().is_empty());
+        title.or(self.kind.as_ref()).unwrap_or(&self.id)
+    }
+
+    /// Takes what is new.
+    pub(crate) fn change(&mut self, update: ToolCall) {
+        let ToolCall { id, title, kind, status, content, locations, raw_input } = update;
+        self.id = id;
+        self.title = title.or(self.title.take());
+        self.kind = kind.or(self.kind.take());
+        self.status = status.or(self.status.take());
+        self.content = content.or(self.content.take());
+        self.locations = locations.or(self.locations.take());
+        self.raw_input = raw_input.or(self.raw_input.take());
+    }
 }
 
 /// Something that a tool produced.
@@ -146,7 +177,7 @@ pub(crate) enum ToolContent {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ToolText {
     /// The text.
-    pub(crate) text: Option<String>,
+    pub(crate) text: Option<Untrusted>,
 }
 
 /// A change of a file.
@@ -154,19 +185,19 @@ pub(crate) struct ToolText {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FileDiff {
     /// The file.
-    pub(crate) path: String,
+    pub(crate) path: Untrusted,
     /// Its text before; absent for a new file.
-    pub(crate) old_text: Option<String>,
+    pub(crate) old_text: Option<Untrusted>,
     /// Its text after.
     #[serde(default)]
-    pub(crate) new_text: String,
+    pub(crate) new_text: Untrusted,
 }
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Location {
     /// The file.
-    pub(crate) path: String,
+    pub(crate) path: Untrusted,
     /// The line, from 1.
     pub(crate) line: Option<u64>,
 }
@@ -184,11 +215,11 @@ pub(crate) struct Plan {
 #[derive(Default)]
 pub(crate) struct PlanEntry {
     /// What to do.
-    pub(crate) content: String,
+    pub(crate) content: Untrusted,
     /// `high`, `medium` or `low`.
-    pub(crate) priority: String,
+    pub(crate) priority: Untrusted,
     /// `pending`, `in_progress` or `completed`.
-    pub(crate) status: String,
+    pub(crate) status: Untrusted,
 }
 
 /// How much a session has used.
@@ -210,7 +241,7 @@ pub(crate) struct Cost {
     pub(crate) amount: f64,
     /// Of what: `USD`.
     #[serde(default)]
-    pub(crate) currency: String,
+    pub(crate) currency: Untrusted,
 }
 
 /// Something that the agent wants a person to know.
@@ -218,11 +249,11 @@ pub(crate) struct Cost {
 #[serde(default)]
 pub(crate) struct Notice {
     /// `info`, `warning`, `error` or another.
-    pub(crate) severity: String,
+    pub(crate) severity: Untrusted,
     /// In short.
-    pub(crate) title: String,
+    pub(crate) title: Untrusted,
     /// In full.
-    pub(crate) description: Option<String>,
+    pub(crate) description: Option<Untrusted>,
 }
 
 /// A change of a subagent; absent members are unchanged.
@@ -230,9 +261,9 @@ pub(crate) struct Notice {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Subagent {
     /// Its session.
-    pub(crate) session_id: String,
+    pub(crate) session_id: Untrusted,
     /// What it is for, in short.
-    pub(crate) title: Option<String>,
+    pub(crate) title: Option<Untrusted>,
     /// What it does.
     pub(crate) state: Option<SubagentState>,
 }
@@ -241,14 +272,14 @@ pub(crate) struct Subagent {
 #[derive(Debug, Deserialize)]
 pub(crate) struct SubagentState {
     /// `running`, `idle`, `requires_action`, `unknown` or another.
-    pub(crate) state: String,
+    pub(crate) state: Untrusted,
 }
 
 /// A change of a compaction.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Compaction {
     /// `in_progress`, `completed`, `failed`, `cancelled` or another.
-    pub(crate) status: Option<String>,
+    pub(crate) status: Option<Untrusted>,
     /// Why it failed.
     pub(crate) error: Option<Value>,
 }

@@ -380,6 +380,27 @@ fn an_agent_that_fails_to_start_is_an_error() {
 }
 
 #[test]
+fn what_is_left_of_an_agent_is_told_and_a_restart_by_force_does_not_wait_for_it() {
+    let home = Home::new();
+    let listener = home.listen();
+    let daemon = std::thread::spawn(move || {
+        let hint = "`acpctl agent restart demo --force` starts the agent beside it";
+        let data = json!({"reason": "agent_leftovers", "hint": hint});
+        let text = "agent `demo`: process 7 (`cat`) of its last run does not end";
+        Client::accept(&listener).fail(method::AGENT_RESTART, text, data);
+        Client::accept(&listener).answer(method::AGENT_RESTART, agent("ready", "/l"))["params"]
+            .clone()
+    });
+    let done = home.run(&["agent", "restart", "demo"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.contains("process 7 (`cat`)"), "{}", done.err);
+    assert!(done.err.contains("acpctl agent restart demo --force"), "{}", done.err);
+    let done = home.run(&["agent", "restart", "demo", "--force"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "demo is ready\n"));
+    assert_eq!(daemon.join().unwrap(), json!({"agent": "demo", "force": true}));
+}
+
+#[test]
 fn logs_print_the_end_of_the_file() {
     let home = Home::new();
     let log = home.path("demo.log");

@@ -1,12 +1,15 @@
 //! The `acpctl` binary in a throw-away home, against a daemon that a thread of the test plays.
 
 mod acp;
+mod archive;
 mod commands;
 mod export;
+mod hostile;
 mod pending;
 mod restart;
 mod run;
 mod search;
 mod settings;
+mod steer;
 mod support;
 mod terminal;

@@ -94,6 +94,80 @@ fn the_only_question_is_allowed_and_told() {
     assert_eq!(served.join().unwrap(), answer);
 }
 
+/// What OpenHands offers, but with a second answer for always.
+fn several() -> Value {
+    asked(
+        "1-7",
+        "hands",
+        json!({"kind": "permission", "title": "Run it", "toolKind": "execute",
+            "subject": "run `make`", "options": [
+                {"optionId": "accept", "name": "Yes, proceed", "kind": "allow_once"},
+                {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+                {"optionId": "always_proceed", "name": "Always proceed", "kind": "allow_always"},
+                {"optionId": "risk based", "name": "Unless risky", "kind": "allow_always"}]}),
+    )
+}
+
+#[test]
+fn the_one_plain_yes_is_taken_whatever_else_is_offered() {
+    let home = Home::new();
+    let served = daemon(&home, vec![several()]);
+    let done = home.run(&["allow"]);
+    assert_eq!(done.err, "allowed: run `make` (demo, hands)\n");
+    let answer = json!({"id": "1-7", "answer": {"kind": "allow", "always": false}});
+    assert_eq!(served.join().unwrap(), answer);
+}
+
+#[test]
+fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_are_listed() {
+    let home = Home::new();
+    let served = silent(&home, vec![several()]);
+    let done = home.run(&["allow", "--always"]);
+    assert_eq!(done.code, Some(2));
+    assert_eq!(
+        done.err,
+        "error: 2 options of the question mean `allow --always`\n\nhint: choose one:\n  \
+         acpctl allow --always 1-7 --option always_proceed  # Always proceed\n  \
+         acpctl allow --always 1-7 --option 'risk based'  # Unless risky\n"
+    );
+    served.join().unwrap();
+    // As it is told.
+    let home = Home::new();
+    let served = daemon(&home, vec![several()]);
+    let done = home.run(&["allow", "--always", "1-7", "--option", "risk based"]);
+    assert_eq!(done.err, "allowed, from now on: run `make` (demo, hands)\n");
+    let answer = json!({"kind": "allow", "always": true, "option": "risk based"});
+    assert_eq!(served.join().unwrap(), json!({"id": "1-7", "answer": answer}));
+}
+
+#[test]
+fn on_a_terminal_it_is_asked_which_of_several_is_meant() {
+    let home = Home::new();
+    let served = daemon(&home, vec![several()]);
+    let (mut person, child) = Person::start(&home, "dumb", &["allow", "--always"]);
+    person.sees("run `make` (demo, hands)\r\n  1  Always proceed\r\n  2  Unless risky\r\n> ");
+    person.types("3\n");
+    person.sees("one of the numbers 1 to 2 is wanted");
+    person.types("2\n");
+    assert_eq!(home.wait(child).code, Some(0));
+    let answer = json!({"kind": "allow", "always": true, "option": "risk based"});
+    assert_eq!(served.join().unwrap(), json!({"id": "1-7", "answer": answer}));
+}
+
+#[test]
+fn two_plain_answers_are_not_guessed_about() {
+    let mut two = several();
+    // As OpenHands does.
+    two["question"]["options"][3]["kind"] = json!("allow_once");
+    let home = Home::new();
+    let served = silent(&home, vec![two]);
+    let done = home.run(&["allow", "hands"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("2 options of the question mean `allow`"), "{}", done.err);
+    assert!(done.err.contains("acpctl allow 1-7 --option accept  # Yes, proceed"), "{}", done.err);
+    served.join().unwrap();
+}
+
 #[test]
 fn a_session_names_its_question_and_always_is_passed_on() {
     let home = Home::new();
@@ -127,12 +201,12 @@ fn the_daemons_refusal_is_told() {
             .answer(method::INTERACTION_LIST, json!({"interactions": [push()]}));
         Client::accept(&listener).fail(
             method::INTERACTION_ANSWER,
-            "a process that runs under an agent does not answer questions of agents",
-            json!({"reason": "under_agent", "hint": "answer from a terminal of your own"}),
+            "a process that runs under an agent may not answer questions of agents",
+            json!({"reason": "under_agent", "hint": "do it in a terminal of your own"}),
         );
     });
     let done = home.run(&["allow", "1-4"]);
-    assert_eq!(done.code, Some(1));
+    assert_eq!(done.code, Some(5));
     assert!(done.err.starts_with("error: a process that runs under an agent"), "{}", done.err);
     served.join().unwrap();
 }

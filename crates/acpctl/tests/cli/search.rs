@@ -26,7 +26,7 @@ fn hits_have_two_lines_each_and_bold_words() {
     assert_eq!(
         done.out,
         "fix  demo  -  agent\n    …see the parser\n\
-         fix  demo  -  you\n    ␛[2J\n\
+         fix  demo  -  you\n    <U+001B>[2J\n\
          fix  demo  -  tool\n    Read parser.rs\n"
     );
     assert_eq!((done.code, done.err.as_str()), (Some(0), ""));

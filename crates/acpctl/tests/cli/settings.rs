@@ -90,7 +90,7 @@ fn an_agent_that_does_not_answer_is_told_while_it_is_waited_for() {
     });
     let done = home.run(&["session", "mode", "fix", "auto"]);
     insta::assert_snapshot!(done.err, @"
-    agent `demo` has not answered `session/set_mode` for 2m; Ctrl-C gives up
+    agent `demo` has not answered `session/set_mode` for 2m; Ctrl-C gives up, `acpctl agent restart demo` ends the agent
     fix is in mode `auto` now
     ");
     daemon.join().unwrap();

@@ -8,8 +8,8 @@ use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{
-    Adopt, Batch, Effect, FileService, Hub, Input, ReadStyle, Search, StatusPart, StopStep,
-    TerminalTail,
+    Adopt, Batch, Effect, FileService, Hub, Input, LeftProcess, ReadStyle, Search, StatusPart,
+    StopStep, TerminalTail,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -64,6 +64,8 @@ pub(crate) struct Bench {
     pub(crate) indexed: Vec<SessionKey>,
     /// Directories that do not exist.
     pub(crate) missing: Vec<String>,
+    /// Who is left of a process that was killed, if it is looked.
+    pub(crate) survivors: Option<Vec<LeftProcess>>,
     /// What the journal of any session says.
     pub(crate) summary: &'static str,
     pub(crate) acked: u64,
@@ -72,6 +74,8 @@ pub(crate) struct Bench {
     next_client: u64,
     /// Processes start and answer `initialize` by themselves, with these capabilities.
     pub(crate) capabilities: Option<Value>,
+    /// What they answer besides, as members of the result.
+    pub(crate) greeting: Value,
     /// Lines to hosts are committed but not written when the daemon dies now.
     pub(crate) writes: bool,
     /// Batches are committed; if not, they are lost but for what is urgent.
@@ -153,12 +157,14 @@ impl Bench {
             terminals: Vec::new(),
             screens: BTreeMap::new(),
             missing: Vec::new(),
+            survivors: None,
             summary: "it was about a fish",
             acked: 0,
             exited: false,
             offset: 0,
             next_client: 0,
             capabilities: Some(json!({"loadSession":true,"sessionCapabilities":{"resume":{}}})),
+            greeting: json!({}),
             writes: true,
             commits: true,
             lenient: false,
@@ -184,6 +190,11 @@ impl Bench {
     pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Config)) {
         change(&mut self.config);
         self.reboot();
+    }
+
+    /// Processes neither start nor answer `initialize` by themselves.
+    pub(crate) fn by_hand(&mut self) {
+        self.capabilities = None;
     }
 
     /// The configuration is another one for the next daemon.
@@ -313,7 +324,9 @@ impl Bench {
                 self.feed(Input::HostWritten { host, chunk });
                 match (&self.capabilities, line["method"].as_str()) {
                     (Some(capabilities), Some("initialize")) => {
-                        let result = json!({"protocolVersion":1,"agentCapabilities":capabilities});
+                        let mut result = self.greeting.clone();
+                        result["protocolVersion"] = json!(1);
+                        result["agentCapabilities"] = capabilities.clone();
                         self.agent(&json!({"id":line["id"],"result":result}));
                     }
                     _ => self.heard.push(line),
@@ -330,6 +343,11 @@ impl Bench {
             Effect::Adopt(Adopt { host, .. }) => {
                 self.swept.push(host);
                 self.feed(Input::HostLost { host, reason: "acpd ended".to_owned() });
+            }
+            Effect::FindLeftovers { host } => {
+                if let Some(left) = self.survivors.clone() {
+                    self.feed(Input::LeftoversFound { host, left });
+                }
             }
             Effect::HostLease { busy, .. } => self.leases.push(busy),
             Effect::Leave { restart, .. } => self.left = Some(restart),

@@ -42,7 +42,7 @@ fn a_list_leaves_out_what_is_not_known_and_takes_a_title_from_the_agent() {
     let entry = |id| sessions.iter().find(|entry| entry["sessionId"] == id).unwrap();
     assert_eq!(entry("s")["title"], "Ours");
     assert_eq!(entry("t").get("title"), None, "null is too much for some clients");
-    assert_eq!(*entry("x"), others[1]);
+    assert_eq!(*entry("x"), json!({"sessionId":"x","cwd":"/w","archived":false}));
 }
 
 #[test]
@@ -61,7 +61,9 @@ fn a_list_has_what_only_the_agent_knows() {
     bench.agent_answers(&asked, &json!({"sessions":others,"nextCursor":"2"}));
     let got = bench.got(a);
     assert_eq!(ids(&got[0]), ["s", "x"]);
-    assert_eq!(got[0]["result"]["sessions"][1], others[1]);
+    let mut expected = others[1].clone();
+    expected["archived"] = json!(false);
+    assert_eq!(got[0]["result"]["sessions"][1], expected);
 
     let cursor = got[0]["result"]["nextCursor"].clone();
     bench.say(a, &list(json!({"cursor":cursor})));

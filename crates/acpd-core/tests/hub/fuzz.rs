@@ -221,7 +221,7 @@ impl World {
 }
 
 /// A message of an agent about this session; `named` are ids that it has heard of.
-fn of_agent(session: &str, named: &[Value], dice: &mut Dice<'_>) -> Value {
+pub(crate) fn of_agent(session: &str, named: &[Value], dice: &mut Dice<'_>) -> Value {
     const UPDATES: [&str; 12] = [
         "agent_message_chunk",
         "user_message_chunk",

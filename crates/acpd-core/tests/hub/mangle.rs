@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use acp_wire::method::METHODS;
 use acp_wire::{Message, Outcome};
 use acpd_api::method as own;
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 /// What is thrown, in order; afterwards only zeros, which change nothing.
@@ -232,15 +233,16 @@ pub(crate) struct Account {
 impl Account {
     /// The peer says a line.
     pub(crate) fn says(&mut self, line: &[u8]) {
-        let id = match acp_wire::parse(line) {
+        let id = acp_wire::receive(&Bytes::copy_from_slice(line), None, |said, _, _| match said {
             Ok(Message::Request { id, method, params }) => {
                 let named = params.is_some_and(|params| params.get().contains("\"token\""));
                 self.named |= method == "initialize" && named;
-                id.raw().to_owned()
+                Some(id.raw().to_owned())
             }
-            Ok(Message::Notification { .. } | Message::Response { .. }) => return,
-            Err(_) => "null".to_owned(),
-        };
+            Ok(Message::Notification { .. } | Message::Response { .. }) => None,
+            Err(_) => Some("null".to_owned()),
+        });
+        let Some(id) = id else { return };
         *self.asked.entry(id).or_default() += 1;
     }
 

@@ -34,7 +34,7 @@ fn form(scope: &Value) -> Value {
     json!({"id":7,"method":"elicitation/create","params":params})
 }
 
-fn with_policy(text: &Value) -> Bench {
+pub(crate) fn with_policy(text: &Value) -> Bench {
     let config: PolicyConfig = serde_json::from_value(text.clone()).expect("a policy");
     Bench::with_policy(Policy::new(&config, Some("/home/me")).expect("it is understood"))
 }
@@ -100,6 +100,48 @@ fn a_question_waits_while_nobody_is_there_and_is_answered_from_a_terminal() {
     assert_eq!(heard[0]["id"], 7);
     assert_eq!(heard[0]["result"]["outcome"], json!({"outcome":"selected","optionId":"y"}));
     assert!(pending(&mut bench).is_empty());
+}
+
+#[test]
+fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one() {
+    let option = |id: &str, kind: &str| json!({"optionId":id,"name":id,"kind":kind});
+    let offered = |risky: &str| {
+        json!([
+            option("accept", "allow_once"),
+            option("reject", "reject_once"),
+            option("always", "allow_always"),
+            option("risky", risky)
+        ])
+    };
+    // What is offered and answered, and the option that the agent gets.
+    let cases = [
+        ("allow_always", json!({"kind":"allow"}), Some("accept")),
+        ("allow_always", json!({"kind":"allow","always":true}), None),
+        ("allow_always", json!({"kind":"allow","always":true,"option":"risky"}), Some("risky")),
+        ("allow_always", json!({"kind":"allow","always":true,"option":"accept"}), Some("accept")),
+        ("allow_always", json!({"kind":"allow","option":"reject"}), None),
+        ("allow_always", json!({"kind":"deny","option":"accept"}), None),
+        ("allow_always", json!({"kind":"deny","always":true}), Some("reject")),
+        ("allow_once", json!({"kind":"allow"}), None),
+        ("allow_once", json!({"kind":"allow","option":"accept"}), Some("accept")),
+        ("allow_once", json!({"kind":"allow","always":true}), Some("always")),
+    ];
+    for (risky, given, chosen) in cases {
+        let mut bench = alone(Bench::new());
+        let params = json!({"sessionId":"s","toolCall":run("make"),"options":offered(risky)});
+        bench.agent(&json!({"id":7,"method":"session/request_permission","params":params}));
+        let answered = answer(&mut bench, &given);
+        let heard = bench.heard();
+        let got = heard.first().map(|line| &line["result"]["outcome"]["optionId"]);
+        assert_eq!(got, chosen.map(|id| json!(id)).as_ref(), "{given}: {answered}");
+        if chosen.is_none() {
+            let hint = answered["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
+            assert!(hint.starts_with("`acpctl a"), "{given}: {hint}");
+        }
+        let list = call(&mut bench, "_acpd/policy/list", &json!({}));
+        let remembered = !list["result"]["remembered"].as_array().expect("a list").is_empty();
+        assert_eq!(remembered, chosen.is_some() && given["always"] == true, "{given}");
+    }
 }
 
 #[test]

@@ -113,8 +113,6 @@ fn a_summary_that_is_owed_is_given_by_the_next_daemon() {
     // The daemon dies before the mode is in force, and does not know how far it had come.
     bench.reboot();
     bench.agent_answers(&set, &json!({}));
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
     let new = bench.heard_one("session/new");
     bench.agent_answers(&new, &json!({"sessionId":"u"}));
     let prompt = bench.heard_one("session/prompt");
@@ -129,11 +127,10 @@ fn a_new_session_that_dies_before_its_first_word_gets_the_summary_again() {
     bench.heard_one("session/prompt");
     bench.agent_dies();
     bench.pass(2_000);
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
+    // The agent may have kept it without a word of what was before: it is not asked for it.
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    assert_eq!(bench.state("s"), "parked");
     bench.prompt(a, &json!(3), "s", "once more");
-    let load = bench.heard_one("session/load");
-    bench.agent_refuses(&load, -32002);
     let new = bench.heard_one("session/new");
     bench.agent_answers(&new, &json!({"sessionId":"u"}));
     let prompt = bench.heard_one("session/prompt");
@@ -158,9 +155,9 @@ fn a_summary_is_owed_also_where_acpd_has_given_the_agent_no_prompt_yet() {
     bench.agent_dies();
     bench.prompt(a, &json!(2), "s", "and now?");
     bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
     let begin_anew = |bench: &mut Bench, id: &str| {
-        let load = bench.heard_one("session/load");
-        bench.agent_refuses(&load, -32002);
         let new = bench.heard_one("session/new");
         bench.agent_answers(&new, &json!({"sessionId":id,"modes":modes("ask")}));
         bench.heard_one("session/set_mode")

@@ -22,6 +22,10 @@ pub(crate) fn check_to_agent(line: &Value) {
         Some("session/delete") => conforms::<v1::DeleteSessionRequest>(line),
         Some("session/prompt") => conforms::<v1::PromptRequest>(line),
         Some("session/cancel") => conforms::<v1::CancelNotification>(line),
+        Some("session/set_title") => conforms::<v1::SetSessionTitleRequest>(line),
+        Some("session/archive") => conforms::<v1::ArchiveSessionRequest>(line),
+        Some("session/unarchive") => conforms::<v1::UnarchiveSessionRequest>(line),
+        Some("session/status") => conforms::<v1::SessionStatusRequest>(line),
         Some("mcp/message") => conforms::<v1::MessageMcpNotification>(line),
         Some("session/set_mode") => conforms::<v1::SetSessionModeRequest>(line),
         Some("session/set_config_option") => conforms::<v1::SetSessionConfigOptionRequest>(line),
@@ -64,6 +68,19 @@ pub(crate) fn check_to_client(line: &Value) {
                 let read = serde_json::from_value::<v1::Error>(error.clone());
                 assert!(read.is_ok(), "{read:?}: {line}");
             }
+            check_result(&line["result"]);
         }
+    }
+}
+
+/// Results that tell themselves apart by their members.
+fn check_result(result: &Value) {
+    let has = |name: &str| result.get(name).is_some();
+    let read =
+        |failed: Option<serde_json::Error>| assert!(failed.is_none(), "{failed:?}: {result}");
+    if has("agentCapabilities") {
+        read(serde_json::from_value::<v1::InitializeResponse>(result.clone()).err());
+    } else if result["sessions"][0].get("archived").is_some() {
+        read(serde_json::from_value::<v1::ListSessionsResponse>(result.clone()).err());
     }
 }

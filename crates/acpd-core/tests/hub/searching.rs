@@ -27,7 +27,7 @@ fn a_search_is_for_the_sessions_of_an_agent_and_a_directory() {
         let ids = search.sessions.into_values().map(|session| session.session_id);
         (ids.collect::<Vec<_>>(), search.limit)
     };
-    let all = (vec!["s".to_owned()], 20);
+    let all = (vec!["s".into()], 20);
     assert_eq!(found(json!({})), all);
     assert_eq!(found(json!({"agent":AGENT,"cwd":"/w"})), all);
     assert_eq!(found(json!({"cwd":"/elsewhere"})), (Vec::new(), 20));

@@ -1,6 +1,8 @@
 //! Questions and policies in few words.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+pub mod lines;
+
 use acp_wire::acp::PermissionRequest;
 use acpd_policy::{
     By, Decision, Policy, PolicyConfig, PolicyError, Remembered, Situation, Subject, Verdict,

@@ -299,7 +299,7 @@ fn parts(text: &str) -> Vec<Part> {
     let mut hit = false;
     for piece in text.split(MARKS) {
         if !piece.is_empty() {
-            parts.push(Part { text: piece.to_owned(), hit });
+            parts.push(Part { text: piece.into(), hit });
         }
         hit = !hit;
     }

@@ -122,14 +122,10 @@ fn kind() -> impl Strategy<Value = EventKind> {
 fn agent_row() -> impl Strategy<Value = AgentRow> {
     let name = select(vec!["claude".to_owned(), "copilot".to_owned()]);
     let desired = select(vec![Desired::OnDemand, Desired::Up, Desired::Down]);
-    (name, desired, text(), option::of(bytes()), any::<[bool; 2]>()).prop_map(
-        |(name, desired, fingerprint, initialize, [resume_lies, load_lies])| AgentRow {
-            name,
-            desired,
-            fingerprint,
-            initialize,
-            resume_lies,
-            load_lies,
+    let said = (option::of(bytes()), option::of(text()));
+    (name, desired, text(), said, any::<[bool; 2]>()).prop_map(
+        |(name, desired, fingerprint, (initialize, client_meta), [resume_lies, load_lies])| {
+            AgentRow { name, desired, fingerprint, initialize, resume_lies, load_lies, client_meta }
         },
     )
 }
@@ -138,7 +134,7 @@ fn auth_row() -> impl Strategy<Value = AuthRow> {
     let agent = select(vec!["claude".to_owned(), "copilot".to_owned()]);
     let state = select(vec![AuthState::NotRequired, AuthState::Authenticated, AuthState::Expired]);
     let source = prop_oneof![
-        text().prop_map(|method| AuthSource::Refused { method }),
+        text().prop_map(|method| AuthSource::Refused { method: method.into() }),
         Just(AuthSource::LoginFile),
     ];
     (agent, state, time(), source).prop_map(|(agent, state, since, source)| AuthRow {
@@ -240,13 +236,19 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
     let state =
         (option::of(host()), rest, option::of(text()), option::of(restore), option::of(text()));
     let tools = (btree_set(text(), 0..3), btree_map(text(), child(), 0..3));
-    let facts = (btree_map(text(), text(), 0..3), tools, option::of(text()), option::of(text()));
+    let titles = (option::of(text()), option::of(text()), any::<bool>(), option::of(text()));
+    let facts = (btree_map(text(), text(), 0..3), tools, titles, option::of(text()));
     let numbers = (any::<u64>(), any::<bool>(), any::<u64>(), time(), time());
     (ids, state, facts, numbers).prop_map(
         |(
             (key, agent, public_id, agent_id, name, cwd, params),
             (host, rest, reason, restore, mode),
-            (options, (open_tools, children), title, last_outcome),
+            (
+                options,
+                (open_tools, children),
+                (title, own_title, archived, client_meta),
+                last_outcome,
+            ),
             (prompts, heard, last_prompt, created, updated),
         )| SessionRow {
             key,
@@ -265,6 +267,9 @@ fn session_row() -> impl Strategy<Value = SessionRow> {
             open_tools,
             children,
             title,
+            own_title,
+            archived,
+            client_meta,
             prompts,
             heard,
             last_prompt,

@@ -111,9 +111,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 5, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 6, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 5"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 6"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -162,6 +162,7 @@ fn agent_row() -> AgentRow {
         initialize: Some(Bytes::from_static(b"{\"protocolVersion\":1}")),
         resume_lies: true,
         load_lies: false,
+        client_meta: None,
     }
 }
 
@@ -220,7 +221,7 @@ fn records_of_schema_3() -> Vec<Record> {
         agent: "claude".to_owned(),
         state: AuthState::Expired,
         since: Time(7),
-        source: AuthSource::Refused { method: "session/prompt".to_owned() },
+        source: AuthSource::Refused { method: "session/prompt".into() },
     }));
     records
 }
@@ -240,6 +241,21 @@ fn records_of_schema_4() -> Vec<Record> {
 fn records_of_schema_5() -> Vec<Record> {
     let mut records = records_of_schema_4();
     records.push(Record::Agent(AgentRow { load_lies: true, ..agent_row() }));
+    records
+}
+
+/// What `fixtures/v6.sql` holds.
+fn records_of_schema_6() -> Vec<Record> {
+    let mut records = records_of_schema_5();
+    if let Some(Record::Session(row)) =
+        records.iter_mut().rfind(|record| matches!(record, Record::Session(_)))
+    {
+        row.own_title = Some("Fix it".to_owned());
+        row.archived = true;
+        row.client_meta = Some(r#"{"_meta":{"terminal-auth":true}}"#.to_owned());
+    }
+    let client_meta = Some(r#"{"auth":{"_meta":{"gateway":true}}}"#.to_owned());
+    records.push(Record::Agent(AgentRow { load_lies: true, client_meta, ..agent_row() }));
     records
 }
 
@@ -294,6 +310,11 @@ fn a_database_of_schema_5_opens_with_all_that_is_in_it() {
     opens_with(include_str!("../fixtures/v5.sql"), &records_of_schema_5());
 }
 
+#[test]
+fn a_database_of_schema_6_opens_with_all_that_is_in_it() {
+    opens_with(include_str!("../fixtures/v6.sql"), &records_of_schema_6());
+}
+
 /// All columns of all tables, with everything that SQLite says of them.
 fn columns(conn: &Connection) -> Vec<String> {
     let sql = "SELECT format('%s.%s %s notnull=%d default=%s pk=%d strict=%d wr=%d', t.name, c.name, \
@@ -310,7 +331,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v5.sql")).unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v6.sql")).unwrap();
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }

@@ -53,7 +53,7 @@ fn find(index: &mut Index, words: &[&str]) -> Vec<Found> {
 }
 
 fn texts(found: &[Found]) -> Vec<String> {
-    let text = |found: &Found| found.snippet.iter().map(|part| part.text.as_str()).collect();
+    let text = |found: &Found| found.snippet.iter().map(|part| part.text.raw()).collect();
     found.iter().map(text).collect()
 }
 
@@ -79,7 +79,7 @@ fn a_message_is_found_by_its_words_when_its_turn_has_ended() {
     let places: Vec<_> = found.iter().map(|found| (found.seq, found.at.0, found.by)).collect();
     assert_eq!(places, [(1, 1, Speaker::User), (2, 2, Speaker::Agent)]);
     let hits: Vec<_> = found[1].snippet.iter().filter(|part| part.hit).collect();
-    assert_eq!((hits.len(), hits[0].text.as_str()), (1, "parser"));
+    assert_eq!((hits.len(), hits[0].text.raw()), (1, "parser"));
     assert_eq!(texts(&found)[1], "The parser reads \"naïve\" words.");
 
     assert_eq!(find(&mut index, &["PARSER", "naive"]).len(), 1, "all words");

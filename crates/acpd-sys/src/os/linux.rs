@@ -208,6 +208,12 @@ pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
     boot_bits().is_ok_and(|boot| id.start >> TICK_BITS == boot >> TICK_BITS)
 }
 
+/// Its `comm`, which a process in any state tells at once: its command line may not be readable.
+pub(crate) fn name_of(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(name.trim_ascii()).into_owned())
+}
+
 pub(crate) fn rss_bytes(pid: u32) -> io::Result<u64> {
     let pages: u64 = Stat::parse(&read_stat(pid)?)?.number(24)?;
     let page = sysconf(SysconfVar::PAGE_SIZE)?.unwrap_or(4096);

@@ -156,6 +156,12 @@ pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
     result == 0 && id.start >= boot.tv_sec as u64 * 1_000_000
 }
 
+pub(crate) fn name_of(pid: u32) -> Option<String> {
+    let info = pid_info::<libc::proc_bsdinfo>(pid, libc::PROC_PIDTBSDINFO).ok()?;
+    let name = info.pbi_comm.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0);
+    Some(String::from_utf8_lossy(&name.collect::<Vec<_>>()).into_owned())
+}
+
 pub(crate) fn rss_bytes(pid: u32) -> io::Result<u64> {
     let info = pid_info::<libc::proc_taskinfo>(pid, libc::PROC_PIDTASKINFO)?;
     Ok(info.pti_resident_size)

@@ -253,6 +253,7 @@ impl Agent {
             "session/delete" => self.delete_session(params).map(Answer::from),
             "session/set_mode" => self.set_mode(params).map(Answer::from),
             "session/set_config_option" => self.set_config_option(params).map(Answer::from),
+            "_session/steering" if !flags.no_steering => self.steer(params).map(Answer::from),
             "session/prompt" => match self.start_turn(id, params) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
@@ -302,7 +303,7 @@ impl Agent {
         if flags.mcp_acp {
             mcp["acp"] = json!(true);
         }
-        json!({
+        let mut result = json!({
             "protocolVersion": flags.protocol.unwrap_or(1),
             "agentCapabilities": {
                 "loadSession": !flags.no_load,
@@ -313,7 +314,11 @@ impl Agent {
             },
             "authMethods": if flags.has_login() { json!([login]) } else { json!([]) },
             "agentInfo": {"name": "acpd-demo", "title": "Demo agent", "version": env!("CARGO_PKG_VERSION")},
-        })
+        });
+        if !flags.no_steering {
+            result["_meta"] = json!({"steering": {"supported": true}});
+        }
+        result
     }
 
     fn authenticate(&self, params: &Value) -> Result<Value, Failure> {
@@ -540,6 +545,7 @@ impl Agent {
             numbered: 0,
             late_chunk: false,
             terminal: String::new(),
+            request: id.to_string(),
             prompt,
         };
         state.prompts.push(prompt_text(&turn.prompt));
@@ -549,6 +555,27 @@ impl Agent {
             .map_err(|error| Failure::internal(format!("cannot start the turn: {error}")))?;
         state.turn = Some(sender);
         Ok(())
+    }
+
+    /// Takes what the user adds into the turn that runs. It begins none with it.
+    fn steer(&self, params: &Value) -> Result<Value, Failure> {
+        let session = self.session(params)?;
+        let prompt = params["prompt"].as_array().cloned().unwrap_or_default();
+        let mut state = lock(&session.state);
+        let Some(turn) = state.turn.clone() else {
+            return match params["_meta"]["steering"]["idleBehavior"].as_str() {
+                Some("promptRequired") => {
+                    Ok(json!({"outcome": "promptRequired", "reason": "noRunningTurn"}))
+                }
+                _ => Err(Failure::invalid_params("no turn runs".to_owned())),
+            };
+        };
+        self.store_prompt(&session, &mut state, &prompt)
+            .map_err(|error| Failure::internal(format!("cannot store the message: {error}")))?;
+        let text = prompt_text(&prompt);
+        state.prompts.push(text.clone());
+        let _ = turn.send(Signal::Steer(text));
+        Ok(json!({"outcome": "injected"}))
     }
 
     fn store_prompt(

@@ -15,7 +15,7 @@ environment: ACPD_AGENT_STATE   directory of the sessions
              ACPD_TEST_POINTS   directory of the [pause NAME] files
 
 flags that change what it offers
-  no-load no-resume no-list no-close no-fork   the method is neither advertised nor served
+  no-load no-resume no-list no-close no-fork no-steering   neither advertised nor served
   resume-lies                          session/resume is advertised, but answers -32601
   protocol=N                           initialize answers this protocol version
   mcp-acp                              MCP servers in the client are taken
@@ -87,6 +87,8 @@ pub struct Flags {
     pub no_close: bool,
     /// `session/fork` is neither advertised nor served.
     pub no_fork: bool,
+    /// `_session/steering` is neither advertised nor served.
+    pub no_steering: bool,
     /// MCP servers in the client are taken.
     pub mcp_acp: bool,
     /// Protocol version that `initialize` answers, 1 without the flag.
@@ -230,6 +232,7 @@ impl Flags {
             ("no-list", None) => self.no_list = true,
             ("no-close", None) => self.no_close = true,
             ("no-fork", None) => self.no_fork = true,
+            ("no-steering", None) => self.no_steering = true,
             ("mcp-acp", None) => self.mcp_acp = true,
             ("protocol", Some(value)) => self.protocol = Some(number(flag, value)?),
             ("auth-required", None) => self.auth_required = true,

@@ -25,6 +25,8 @@ const MODELS: [(&str, &str); 2] = [("demo-small", "Demo small"), ("demo-large", 
 /// What the main thread tells a running turn.
 pub(super) enum Signal {
     Cancel,
+    /// Something that the user adds.
+    Steer(String),
     /// The client's answer to the request that the turn waits for.
     Answer(Result<Value, Failure>),
 }

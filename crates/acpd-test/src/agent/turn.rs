@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -46,6 +46,8 @@ pub(super) struct Turn {
     pub(super) late_chunk: bool,
     /// The last terminal that it made.
     pub(super) terminal: String,
+    /// The id of the prompt's request, as JSON text.
+    pub(super) request: String,
 }
 
 impl Turn {
@@ -202,8 +204,45 @@ impl Turn {
             }
             Verb::LateChunk => self.late_chunk = true,
             Verb::Pause(name) => self.pause(&name)?,
+            Verb::Raw(file) => self.raw(&file)?,
+            Verb::ToolRun(file) => self.tool_run(&file),
         }
         Step::Continue(())
+    }
+
+    /// Says whatever is in a file, line by line.
+    fn raw(&self, file: &str) -> Step {
+        let bytes = match std::fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => return fail(Failure::internal(format!("cannot read `{file}`: {error}"))),
+        };
+        let names = [("$SESSION", &self.session.id), ("$REQUEST", &self.request)];
+        let mut rest = &bytes[..];
+        let mut said = Vec::with_capacity(bytes.len());
+        while let Some((first, more)) = rest.split_first() {
+            let name = names.iter().find(|(name, _)| rest.starts_with(name.as_bytes()));
+            rest = match name {
+                Some((name, value)) => {
+                    said.extend_from_slice(value.as_bytes());
+                    &rest[name.len()..]
+                }
+                None => {
+                    said.push(*first);
+                    more
+                }
+            };
+        }
+        self.agent.wire.send_raw(&said);
+        Step::Continue(())
+    }
+
+    fn tool_run(&mut self, file: &str) {
+        let run = Command::new("sh").arg(file).stdin(Stdio::null()).output();
+        let said = match run {
+            Ok(run) => [&run.stdout[..], &run.stderr, run.status.to_string().as_bytes()].concat(),
+            Err(error) => error.to_string().into_bytes(),
+        };
+        self.say(&format!("tool: {}\n", String::from_utf8_lossy(&said)));
     }
 
     fn plan(&self) {
@@ -364,27 +403,37 @@ impl Turn {
     /// Sends a request and waits for its answer, or for the end of the turn.
     fn request(&mut self, method: &str, params: Value) -> Step<Result<Value, Failure>> {
         let id = self.agent.send_request(method, params, self.sender.clone());
-        match self.inbox.recv() {
-            Ok(Signal::Answer(answer)) => Step::Continue(answer),
-            Ok(Signal::Cancel) | Err(_) => {
-                self.agent.forget_request(&id);
-                cancelled()
+        loop {
+            match self.inbox.recv() {
+                Ok(Signal::Answer(answer)) => return Step::Continue(answer),
+                Ok(Signal::Steer(text)) => self.hear(&text),
+                Ok(Signal::Cancel) | Err(_) => {
+                    self.agent.forget_request(&id);
+                    return cancelled();
+                }
             }
         }
     }
 
-    fn wait(&self, time: Duration) -> Step {
-        match self.inbox.recv_timeout(time) {
-            Ok(Signal::Answer(_)) | Err(RecvTimeoutError::Timeout) => Step::Continue(()),
-            Ok(Signal::Cancel) | Err(RecvTimeoutError::Disconnected) => cancelled(),
+    fn wait(&mut self, time: Duration) -> Step {
+        let end = Instant::now() + time;
+        loop {
+            match self.inbox.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(Signal::Answer(_)) => {}
+                Ok(Signal::Steer(text)) => self.hear(&text),
+                Err(RecvTimeoutError::Timeout) => return Step::Continue(()),
+                Ok(Signal::Cancel) | Err(RecvTimeoutError::Disconnected) => return cancelled(),
+            }
         }
     }
 
-    fn check(&self) -> Step {
-        match self.inbox.try_recv() {
-            Ok(Signal::Answer(_)) | Err(TryRecvError::Empty) => Step::Continue(()),
-            Ok(Signal::Cancel) | Err(TryRecvError::Disconnected) => cancelled(),
-        }
+    fn check(&mut self) -> Step {
+        self.wait(Duration::ZERO)
+    }
+
+    /// The user adds something.
+    fn hear(&mut self, text: &str) {
+        self.say(&format!("heard: {text}\n"));
     }
 
     fn say(&mut self, text: &str) {

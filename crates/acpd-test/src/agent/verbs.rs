@@ -67,6 +67,11 @@ pub(super) enum Verb {
     LateChunk,
     /// `[pause NAME]`: waits for the file `NAME.go`.
     Pause(String),
+    /// `[raw FILE]`: sends the bytes of a file, with the session's id for `$SESSION` and that of the
+    /// prompt's request for `$REQUEST`.
+    Raw(String),
+    /// `[tool-run FILE]`: runs a file with `sh`, as a tool of the agent, and says what it wrote.
+    ToolRun(String),
 }
 
 /// Splits a prompt into its verbs and the text around them. Brackets that are no verb are text.
@@ -148,6 +153,8 @@ fn verb(inner: &str) -> Option<Verb> {
         "cwd" => Verb::Cwd,
         "late-chunk" => Verb::LateChunk,
         "pause" => Verb::Pause(text()?),
+        "raw" => Verb::Raw(text()?),
+        "tool-run" => Verb::ToolRun(text()?),
         _ => return None,
     })
 }

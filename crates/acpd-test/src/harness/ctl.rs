@@ -1,11 +1,13 @@
 //! `acpctl` as a user or an editor runs it.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Instant;
 
+use nix::pty::openpty;
 use nix::sys::signal::Signal;
 
 use super::client::Client;
@@ -67,6 +69,8 @@ pub struct Running {
     child: Child,
     stdout: Shared,
     stderr: Shared,
+    /// The person's end of its terminal, if it has one.
+    terminal: Option<File>,
 }
 
 impl Running {
@@ -75,7 +79,26 @@ impl Running {
         let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
         let stdout = collect(child.stdout.take().expect("stdout is a pipe"));
         let stderr = collect(child.stderr.take().expect("stderr is a pipe"));
-        Running { child, stdout, stderr }
+        Running { child, stdout, stderr, terminal: None }
+    }
+
+    /// Starts a command on a terminal of its own; what it shows there counts as stdout.
+    pub fn on_terminal(mut command: Command) -> Running {
+        let pty = openpty(None, None).expect("a terminal");
+        let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
+        command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
+        let child = command.spawn().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
+        let terminal = File::from(pty.master);
+        let stdout = collect(terminal.try_clone().expect("a descriptor"));
+        let stderr = Shared::default();
+        lock(&stderr.0).1 = true;
+        Running { child, stdout, stderr, terminal: Some(terminal) }
+    }
+
+    /// Types on its terminal.
+    pub fn types(&mut self, keys: &str) {
+        let terminal = self.terminal.as_mut().expect("it is on a terminal");
+        terminal.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
     /// Starts a command whose stdin and stdout speak the protocol, and gives the other end.
@@ -96,7 +119,7 @@ impl Running {
         let client = Client::over_pipes(stdin, received);
         let stdout = Shared::default();
         lock(&stdout.0).1 = true;
-        (Running { child, stdout, stderr }, client)
+        (Running { child, stdout, stderr, terminal: None }, client)
     }
 
     /// Its process id.

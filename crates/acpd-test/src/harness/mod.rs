@@ -86,7 +86,7 @@ impl TestEnv {
     }
 
     /// A program beside the daemon's.
-    fn program(&self, name: &str) -> PathBuf {
+    pub fn program(&self, name: &str) -> PathBuf {
         let path = self.acpd.with_file_name(name);
         assert!(path.is_file(), "{} is missing: run `cargo build` first", path.display());
         path

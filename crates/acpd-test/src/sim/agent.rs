@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use acp_wire::acp::Steering;
 use serde_json::{Value, json};
 
-use super::bad::{Bad, Lie, Loss, text_of};
+use super::bad::{BROKEN, Bad, Lie, Loss, text_of};
 use super::rng::Rng;
 use super::truth::Truth;
 
@@ -23,6 +24,8 @@ pub(super) struct Quirks {
     pub(super) echo: bool,
     /// A part of a replay comes after the response.
     pub(super) late_replay: bool,
+    /// How it takes messages into a running turn.
+    pub(super) steering: Option<Steering>,
 }
 
 impl Quirks {
@@ -47,8 +50,11 @@ pub(super) struct Disk {
     pub(super) lied_about: BTreeSet<String>,
     /// So many loads still fail for a reason that passes.
     pub(super) bad_loads: u32,
-    /// With the next crash a session is gone.
+    /// With the next crash a session is gone …
     pub(super) forgets: bool,
+    /// … or never comes back.
+    pub(super) breaks: bool,
+    broken: BTreeSet<String>,
 }
 
 impl Disk {
@@ -80,6 +86,9 @@ impl Disk {
     pub(super) fn lose(&mut self) {
         if std::mem::take(&mut self.forgets) {
             self.sessions.pop_last();
+        }
+        if std::mem::take(&mut self.breaks) {
+            self.broken.extend(self.sessions.last_key_value().map(|(id, _)| id.clone()));
         }
     }
 }
@@ -163,6 +172,7 @@ pub(super) type Answer = Result<Value, (i64, &'static str)>;
 pub(super) const NO_METHOD: i64 = -32601;
 pub(super) const BAD_PARAMS: i64 = -32602;
 pub(super) const NOT_FOUND: i64 = -32002;
+const INTERNAL: i64 = -32603;
 
 fn update(session: &str, update: Value) -> Value {
     json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":session,"update":update}})
@@ -310,10 +320,7 @@ impl Process {
     ) -> Result<Option<Answer>, String> {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
         if method == "session/prompt" {
-            let (text, _) = text_of(params);
-            if !truth.read.insert(text.clone()) {
-                return Err(format!("prompt {text} reached an agent twice"));
-            }
+            truth.reads(&text_of(params).0)?;
         }
         match self.on_bad_day(method, params, disk, truth) {
             Some(Bad::Answer(answer)) => return Ok(Some(answer)),
@@ -365,7 +372,9 @@ impl Process {
                 Ok(json!({"sessions":all.collect::<Vec<_>>()}))
             }
             "session/resume" if self.quirks.resume && !self.quirks.resume_lies => {
-                if disk.sessions.contains_key(&session) {
+                if disk.broken.contains(&session) {
+                    Err((INTERNAL, BROKEN))
+                } else if disk.sessions.contains_key(&session) {
                     truth.hit("resumed");
                     self.hold(&session, disk);
                     Ok(json!({"modes":modes("ask")}))
@@ -392,6 +401,9 @@ impl Process {
                     Err((NOT_FOUND, "Session not found"))
                 }
             }
+            "_session/steering" | "session/inject" => {
+                return self.steer(&session, method, params, disk, rng, truth, out).map(Some);
+            }
             "session/prompt" => return self.prompt(session, id, params, disk, rng, truth, out),
             _ => Err((NO_METHOD, "no such method")),
         };
@@ -408,11 +420,19 @@ impl Process {
                 session[name] = json!({});
             }
         }
-        json!({
+        let mut result = json!({
             "protocolVersion": 1,
             "agentCapabilities": {"loadSession": quirks.load, "sessionCapabilities": session},
             "agentInfo": {"name": self.name, "version": "1"},
-        })
+        });
+        match quirks.steering {
+            Some(Steering::Extension) => result["_meta"] = json!({"steering":{"supported":true}}),
+            Some(Steering::Inject) => {
+                result["agentCapabilities"]["session"] = json!({"inject":{"modes":["steer"]}});
+            }
+            None => {}
+        }
+        result
     }
 
     fn load(
@@ -426,6 +446,10 @@ impl Process {
             disk.bad_loads -= 1;
             truth.hit("load failed for now");
             return Err((BAD_PARAMS, "locked"));
+        }
+        if disk.broken.contains(session) {
+            truth.hit("load that fails for ever");
+            return Err((INTERNAL, BROKEN));
         }
         let Some(turns) = disk.sessions.get(session) else {
             truth.hit("load of an unknown session");
@@ -454,6 +478,59 @@ impl Process {
         };
         self.forgotten.remove(session);
         self.held.insert(session.to_owned(), held);
+    }
+
+    /// A message into the turn that runs.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one request")]
+    fn steer(
+        &mut self,
+        session: &str,
+        method: &str,
+        params: &Value,
+        disk: &mut Disk,
+        rng: &mut Rng,
+        truth: &mut Truth,
+        out: &mut Vec<Value>,
+    ) -> Result<Answer, String> {
+        let extends = method == "_session/steering";
+        let way = if extends { Steering::Extension } else { Steering::Inject };
+        let blocks = &params[if extends { "prompt" } else { "content" }];
+        let text = blocks[0]["text"].as_str().unwrap_or_default().to_owned();
+        if self.quirks.steering != Some(way) {
+            return Err(format!("{text} came by {method}, which this agent does not have"));
+        }
+        if extends && params["_meta"]["steering"]["idleBehavior"] != "promptRequired" {
+            return Err(format!("{text} may begin a turn that nobody knows of"));
+        }
+        let runs = self.turns.iter().any(|turn| turn.session == session && !turn.cancelled);
+        let Some(held) = self.held.get_mut(session).filter(|_| runs) else {
+            truth.hit("message came too late");
+            return Ok(match way {
+                Steering::Extension => Ok(json!({"outcome":"promptRequired"})),
+                Steering::Inject => Err((-32600, "no turn")),
+            });
+        };
+        if rng.permille(150) {
+            truth.hit("message not taken");
+            return Ok(match way {
+                Steering::Extension => Ok(json!({"outcome":"failed","reason":"no"})),
+                Steering::Inject => Err((-32603, "no")),
+            });
+        }
+        truth.reads(&text)?;
+        truth.hit("message taken into a turn");
+        truth.steered.insert(text.clone());
+        held.knows.insert(text.clone());
+        if let Some(log) = disk.sessions.get_mut(session) {
+            log.push((text.clone(), Vec::new()));
+        }
+        if self.quirks.echo {
+            out.push(chunk(session, "user_message_chunk", &text));
+        }
+        Ok(Ok(match way {
+            Steering::Extension => json!({"outcome":"injected"}),
+            Steering::Inject => json!({"messageId":format!("m-{text}")}),
+        }))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one request")]

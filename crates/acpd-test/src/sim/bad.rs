@@ -16,6 +16,9 @@ use super::truth::Truth;
 /// What an error says that means a login without saying so by its code.
 pub(super) const TOKEN: &str = "token has expired";
 
+/// What a load says of a session that never comes back.
+pub(super) const BROKEN: &str = "cannot read the rollout";
+
 /// What of all that a run has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Days {

@@ -43,6 +43,7 @@ pub(super) struct Client {
     /// Lines it sent that nobody can match to a request.
     pub(super) malformed: u32,
     set_modes: u32,
+    set_titles: u32,
     prompts: Vec<String>,
 }
 
@@ -62,6 +63,11 @@ pub(super) enum Asked {
     /// `session/set_mode`.
     Mode {
         session: String,
+    },
+    /// A message into the turn that runs; in which form is told by what it is answered.
+    Steer {
+        session: String,
+        text: String,
     },
     /// `session/load` or `session/resume`.
     Open {
@@ -143,6 +149,7 @@ impl Client {
             slow: rng.permille(200),
             malformed: 0,
             set_modes: 0,
+            set_titles: 0,
             prompts: Vec::new(),
         }
     }
@@ -162,12 +169,16 @@ impl Client {
             1 => json!(-n - 1),
             _ => json!(n),
         };
-        if method == "session/set_mode" {
-            self.set_modes += 1;
+        match method {
+            "session/set_mode" => self.set_modes += 1,
+            acpd_api::method::SESSION_TITLE => self.set_titles += 1,
+            _ => {}
         }
         let mut load = None;
         match &asked {
-            Asked::Prompt { text, .. } => self.prompts.push(text.clone()),
+            Asked::Prompt { text, .. } | Asked::Steer { text, .. } => {
+                self.prompts.push(text.clone());
+            }
             Asked::Open { session, load: true } if self.ride.is_some() => {
                 load = Some(session.clone());
                 let before = match self.places.get(session) {
@@ -242,7 +253,7 @@ impl Client {
         let loads = |place: &Place| matches!(place, Place::Loading { .. });
         self.places.retain(|session, place| loads(place) || !leaving.contains(session));
         let prompted = self.open.values().flatten().filter_map(|asked| match asked {
-            Asked::Prompt { session, .. } => Some(session.clone()),
+            Asked::Prompt { session, .. } | Asked::Steer { session, .. } => Some(session.clone()),
             _ => None,
         });
         self.followed = prompted.filter(|session| !self.places.contains_key(session)).collect();
@@ -274,9 +285,10 @@ impl Client {
     /// Whether a replay could be told from what else comes of a session.
     pub(super) fn may_load(&self, wanted: &str) -> bool {
         let named = |asked: &Asked| match asked {
-            Asked::Prompt { session, .. } | Asked::Mode { session } | Asked::Leave { session } => {
-                session == wanted
-            }
+            Asked::Prompt { session, .. }
+            | Asked::Steer { session, .. }
+            | Asked::Mode { session }
+            | Asked::Leave { session } => session == wanted,
             // It may be the one.
             Asked::New => true,
             _ => false,
@@ -438,6 +450,7 @@ impl Client {
             Asked::Prompt { session, text } => {
                 self.prompt_ended(&session, &text, line, store, truth)?;
             }
+            Asked::Steer { session, text } => steered(&session, &text, line, store, truth)?,
         }
         Ok(())
     }
@@ -633,9 +646,48 @@ impl Client {
     fn is_its_own(&self, row: &EventRow) -> bool {
         let line: Value = serde_json::from_slice(&row.line).unwrap_or_default();
         let text = line["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
-        let mode = matches!(row.kind, EventKind::State(acp_wire::StateKey::Mode));
-        self.prompts.iter().any(|prompt| prompt == text) || (mode && self.set_modes > 0)
+        let state = match row.kind {
+            EventKind::State(acp_wire::StateKey::Mode) => self.set_modes > 0,
+            EventKind::State(acp_wire::StateKey::Info) => self.set_titles > 0,
+            _ => false,
+        };
+        state || self.prompts.iter().any(|prompt| prompt == text)
     }
+}
+
+/// What is said of a message into a turn is so: in the journal, or given back, or a prompt.
+fn steered(
+    session: &str,
+    text: &str,
+    line: &Value,
+    store: &Store,
+    truth: &mut Truth,
+) -> Result<(), String> {
+    let taken = truth.steered.contains(text);
+    let (result, own) = (&line["result"], &line["error"]["data"]["_acpd"]);
+    let said_to_be_taken = result["outcome"] == "injected" || result["messageId"].is_string();
+    if said_to_be_taken {
+        truth.hit("message said to be taken");
+        let key = store.public.get(session).filter(|_| !store.reused.contains(session));
+        let journal = key.and_then(|key| store.journals.get(key));
+        if !taken || journal.is_some_and(|journal| !journal.has(text)) {
+            return Err(format!("{text} is said to be taken, and is not there: {line}"));
+        }
+    } else if result["outcome"] == "startedNewTurn" {
+        truth.hit("message becomes a prompt");
+        if taken {
+            return Err(format!("{text} was taken, and becomes a prompt"));
+        }
+    } else if result["outcome"] == "promptRequired"
+        || ["no_turn", "cannot_steer"].iter().any(|reason| own["reason"] == *reason)
+    {
+        truth.hit("message given back");
+        if truth.read.contains(text) {
+            return Err(format!("{text} was given back, and an agent has it"));
+        }
+        truth.given_back.insert(text.to_owned());
+    }
+    Ok(())
 }
 
 /// A line of a journal; it is an error if it is not committed.

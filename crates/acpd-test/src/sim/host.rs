@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use acpd_core::ids::HostId;
 use acpd_core::record::SessionRow;
-use acpd_core::{Adopt, Input, SpawnError, StopStep};
+use acpd_core::{Adopt, Input, LeftProcess, SpawnError, StopStep};
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -45,6 +45,8 @@ pub(super) struct Host {
     pub(super) stopped: bool,
     /// Does not end when stdin ends or SIGTERM comes.
     stubborn: bool,
+    /// Something of it does not end, not even by SIGKILL.
+    pub(super) undying: bool,
     /// It broke by itself, or never became usable.
     pub(super) failed: bool,
     link: Option<Link>,
@@ -155,6 +157,7 @@ impl Host {
             StopStep::Term | StopStep::Kill => {
                 self.stdin.clear();
                 self.leader = match self.leader {
+                    Leader::Ended if self.undying => Leader::Ended,
                     Leader::Runs => Leader::Ended,
                     Leader::Ended | Leader::Gone => Leader::Gone,
                 };
@@ -206,6 +209,8 @@ impl World {
             lost: false,
             stopped: false,
             stubborn: self.rng.permille(200),
+            // Not drawn, so that what older seeds have found they find again.
+            undying: self.faults && self.days.hangs && self.next_pid % 9 == 0,
             failed: false,
             link: Some(Link::default()),
         };
@@ -332,9 +337,24 @@ impl World {
         if let Some(host) = self.hosts.remove(&id)
             && host.leader != Leader::Gone
         {
+            if host.undying {
+                self.truth.hit("left behind, as it does not end");
+                return Ok(());
+            }
             return Err(format!("{id:?} is forgotten, and is still {:?}", host.leader));
         }
         Ok(())
+    }
+
+    /// Somebody is left of a process that was killed, unless it is gone by now.
+    pub(super) fn look_for_leftovers(&mut self, host: HostId) -> Result<(), String> {
+        let is_left = |host: &&Host| host.leader != Leader::Gone;
+        let Some(pid) = self.hosts.get(&host).filter(is_left).map(|host| host.pid) else {
+            return Ok(());
+        };
+        self.truth.hit("survived SIGKILL");
+        let left = vec![LeftProcess { pid, name: "undying".to_owned() }];
+        self.feed(Input::LeftoversFound { host, left })
     }
 
     /// What no row names is over, or somebody was forgotten.
@@ -342,7 +362,7 @@ impl World {
         let rows = &self.store.snapshot.hosts;
         let unknown = self.hosts.extract_if(.., |id, _| !rows.contains_key(id));
         for (id, host) in unknown {
-            if host.leader != Leader::Gone {
+            if host.leader != Leader::Gone && !host.undying {
                 return Err(format!("no row names {id:?}, which is {:?}", host.leader));
             }
         }
@@ -381,6 +401,7 @@ impl World {
                 Ok(true)
             }
             Leader::Runs => Ok(self.work(id)? || self.hear(id)?),
+            Leader::Ended if host.undying => self.hear(id),
             Leader::Ended => {
                 let told = host.link.as_ref().is_none_or(|link| link.exited);
                 if told && self.rng.permille(300) {

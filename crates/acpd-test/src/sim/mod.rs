@@ -21,6 +21,9 @@
 //! - Every line for an agent is committed once under its number, reaches it at most once, whole, and
 //!   if it lives to the end, at all. A prompt reaches agents once, and so does the answer to a question,
 //!   which somebody has given.
+//! - A message into a running turn reaches agents once. It is in the journal when its sender is told that
+//!   the agent has taken it, and only then; what is given back reaches no agent. No agent may begin a
+//!   turn with one. What is in the archive is closed.
 //! - Output is acknowledged when it is committed; what a daemon wants to have again is there. A
 //!   process starts when the last one of its agent is gone, is never without a row, and is forgotten
 //!   when its end is committed. No session is held by two processes.
@@ -42,6 +45,7 @@
 mod agent;
 mod bad;
 mod client;
+mod digest;
 mod host;
 mod people;
 mod rest;
@@ -56,6 +60,7 @@ use std::collections::BTreeMap;
 use acpd_core::Input;
 
 use bad::Loss;
+use digest::Digest;
 use people::DIRECTORIES;
 use world::{AGENTS, World};
 
@@ -66,15 +71,25 @@ pub struct Report {
     pub hits: BTreeMap<&'static str, u64>,
     /// Steps until it had come to rest.
     pub steps: u64,
+    /// One number for everything that the hub wrote and did, if it was asked for.
+    pub digest: Option<u64>,
 }
 
-/// Runs one seed for so many steps with faults, then until everything is at rest. With `trace` an
-/// error ends with what happened last.
+/// What to keep of a run beside its report.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Watch {
+    /// An error ends with what happened last.
+    pub trace: bool,
+    /// The report has a digest.
+    pub digest: bool,
+}
+
+/// Runs one seed for so many steps with faults, then until everything is at rest.
 ///
 /// # Errors
 /// The promise that was broken, and at which step.
-pub fn run(seed: u64, steps: u64, trace: bool) -> Result<Report, String> {
-    let mut world = World::new(seed, trace);
+pub fn run(seed: u64, steps: u64, watch: Watch) -> Result<Report, String> {
+    let mut world = World::new(seed, watch);
     let mut done = Ok(0);
     for step in 0..steps {
         done = world.step().map(|()| 0).map_err(|error| format!("step {step}: {error}"));
@@ -86,7 +101,11 @@ pub fn run(seed: u64, steps: u64, trace: bool) -> Result<Report, String> {
         done = world.settle().map_err(|error| format!("after the faults: {error}"));
     }
     match done {
-        Ok(settling) => Ok(Report { hits: world.truth.hits, steps: steps + settling }),
+        Ok(settling) => Ok(Report {
+            hits: world.truth.hits,
+            steps: steps + settling,
+            digest: world.digest.as_ref().map(Digest::value),
+        }),
         Err(error) => {
             let trace: Vec<String> = world.trace.into_iter().flatten().collect();
             Err(format!("{error}\n{}", trace.join("\n")))
@@ -179,12 +198,13 @@ impl World {
             60..70 => {
                 let disks: Vec<String> = self.disks.keys().cloned().collect();
                 let name = self.rng.pick(&disks).cloned().unwrap_or_default();
-                let what = self.rng.below(3);
+                let what = self.rng.below(4);
                 let tries = self.rng.below(4) as u32;
                 if let Some(disk) = self.disks.get_mut(&name) {
                     match what {
                         0 => disk.login = Some(Loss::draw(&mut self.rng)),
                         1 => disk.bad_loads = tries,
+                        2 => disk.breaks = true,
                         _ => disk.forgets = true,
                     }
                 }

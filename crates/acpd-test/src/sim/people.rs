@@ -2,7 +2,7 @@
 
 use acpd_core::Input;
 use acpd_core::ids::ClientId;
-use acpd_core::record::Rest;
+use acpd_core::record::{Rest, TurnRest, TurnRow};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -213,9 +213,86 @@ impl World {
                 let params = json!({"ref":reference,"cwd":cwd});
                 self.say(id, "_acpd/session/move", params, Asked::Plain)
             }
-            8..16 => self.fork(id),
+            8..10 => {
+                let discard = self.rng.permille(500);
+                let params = json!({"ref":reference,"discard":discard});
+                self.say(id, "_acpd/session/reseed", params, Asked::Plain)
+            }
+            10..16 => self.fork(id),
+            16..19 if self.steers => self.steer(id),
+            19 if self.steers => self.put_away(id, &reference),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
         }
+    }
+
+    /// Somebody adds something to what an agent works on.
+    fn steer(&mut self, id: ClientId) -> Result<(), String> {
+        let Some(session) = self.busy_session(id) else { return Ok(()) };
+        if self.clients.get(&id).is_none_or(|client| !client.may_work(&session)) {
+            return Ok(());
+        }
+        self.next_text += 1;
+        let text = format!("P{}.", self.next_text);
+        let blocks = json!([{"type":"text","text":text}]);
+        let (method, params) = match self.rng.below(4) {
+            0 => {
+                let params = json!({"sessionId":session,"mode":"steer","content":blocks});
+                ("session/inject", params)
+            }
+            1 => ("_session/steering", json!({"sessionId":session,"prompt":blocks})),
+            _ => {
+                let meta = json!({"steering":{"idleBehavior":"promptRequired"}});
+                let params = json!({"sessionId":session,"prompt":blocks,"_meta":meta});
+                ("_session/steering", params)
+            }
+        };
+        self.say(id, method, params, Asked::Steer { session, text })
+    }
+
+    /// A session of this client's agent, one with a running turn if there is one.
+    fn busy_session(&mut self, id: ClientId) -> Option<String> {
+        let agent = self.clients.get(&id)?.agent.clone();
+        let snapshot = &self.store.snapshot;
+        let runs = |turn: &&TurnRow| matches!(turn.state, TurnRest::Dispatched { .. });
+        let busy = snapshot.turns.values().filter(runs);
+        let busy = busy.filter_map(|turn| snapshot.sessions.get(&turn.session));
+        let busy: Vec<String> = busy
+            .filter(|state| state.row.agent == agent)
+            .map(|state| state.row.public_id.clone())
+            .collect();
+        match self.rng.pick(&busy) {
+            Some(session) => Some(session.clone()),
+            None => self.its_session(id),
+        }
+    }
+
+    /// A session goes into the archive or comes out of it, gets a title, or is asked about.
+    fn put_away(&mut self, id: ClientId, reference: &Value) -> Result<(), String> {
+        let session = reference["session"].as_str().unwrap_or_default().to_owned();
+        let opening = self.clients.get(&id).is_none_or(|client| client.is_opening(&session));
+        let method = match self.rng.below(5) {
+            0 => {
+                self.truth.hit("session put away");
+                acpd_api::method::SESSION_ARCHIVE
+            }
+            1 => acpd_api::method::SESSION_UNARCHIVE,
+            2 if !opening => {
+                self.truth.hit("session put away by its own client");
+                let params = json!({"sessionId":session});
+                return self.say(id, "session/archive", params, Asked::Leave { session });
+            }
+            3 => {
+                self.truth.hit("session titled");
+                let title = format!("t{}", self.rng.below(4));
+                let params = json!({"ref":reference,"title":title});
+                return self.say(id, acpd_api::method::SESSION_TITLE, params, Asked::Plain);
+            }
+            _ => {
+                let params = json!({"sessionId":session});
+                return self.say(id, "session/status", params, Asked::Plain);
+            }
+        };
+        self.say(id, method, reference.clone(), Asked::Plain)
     }
 
     fn fork(&mut self, id: ClientId) -> Result<(), String> {
@@ -230,11 +307,13 @@ impl World {
         let agent = self.rng.pick(&AGENTS).copied().unwrap_or_default();
         let method = match self.rng.below(12) {
             0 if !self.calm => "_acpd/agent/stop",
-            1 => "_acpd/agent/restart",
-            2..9 => "_acpd/agent/start",
+            1 | 2 => "_acpd/agent/restart",
+            3..9 => "_acpd/agent/start",
             _ => "_acpd/agent/show",
         };
-        self.say(id, method, json!({"agent":agent}), Asked::Plain)
+        // Of the others it is no parameter.
+        let force = self.rng.permille(500);
+        self.say(id, method, json!({"agent":agent,"force":force}), Asked::Plain)
     }
 
     fn malformed(&mut self, id: ClientId) -> Result<(), String> {
@@ -305,6 +384,26 @@ impl World {
             texts.push((session, text));
         }
         Ok(texts)
+    }
+
+    /// Somebody gives up what does not come back.
+    pub(super) fn give_up_what_is_stuck(&mut self) -> Result<(), String> {
+        let stuck: Vec<(String, String)> = self
+            .store
+            .snapshot
+            .sessions
+            .values()
+            .filter(|state| matches!(state.row.rest, Rest::Failed | Rest::Lost))
+            .map(|state| (state.row.agent.clone(), state.row.public_id.clone()))
+            .collect();
+        for (agent, session) in stuck {
+            let mut clients = self.clients.iter();
+            let Some((id, _)) = clients.find(|(_, client)| client.agent == agent) else { continue };
+            let params = json!({"ref":{"session":session,"agent":agent}});
+            self.truth.hit("given up in the end");
+            self.say(*id, "_acpd/session/reseed", params, Asked::Plain)?;
+        }
+        Ok(())
     }
 
     /// Somebody looks after every session: opens it, and ends what still runs; or restarts agents

@@ -31,8 +31,15 @@ impl World {
             self.tidy_up(restart)?;
             steps += self.quiet()?;
         }
-        // The first prompt may find out that a running agent has forgotten the session.
+        // The first prompt may find out that a running agent has forgotten the session, which may not come
+        // back then: a person gives that up.
+        self.give_up_what_is_stuck()?;
+        steps += self.quiet()?;
         self.prompt_everywhere()?;
+        steps += self.quiet()?;
+        self.tidy_up(false)?;
+        steps += self.quiet()?;
+        self.give_up_what_is_stuck()?;
         steps += self.quiet()?;
         let prompts = self.prompt_everywhere()?;
         steps += self.quiet()?;
@@ -130,7 +137,13 @@ impl World {
         let unsettled = self.hub.as_ref().map(acpd_core::Hub::unsettled).unwrap_or_default();
         let waits = |line: &&String| {
             let id = line.split(':').next().unwrap_or_default();
-            self.of_id(id).is_some_and(|(_, state)| state.row.rest == Rest::NeedsLogin)
+            let is_held_back = |agent: &str| {
+                let mut hosts = self.hosts.values().filter(|host| host.agent == agent);
+                hosts.any(|host| host.undying && host.leader == Leader::Ended)
+            };
+            self.of_id(id).is_some_and(|(_, state)| {
+                state.row.rest == Rest::NeedsLogin || is_held_back(&state.row.agent)
+            })
         };
         match unsettled.iter().find(|line| !waits(line)) {
             Some(line) => Err(format!("not at rest: {line}")),
@@ -164,7 +177,7 @@ impl World {
                     || (runs && is_stuck(agent))
             }
             // What the agent is to do itself has no limit of time, as if there were no acpd.
-            Asked::New | Asked::Login | Asked::Mode { .. } => is_stuck(agent),
+            Asked::New | Asked::Login | Asked::Mode { .. } | Asked::Steer { .. } => is_stuck(agent),
             Asked::Plain
             | Asked::Duplicate
             | Asked::Open { .. }
@@ -186,11 +199,24 @@ impl World {
         for host in self.hosts.values_mut() {
             host.process.ignores_cancel = false;
             host.process.refuses = None;
+            host.undying = false;
         }
         self.quiet()
     }
 
+    /// What is put away is closed.
+    fn archive_is_closed(&self) -> Result<(), String> {
+        let rows = self.store.snapshot.sessions.values().map(|state| &state.row);
+        let mut open =
+            rows.filter(|row| row.archived && !matches!(row.rest, Rest::Closed | Rest::Lost));
+        match open.next() {
+            Some(row) => Err(format!("{} is in the archive, and {:?}", row.public_id, row.rest)),
+            None => Ok(()),
+        }
+    }
+
     fn at_rest(&mut self) -> Result<(), String> {
+        self.archive_is_closed()?;
         let unsettled = self.hub.as_ref().map(acpd_core::Hub::unsettled).unwrap_or_default();
         if !unsettled.is_empty() {
             return Err(format!("not at rest: {unsettled:?}"));

@@ -60,6 +60,10 @@ impl Store {
                     if old.is_some_and(|old| old != row.key) {
                         self.reused.insert(row.public_id.clone());
                     }
+                    let reason = row.reason.as_deref().unwrap_or_default();
+                    if reason.starts_with("a person gave it up") {
+                        truth.hit("given up by a person");
+                    }
                     match row.rest {
                         Rest::Parked | Rest::Closed => {}
                         Rest::NeedsLogin => truth.hit("session waits for a login"),
@@ -194,7 +198,9 @@ impl Journal {
                 self.last = Some((prompt.to_owned(), n));
             }
         }
-        if kind != EventKind::Imported {
+        if line["params"]["_meta"]["_acpd"]["steered"] == true {
+            self.steered(update, truth)?;
+        } else if kind != EventKind::Imported {
             self.check_turn(update, is_chunk)?;
         }
         let number = line["params"]["turn"].as_u64();
@@ -252,6 +258,21 @@ impl Journal {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A message that went into a turn: the agent has it, and everybody knows that it does.
+    fn steered(&mut self, update: &Value, truth: &Truth) -> Result<(), String> {
+        let text = update["content"]["text"].as_str().unwrap_or_default();
+        if !truth.steered.contains(text) {
+            return Err(format!("{text} is in the journal, and no agent has taken it"));
+        }
+        self.known.insert(text.to_owned());
+        Ok(())
+    }
+
+    /// Whether a message that went into a turn is there, or came later with a replay.
+    pub(super) fn has(&self, text: &str) -> bool {
+        self.texts.contains(text)
     }
 
     /// Of what the agent says to a prompt there is every line, in its order.

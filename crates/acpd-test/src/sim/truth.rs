@@ -11,6 +11,10 @@ pub(super) struct Truth {
     pub(super) read: BTreeSet<String>,
     /// Those of them that it took in, and did not refuse.
     pub(super) received: BTreeSet<String>,
+    /// Messages that an agent took into a running turn.
+    pub(super) steered: BTreeSet<String>,
+    /// Messages that were given back to who sent them: no agent gets them any more.
+    pub(super) given_back: BTreeSet<String>,
     /// Prompts that an agent has answered, and how many lines it said in between.
     pub(super) ended: BTreeMap<String, u64>,
     /// Valid answers that a client gave: tool call and option.
@@ -26,6 +30,17 @@ pub(super) struct Truth {
 impl Truth {
     pub(super) fn hit(&mut self, what: &'static str) {
         *self.hits.entry(what).or_default() += 1;
+    }
+
+    /// An agent reads something that a client says, as a prompt or into a turn.
+    pub(super) fn reads(&mut self, text: &str) -> Result<(), String> {
+        if !self.read.insert(text.to_owned()) {
+            return Err(format!("{text} reached an agent twice"));
+        }
+        if self.given_back.contains(text) {
+            return Err(format!("{text} reached an agent, and was given back to its sender"));
+        }
+        Ok(())
     }
 
     /// A command is run; never twice for one question, however often the daemon dies.

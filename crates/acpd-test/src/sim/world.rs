@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use acp_wire::acp::Steering;
 use acp_wire::{Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
@@ -10,9 +11,11 @@ use acpd_core::{Batch, Effect, Hub, Input, StatusPart};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::Watch;
 use super::agent::{Disk, Quirks};
-use super::bad::{Days, TOKEN};
+use super::bad::{BROKEN, Days, TOKEN};
 use super::client::Client;
+use super::digest::Digest;
 use super::host::{Adopting, Host, Leader};
 use super::ride::Ride;
 use super::rng::Rng;
@@ -48,6 +51,8 @@ pub(super) struct World {
     pub(super) faults: bool,
     /// Less breaks in this run, so that more gets done.
     pub(super) calm: bool,
+    /// People add to what agents work on, and put sessions away.
+    pub(super) steers: bool,
     /// What is bad in this run.
     pub(super) days: Days,
     /// Directories that are not there.
@@ -75,13 +80,15 @@ pub(super) struct World {
     closing: Vec<ClientId>,
     /// The last things that happened, when somebody wants to read them.
     pub(super) trace: Option<VecDeque<String>>,
+    /// All records and effects as one number, when somebody wants to compare.
+    pub(super) digest: Option<Digest>,
 }
 
 /// The agent profiles of every run.
 pub(super) const AGENTS: [&str; 3] = ["alpha", "beta", "solo"];
 
 impl World {
-    pub(super) fn new(seed: u64, trace: bool) -> World {
+    pub(super) fn new(seed: u64, watch: Watch) -> World {
         let mut rng = Rng::new(seed);
         let calm = rng.permille(600);
         let survives = rng.permille(500);
@@ -89,7 +96,9 @@ impl World {
         let mut agents = BTreeMap::new();
         let mut quirks = BTreeMap::new();
         let mut disks = BTreeMap::new();
-        for name in AGENTS {
+        // Not drawn, and not in the runs that have found something: they go on as they did.
+        let steers = matches!(seed % 11, 4 | 6 | 8);
+        for (at, name) in AGENTS.iter().copied().enumerate() {
             let load = rng.permille(800);
             let from_zero = !load && rng.permille(500);
             let quirk = Quirks {
@@ -101,6 +110,11 @@ impl World {
                 from_zero,
                 echo: rng.permille(300),
                 late_replay: load && rng.permille(300),
+                steering: match (seed / 11 + at as u64) % 3 {
+                    0 if steers => Some(Steering::Inject),
+                    1 if steers => Some(Steering::Extension),
+                    _ => None,
+                },
             };
             let profile = Profile {
                 sharing: if name == "solo" { Sharing::Session } else { Sharing::Agent },
@@ -108,6 +122,7 @@ impl World {
                 fingerprint: "1".to_owned(),
                 idle_timeout: 60_000,
                 auth_errors: vec![TOKEN.to_owned()],
+                gone_errors: if name == "beta" { vec![BROKEN.to_owned()] } else { Vec::new() },
                 has_login_file: name != "beta",
                 on_lost: if name == "solo" { OnLost::Stop } else { OnLost::Reseed },
                 ..Profile::default()
@@ -143,6 +158,7 @@ impl World {
             truth: Truth::default(),
             faults: true,
             calm,
+            steers,
             days,
             missing: BTreeSet::new(),
             sought: VecDeque::new(),
@@ -158,7 +174,8 @@ impl World {
             adopting: Vec::new(),
             away: Vec::new(),
             closing: Vec::new(),
-            trace: trace.then(VecDeque::new),
+            trace: watch.trace.then(VecDeque::new),
+            digest: watch.digest.then(Digest::new),
         }
     }
 
@@ -263,6 +280,9 @@ impl World {
         }
         let Some(batch) = self.store.waiting.pop_front() else { return Ok(false) };
         self.check_ends(&batch)?;
+        if let Some(digest) = &mut self.digest {
+            batch.records.iter().for_each(|record| digest.feed(record));
+        }
         self.store.commit(&batch.records, &mut self.truth)?;
         self.effects.extend(batch.effects);
         Ok(true)
@@ -292,6 +312,9 @@ impl World {
     /// Performs one effect.
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), String> {
         self.note("out", &effect);
+        if let Some(digest) = &mut self.digest {
+            digest.feed(&effect);
+        }
         match effect {
             Effect::Send { client, .. }
             | Effect::SendStatus { client, .. }
@@ -317,6 +340,7 @@ impl World {
             Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line),
             Effect::HostAck { host, offset } => self.ack(host, offset)?,
             Effect::HostStop { host, step } => self.stop(host, step),
+            Effect::FindLeftovers { host } => self.look_for_leftovers(host)?,
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
             Effect::FindDirectory { question, cwd, .. } => {

@@ -23,12 +23,15 @@ fn resume(session: &str) -> Value {
 #[test]
 fn methods_can_be_missing() {
     let (place, session) = stored();
-    let mut agent = place.start("no-load,no-resume,no-list,no-close,no-fork");
+    let mut agent = place.start("no-load,no-resume,no-list,no-close,no-fork,no-steering");
     let result = agent.call("initialize", initialize()).ok().clone();
     assert_eq!(result["agentCapabilities"]["loadSession"], false);
     assert_eq!(result["agentCapabilities"]["sessionCapabilities"], json!({"delete": {}}));
+    assert_eq!(result.get("_meta"), None);
     assert_eq!(agent.load(&session).code(), -32601);
-    for method in ["session/resume", "session/list", "session/close", "session/fork"] {
+    for method in
+        ["session/resume", "session/list", "session/close", "session/fork", "_session/steering"]
+    {
         assert_eq!(agent.call(method, resume(&session)).code(), -32601, "{method}");
     }
 }

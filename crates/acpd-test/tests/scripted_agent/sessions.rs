@@ -3,7 +3,7 @@
 use acpd_test::agent::Direction;
 use serde_json::{Value, json};
 
-use crate::driver::{Place, initialize};
+use crate::driver::{Agent, Place, initialize};
 
 #[test]
 fn an_answer_echoes_and_proves_what_the_session_remembers() {
@@ -88,6 +88,32 @@ fn a_fork_remembers_what_its_session_does_and_goes_on_apart() {
 
     let mut agent = place.agent("");
     assert_eq!(agent.load(&fork).chunks("user_message_chunk"), ["#one", "#two"]);
+}
+
+#[test]
+fn what_is_said_into_a_turn_is_heard_and_remembered() {
+    let place = Place::new();
+    let mut agent = place.start("");
+    let result = agent.call("initialize", initialize()).ok().clone();
+    assert_eq!(result["_meta"], json!({"steering": {"supported": true}}));
+    let session = agent.session();
+    let steer = |agent: &mut Agent, text: &str| {
+        let meta = json!({"steering": {"idleBehavior": "promptRequired"}});
+        let prompt = json!([{"type": "text", "text": text}]);
+        let params = json!({"sessionId": session, "prompt": prompt, "_meta": meta});
+        agent.call("_session/steering", params)
+    };
+    assert_eq!(steer(&mut agent, "early").ok()["outcome"], "promptRequired");
+    let turn = agent.send_prompt(&session, "#one [pause middle]");
+    agent.until("paused at middle\n");
+    assert_eq!(steer(&mut agent, "#two").ok()["outcome"], "injected");
+    agent.until("heard: #two\n");
+    std::fs::write(place.path().join("middle.go"), "").unwrap();
+    assert!(agent.wait(&turn).text().ends_with("history=0 tags=one,two"));
+    drop(agent);
+
+    let mut agent = place.agent("");
+    assert_eq!(agent.load(&session).chunks("user_message_chunk"), ["#one [pause middle]", "#two"]);
 }
 
 #[test]

@@ -287,3 +287,29 @@ fn a_pause_waits_for_its_file_and_can_be_cancelled() {
     agent.cancel(&session);
     assert_eq!(agent.wait(&turn).stop_reason(), "cancelled");
 }
+
+#[test]
+fn raw_says_the_bytes_of_a_file_with_the_ids_of_the_turn() {
+    let place = Place::new();
+    let mut agent = place.agent("");
+    let session = agent.session();
+    let file = place.path().join("raw");
+    let line = r#"{"method":"_vendor/raw","params":{"sessionId":"$SESSION","of":$REQUEST}}"#;
+    std::fs::write(&file, format!("{line}\n")).unwrap();
+    let reply = agent.prompt(&session, &format!("[raw {}]", file.display()));
+    let params = json!({"sessionId": session, "of": reply.response["id"]});
+    let said = json!({"method": "_vendor/raw", "params": params});
+    assert!(reply.before.contains(&said), "{reply:?}");
+}
+
+#[test]
+fn a_tool_runs_below_the_agent_and_its_output_is_said() {
+    let place = Place::new();
+    let mut agent = place.agent("");
+    let (session, parent) = (agent.session(), agent.child.id());
+    let file = place.path().join("tool");
+    std::fs::write(&file, "echo parent $PPID\nexit 4\n").unwrap();
+    let reply = agent.prompt(&session, &format!("[tool-run {}]", file.display()));
+    let said = format!("tool: parent {parent}\nexit status: 4\n");
+    assert_eq!(reply.chunks("agent_message_chunk")[0], said);
+}

@@ -9,10 +9,10 @@ use toml::de::DeValue;
 
 use super::kind::{Arguments, CommandLine, Directory, Fault, Kind, Timeout, list, quoted, string};
 
-/// What says in an error that a login is wanted.
-pub(super) struct AuthErrors;
+/// What an error of an agent is known by.
+pub(super) struct ErrorPatterns;
 
-impl Kind for AuthErrors {
+impl Kind for ErrorPatterns {
     type Value = Vec<String>;
 
     fn describe() -> String {

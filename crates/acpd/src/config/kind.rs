@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use acpd_api::NAMESPACE;
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -685,5 +686,34 @@ impl Kind for Names {
                 slot.push(name);
             }
         }
+    }
+}
+
+/// Names of members, each in the one before it.
+pub(super) struct Members;
+
+impl Kind for Members {
+    type Value = Vec<String>;
+
+    fn describe() -> String {
+        "a list of names like \"auth.gateway\"".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
+        list(value, &Self::describe(), |item| {
+            let text = string(item, &Self::describe())?;
+            if text.split('.').any(|name| name.trim().is_empty()) {
+                return Err(Fault::new(item, format!("holds {text:?}, which is not a name")));
+            }
+            // What is said to acpd is no business of an agent.
+            if text.split('.').any(|name| name == NAMESPACE) {
+                return Err(Fault::new(item, format!("holds {text:?}, which is acpd's own")));
+            }
+            Ok(text.to_owned())
+        })
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        quoted_list(value.iter().map(String::as_str))
     }
 }

@@ -152,8 +152,9 @@ pub fn fingerprint(profile: &Profile) -> String {
     let mut hash = FNV_OFFSET;
     let offers = profile.services.iter().map(|offer| ("service", offer.word()));
     let offers = offers.chain(profile.subagents.then_some(("offer", "subagents")));
+    let heard = profile.client_meta.iter().map(|name| ("client_meta", name.as_str()));
     let named = command.chain(names).map(|(kind, text)| (kind, text.as_str()));
-    for (kind, text) in named.chain(offers) {
+    for (kind, text) in named.chain(offers).chain(heard) {
         // The zero bytes keep ["a b"] and ["a", "b"] apart; no argument can hold one.
         let bytes = kind.bytes().chain([0]).chain(text.bytes()).chain([0]);
         hash = bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));

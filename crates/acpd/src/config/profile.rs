@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use acpd_api::HookEvent;
 
-use super::auth::{AuthErrors, Credential, Credentials, File};
+use super::auth::{Credential, Credentials, ErrorPatterns, File};
 use super::key::{Key, Keys, Scope, keys};
 use super::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
-    Line, LineSize, LogFilter, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever, Timeout,
+    Line, LineSize, LogFilter, Members, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
+    Timeout,
 };
 
 keys! {
@@ -227,7 +228,14 @@ keys! {
         Agent "login_file" => pub login_file: Option<PathBuf> as File = None;
         /// How to tell an error of the agent that wants a login from others, for agents that do not say
         /// so with -32000: a text in its message or its data, in any case, or its code.
-        Agent "auth_errors" => pub auth_errors: Vec<String> as AuthErrors = Vec::new();
+        Agent "auth_errors" => pub auth_errors: Vec<String> as ErrorPatterns = Vec::new();
+        /// How to tell an error to `session/load` which means that the agent has lost the session, for
+        /// agents that do not say so with -32002: written like `auth_errors`.
+        Agent "gone_errors" => pub gone_errors: Vec<String> as ErrorPatterns = Vec::new();
+        /// What the agent hears of a client's extensions: members `_meta` of its capabilities, where
+        /// `"auth.gateway"` stands for `auth._meta.gateway` and for `_meta.auth.gateway`. See
+        /// [extensions of clients](#extensions-of-clients).
+        Agent "client_meta" => pub client_meta: Vec<String> as Members = Vec::new();
         /// Whether acpd is tested with this agent.
         Catalogue "tried" => pub tried: bool as Flag = false;
         /// Whether the program is the daemon's own executable, whatever `command` calls it.

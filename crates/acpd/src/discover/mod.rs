@@ -8,13 +8,14 @@ mod probe;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use acp_wire::acp::InitializeResult;
+use acpd_api::{escape, json};
 use acpd_sys::paths::Paths;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -71,11 +72,16 @@ pub fn run(json: bool) -> io::Result<()> {
     let text = if json {
         let list: Vec<Value> =
             probed.iter().map(|(found, result)| as_json(found, result)).collect();
-        format!("{:#}\n", Value::from(list))
+        json::pretty(&list)? + "\n"
     } else {
         as_toml(&probed)
     };
-    io::stdout().lock().write_all(text.as_bytes())
+    let mut stdout = io::stdout().lock();
+    if stdout.is_terminal() {
+        write!(stdout, "{}", escape::prose(&text))
+    } else {
+        stdout.write_all(text.as_bytes())
+    }
 }
 
 /// How many agents the configuration starts in another way than the catalogue.
@@ -89,7 +95,7 @@ fn own_commands(catalogue: &Config) -> usize {
 
 fn say(text: std::fmt::Arguments<'_>) {
     // Who does not read stderr does not want to know.
-    writeln!(io::stderr().lock(), "{text}").ok();
+    writeln!(io::stderr().lock(), "{}", escape::verbatim(&text.to_string())).ok();
 }
 
 /// The agent, if it can be started without fetching anything.
@@ -200,7 +206,5 @@ fn as_toml(probed: &[(Found<'_>, Result<InitializeResult, String>)]) -> String {
 
 /// A comment of one line: what agents say of themselves may hold anything.
 fn comment(text: &mut String, before: &str, line: &str) {
-    let line: String =
-        line.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
-    writeln!(text, "{before}# {line}").ok();
+    writeln!(text, "{before}# {}", escape::one_line(line)).ok();
 }

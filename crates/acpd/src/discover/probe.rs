@@ -108,9 +108,8 @@ fn last_words(stderr: ChildStderr) -> Receiver<String> {
         let last = lines.filter(|line| !line.trim_ascii().is_empty()).last();
         if let Some(line) = last {
             let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-            let words = line.chars().take(WORDS).map(|c| if c.is_control() { ' ' } else { c });
             // There is room for one.
-            sender.send(words.collect()).ok();
+            sender.send(line.chars().take(WORDS).collect()).ok();
         }
     });
     words

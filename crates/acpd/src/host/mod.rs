@@ -20,7 +20,7 @@ mod shim;
 
 use acp_wire::Frame;
 use acpd_core::ids::HostId;
-use acpd_core::{SpawnError, StopStep};
+use acpd_core::{LeftProcess, SpawnError, StopStep};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -96,6 +96,8 @@ pub enum HostEvent {
         /// The last lines of its stderr.
         stderr: String,
     },
+    /// Who is left of a tree that was killed; answers [`Reaper::find_left`], at any time.
+    Left(Vec<LeftProcess>),
     /// The whole tree is gone.
     Gone,
 }

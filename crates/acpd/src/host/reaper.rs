@@ -12,18 +12,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_core::StopStep;
 use acpd_core::ids::HostId;
+use acpd_core::{LeftProcess, StopStep};
 use acpd_shim::bundle::Bundle;
 use acpd_shim::orphans::Orphans;
-use acpd_sys::process::{ProcessId, StopSignal, Tree, Usage, discard, reap, reap_orphans};
+use acpd_sys::process::{
+    ProcessId, StopSignal, Tree, Usage, Whose, discard, name_of, reap, reap_orphans,
+    runs_under_agent,
+};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use super::{HostEvent, HostEvents};
 
-/// How often a tree that is going down is looked at, at first and at last.
+/// How often a tree that is going down is looked at, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+/// How often one that does not end is looked at, at last.
+const LOOK_AT_LAST: Duration = Duration::from_secs(1);
 /// How often running trees are looked at, to know what they start before it hides.
 const WALK: Duration = Duration::from_secs(5);
 /// From SIGTERM to SIGKILL for what an earlier daemon left behind.
@@ -34,10 +39,17 @@ enum Job {
     Exited { host: HostId },
     Stop { host: HostId, step: StopStep },
     Sweep { host: HostId, leftovers: Leftovers },
+    FindLeft { host: HostId },
     Know { host: HostId, known: Known },
     Unknow { host: HostId },
     ReapOrphans,
     Usage { hosts: Vec<u32>, reply: oneshot::Sender<Vec<Usage>> },
+}
+
+impl Job {
+    fn is_question(&self) -> bool {
+        matches!(self, Job::FindLeft { .. } | Job::Usage { .. })
+    }
 }
 
 /// What an earlier daemon, or a dead shim, left of an agent.
@@ -72,19 +84,43 @@ pub struct Reaper {
     children: Children,
 }
 
-/// The children of the daemon that somebody waits for; every other one that ends is an orphan that
-/// was given to it. Locked from before a child is made until it is in here, or it could be reaped
-/// in between.
+/// The processes of the daemon that somebody looks after. Locked from before a child is made until it is
+/// in here, or it could be reaped in between, or ask for something before it is known whose it is.
 #[derive(Debug, Clone, Default)]
-struct Children(Arc<Mutex<BTreeSet<u32>>>);
+struct Children(Arc<Mutex<Family>>);
+
+#[derive(Debug, Default)]
+struct Family {
+    /// Children that somebody waits for; every other one that ends is an orphan that was given to us.
+    children: BTreeSet<u32>,
+    /// Those of them that are commands of the user's.
+    users: BTreeSet<u32>,
+    /// The shims that are spoken with, whoever started them.
+    shims: BTreeMap<HostId, ProcessId>,
+}
+
+impl Family {
+    fn remove(&mut self, pid: u32) {
+        self.children.remove(&pid);
+        self.users.remove(&pid);
+    }
+
+    /// A child that is not reaped keeps its pid.
+    fn whose(&self, id: ProcessId) -> Option<Whose> {
+        if self.users.contains(&id.pid) {
+            return Some(Whose::Users);
+        }
+        self.shims.values().any(|shim| *shim == id).then_some(Whose::Agents)
+    }
+}
 
 impl Children {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+    fn lock(&self) -> MutexGuard<'_, Family> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reap_others(&self) {
-        reap_orphans(&self.lock());
+        reap_orphans(&self.lock().children);
     }
 }
 
@@ -120,6 +156,13 @@ impl Left {
         }
     }
 
+    fn alive(&mut self) -> Vec<ProcessId> {
+        match self {
+            Left::Tree(tree) => tree.alive(),
+            Left::Orphans(orphans) => orphans.alive(),
+        }
+    }
+
     fn is_gone(&mut self) -> bool {
         match self {
             Left::Tree(tree) => tree.is_empty(),
@@ -139,10 +182,10 @@ impl acpd_services::terminal::Children for Reaper {
     }
 
     fn reap(&self, pid: u32) {
-        let mut children = self.children.lock();
+        let mut family = self.children.lock();
         // It is a zombie of ours, or somebody has reaped it against all rules.
         reap(pid).ok();
-        children.remove(&pid);
+        family.remove(pid);
     }
 }
 
@@ -169,17 +212,36 @@ impl Reaper {
 
     /// Starts a child that is not reaped before its tree is gone: it has to be watched or discarded.
     pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
-        let mut children = self.children.lock();
+        let mut family = self.children.lock();
         let child = command.spawn()?;
-        children.insert(child.id());
+        family.children.insert(child.id());
         Ok(child)
+    }
+
+    /// The same for a command of the user's: what it starts is nobody's agent.
+    pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
+        let mut family = self.children.lock();
+        let child = command.spawn()?;
+        family.children.insert(child.id());
+        family.users.insert(child.id());
+        Ok(child)
+    }
+
+    /// Whether a process is an agent's or descends from one, as far as can be seen.
+    pub(crate) fn runs_under_agent(&self, pid: u32) -> bool {
+        runs_under_agent(pid, |id| self.children.lock().whose(id))
+    }
+
+    /// A shim is spoken with.
+    pub(super) fn know_shim(&self, host: HostId, shim: ProcessId) {
+        self.children.lock().shims.insert(host, shim);
     }
 
     /// Kills and reaps a child of [`Reaper::start_child`] that is not watched, and what is in its group.
     pub(crate) fn discard(&self, child: Child) {
         let pid = child.id();
         discard(child);
-        self.children.lock().remove(&pid);
+        self.children.lock().remove(pid);
     }
 
     fn send(&self, job: Job) {
@@ -204,7 +266,13 @@ impl Reaper {
 
     /// Ends what is left of a host, then reports [`HostEvent::Gone`].
     pub(super) fn sweep(&self, host: HostId, leftovers: Leftovers) {
+        self.children.lock().shims.remove(&host);
         self.send(Job::Sweep { host, leftovers });
+    }
+
+    /// Looks who is left of a host, and reports [`HostEvent::Left`].
+    pub(crate) fn find_left(&self, host: HostId) {
+        self.send(Job::FindLeft { host });
     }
 
     /// A tree that somebody else takes charge of.
@@ -214,6 +282,7 @@ impl Reaper {
 
     /// That tree is gone.
     pub(super) fn unknow(&self, host: HostId) {
+        self.children.lock().shims.remove(&host);
         self.send(Job::Unknow { host });
     }
 
@@ -235,6 +304,8 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     // Gone, and not told yet: this thread has other questions to answer while the relay takes nothing.
     let mut untold: VecDeque<HostId> = VecDeque::new();
     let mut look = LOOK.0;
+    // When something was done about a tree.
+    let mut done = Instant::now();
     let mut walked = Instant::now();
     loop {
         let ending = trees.watched.values().any(|watched| watched.ended) || !trees.swept.is_empty();
@@ -250,10 +321,14 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
         };
         match job {
             Ok(job) => {
-                look = LOOK.0;
-                work(job, &mut trees, children);
+                if !job.is_question() {
+                    (look, done) = (LOOK.0, Instant::now());
+                }
+                work(job, &mut trees, children, events);
             }
-            Err(RecvTimeoutError::Timeout) => look = (look * 2).min(LOOK.1),
+            Err(RecvTimeoutError::Timeout) => {
+                look = (look * 2).min((done.elapsed() / 20).clamp(LOOK.1, LOOK_AT_LAST));
+            }
             Err(RecvTimeoutError::Disconnected) => return,
         }
         if walked.elapsed() >= WALK {
@@ -266,9 +341,9 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
         for (host, leader) in take_gone(&mut trees) {
             children.reap_others();
             if let Some(leader) = leader {
-                let mut children = children.lock();
+                let mut family = children.lock();
                 reap(leader.pid).ok();
-                children.remove(&leader.pid);
+                family.remove(leader.pid);
             }
             untold.push_back(host);
         }
@@ -282,7 +357,7 @@ fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     }
 }
 
-fn work(job: Job, trees: &mut Trees, children: &Children) {
+fn work(job: Job, trees: &mut Trees, children: &Children, events: &HostEvents) {
     match job {
         Job::Watch { host, marker, leader } => {
             let tree = Tree::new(marker, leader);
@@ -307,6 +382,13 @@ fn work(job: Job, trees: &mut Trees, children: &Children) {
             left.signal(StopSignal::Term);
             trees.swept.insert(host, Swept { left, kill_at: Instant::now() + SWEEP_GRACE });
         }
+        Job::FindLeft { host } => {
+            let left = alive(trees, host)
+                .into_iter()
+                .map(|id| LeftProcess { pid: id.pid, name: name_of(id.pid).unwrap_or_default() });
+            // It is asked again, if the relay takes nothing now.
+            events.try_send((host, HostEvent::Left(left.collect()))).ok();
+        }
         Job::Know { host, known } => {
             trees.known.insert(host, known);
         }
@@ -319,6 +401,18 @@ fn work(job: Job, trees: &mut Trees, children: &Children) {
             reply.send(hosts.iter().map(|pid| usage(trees, *pid)).collect()).ok();
         }
     }
+}
+
+/// Those of a host that still run, as far as they are known here.
+fn alive(trees: &mut Trees, host: HostId) -> Vec<ProcessId> {
+    if let Some(watched) = trees.watched.get_mut(&host) {
+        return watched.tree.alive();
+    }
+    if let Some(swept) = trees.swept.get_mut(&host) {
+        return swept.left.alive();
+    }
+    let known = trees.known.get(&host);
+    known.map_or_else(Vec::new, |Known { marker, leader, .. }| Tree::new(marker, *leader).alive())
 }
 
 /// What the tree with this leader takes; nothing for an unknown one.
@@ -367,4 +461,38 @@ fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
         true
     });
     gone
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use acpd_sys::process::detach_child;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn who_is_left_of_a_host_is_told_by_pid_and_name() {
+        let (tell, mut events) = mpsc::channel(4);
+        let reaper = Reaper::start(tell).unwrap();
+        let (host, nobody) = (HostId(1), HostId(2));
+        let mut command = Command::new("sleep");
+        command.arg("600").env("ACPD_HOST", "left-1").stdin(Stdio::null());
+        detach_child(&mut command);
+        let child = reaper.start_child(&mut command).unwrap();
+        let leader = ProcessId::of(child.id()).unwrap();
+        reaper.watch(host, "left-1".to_owned(), leader);
+        let mut left = |host| {
+            reaper.find_left(host);
+            match events.blocking_recv() {
+                Some((of, HostEvent::Left(left))) if of == host => left,
+                other => panic!("{other:?}"),
+            }
+        };
+        let sleep = LeftProcess { pid: child.id(), name: "sleep".to_owned() };
+        assert_eq!(left(host), [sleep]);
+        assert_eq!(left(nobody), []);
+        reaper.discard(child);
+    }
 }

@@ -77,7 +77,9 @@ fn an_agent_that_gives_no_answer_is_told_with_its_last_words() {
     let script = "echo one >&2; printf 'no \\033[1mmodel\\n\\n' >&2; setsid sleep 1000 & exit 3";
     let done = discover(&env, &[("copilot", script)], &["--json"]).finish().success();
     let list: Value = serde_json::from_str(done.stdout()).unwrap();
-    assert_eq!(list[0]["error"], "it ended before it answered `initialize`: no  [1mmodel");
+    assert_eq!(list[0]["error"], "it ended before it answered `initialize`: no \u{1b}[1mmodel");
+    assert!(done.stdout().contains("no \\u001b[1mmodel"), "{done:?}");
+    assert!(done.stderr().contains("no <U+001B>[1mmodel"), "{done:?}");
     assert!(env.tree().is_empty(), "{:?}", env.tree());
 }
 

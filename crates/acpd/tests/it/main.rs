@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod absence;
+mod archive;
+mod client_meta;
 mod clients;
 #[cfg(feature = "crash-points")]
 mod crash_points;
@@ -19,6 +21,7 @@ mod editors;
 mod forks;
 mod fuzz;
 mod hooks;
+mod hostile;
 mod login;
 mod main_job;
 #[path = "../../../acpd-core/tests/hub/mangle.rs"]
@@ -33,12 +36,15 @@ mod service;
 mod services;
 mod sessions;
 mod starting;
+mod steering;
 mod stopping;
 mod streams;
 mod surviving;
 mod tcp;
 mod terminals;
 mod turns;
+mod ways_out;
+mod wire;
 
 use std::time::{Duration, Instant};
 

@@ -231,9 +231,9 @@ fn what_runs_under_an_agent_may_look_and_not_decide() {
         Running::start(command).finish()
     };
     under(&["pending"]).success();
-    under(&["allow"]).code(1).explains(&["a process that runs under an agent"]);
-    under(&["answer", "--option", "yes"]).code(1);
-    under(&["policy", "forget", "1"]).code(1);
+    under(&["allow"]).code(5).explains(&["a process that runs under an agent"]);
+    under(&["answer", "--option", "yes"]).code(5);
+    under(&["policy", "forget", "1"]).code(5);
     assert_eq!(env.session("fix")["turn"]["state"], "needs_action");
     env.acpctl(&["deny"]).success();
     run.finish().success();

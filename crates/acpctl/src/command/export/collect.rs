@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use acp_wire::{Message, parse};
-use acpd_api::method;
+use acpd_api::{Untrusted, method};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -90,7 +90,7 @@ impl Item {
 /// tool calls that are not over, the last plan, and the ids of a turn's tool calls.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
-    session: String,
+    session: Untrusted,
     /// In the order in which they began; at most one is a message.
     open: Vec<Open>,
     /// Calls of this turn that were handed out: what comes later for them is left out.
@@ -113,8 +113,8 @@ struct Chunk {
 
 impl Collector {
     /// For the journal of the session with this id.
-    pub(super) fn of(session: &str) -> Collector {
-        Collector { session: session.to_owned(), ..Collector::default() }
+    pub(super) fn of(session: &Untrusted) -> Collector {
+        Collector { session: session.clone(), ..Collector::default() }
     }
 
     /// Takes a line; returns what is over now, in the order in which it began.
@@ -127,7 +127,7 @@ impl Collector {
             return Vec::new();
         };
         let whose = params.get("sessionId").and_then(Value::as_str);
-        if whose.is_some_and(|whose| whose != self.session) {
+        if whose.is_some_and(|whose| self.session != whose) {
             return Vec::new();
         }
         match (&*method, params.remove("update")) {
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     fn items(updates: &[Value]) -> Vec<Item> {
-        let mut collector = Collector::of("s");
+        let mut collector = Collector::of(&"s".into());
         let mut items = Vec::new();
         for (seq, update) in (1..).zip(updates) {
             let params = json!({"sessionId": "s", "update": update});
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_a_subagent_says_and_does_is_none_of_the_session() {
-        let mut collector = Collector::of("s");
+        let mut collector = Collector::of(&"s".into());
         let mut items = Vec::new();
         for (session, update) in
             [("s", say("a")), ("c", say("x")), ("c", call("t", "failed")), ("s", say("b"))]

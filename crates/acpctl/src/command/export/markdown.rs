@@ -1,32 +1,47 @@
 //! A transcript in Markdown.
 
-use std::fmt::Write as _;
-
-use acpd_api::SessionInfo;
+use acpd_api::{SessionInfo, Untrusted};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use similar::TextDiff;
 
 use super::collect::{Item, Speaker};
 use crate::human;
-use crate::paint::{Paint, one_line};
+use crate::paint::Paint;
 use crate::render::{
     Content, FileDiff, PlanEntry, ToolCall, ToolContent, commands, describe, output, place,
-    sentence, title,
+    sentence,
 };
+use crate::text::{Text, text};
+
+/// A piece of a transcript.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// What we write around it.
+    Ours(Text),
+    /// What was said, and changes of files: data.
+    Theirs(Untrusted),
+}
+
+impl<T: Into<Text>> From<T> for Part {
+    fn from(text: T) -> Part {
+        Part::Ours(text.into())
+    }
+}
 
 /// The head of a transcript.
-pub(super) fn head(session: &SessionInfo) -> String {
+pub(super) fn head(session: &SessionInfo) -> Text {
     let title = session.title.as_ref().or(session.name.as_ref()).unwrap_or(&session.session_id);
     let name = match &session.name {
-        Some(name) => format!("{} ({})", one_line(name), session.session_id),
-        None => session.session_id.clone(),
+        Some(name) => text!("{} ({})", name, session.session_id),
+        None => (&session.session_id).into(),
     };
-    format!(
-        "# {}\n\n- session: {name}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n",
-        one_line(title),
-        one_line(&session.agent),
-        one_line(&session.cwd),
+    text!(
+        "# {}\n\n- session: {}\n- agent: {}\n- directory: {}\n- created: {}\n- used: {}\n",
+        title,
+        name,
+        session.agent,
+        session.cwd,
         human::clock(session.created),
         human::clock(session.updated),
     )
@@ -35,7 +50,7 @@ pub(super) fn head(session: &SessionInfo) -> String {
 /// Writes items, with a heading wherever somebody else speaks.
 #[derive(Debug)]
 pub(super) struct Markdown {
-    agent: String,
+    agent: Text,
     last: Option<Voice>,
 }
 
@@ -47,109 +62,124 @@ enum Voice {
 
 impl Markdown {
     /// A transcript of a session of this agent.
-    pub(super) fn new(agent: &str) -> Markdown {
-        Markdown { agent: one_line(agent), last: None }
+    pub(super) fn new(agent: &Untrusted) -> Markdown {
+        Markdown { agent: agent.into(), last: None }
     }
 
     /// An item; empty for what a transcript leaves out.
-    pub(super) fn item(&mut self, item: Item) -> String {
+    pub(super) fn item(&mut self, item: Item) -> Vec<Part> {
         match item {
-            Item::Message { by: Speaker::Thought, .. } => String::new(),
+            Item::Message { by: Speaker::Thought, .. } => Vec::new(),
             Item::Message { by: Speaker::User, content, .. } => {
-                self.voice(Voice::User) + &blocks(content)
+                self.said(Voice::User, blocks(content))
             }
             Item::Message { by: Speaker::Agent, content, .. } => {
-                self.voice(Voice::Agent) + &blocks(content)
+                self.said(Voice::Agent, blocks(content))
             }
-            Item::Call { call, .. } => self.voice(Voice::Agent) + &tool_call(call),
-            Item::Plan { entries, .. } => plan(entries),
+            Item::Call { call, .. } => self.said(Voice::Agent, tool_call(call)),
+            Item::Plan { entries, .. } => vec![plan(entries).into()],
             Item::Notice { method, params, .. } => {
-                match sentence(&method, &Value::Object(params).to_string()) {
-                    Some(sentence) => format!("\n> {sentence}\n"),
-                    None => String::new(),
-                }
+                let sentence = sentence(&method, &Value::Object(params).to_string());
+                sentence.map(|sentence| text!("\n> {}\n", sentence).into()).into_iter().collect()
             }
         }
     }
 
-    fn voice(&mut self, voice: Voice) -> String {
-        if self.last.replace(voice) == Some(voice) {
-            return String::new();
+    fn said(&mut self, voice: Voice, mut parts: Vec<Part>) -> Vec<Part> {
+        if self.last.replace(voice) != Some(voice) {
+            let heading = match voice {
+                Voice::User => "\n## You\n".into(),
+                Voice::Agent => text!("\n## {}\n", self.agent),
+            };
+            parts.insert(0, heading.into());
         }
-        match voice {
-            Voice::User => "\n## You\n".to_owned(),
-            Voice::Agent => format!("\n## {}\n", self.agent),
-        }
+        parts
     }
 }
 
-fn blocks(content: Vec<Value>) -> String {
-    let mut text = String::new();
+fn blocks(content: Vec<Value>) -> Vec<Part> {
+    let mut parts = Vec::new();
     for block in content {
         match read::<Content>(block) {
             Some(Content::Text { text: said }) => {
-                let _ = writeln!(text, "\n{}", said.trim_end());
+                let said = Untrusted::from(said.raw().trim_end());
+                parts.extend(["\n".into(), Part::Theirs(said), "\n".into()]);
             }
-            Some(other) => text.extend(describe(&other).map(|what| format!("\n`{what}`\n"))),
+            Some(other) => {
+                parts.extend(describe(&other).map(|what| text!("\n`{}`\n", what).into()));
+            }
             None => {}
         }
     }
-    text
+    parts
 }
 
-fn tool_call(call: Map<String, Value>) -> String {
+fn tool_call(call: Map<String, Value>) -> Vec<Part> {
     let call: ToolCall = read(Value::Object(call)).unwrap_or_default();
-    let kind = call.kind.as_deref().map_or_else(|| "other".to_owned(), one_line);
-    let status = match call.status.as_deref() {
+    let kind = call.kind.as_ref().map_or_else(|| "other".into(), Text::from);
+    let status = match call.status() {
         Some("completed") => "done",
         Some("failed") => "failed",
         _ => "not finished",
     };
-    let places = call.locations.iter().flatten().map(|location| format!("`{}`", place(location)));
-    let places = places.collect::<Vec<_>>().join(", ");
-    let places = if places.is_empty() { places } else { format!(": {places}") };
-    let mut text = format!("\n**{}** ({kind}, {status}){places}\n", title(&call));
+    let places = call.locations.iter().flatten().map(|location| text!("`{}`", place(location)));
+    let places = Text::join(places, ", ");
+    let places = if places.is_empty() { places } else { text!(": {}", places) };
+    let mut parts = vec![text!("\n**{}** ({}, {}){}\n", call.title(), kind, status, places).into()];
     let input = call.raw_input.as_ref();
-    let commands = input.map(|input| commands(input, call.title.as_deref())).unwrap_or_default();
+    let commands = input.map(|input| commands(input, call.title.as_ref())).unwrap_or_default();
     if !commands.is_empty() {
-        let _ = write!(text, "\n{}", human::fenced("sh", &(commands.join("\n") + "\n")));
+        let lines = Text::join(commands, "\n");
+        let fence = fence(lines.as_str());
+        parts.push(text!("\n{}sh\n{}\n{}\n", fence, lines, fence).into());
     }
     for content in call.content.iter().flatten() {
         if let ToolContent::Diff(file) = content {
-            text += &diff(file);
+            parts.extend(diff(file));
         }
     }
     let output = output(&call, Paint::plain());
     if !output.is_empty() {
-        let _ = write!(text, "\n{output}");
+        parts.push(text!("\n{}", output).into());
     }
-    text
+    parts
 }
 
-fn diff(file: &FileDiff) -> String {
-    let path = one_line(&file.path);
-    let old = file.old_text.as_deref();
-    let changes = TextDiff::from_lines(old.unwrap_or_default(), &file.new_text);
+fn diff(file: &FileDiff) -> [Part; 3] {
+    let path = file.path.raw().replace(['\n', '\r'], " ");
+    let old = file.old_text.as_ref().map(Untrusted::raw);
+    let changes = TextDiff::from_lines(old.unwrap_or_default(), file.new_text.raw());
     let old_path = if old.is_some() { &path } else { "/dev/null" };
     let changes = changes.unified_diff().header(old_path, &path).to_string();
-    format!("\n{}", human::fenced("diff", &changes))
+    let fence = fence(&changes);
+    let end = if changes.is_empty() || changes.ends_with('\n') { "" } else { "\n" };
+    [
+        text!("\n{}diff\n", fence).into(),
+        Part::Theirs(changes.into()),
+        text!("{}{}\n", end, fence).into(),
+    ]
 }
 
-fn plan(entries: Value) -> String {
+/// The line around a code block that this text cannot end.
+fn fence(text: &str) -> Text {
+    Text::repeated("`", human::fence(text))
+}
+
+fn plan(entries: Value) -> Text {
     let entries: Vec<PlanEntry> = read(entries).unwrap_or_default();
     if entries.is_empty() {
-        return String::new();
+        return Text::new();
     }
-    let mut text = "\n## Plan\n\n".to_owned();
+    let mut text = Text::from("\n## Plan\n\n");
     for entry in entries {
-        let (mark, more) = match entry.status.as_str() {
-            "completed" => ('x', ""),
-            "in_progress" => (' ', ", in progress"),
-            _ => (' ', ""),
+        let (mark, more) = match entry.status.raw() {
+            "completed" => ("x", ""),
+            "in_progress" => (" ", ", in progress"),
+            _ => (" ", ""),
         };
-        let priority = one_line(&entry.priority);
-        let priority = if priority.is_empty() { "medium".to_owned() } else { priority };
-        let _ = writeln!(text, "- [{mark}] {} ({priority}{more})", one_line(&entry.content));
+        let priority =
+            if entry.priority.is_empty() { "medium".into() } else { Text::from(&entry.priority) };
+        text += text!("- [{}] {} ({}{})\n", mark, entry.content, priority, more);
     }
     text
 }

@@ -6,25 +6,23 @@
 mod collect;
 mod markdown;
 
-use std::io;
-
 use acpd_api::{LogParams, LogResult, SessionInfo, SessionRef, method};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Door, which};
 use crate::cli::{Format, Which};
 use crate::error::Result;
 use crate::ui::Ui;
 use collect::{Collector, Item};
-use markdown::Markdown;
+use markdown::{Markdown, Part};
 
 /// Prints the session.
 pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
     let info: SessionInfo = connection.call(method::SESSION_SHOW, &which(session))?;
     let exactly = SessionRef {
-        session: info.session_id.clone(),
-        agent: Some(info.agent.clone()),
+        session: info.session_id.raw().to_owned(),
+        agent: Some(info.agent.raw().to_owned()),
         ..SessionRef::default()
     };
     let mut printer = Printer::begin(format, &info, ui)?;
@@ -58,13 +56,14 @@ impl Printer {
         match format {
             Format::Md => {
                 let markdown = Markdown::new(&info.agent);
-                ui.print(&markdown::head(info))?;
+                ui.print(markdown::head(info))?;
                 Ok(Printer::Markdown(markdown))
             }
             Format::Json => {
                 let mut first = json!(info);
                 first["type"] = json!("session");
-                ui.print(&format!("[\n{}", text(&first)?))?;
+                ui.print("[\n")?;
+                ui.json_item(&first)?;
                 Ok(Printer::Json)
             }
         }
@@ -72,8 +71,18 @@ impl Printer {
 
     fn print(&mut self, item: Item, ui: &mut Ui) -> Result {
         match self {
-            Printer::Json => ui.print(&format!(",\n{}", text(&item.into_json())?))?,
-            Printer::Markdown(markdown) => ui.relay(&markdown.item(item))?,
+            Printer::Json => {
+                ui.print(",\n")?;
+                ui.json_item(&item.into_json())?;
+            }
+            Printer::Markdown(markdown) => {
+                for part in markdown.item(item) {
+                    match part {
+                        Part::Ours(text) => ui.print(&text)?,
+                        Part::Theirs(text) => ui.relay(&text)?,
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -84,8 +93,4 @@ impl Printer {
             Printer::Markdown(_) => Ok(()),
         }
     }
-}
-
-fn text(value: &Value) -> Result<String> {
-    Ok(serde_json::to_string(value).map_err(io::Error::from)?)
 }

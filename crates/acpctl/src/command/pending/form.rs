@@ -1,35 +1,39 @@
 //! Forms of agents: filled in by options of the command line, or field by field on a terminal.
 
 use acp_wire::acp::{Field, FieldKind, Form};
-use acpd_api::ExitCode;
+use acpd_api::{ExitCode, Untrusted, escape};
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 
 use super::{nothing, wrong};
 use crate::error::{CommandError, Result};
-use crate::paint::{BOLD, DIM, one_line};
+use crate::paint::{BOLD, DIM};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Reads the schema of a form. The order of its fields is not in it any more.
-pub(super) fn read(schema: &Value, order: &[String]) -> Result<Form> {
+pub(super) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
     let raw = to_raw_value(schema).map_err(std::io::Error::from)?;
     let form = Form::from_raw(&raw);
-    let mut form = form.map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
+    let mut form = form.map_err(|error| CommandError::because(ExitCode::Error, &error))?;
     form.fields.sort_by_key(|field| order.iter().position(|name| *name == field.name));
     Ok(form)
 }
 
 /// The content that `NAME=VALUE` says; fields that are not named have their defaults.
-pub(super) fn filled(form: &Form, fields: &[String], id: &str) -> Result<Value> {
-    let wrong = |why: String| CommandError::usage(why).hint(usage(form, id));
+pub(super) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<Value> {
+    let wrong = |why: Text| CommandError::usage(why).hint(usage(form, id));
     let mut content = Map::new();
     for given in fields {
-        let (name, text) = given
-            .split_once('=')
-            .ok_or_else(|| wrong(format!("`{given}` is not of the form `NAME=VALUE`")))?;
+        let (name, value) = given.split_once('=').ok_or_else(|| {
+            wrong(text!("`{}` is not of the form `NAME=VALUE`", escape::one_line(given)))
+        })?;
+        let shown = escape::one_line(name);
         let field =
-            form.field(name).ok_or_else(|| wrong(format!("the form has no field `{name}`")))?;
-        let value = field.parse(text).map_err(|why| wrong(format!("`{name}`: {why}")))?;
+            form.field(name).ok_or_else(|| wrong(text!("the form has no field `{}`", shown)))?;
+        let value = field
+            .parse(value)
+            .map_err(|why| wrong(text!("`{}`: {}", shown, escape::one_line(&why))))?;
         content.insert(name.to_owned(), value);
     }
     for field in &form.fields {
@@ -38,24 +42,25 @@ pub(super) fn filled(form: &Form, fields: &[String], id: &str) -> Result<Value> 
         }
     }
     let content = Value::Object(content);
-    form.check(&content).map_err(wrong)?;
+    form.check(&content).map_err(|why| wrong(escape::one_line(&why).into()))?;
     Ok(content)
 }
 
 /// How to fill the form in from the command line.
-pub(super) fn usage(form: &Form, id: &str) -> String {
+pub(super) fn usage(form: &Form, id: &Untrusted) -> Text {
     let lines = form.fields.iter().map(|field| {
         let mut notes = vec![wanted(&field.kind)];
         match &field.default {
-            Some(default) => notes.push(format!("else {}", shown(default))),
-            None if field.required => notes.push("required".to_owned()),
+            Some(default) => notes.push(text!("else {}", shown(default))),
+            None if field.required => notes.push("required".into()),
             None => {}
         }
-        format!("\n  {}  {}", one_line(&field.name), notes.join("; "))
+        text!("\n  {}  {}", escape::one_line(&field.name), Text::join(notes, "; "))
     });
-    format!(
-        "`acpctl answer {id} --field NAME=VALUE` for each of the fields, or `--decline`:{}",
-        lines.collect::<String>()
+    text!(
+        "`acpctl answer {} --field NAME=VALUE` for each of the fields, or `--decline`:{}",
+        id,
+        lines.collect::<Text>()
     )
 }
 
@@ -63,19 +68,20 @@ pub(super) fn usage(form: &Form, id: &str) -> String {
 pub(in crate::command) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
     let paint = ui.err_paint();
     for text in form.title.iter().chain(&form.description) {
-        ui.say(&one_line(text));
+        ui.say(escape::one_line(text));
     }
     let mut content = Map::new();
     for field in &form.fields {
         let label = field.title.as_deref().unwrap_or(&field.name);
         let optional = if field.required { "" } else { " (optional)" };
-        ui.say(&format!("{}{}", paint.apply(BOLD, &one_line(label)), paint.apply(DIM, optional)));
+        let label = paint.apply(BOLD, escape::one_line(label));
+        ui.say(text!("{}{}", label, paint.apply(DIM, optional)));
         if let Some(description) = &field.description {
-            ui.say(&format!("  {}", one_line(description)));
+            ui.say(text!("  {}", escape::one_line(description)));
         }
         if let FieldKind::One(choices) | FieldKind::Many { choices, .. } = &field.kind {
             for (number, choice) in (1..).zip(choices) {
-                ui.say(&format!("  {number}  {}", one_line(&choice.title)));
+                ui.say(text!("  {}  {}", number, escape::one_line(&choice.title)));
             }
         }
         if let Some(value) = ask_field(field, ui)? {
@@ -88,8 +94,9 @@ pub(in crate::command) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
 /// The value of a field; nothing if it is left out.
 fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
     let default = field.default.as_ref().filter(|default| field.check(default).is_ok());
-    let shown = default.map(|default| format!(" [{}]", shown(default))).unwrap_or_default();
-    let prompt = format!("{}{shown} > ", ui.err_paint().apply(DIM, &wanted_short(&field.kind)));
+    let shown = default.map(|default| text!(" [{}]", shown(default)));
+    let wanted = ui.err_paint().apply(DIM, wanted_short(&field.kind));
+    let prompt = text!("{}{} > ", wanted, shown);
     loop {
         let Some(line) = ui.ask(&prompt)? else { return Err(nothing()) };
         match default {
@@ -103,44 +110,42 @@ fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
         }
         match field.parse(&line) {
             Ok(value) => return Ok(Some(value)),
-            Err(why) => wrong(ui, &why),
+            Err(why) => wrong(ui, escape::one_line(&why)),
         }
     }
 }
 
 /// What a field takes, with its choices.
-fn wanted(kind: &FieldKind) -> String {
+fn wanted(kind: &FieldKind) -> Text {
     match kind {
         FieldKind::One(choices) | FieldKind::Many { choices, .. } => {
-            let values: Vec<String> =
-                choices.iter().map(|choice| one_line(&choice.value)).collect();
-            format!("{} {}", wanted_short(kind), values.join(", "))
+            let values = choices.iter().map(|choice| escape::one_line(&choice.value).into());
+            text!("{} {}", wanted_short(kind), Text::join(values, ", "))
         }
         _ => wanted_short(kind),
     }
 }
 
 /// What a field takes, beside its choices.
-fn wanted_short(kind: &FieldKind) -> String {
+fn wanted_short(kind: &FieldKind) -> Text {
     match kind {
-        FieldKind::Text { format, .. } => {
-            format.as_deref().map_or_else(|| "text".to_owned(), one_line)
-        }
-        FieldKind::One(_) => "one of".to_owned(),
-        FieldKind::Many { .. } => "some of, with commas between:".to_owned(),
-        FieldKind::Number { whole: true, .. } => "a whole number".to_owned(),
-        FieldKind::Number { .. } => "a number".to_owned(),
-        FieldKind::Boolean => "yes or no".to_owned(),
+        FieldKind::Text { format: Some(format), .. } => escape::one_line(format).into(),
+        FieldKind::Text { format: None, .. } => "text".into(),
+        FieldKind::One(_) => "one of".into(),
+        FieldKind::Many { .. } => "some of, with commas between:".into(),
+        FieldKind::Number { whole: true, .. } => "a whole number".into(),
+        FieldKind::Number { .. } => "a number".into(),
+        FieldKind::Boolean => "yes or no".into(),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn shown(value: &Value) -> Text {
     match value {
-        Value::String(text) => one_line(text),
-        Value::Bool(true) => "yes".to_owned(),
-        Value::Bool(false) => "no".to_owned(),
-        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
+        Value::String(text) => escape::one_line(text).into(),
+        Value::Bool(true) => "yes".into(),
+        Value::Bool(false) => "no".into(),
+        Value::Array(items) => Text::join(items.iter().map(shown), ", "),
+        other => Untrusted::of(other).into(),
     }
 }
 
@@ -151,7 +156,7 @@ mod tests {
     use super::*;
 
     fn form() -> Form {
-        let order = ["branch", "count", "tags", "really"].map(str::to_owned);
+        let order = ["branch", "count", "tags", "really"].map(Untrusted::from);
         read(
             &json!({"type": "object", "required": ["branch", "count"], "properties": {
             "branch": {"type": "string", "enum": ["main", "next"], "default": "main"},
@@ -165,7 +170,8 @@ mod tests {
 
     fn fill(fields: &[&str]) -> std::result::Result<Value, String> {
         let fields: Vec<String> = fields.iter().map(|field| (*field).to_owned()).collect();
-        filled(&form(), &fields, "1-2").map_err(|error| error.render(crate::paint::Paint::plain()))
+        filled(&form(), &fields, &"1-2".into())
+            .map_err(|error| error.render(crate::paint::Paint::plain()).to_string())
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! `acpctl pending`, `allow`, `deny` and `answer`: what agents ask, answered from any terminal.
 
+mod choice;
 pub(super) mod form;
 
 use acpd_api::{
-    AnswerParams, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
-    Question, method,
+    AnswerParams, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList, Question,
+    Untrusted, escape, method,
 };
 
 use super::Door;
 use crate::cli::{self, Json};
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::paint::{BOLD, CYAN, Paint, YELLOW, one_line};
+use crate::paint::{BOLD, CYAN, Paint, YELLOW};
 use crate::table::{Cell, Table};
+use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Lists the open questions.
@@ -25,7 +27,7 @@ pub(super) fn pending(json: Json, door: Door, ui: &mut Ui) -> Result {
         ui.say("no agent waits for an answer");
         return Ok(());
     }
-    Ok(ui.print(&table(&list.interactions, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(table(&list.interactions, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
 /// A plain answer.
@@ -41,17 +43,23 @@ pub(super) enum Decision {
 pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
     let found = find(open(door)?, args.id.as_deref())?;
     let always = args.always;
+    let option = match (&args.option, &found.question) {
+        (None, Question::Permission { options, .. }) => {
+            choice::of_several(&found, options, decision, always, ui)?
+        }
+        (option, _) => option.clone(),
+    };
     let (answer, verb) = match (decision, &found.question) {
         // A page has no more to it than a yes.
-        (Decision::Allow, Question::Url { .. }) if !always => {
+        (Decision::Allow, Question::Url { .. }) if !always && option.is_none() => {
             (GivenAnswer::Accept { content: None }, "allowed")
         }
-        (Decision::Allow, _) => (GivenAnswer::Allow { always }, "allowed"),
-        (Decision::Deny, _) => (GivenAnswer::Deny { always }, "denied"),
+        (Decision::Allow, _) => (GivenAnswer::Allow { always, option }, "allowed"),
+        (Decision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
     };
     give(&found, answer, door)?;
     let always = if always { ", from now on" } else { "" };
-    ui.say(&format!("{verb}{always}: {}", described(&found)));
+    ui.say(text!("{}{}: {}", verb, always, described(&found)));
     Ok(())
 }
 
@@ -61,7 +69,7 @@ pub(super) fn answer(args: &cli::Answer, door: Door, ui: &mut Ui) -> Result {
     let answer = chosen(&found, args, ui)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
     give(&found, answer, door)?;
-    ui.say(&format!("{verb}: {}", described(&found)));
+    ui.say(text!("{}: {}", verb, described(&found)));
     Ok(())
 }
 
@@ -79,7 +87,7 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
             let content = if !args.fields.is_empty() {
                 form::filled(&form, &args.fields, &found.id)?
             } else if ui.can_ask() {
-                ui.say(&ui.err_paint().apply(BOLD, &one_line(message)));
+                ui.say(ui.err_paint().apply(BOLD, message));
                 form::ask(&form, ui)?
             } else {
                 return Err(CommandError::usage("a form is to be filled in")
@@ -91,31 +99,8 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
             Err(CommandError::usage("the question is no form: it has no fields")
                 .hint("`acpctl pending` shows what is asked"))
         }
-        Question::Permission { options, .. } => option(found, options, ui),
+        Question::Permission { options, .. } => choice::of_all(found, options, ui),
         Question::Url { .. } => page(found, ui),
-    }
-}
-
-/// Lets a person choose an option.
-fn option(found: &InteractionInfo, options: &[OptionInfo], ui: &mut Ui) -> Result<GivenAnswer> {
-    let id = &found.id;
-    if !ui.can_ask() {
-        let ids: Vec<String> =
-            options.iter().map(|option| format!("`{}`", option.option_id)).collect();
-        let hint = format!("`acpctl answer {id} --option O` with one of {}", ids.join(", "));
-        return Err(CommandError::usage("an option is to be chosen").hint(hint));
-    }
-    ui.say(&described(found));
-    for (number, option) in (1..).zip(options) {
-        ui.say(&format!("  {number}  {}", one_line(&option.name)));
-    }
-    loop {
-        let Some(line) = ui.ask("> ")? else { return Err(nothing()) };
-        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        if let Some(option) = number.and_then(|number| options.get(number)) {
-            return Ok(GivenAnswer::Option { option: option.option_id.clone() });
-        }
-        wrong(ui, &format!("one of the numbers 1 to {} is wanted", options.len()));
     }
 }
 
@@ -123,11 +108,11 @@ fn option(found: &InteractionInfo, options: &[OptionInfo], ui: &mut Ui) -> Resul
 fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
     let id = &found.id;
     if !ui.can_ask() {
-        let text = format!("a person is to look at a page: {}", described(found));
-        let hint = format!("`acpctl allow {id}` when it is done, or `acpctl deny {id}`");
+        let text = text!("a person is to look at a page: {}", described(found));
+        let hint = text!("`acpctl allow {}` when it is done, or `acpctl deny {}`", id, id);
         return Err(CommandError::usage(text).hint(hint));
     }
-    ui.say(&described(found));
+    ui.say(described(found));
     loop {
         match ui.ask("agree to open it? y/n > ")?.as_deref() {
             None => return Err(nothing()),
@@ -139,8 +124,8 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
 }
 
 /// What a person typed cannot be used.
-fn wrong(ui: &mut Ui, why: &str) {
-    ui.say(&ui.err_paint().apply(YELLOW, &one_line(why)));
+fn wrong(ui: &mut Ui, why: impl Into<Text>) {
+    ui.say(ui.err_paint().apply(YELLOW, why));
 }
 
 /// The person left.
@@ -154,7 +139,7 @@ fn open(door: Door) -> Result<InteractionList> {
 
 /// Over a connection of its own: a person may have taken long.
 fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result {
-    let params = AnswerParams { id: found.id.clone(), answer };
+    let params = AnswerParams { id: found.id.raw().to_owned(), answer };
     let Empty {} = door.connect()?.call(method::INTERACTION_ANSWER, &params)?;
     Ok(())
 }
@@ -165,7 +150,7 @@ fn find(list: InteractionList, wanted: Option<&str>) -> Result<InteractionInfo> 
     if let Some(wanted) = wanted {
         let by_id = |open: &InteractionInfo| open.id == wanted;
         let by_session = |open: &InteractionInfo| {
-            [&open.name, &open.session_id].into_iter().any(|name| name.as_deref() == Some(wanted))
+            [&open.name, &open.session_id].into_iter().flatten().any(|name| *name == wanted)
         };
         let is_id = found.iter().any(by_id);
         found.retain(|open| if is_id { by_id(open) } else { by_session(open) });
@@ -174,26 +159,27 @@ fn find(list: InteractionList, wanted: Option<&str>) -> Result<InteractionInfo> 
         (1, _) => Ok(found.remove(0)),
         (0, None) => Err(CommandError::new(ExitCode::NotFound, "no agent waits for an answer")),
         (0, Some(wanted)) => {
-            let text = format!("no open question has the id or the session `{wanted}`");
+            let wanted = escape::one_line(wanted);
+            let text = text!("no open question has the id or the session `{}`", wanted);
             Err(CommandError::new(ExitCode::NotFound, text)
                 .hint("`acpctl pending` lists the open questions; it may be answered already"))
         }
         (count, _) => {
-            let lines = found.iter().map(|open| format!("\n  {}  {}", open.id, described(open)));
-            let hint = format!("name one by its id:{}", lines.collect::<String>());
-            Err(CommandError::usage(format!("{count} questions are open")).hint(hint))
+            let lines = found.iter().map(|open| text!("\n  {}  {}", open.id, described(open)));
+            let hint = text!("name one by its id:{}", lines.collect::<Text>());
+            Err(CommandError::usage(text!("{} questions are open", count)).hint(hint))
         }
     }
 }
 
-fn table(open: &[InteractionInfo], now: u64, paint: Paint, width: Option<usize>) -> String {
+fn table(open: &[InteractionInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
     let mut table = Table::new(["ID", "AGE", "AGENT", "SESSION", "QUESTION"]);
     for open in open {
         table.row([
             Cell::new(&open.id, BOLD),
             human::duration(now.saturating_sub(open.at)).into(),
             (&open.agent).into(),
-            Cell::new(session(open).unwrap_or_default(), CYAN),
+            Cell::new(text!("{}", session(open)), CYAN),
             asked(&open.question).into(),
         ]);
     }
@@ -201,34 +187,34 @@ fn table(open: &[InteractionInfo], now: u64, paint: Paint, width: Option<usize>)
 }
 
 /// What is asked, and by whom.
-pub(in crate::command) fn described(open: &InteractionInfo) -> String {
-    let session = session(open).map(|session| format!(", {}", one_line(session)));
-    format!("{} ({}{})", asked(&open.question), one_line(&open.agent), session.unwrap_or_default())
+pub(in crate::command) fn described(open: &InteractionInfo) -> Text {
+    let session = session(open).map(|session| text!(", {}", session));
+    text!("{} ({}{})", asked(&open.question), open.agent, session)
 }
 
 /// What a session waits for, and how it gets it.
-pub(in crate::command) fn waits(open: &InteractionInfo) -> String {
+pub(in crate::command) fn waits(open: &InteractionInfo) -> Text {
     let (what, how) = match &open.question {
         Question::Permission { .. } => ("permission", "`acpctl allow` or `acpctl deny`"),
         Question::Form { .. } | Question::Url { .. } => ("an answer", "`acpctl answer`"),
     };
-    format!("waits for {what}: {} ({how} {})", asked(&open.question), open.id)
+    text!("waits for {}: {} ({} {})", what, asked(&open.question), how, open.id)
 }
 
-fn session(open: &InteractionInfo) -> Option<&str> {
-    open.name.as_deref().or(open.session_id.as_deref())
+fn session(open: &InteractionInfo) -> Option<&Untrusted> {
+    open.name.as_ref().or(open.session_id.as_ref())
 }
 
 /// What is asked, in one line. The subject is what acpd read in the call, the title what the agent
 /// calls it.
-fn asked(question: &Question) -> String {
-    one_line(&match question {
+fn asked(question: &Question) -> Text {
+    match question {
         Question::Permission { title, subject, .. } => {
-            subject.as_ref().or(title.as_ref()).map_or("a tool call", String::as_str).to_owned()
+            subject.as_ref().or(title.as_ref()).map_or_else(|| "a tool call".into(), Text::from)
         }
-        Question::Form { message, .. } => message.clone(),
-        Question::Url { message, url } => format!("open {url}: {message}"),
-    })
+        Question::Form { message, .. } => message.into(),
+        Question::Url { message, url } => text!("open {}: {}", url, message),
+    }
 }
 
 #[cfg(test)]
@@ -263,7 +249,7 @@ mod tests {
         insta::assert_snapshot!(table(&list().interactions, 100_000, Paint::plain(), None), @"
         ID   AGE  AGENT  SESSION  QUESTION
         1-4  1m   demo   fix      run `git push`
-        1-5  1m   demo   s-2      Push␛it
+        1-5  1m   demo   s-2      Push<U+001B>it
         1-6  1m   demo   fix      Which branch?
         1-7  1m   demo   docs     open https://a.example/x: Log in
         ");
@@ -283,13 +269,14 @@ mod tests {
     fn the_only_question_need_not_be_named_and_several_are_listed() {
         let mut one = list();
         one.interactions.truncate(1);
-        assert_eq!(described(&find(one, None).unwrap()), "run `git push` (demo, fix)");
+        let described = described(&find(one, None).unwrap());
+        assert_eq!(described.as_str(), "run `git push` (demo, fix)");
         insta::assert_snapshot!(find(list(), None).unwrap_err().render(Paint::plain()), @"
         error: 4 questions are open
 
         hint: name one by its id:
           1-4  run `git push` (demo, fix)
-          1-5  Push␛it (demo, s-2)
+          1-5  Push<U+001B>it (demo, s-2)
           1-6  Which branch? (demo, fix)
           1-7  open https://a.example/x: Log in (demo, docs)
         ");

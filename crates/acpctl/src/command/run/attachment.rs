@@ -5,14 +5,16 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use acpd_api::escape;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use crate::command::{absolute, text};
+use crate::command::{absolute, utf8};
 use crate::error::{CommandError, Result};
-use crate::human::fenced;
+use crate::human;
+use crate::text::{Text, text};
 
 /// No agent takes more at once; it can read the part that it needs by itself.
 const LIMIT: u64 = 10 * 1024 * 1024;
@@ -56,8 +58,8 @@ impl Attachment {
         let (path, lines) = split(argument)?;
         let bytes = read(&path)?;
         let size = bytes.len() as u64;
-        let what = format!("`{}`", path.display());
-        let text = utf8(bytes, &what).map_err(|error| {
+        let what = text!("`{}`", path);
+        let text = decoded(bytes, &what).map_err(|error| {
             error.hint("add images with `--image`; of another file tell the path in the prompt")
         })?;
         // By its name alone TypeScript is a video.
@@ -65,14 +67,14 @@ impl Attachment {
         let is_text =
             |mime: &mime_guess::Mime| matches!(mime.type_().as_str(), "text" | "application");
         let mime = guess.iter().find(is_text).map_or_else(plain, |mime| mime.to_string());
-        let full = crate::command::text(&absolute(&path)?)?;
+        let full = utf8(&absolute(&path)?)?;
         let name = full.rsplit('/').next().unwrap_or(&full).to_owned();
         let file = Some(Source { name, size });
         let uri = file_uri(&full);
         let Some(lines) = lines else { return Ok(Attachment::Text { uri, mime, text, file }) };
         let (text, last) = lines.of(&text).ok_or_else(|| {
             let count = text.lines().count();
-            CommandError::usage(format!("{what} has no line {}: it has {count}", lines.first()))
+            CommandError::usage(text!("{} has no line {}: it has {}", what, lines.first(), count))
         })?;
         let uri = format!("{uri}#L{}:{last}", lines.first());
         Ok(Attachment::Text { uri, mime, text, file })
@@ -89,11 +91,11 @@ impl Attachment {
     pub(super) fn image(path: &Path) -> Result<Attachment> {
         let mime = mime_guess::from_path(path).iter().find(|mime| mime.type_() == "image");
         let Some(mime) = mime else {
-            return Err(CommandError::usage(format!("`{}` is not an image", path.display()))
+            return Err(CommandError::usage(text!("`{}` is not an image", path))
                 .hint("add it with `--file`, or give it the ending of its format, like `.png`"));
         };
         let data = STANDARD.encode(read(path)?);
-        let uri = file_uri(&text(&absolute(path)?)?);
+        let uri = file_uri(&utf8(&absolute(path)?)?);
         Ok(Attachment::Image { uri, mime: mime.to_string(), data })
     }
 
@@ -109,7 +111,7 @@ impl Attachment {
                     json!({"type": "resource_link", "uri": uri, "name": file.name,
                         "mimeType": mime, "size": file.size})
                 };
-                let said = format!("{uri}\n\n{}", fenced("", text));
+                let said = format!("{uri}\n\n{}", fenced(text));
                 let said = json!({"type": "text", "text": said});
                 file.iter().map(link).chain([said]).collect()
             }
@@ -123,9 +125,10 @@ impl Attachment {
 /// Reads all of stdin.
 pub(super) fn stdin() -> Result<String> {
     let failed =
-        |error| CommandError::new(acpd_api::ExitCode::Error, format!("cannot read stdin: {error}"));
+        |error| CommandError::new(acpd_api::ExitCode::Error, text!("cannot read stdin: {}", error));
+    let what = "what stdin holds".into();
     let bytes = read_all(io::stdin().lock()).map_err(failed)?;
-    utf8(bytes.ok_or_else(|| too_big("what stdin holds"))?, "what stdin holds")
+    decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
 }
 
 /// The path and the lines of an argument. A file whose name looks as if it had lines is meant whole.
@@ -142,8 +145,12 @@ fn split(argument: &Path) -> Result<(PathBuf, Option<Lines>)> {
     }
     match Lines::parse(lines) {
         Some(lines) => Ok((PathBuf::from(path), Some(lines))),
-        None => Err(CommandError::usage(format!("`{lines}` are no lines of `{path}`"))
-            .hint("lines count from 1: `PATH:10` or `PATH:10-20`")),
+        None => Err(CommandError::usage(text!(
+            "`{}` are no lines of `{}`",
+            escape::one_line(lines),
+            escape::one_line(path)
+        ))
+        .hint("lines count from 1: `PATH:10` or `PATH:10-20`")),
     }
 }
 
@@ -151,11 +158,18 @@ fn plain() -> String {
     "text/plain".to_owned()
 }
 
-fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
+fn decoded(bytes: Vec<u8>, what: &Text) -> Result<String> {
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
-        _ => Err(CommandError::usage(format!("{what} is not text in UTF-8"))),
+        _ => Err(CommandError::usage(text!("{} is not text in UTF-8", what))),
     }
+}
+
+/// A text as a code block of Markdown.
+fn fenced(text: &str) -> String {
+    let fence = "`".repeat(human::fence(text));
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}\n{text}{end}{fence}\n")
 }
 
 fn file_uri(path: &str) -> String {
@@ -174,11 +188,11 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     let failed = |error| CommandError::file("read", path, &error);
     // Looked at before it is opened: opening a pipe may wait for ever.
     if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(CommandError::usage(format!("`{}` is not a file", path.display()))
+        return Err(CommandError::usage(text!("`{}` is not a file", path))
             .hint("add single files, or tell the agent the directory in the prompt"));
     }
     let bytes = File::open(path).and_then(read_all).map_err(failed)?;
-    bytes.ok_or_else(|| too_big(&format!("`{}`", path.display())))
+    bytes.ok_or_else(|| too_big(&text!("`{}`", path)))
 }
 
 /// All bytes; `None` if there are too many.
@@ -188,8 +202,8 @@ fn read_all(source: impl Read) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= LIMIT))
 }
 
-fn too_big(what: &str) -> CommandError {
-    CommandError::usage(format!("{what} is bigger than 10 MiB"))
+fn too_big(what: &Text) -> CommandError {
+    CommandError::usage(text!("{} is bigger than 10 MiB", what))
         .hint("tell the agent the path in the prompt: it reads what it needs")
 }
 
@@ -251,7 +265,7 @@ mod tests {
         let fails = |argument: &Path| {
             let error = Attachment::file(argument).unwrap_err();
             let text = error.render(crate::paint::Paint::plain());
-            let text = text.replace(dir.path().to_str().unwrap(), "[DIR]");
+            let text = text.as_str().replace(dir.path().to_str().unwrap(), "[DIR]");
             (text.lines().next().unwrap().to_owned(), error.code())
         };
         let usage = |text: &str| (format!("error: {text}"), ExitCode::Usage);

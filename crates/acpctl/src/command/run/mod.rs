@@ -3,6 +3,7 @@
 mod attachment;
 mod lines;
 mod place;
+mod steer;
 mod turn;
 
 use std::fs::File;
@@ -17,20 +18,22 @@ use std::time::Duration;
 use acp_wire::ErrorObject;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
-    Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionListParams, SessionRef, method,
+    ArchiveFilter, AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta,
+    PromptMeta, Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionListParams,
+    SessionRef, Untrusted, escape, method,
 };
 use acpd_client::error_data;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::session::handle;
-use super::{Door, current_dir, directory, initialize_params, last, text};
+use super::{Door, current_dir, directory, initialize_params, last, utf8};
 use crate::cli;
 use crate::error::{CommandError, Result};
 use crate::live::Live;
-use crate::paint::{DIM, one_line};
+use crate::paint::DIM;
 use crate::settings::Settings;
+use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use attachment::Attachment;
 use turn::Turn;
@@ -40,21 +43,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs one turn.
 pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
-    // Everything that can be wrong with the arguments is found before the daemon is bothered.
-    let mut attachments = attachments(args)?;
-    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?).map_err(moved)?;
-    let (prompt, piped) = prompt(&args.prompt, ui)?;
-    attachments.extend(piped);
-    if prompt.trim().is_empty() && attachments.is_empty() {
-        return Err(CommandError::usage("there is nothing to say").hint(
-            "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
-        ));
+    if args.steer {
+        return steer::steer(args, door, ui);
     }
-    ui.spin(Some("starting"));
+    // Everything that can be wrong with the arguments is found before the daemon is bothered.
+    let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?).map_err(moved)?;
+    let said = Said::read(args, &args.prompt, ui)?;
+    ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
     let mut turn = Turn::new(live, ui, args.thoughts, args.json);
     let target = Target::find(&mut turn, args, &cwd)?;
-    let blocks = target.blocks(&prompt, &attachments)?;
+    let blocks = target.blocks(&said)?;
     let mut params = json!({"sessionId": target.session_id, "prompt": blocks});
     if let Some(answer) = beforehand(args) {
         let meta = PromptMeta { permissions: Some(answer.to_owned()) };
@@ -93,25 +92,28 @@ struct Target {
 impl Target {
     /// Finds the named session or begins one.
     fn find(turn: &mut Turn<'_>, args: &cli::Run, cwd: &Path) -> Result<Target> {
-        let cwd = text(cwd)?;
+        let cwd = utf8(cwd)?;
         let found = match &args.session {
             Some(name) => existing(turn, name, args.agent.as_deref(), &cwd)?,
             None if args.goes_on => Some(last_used(turn, args.agent.as_deref(), &cwd)?),
             None => None,
         };
-        let agent = found.as_ref().map(|session| session.agent.clone()).or(args.agent.clone());
+        let known = found.as_ref().map(|session| session.agent.raw().to_owned());
+        let agent = known.or(args.agent.clone());
         let meta =
             ClientMeta { agent: agent.clone(), notices: true, seq: true, ..ClientMeta::default() };
         let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
         let known = InitializeResult::from_raw(&raw)
-            .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
+            .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
         let session_id = match found {
-            Some(session) => attach(turn, session.session_id, agent.clone())?,
+            Some(session) => attach(turn, session.session_id.into_raw(), agent.clone())?,
             None => {
                 let id = begin(turn, args.session.as_deref(), &cwd, agent.clone())?;
                 if args.session.is_none() && turn.ui.can_ask() {
-                    let line = format!("session {id}; go on with: acpctl run -s {id} ...");
-                    turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
+                    let shown = Untrusted::from(&id);
+                    let word = shell_word(&shown);
+                    let line = text!("session {}; go on with: acpctl run -s {} ...", shown, word);
+                    turn.ui.say(turn.ui.err_paint().apply(DIM, line));
                 }
                 id
             }
@@ -124,14 +126,15 @@ impl Target {
     }
 
     /// The prompt's content blocks.
-    fn blocks(&self, prompt: &str, attachments: &[Attachment]) -> Result<Vec<Value>> {
+    fn blocks(&self, said: &Said) -> Result<Vec<Value>> {
         let mut blocks = Vec::new();
-        if !prompt.trim().is_empty() {
-            blocks.push(json!({"type": "text", "text": prompt}));
+        if !said.prompt.trim().is_empty() {
+            blocks.push(json!({"type": "text", "text": said.prompt}));
         }
-        for attachment in attachments {
+        for attachment in &said.attachments {
             if matches!(attachment, Attachment::Image { .. }) && !self.can_see {
-                return Err(CommandError::usage(format!("{} takes no images", self.agent))
+                let agent = escape::one_line(&self.agent);
+                return Err(CommandError::usage(text!("{} takes no images", agent))
                     .hint("choose another agent with `--agent`, or leave out `--image`"));
             }
             blocks.extend(attachment.blocks(self.can_embed));
@@ -164,18 +167,21 @@ fn existing(
         return Ok(Some(others.swap_remove(at)));
     }
     // A name counts in its directory, but the one of another may have been meant all the same.
-    others.retain(|other| other.name.as_deref() == Some(name));
+    others.retain(|other| other.name.as_ref().is_some_and(|other| *other == name));
+    let shown = escape::one_line(name);
     let line = match others.as_slice() {
         [] => return Ok(None),
-        [other] if !Path::new(&other.cwd).is_dir() => format!(
-            "`{name}` begins anew here; the one in `{}`, which is gone, moves with: \
+        [other] if !Path::new(other.cwd.raw()).is_dir() => text!(
+            "`{}` begins anew here; the one in `{}`, which is gone, moves with: \
              acpctl session move {} --cwd DIR",
-            other.cwd, other.session_id
+            shown,
+            other.cwd,
+            shell_word(&other.session_id)
         ),
-        [other] => format!("a session `{name}` of {} is in `{}`, too", other.agent, other.cwd),
-        _ => format!("{} sessions `{name}` are in other directories, too", others.len()),
+        [other] => text!("a session `{}` of {} is in `{}`, too", shown, other.agent, other.cwd),
+        _ => text!("{} sessions `{}` are in other directories, too", others.len(), shown),
     };
-    turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
+    turn.ui.say(turn.ui.err_paint().apply(DIM, line));
     Ok(None)
 }
 
@@ -189,7 +195,8 @@ fn elsewhere(turn: &mut Turn<'_>, name: &str, agent: Option<&str>) -> Result<Vec
         Err(error) => match reason(&error) {
             Some(Reason::SessionNotFound) => Ok(Vec::new()),
             Some(Reason::SessionAmbiguous) => {
-                let all = SessionListParams { agent, cwd: None };
+                let archived = Some(ArchiveFilter::Include);
+                let all = SessionListParams { agent, cwd: None, archived };
                 let list: SessionList = turn.call(method::SESSION_LIST, &all)?;
                 Ok(list.sessions)
             }
@@ -207,8 +214,8 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     let list = turn.call(method::SESSION_LIST, &last::of(cwd, agent))?;
     let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;
     if turn.ui.can_ask() {
-        let line = format!("going on in {} ({})", handle(&session), session.agent);
-        turn.ui.say(&turn.ui.err_paint().apply(DIM, &one_line(&line)));
+        let line = text!("going on in {} ({})", handle(&session), session.agent);
+        turn.ui.say(turn.ui.err_paint().apply(DIM, line));
     }
     Ok(session)
 }
@@ -227,14 +234,14 @@ fn begin(
     match turn.try_call::<Box<RawValue>>("session/new", &params)? {
         Ok(result) => {
             let new = NewSessionResult::from_raw(&result)
-                .map_err(|error| CommandError::new(ExitCode::Error, error.to_string()))?;
+                .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
             turn.begin(Settings::from_raw(&result));
             Ok(new.session_id.into_owned())
         }
         // Somebody else began it since we looked.
         Err(error) => match error_data(&error) {
             Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
-                attach(turn, data.session_id.unwrap_or_default(), agent)
+                attach(turn, data.session_id.unwrap_or_default().into_raw(), agent)
             }
             _ => Err(CommandError::rpc(&error)),
         },
@@ -247,7 +254,7 @@ fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Res
     let params = AttachParams { session, after: None, role: Role::Controller };
     let result: AttachResult = turn.call(method::SESSION_ATTACH, &params)?;
     turn.join(&result.session)?;
-    Ok(result.session.session_id)
+    Ok(result.session.session_id.into_raw())
 }
 
 /// What the end of a turn means for the shell.
@@ -271,10 +278,27 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
     }
 }
 
-fn attachments(args: &cli::Run) -> Result<Vec<Attachment>> {
-    let files = args.files.iter().map(|path| Attachment::file(path));
-    let images = args.images.iter().map(|path| Attachment::image(path));
-    files.chain(images).collect()
+/// What the user says.
+struct Said {
+    prompt: String,
+    attachments: Vec<Attachment>,
+}
+
+impl Said {
+    /// Reads it from these words of the command line, from stdin and from files.
+    fn read(args: &cli::Run, words: &[String], ui: &mut Ui) -> Result<Said> {
+        let files = args.files.iter().map(|path| Attachment::file(path));
+        let images = args.images.iter().map(|path| Attachment::image(path));
+        let mut attachments: Vec<_> = files.chain(images).collect::<Result<_>>()?;
+        let (prompt, piped) = prompt(words, ui)?;
+        attachments.extend(piped);
+        if prompt.trim().is_empty() && attachments.is_empty() {
+            return Err(CommandError::usage("there is nothing to say").hint(
+                "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
+            ));
+        }
+        Ok(Said { prompt, attachments })
+    }
 }
 
 /// What is said, and what was piped beside it.
@@ -312,7 +336,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
         Err(RecvTimeoutError::Timeout) => {
             if ui.talks_to_terminal() {
                 let line = "reading stdin to its end; with nothing to read, add `< /dev/null`";
-                ui.say(&ui.err_paint().apply(DIM, line));
+                ui.say(ui.err_paint().apply(DIM, line));
             }
             read.recv().map_err(RecvTimeoutError::from)
         }

@@ -1,5 +1,6 @@
 //! Our turn's place among the turns of a session that others prompt, too.
 
+use acpd_api::UpdateMeta;
 use serde::Deserialize;
 
 /// Where we are.
@@ -45,10 +46,18 @@ impl Place {
     }
 }
 
+/// Whether an update is what a turn began with; what is said into one that runs is not.
 fn is_prompt(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Params {
         update: Update,
+        #[serde(rename = "_meta", default)]
+        meta: Meta,
+    }
+    #[derive(Default, Deserialize)]
+    struct Meta {
+        #[serde(rename = "_acpd", default)]
+        own: UpdateMeta,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -56,7 +65,7 @@ fn is_prompt(params: &str) -> bool {
         session_update: String,
     }
     serde_json::from_str::<Params>(params)
-        .is_ok_and(|params| params.update.session_update == "user_message_chunk")
+        .is_ok_and(|p| p.update.session_update == "user_message_chunk" && !p.meta.own.steered)
 }
 
 #[cfg(test)]
@@ -85,6 +94,15 @@ mod tests {
         place.turn_ended();
         place.turn_started();
         assert!(place.is_ours(ANSWER));
+    }
+
+    #[test]
+    fn what_is_said_into_our_turn_is_not_the_prompt_of_another() {
+        let steered = r#"{"update":{"sessionUpdate":"user_message_chunk"},"_meta":{"_acpd":{"steered":true}}}"#;
+        let mut place = Place::behind(1);
+        place.turn_ended();
+        place.turn_started();
+        assert!(place.is_ours(steered) && place.is_ours(ANSWER));
     }
 
     #[test]

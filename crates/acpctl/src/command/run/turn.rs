@@ -18,6 +18,7 @@ use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live, result_of};
 use crate::screen::Screen;
 use crate::settings::Settings;
+use crate::text::text;
 use crate::ui::Ui;
 
 /// A turn and the screen that shows it.
@@ -91,7 +92,7 @@ impl<'a> Turn<'a> {
         params: &impl Serialize,
     ) -> Result<std::result::Result<Box<RawValue>, ErrorObject>> {
         self.running = Some(session_id.to_owned());
-        self.ui.spin(Some("thinking"));
+        self.ui.spin("thinking");
         let id = self.live.request("session/prompt", params)?;
         let outcome = self.wait(&id);
         // A question that is still open is not ours to answer: it stays for other clients.
@@ -149,7 +150,7 @@ impl<'a> Turn<'a> {
                 if method == "$/cancel_request" {
                     self.withdrawn(params)?;
                 } else if self.json && shown {
-                    self.print(line)?;
+                    self.ui.json_relayed(line)?;
                 } else if shown {
                     self.watch(&method, params.get());
                     self.screen.show(self.ui, &method, params.get())?;
@@ -164,7 +165,7 @@ impl<'a> Turn<'a> {
             }
             Message::Request { id, method, params } => {
                 if self.json {
-                    self.print(line)?;
+                    self.ui.json_relayed(line)?;
                 }
                 match params {
                     Some(params) if method == "session/request_permission" => {
@@ -175,7 +176,7 @@ impl<'a> Turn<'a> {
             }
             Message::Response { id: answered, outcome } if answered == *id => {
                 if self.json && self.running.is_some() {
-                    self.print(line)?;
+                    self.ui.json_relayed(line)?;
                 }
                 return Ok(Some(match outcome {
                     Outcome::Result(result) => Ok(result.to_owned()),
@@ -186,7 +187,8 @@ impl<'a> Turn<'a> {
                 if self.elsewhere.waits_for(&answered) =>
             {
                 if let Some(session) = &self.running {
-                    self.elsewhere.tell(open, session, self.ui);
+                    let here = self.questions.any();
+                    self.elsewhere.tell(open, &session.into(), here, self.ui);
                 }
             }
             Message::Response { .. } => {}
@@ -215,11 +217,6 @@ impl<'a> Turn<'a> {
         Ok(true)
     }
 
-    fn print(&mut self, line: &[u8]) -> Result {
-        self.ui.print(&String::from_utf8_lossy(line))?;
-        Ok(self.ui.print("\n")?)
-    }
-
     /// The first Ctrl-C; the second one does not come here.
     fn interrupt(&mut self) -> Result {
         let Some(session_id) = &self.running else {
@@ -230,7 +227,7 @@ impl<'a> Turn<'a> {
         };
         self.live.notify("session/cancel", &CancelParams { session_id })?;
         self.questions.cancel(&mut self.live)?;
-        self.ui.spin(Some("cancelling, Ctrl-C leaves at once"));
+        self.ui.spin("cancelling, Ctrl-C leaves at once");
         Ok(())
     }
 
@@ -243,7 +240,7 @@ impl<'a> Turn<'a> {
     /// After the last question the agent works again.
     fn go_on(&mut self) {
         if !self.questions.any() {
-            self.ui.spin(Some("thinking"));
+            self.ui.spin("thinking");
         }
     }
 
@@ -252,24 +249,24 @@ impl<'a> Turn<'a> {
         let label = match name {
             method::AGENT_STATE => match read::<AgentNotice>(params) {
                 Some(AgentNotice { agent, state, .. }) => match state {
-                    AgentState::Starting | AgentState::Initializing => format!("starting {agent}"),
-                    AgentState::Backoff => format!("{agent} failed, starting it again"),
+                    AgentState::Starting | AgentState::Initializing => text!("starting {}", agent),
+                    AgentState::Backoff => text!("{} failed, starting it again", agent),
                     _ => return,
                 },
                 None => return,
             },
             method::SESSION_STATE => {
                 match read::<StateChanged>(params).map(|changed| changed.state) {
-                    Some(SessionState::Restoring) => "restoring the session".to_owned(),
+                    Some(SessionState::Restoring) => "restoring the session".into(),
                     _ => return,
                 }
             }
-            method::PROMPT_QUEUED => "queued".to_owned(),
-            method::TURN_STARTED => "thinking".to_owned(),
+            method::PROMPT_QUEUED => "queued".into(),
+            method::TURN_STARTED => "thinking".into(),
             _ => return,
         };
         if !self.questions.any() {
-            self.ui.spin(Some(&label));
+            self.ui.spin(label);
         }
     }
 }

@@ -234,10 +234,13 @@ impl Tender {
             }
             match self.bundle.verify() {
                 Identity::Dead => return Found::Dead,
-                Identity::Alive(record) => match Link::open(&record, self.output.acked()).await {
-                    Ok((link, hello)) => return Found::Reached(link, hello),
-                    Err(error) => tracing::debug!(host = self.host.0, %error, "no answer"),
-                },
+                Identity::Alive(record) => {
+                    self.place.reaper.know_shim(self.host, record.shim);
+                    match Link::open(&record, self.output.acked()).await {
+                        Ok((link, hello)) => return Found::Reached(link, hello),
+                        Err(error) => tracing::debug!(host = self.host.0, %error, "no answer"),
+                    }
+                }
                 Identity::Unverifiable => {}
             }
             if !silent && since.elapsed() >= SILENT {

@@ -1,0 +1,60 @@
+//! What can still be made out of a line that is no message, or of the beginning of a line.
+//!
+//! Somebody waits for the answer that such a line was to be, or sent it to get one. Under which id, its
+//! outermost members mostly tell.
+
+use serde_json::value::RawValue;
+
+use crate::id::Id;
+
+/// What the outermost members say, as far as they can be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The id, if there is exactly one.
+    pub id: Option<Id>,
+    /// It has a method, so it is no answer.
+    pub has_method: bool,
+}
+
+impl Head {
+    /// Reads bytes that need be neither complete nor JSON nor text.
+    pub fn of(line: &[u8]) -> Self {
+        let (mut head, mut ids) = (Self::default(), 0);
+        let (mut depth, mut at) = (0_usize, 0);
+        while let Some(byte) = line.get(at) {
+            at += 1;
+            match byte {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b'"' => {
+                    let start = at;
+                    while let Some(byte) = line.get(at).filter(|byte| **byte != b'"') {
+                        at += if *byte == b'\\' { 2 } else { 1 };
+                    }
+                    let name = line.get(start..at).unwrap_or_default();
+                    at += 1;
+                    let rest = line.get(at..).unwrap_or_default().trim_ascii_start();
+                    match (rest.strip_prefix(b":"), name) {
+                        (Some(value), b"id") if depth == 1 => {
+                            ids += 1;
+                            head.id = id(value);
+                        }
+                        (Some(_), b"method") if depth == 1 => head.has_method = true,
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        head.id.take_if(|_| ids > 1);
+        head
+    }
+}
+
+/// The id that these bytes begin with. A number at their end may go on.
+fn id(bytes: &[u8]) -> Option<Id> {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<&RawValue>();
+    let value = values.next()?.ok()?;
+    let is_whole = value.get().ends_with('"') || values.byte_offset() < bytes.len();
+    Id::from_raw(value).filter(|_| is_whole)
+}

@@ -1,0 +1,106 @@
+//! Which option of a permission question is meant. Where several are, a person chooses; nobody guesses.
+
+use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
+
+use super::{Decision, described, nothing, wrong};
+use crate::error::{CommandError, Result};
+use crate::text::{Text, shell_word, text};
+use crate::ui::Ui;
+
+/// Lets a person choose among all options.
+pub(super) fn of_all(
+    found: &InteractionInfo,
+    options: &[OptionInfo],
+    ui: &mut Ui,
+) -> Result<GivenAnswer> {
+    let all: Vec<&OptionInfo> = options.iter().collect();
+    let option = chosen(found, &all, "an option is to be chosen".into(), "answer", ui)?;
+    Ok(GivenAnswer::Option { option })
+}
+
+/// The option that a plain yes or no means, if it has to be told which: there are several.
+pub(super) fn of_several(
+    found: &InteractionInfo,
+    options: &[OptionInfo],
+    decision: Decision,
+    always: bool,
+    ui: &mut Ui,
+) -> Result<Option<String>> {
+    let several = meant(options, decision, always);
+    if several.len() < 2 {
+        return Ok(None);
+    }
+    let command = match (decision, always) {
+        (Decision::Allow, false) => "allow",
+        (Decision::Allow, true) => "allow --always",
+        (Decision::Deny, false) => "deny",
+        (Decision::Deny, true) => "deny --always",
+    };
+    let why = text!("{} options of the question mean `{}`", several.len(), command);
+    chosen(found, &several, why, command, ui).map(Some)
+}
+
+/// The options that a plain yes or no can mean: those of the kind that says so, else those of the next
+/// best kind.
+fn meant(options: &[OptionInfo], decision: Decision, always: bool) -> Vec<&OptionInfo> {
+    let (once, forever) = match decision {
+        Decision::Allow => ("allow_once", "allow_always"),
+        Decision::Deny => ("reject_once", "reject_always"),
+    };
+    let kinds = if always { [forever, once] } else { [once, forever] };
+    let of_kind = kinds.map(|kind| options.iter().filter(|option| option.kind == kind).collect());
+    of_kind.into_iter().find(|of: &Vec<_>| !of.is_empty()).unwrap_or_default()
+}
+
+/// Asks on a terminal; elsewhere it is an error that lists the commands.
+fn chosen(
+    found: &InteractionInfo,
+    options: &[&OptionInfo],
+    why: Text,
+    command: &'static str,
+    ui: &mut Ui,
+) -> Result<String> {
+    if !ui.can_ask() {
+        let lines = options.iter().map(|option| {
+            let chosen = shell_word(&option.option_id);
+            text!("\n  acpctl {} {} --option {}  # {}", command, found.id, chosen, option.name)
+        });
+        let hint = text!("choose one:{}", lines.collect::<Text>());
+        return Err(CommandError::usage(why).hint(hint));
+    }
+    ui.say(described(found));
+    for (number, option) in (1..).zip(options) {
+        ui.say(text!("  {}  {}", number, option.name));
+    }
+    loop {
+        let Some(line) = ui.ask("> ")? else { return Err(nothing()) };
+        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        if let Some(option) = number.and_then(|number| options.get(number)) {
+            return Ok(option.option_id.raw().to_owned());
+        }
+        wrong(ui, text!("one of the numbers 1 to {} is wanted", options.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(kinds: &[&str]) -> Vec<OptionInfo> {
+        let option = |kind: &&str| {
+            let option_id = format!("o-{kind}").into();
+            OptionInfo { option_id, name: (*kind).into(), kind: (*kind).into() }
+        };
+        kinds.iter().map(option).collect()
+    }
+
+    #[test]
+    fn the_kind_that_says_so_comes_before_the_other_one() {
+        let all = options(&["allow_once", "allow_always", "allow_always", "reject_once"]);
+        let count = |decision, always| meant(&all, decision, always).len();
+        assert_eq!(count(Decision::Allow, false), 1, "the one plain yes");
+        assert_eq!(count(Decision::Allow, true), 2);
+        assert_eq!(count(Decision::Deny, true), 1);
+        assert!(meant(&options(&["chooser"]), Decision::Allow, false).is_empty());
+    }
+}

@@ -1,0 +1,86 @@
+//! `acpctl run --steer`: something to add while the agent works.
+
+use acp_wire::acp::{InitializeResult, steering_outcome};
+use acp_wire::str_at;
+use acpd_api::{ClientMeta, ExitCode, SessionInfo, SessionList, SessionRef, escape, method};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{Said, Target};
+use crate::cli;
+use crate::command::session::handle;
+use crate::command::{Door, current_dir, directory, initialize_params, last, utf8};
+use crate::error::{CommandError, Result};
+use crate::live::Live;
+use crate::text::{shell_word, text};
+use crate::ui::Ui;
+
+/// Says it into the turn that runs. What comes of it is shown where the turn is.
+pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+    let cwd = utf8(&directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?)?;
+    let (session, words) = match (&args.session, args.goes_on) {
+        (Some(session), _) => (Some(session), &args.prompt[..]),
+        (None, true) => (None, &args.prompt[..]),
+        (None, false) => match args.prompt.split_first() {
+            Some((session, words)) => (Some(session), words),
+            None => {
+                return Err(CommandError::usage("`--steer` needs a session")
+                    .hint("name it before the text: `acpctl run --steer SESSION TEXT`"));
+            }
+        },
+    };
+    let said = Said::read(args, words, ui)?;
+    let mut live = Live::new(door.lasting_link()?)?;
+    let agent = args.agent.as_deref();
+    let found: SessionInfo = if let Some(session) = session {
+        let (session, agent) = (session.clone(), agent.map(str::to_owned));
+        let wanted = SessionRef { session, agent, cwd: Some(cwd), exact_name: false };
+        live.call(ui, method::SESSION_SHOW, &wanted)?
+    } else {
+        let list: SessionList = live.call(ui, method::SESSION_LIST, &last::of(&cwd, agent))?;
+        last::used(list).ok_or_else(|| last::none(&cwd, agent))?
+    };
+    let agent = found.agent.raw().to_owned();
+    let meta = ClientMeta { agent: Some(agent.clone()), ..ClientMeta::default() };
+    let raw: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    let can = InitializeResult::from_raw(&raw)
+        .map_err(|error| CommandError::new(ExitCode::Error, escape::one_line(&error.to_string())))?
+        .capabilities;
+    let (can_embed, can_see) = (can.embedded_context, can.image);
+    let session_id = found.session_id.raw().to_owned();
+    let target = Target { session_id, agent, can_embed, can_see };
+    let params = json!({
+        "sessionId": target.session_id,
+        "prompt": target.blocks(&said)?,
+        // It is to be no turn that nobody watches.
+        "_meta": {"steering": {"idleBehavior": "promptRequired"}},
+    });
+    let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;
+    if args.json {
+        ui.json_line(&result)?;
+    }
+    told(&found, &result, ui)
+}
+
+/// What became of it.
+fn told(session: &SessionInfo, result: &RawValue, ui: &mut Ui) -> Result<ExitCode> {
+    let name = handle(session);
+    let error = match steering_outcome(result).as_deref() {
+        Some("injected") => {
+            ui.say(text!("{} goes on with it", name));
+            return Ok(ExitCode::Ok);
+        }
+        Some("startedNewTurn") => {
+            ui.say(text!("{} has begun a turn of its own with it", name));
+            return Ok(ExitCode::Ok);
+        }
+        Some("promptRequired") => text!("no turn runs in session `{}`", name),
+        _ => {
+            let reason = str_at(result.get().as_bytes(), &["reason"]);
+            let reason = reason.map(|reason| text!(": {}", escape::one_line(&reason)));
+            text!("{} did not take it{}", session.agent, reason)
+        }
+    };
+    let hint = text!("send it as a prompt: `acpctl run -s {} …`", shell_word(name));
+    Err(CommandError::new(ExitCode::Error, error).hint(hint))
+}

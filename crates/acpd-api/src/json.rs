@@ -1,0 +1,19 @@
+//! JSON that is printed.
+//!
+//! It may end on a terminal, so every character that [`escape`] would not show as it is
+//! becomes `\uXXXX`. Readers of JSON see no difference.
+
+use serde::Serialize;
+use serde_json::Result;
+
+use crate::escape;
+
+/// A value on one line, without a newline.
+pub fn line(value: &(impl Serialize + ?Sized)) -> Result<String> {
+    serde_json::to_string(value).map(escape::json)
+}
+
+/// A value in indented lines, without a newline at the end.
+pub fn pretty(value: &(impl Serialize + ?Sized)) -> Result<String> {
+    serde_json::to_string_pretty(value).map(escape::json)
+}

@@ -1,0 +1,81 @@
+//! What a client may do that runs under an agent: a tool that an agent has started, or anything below
+//! it.
+//!
+//! Agents work with other agents, so such a client reads, opens and prompts sessions like any other. It
+//! does not decide for a person, nor take away what a person uses: that would be the agent's own doing.
+//! This is the one list of what is refused; `docs/protocol.md` shows it, and the daemon asks it before
+//! anything else.
+
+use crate::method::METHODS;
+
+/// Whether something is for a client that runs under an agent. What it is not for is said in words that
+/// follow "may not".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnderAgent {
+    /// It is.
+    Allowed,
+    /// It is, unless it would end or change a turn of somebody else: one that runs in the session, or
+    /// waits there.
+    OwnTurns(&'static str),
+    /// It is not.
+    Refused(&'static str),
+}
+
+use UnderAgent::{Allowed, OwnTurns, Refused};
+
+/// Methods of ACP. Of the others acpd knows nothing, and the agent decides.
+pub const ACP: &[(&str, UnderAgent)] = &[
+    ("initialize", Allowed),
+    ("authenticate", Refused("log an agent in")),
+    ("logout", Refused("log an agent out")),
+    ("auth/status", Allowed),
+    ("providers/list", Allowed),
+    ("providers/set", Refused("choose the providers of an agent")),
+    ("providers/disable", Refused("choose the providers of an agent")),
+    ("session/new", Allowed),
+    ("session/load", Allowed),
+    ("session/resume", Allowed),
+    ("session/fork", Allowed),
+    ("session/list", Allowed),
+    ("session/status", Allowed),
+    ("session/prompt", Allowed),
+    ("session/cancel", OwnTurns("cancel a turn")),
+    ("_session/steering", OwnTurns("add to a turn")),
+    ("session/inject", OwnTurns("add to a turn")),
+    ("session/close", OwnTurns("close a session")),
+    ("session/delete", Refused("delete a session")),
+    ("session/archive", Refused("put a session away")),
+    ("session/unarchive", Refused("put a session away")),
+    ("session/set_title", Refused("rename a session")),
+    // A mode says what a person is asked, and which mode asks less only its agent knows. An option may
+    // be a mode.
+    ("session/set_mode", Refused("change the settings of a session")),
+    ("session/set_config_option", Refused("change the settings of a session")),
+    ("session/set_model", Refused("change the settings of a session")),
+    ("mcp/message", Allowed),
+    // They name requests of the same connection.
+    ("$/cancel_request", Allowed),
+    ("$/cancelRequest", Allowed),
+];
+
+/// Members of `_meta._acpd` in what clients send.
+pub const FLAGS: &[(&str, UnderAgent)] = &[
+    ("agent", Allowed),
+    ("notices", Allowed),
+    ("seq", Allowed),
+    ("maxLine", Allowed),
+    ("client", Allowed),
+    ("role", Allowed),
+    ("name", Allowed),
+    ("reuse", Allowed),
+    ("after", Allowed),
+    ("permissions", Refused("answer questions of agents beforehand")),
+];
+
+impl UnderAgent {
+    /// Whether a method is for such a client.
+    pub fn of_method(name: &str) -> UnderAgent {
+        let known = METHODS.iter().chain(ACP).find(|(known, _)| *known == name);
+        known.map_or(Allowed, |(_, side)| *side)
+    }
+}

@@ -1,0 +1,109 @@
+//! Text that came from outside.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::escape::{self, Escaped};
+
+/// Text that an agent, a client, a file or the system had a hand in.
+///
+/// It may contain anything: escape sequences, invisible characters, lines that look like acpd's own. So it
+/// cannot be printed as it is: it has no `Display` and does not dereference to `str`. To show it, use one of
+/// the forms of [`escape`](mod@crate::escape); for everything else there is [`Untrusted::raw`].
+///
+/// All strings of answers and notices have this type, also those that acpd writes, because its sentences
+/// quote agents. In JSON it is a string.
+///
+/// ```compile_fail
+/// println!("{}", acpd_api::Untrusted::from("\u{1b}[2J"));
+/// ```
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Untrusted(String);
+
+impl Untrusted {
+    /// What something displays, as text of which nobody knows what is in it.
+    pub fn of(shown: impl fmt::Display) -> Untrusted {
+        Untrusted(shown.to_string())
+    }
+
+    /// On one line: [`escape::one_line`].
+    pub fn one_line(&self) -> Escaped<'_> {
+        escape::one_line(&self.0)
+    }
+
+    /// A line as it is: [`escape::verbatim`].
+    pub fn verbatim(&self) -> Escaped<'_> {
+        escape::verbatim(&self.0)
+    }
+
+    /// Running text: [`escape::prose`].
+    pub fn prose(&self) -> Escaped<'_> {
+        escape::prose(&self.0)
+    }
+
+    /// The text as it came, to compare, to look into, and to send on. Not to print.
+    pub fn raw(&self) -> &str {
+        &self.0
+    }
+
+    /// [`Untrusted::raw`], owned.
+    pub fn into_raw(self) -> String {
+        self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.verbatim())
+    }
+}
+
+impl From<String> for Untrusted {
+    fn from(text: String) -> Untrusted {
+        Untrusted(text)
+    }
+}
+
+impl From<&str> for Untrusted {
+    fn from(text: &str) -> Untrusted {
+        Untrusted(text.to_owned())
+    }
+}
+
+impl From<&String> for Untrusted {
+    fn from(text: &String) -> Untrusted {
+        Untrusted(text.clone())
+    }
+}
+
+impl From<Cow<'_, str>> for Untrusted {
+    fn from(text: Cow<'_, str>) -> Untrusted {
+        Untrusted(text.into_owned())
+    }
+}
+
+impl PartialEq<str> for Untrusted {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for Untrusted {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+impl PartialEq<String> for Untrusted {
+    fn eq(&self, other: &String) -> bool {
+        self.0 == *other
+    }
+}

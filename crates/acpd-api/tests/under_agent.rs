@@ -1,0 +1,97 @@
+//! The list of what is for a client under an agent is complete, and the documentation shows it.
+
+use std::collections::BTreeSet;
+
+use acpd_api::method::{METHODS, NOTICES};
+use acpd_api::under_agent::{ACP, FLAGS, UnderAgent};
+use acpd_api::{ClientMeta, ClientToken, LoadMeta, NewSessionMeta, PromptMeta, Role, is_own};
+use serde::Serialize;
+
+const DOCUMENT: &str = include_str!("../../../docs/protocol.md");
+
+fn names(text: &str) -> BTreeSet<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Methods and flags of one row of the table.
+fn row(begins: &str) -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
+    let (_, section) = DOCUMENT.split_once("\n### Under an agent\n").expect("the section");
+    let mut rows = section.lines().filter(|line| line.starts_with(&format!("| {begins}")));
+    let row = rows.next().expect(begins);
+    assert_eq!(rows.next(), None, "{begins}");
+    let cells: Vec<&str> = row.split('|').collect();
+    (names(cells[2]), names(cells[3]))
+}
+
+/// Whether it belongs into a row.
+type IsIt = fn(&UnderAgent) -> bool;
+
+fn of(table: &[(&'static str, UnderAgent)], is_it: IsIt) -> BTreeSet<&'static str> {
+    table.iter().filter(|(_, side)| is_it(side)).map(|(name, _)| *name).collect()
+}
+
+#[test]
+fn the_table_of_the_document_is_the_list() {
+    let kinds: [(&str, IsIt); 3] = [
+        ("allowed", |side| *side == UnderAgent::Allowed),
+        ("unless a turn", |side| matches!(side, UnderAgent::OwnTurns(_))),
+        ("refused", |side| matches!(side, UnderAgent::Refused(_))),
+    ];
+    for (begins, is_it) in kinds {
+        let (methods, flags) = row(begins);
+        let listed: BTreeSet<_> = of(METHODS, is_it).union(&of(ACP, is_it)).copied().collect();
+        assert_eq!(methods, listed, "{begins}");
+        assert_eq!(flags, of(FLAGS, is_it), "{begins}");
+    }
+}
+
+#[test]
+fn every_method_is_declared_once_and_documented() {
+    let all: Vec<&str> = METHODS.iter().chain(ACP).map(|(name, _)| *name).collect();
+    let once: BTreeSet<&str> = all.iter().copied().collect();
+    assert_eq!(once.len(), all.len());
+    for name in METHODS.iter().map(|(name, _)| *name).chain(NOTICES.iter().copied()) {
+        assert!(is_own(name) && DOCUMENT.contains(name), "{name}");
+    }
+    // Nothing is declared beside the lists.
+    let source = include_str!("../src/method.rs");
+    assert_eq!(source.matches("= \"_acpd/").count(), METHODS.len() + NOTICES.len());
+}
+
+#[test]
+fn what_is_refused_is_said_in_words_that_follow_may_not() {
+    for (name, side) in METHODS.iter().chain(ACP).chain(FLAGS) {
+        let (UnderAgent::Refused(what) | UnderAgent::OwnTurns(what)) = side else { continue };
+        let is_phrase = what.starts_with(|c: char| c.is_ascii_lowercase()) && !what.ends_with('.');
+        assert!(is_phrase, "{name}: {what}");
+    }
+    assert_eq!(UnderAgent::of_method("_vendor/ask"), UnderAgent::Allowed);
+    assert!(matches!(UnderAgent::of_method("session/delete"), UnderAgent::Refused(_)));
+}
+
+/// The members that a client may send.
+fn members(meta: &impl Serialize) -> BTreeSet<String> {
+    let json = serde_json::to_value(meta).expect("JSON");
+    json.as_object().expect("an object").keys().cloned().collect()
+}
+
+#[test]
+fn every_flag_is_in_the_list() {
+    let client = ClientToken { token: "t".to_owned(), resume: None };
+    // Written out, so that a member that is added is added here.
+    let initialize = ClientMeta {
+        agent: Some("a".to_owned()),
+        notices: true,
+        seq: true,
+        max_line: Some(1),
+        client: Some(client),
+        role: Some(Role::Observer),
+    };
+    let new = NewSessionMeta { name: Some("n".to_owned()), reuse: true };
+    let prompt = PromptMeta { permissions: Some("allow".to_owned()) };
+    let load = LoadMeta { after: Some(1) };
+    let all = [members(&initialize), members(&new), members(&prompt), members(&load)];
+    let all: BTreeSet<String> = all.into_iter().flatten().collect();
+    let listed: BTreeSet<String> = FLAGS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(all, listed);
+}

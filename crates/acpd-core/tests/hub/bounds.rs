@@ -1,0 +1,180 @@
+//! What peers call things is bounded where it is kept or told again.
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+/// Longer than anything that has a name.
+fn long() -> String {
+    "x".repeat(1 << 20)
+}
+
+fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
+    let client = bench.plain();
+    bench.say(client, &json!({"id":1,"method":method,"params":params}));
+    bench.got(client).pop().expect("answered")
+}
+
+#[test]
+fn l2_an_agents_id_that_is_too_long_makes_no_session() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    for (at, length) in [(1, 1_025), (2, 1 << 20), (3, 1_024)] {
+        let params = json!({"cwd":"/w","mcpServers":[]});
+        bench.say(a, &json!({"id":at,"method":"session/new","params":params}));
+        let request = bench.heard_one("session/new");
+        bench.agent_answers(&request, &json!({"sessionId":"x".repeat(length)}));
+        let got = bench.got(a);
+        let expected = if length > 1_024 { format!("error {at}") } else { format!("result {at}") };
+        assert_eq!(words(&got), [expected]);
+    }
+    let listed = call(&mut bench, "_acpd/session/list", &json!({})).to_string();
+    assert!(listed.len() < 3_000, "{}", listed.len());
+}
+
+#[test]
+fn l2_what_an_agent_says_of_itself_and_its_sessions_does_not_fill_every_list() {
+    let mut bench = Bench::new();
+    bench.capabilities = None;
+    let a = bench.connect(&json!({}));
+    let host = bench.host();
+    bench.feed(acpd_core::Input::HostStarted { host, pid: 1, start: 1 });
+    let initialize = bench.heard_one("initialize");
+    let methods = json!([{"id":long(),"name":"A"},{"id":"b","name":long(),"description":long()}]);
+    bench.agent_answers(
+        &initialize,
+        &json!({"protocolVersion":1,"agentInfo":{"name":long(),"title":long(),"version":long()},
+            "agentCapabilities":{"sessionCapabilities":{"list":{}},"loadSession":true},
+            "authMethods":methods}),
+    );
+    bench.got(a);
+    bench.session_with(
+        a,
+        "s",
+        &json!({"modes":{"currentModeId":long(),"availableModes":[]},
+            "configOptions":[{"id":long(),"currentValue":"v"},{"id":"o","currentValue":long()}]}),
+    );
+    let update = json!({"sessionUpdate":"session_info_update","title":long()});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    bench.prompt(a, &json!(1), "s", "go");
+    let request = bench.heard_one("session/prompt");
+    let call_update = json!({"sessionUpdate":"tool_call","toolCallId":long(),"title":"T"});
+    bench
+        .agent(&json!({"method":"session/update","params":{"sessionId":"s","update":call_update}}));
+    bench.agent_answers(&request, &json!({"stopReason":long()}));
+    for method in ["_acpd/status", "_acpd/agent/list", "_acpd/session/list"] {
+        let listed = call(&mut bench, method, &json!({})).to_string();
+        assert!(listed.len() < 10_000, "{method}: {} bytes", listed.len());
+    }
+    assert_eq!(bench.snapshot.sessions.values().next().expect("one").row.mode, None);
+    bench.got(a);
+    bench.say(a, &json!({"id":2,"method":"session/list","params":{}}));
+    let request = bench.heard_one("session/list");
+    let own = json!({"sessionId":"b","cwd":"/w","title":long(),"updatedAt":long()});
+    bench.agent_answers(
+        &request,
+        &json!({"sessions":[{"sessionId":long(),"cwd":"/w"},{"sessionId":"c","cwd":long()},own]}),
+    );
+    let listed = bench.got(a).pop().expect("listed");
+    let ids: Vec<_> = listed["result"]["sessions"].as_array().expect("a list").iter().collect();
+    assert!(ids.iter().any(|session| session["sessionId"] == "b"), "{listed}");
+    assert!(listed.to_string().len() < 3_000);
+}
+
+#[test]
+fn l2_why_an_agent_failed_is_told_in_a_sentence() {
+    let mut bench = Bench::new();
+    bench.capabilities = None;
+    bench.connect(&json!({}));
+    let host = bench.host();
+    bench.feed(acpd_core::Input::HostStarted { host, pid: 1, start: 1 });
+    let initialize = bench.heard_one("initialize");
+    let error = json!({"code":-32603,"message":long()});
+    bench.agent(&json!({"id":initialize["id"],"error":error}));
+    let listed = call(&mut bench, "_acpd/agent/list", &json!({})).to_string();
+    assert!(listed.contains("xxx") && listed.len() < 5_000, "{}", listed.len());
+}
+
+#[test]
+fn l2_a_request_has_an_id_of_some_length() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    bench.say(a, &json!({"id":long(),"method":"session/list","params":{}}));
+    let got = bench.got(a);
+    assert_eq!(
+        (words(&got), &got[0]["error"]["code"]),
+        (vec!["error null".into()], &json!(-32600))
+    );
+    bench.agent(&json!({"id":long(),"method":"_vendor/want","params":{"sessionId":"s"}}));
+    assert_eq!((bench.got(a), bench.heard()), (vec![], vec![]));
+    // The longest that there may be.
+    let id = "x".repeat(1_022);
+    bench.say(a, &json!({"id":id,"method":"session/list","params":{}}));
+    assert_eq!(bench.got(a)[0]["id"], id);
+}
+
+#[test]
+fn l8_a_note_in_a_log_is_one_short_line_whatever_it_quotes() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    let forged = "a\n2030-01-01T00:00:00Z acpd: all is well\x1b[2J";
+    for name in [long(), forged.to_owned()] {
+        bench.agent(&json!({"id":1,"method":name,"params":{}}));
+        bench.agent(&json!({"method":"_acpd/".to_owned() + &name,"params":{}}));
+        bench.agent(&json!({"method":"session/update","params":{"sessionId":name,"update":{}}}));
+        bench.agent(&json!({"id":"nobody's","result":{"x":name}}));
+    }
+    bench.say(a, &json!({"id":9,"method":long(),"params":{"sessionId":"s"}}));
+    bench.agent_raw(&long());
+    assert!(bench.notes.len() >= 8, "{}", bench.notes.len());
+    for note in &bench.notes {
+        let is_line = !note.chars().any(char::is_control);
+        assert!(is_line && note.chars().count() <= 1_500, "{} bytes", note.len());
+    }
+    assert!(bench.failures.iter().all(|(_, what, _)| what.len() <= 1_024));
+    assert!(bench.heard().iter().all(|line| line.to_string().len() < 5_000));
+}
+
+#[test]
+fn l9_no_directory_has_a_zero_byte_wherever_one_is_taken() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true,
+        "sessionCapabilities":{"resume":{},"list":{},"fork":{}}}));
+    let a = bench.plain();
+    bench.session(a, "s");
+    let bad = "/w\0/../etc";
+    let reference = json!({"session":"s"});
+    let new = |cwd: &str, more: &str| json!({"sessionId":"t","cwd":cwd,"mcpServers":[],"additionalDirectories":[more]});
+    let of = |session: &str, cwd: &str, more: &str| {
+        let mut params = new(cwd, more);
+        params["sessionId"] = session.into();
+        params
+    };
+    let call = json!({"toolCallId":"t","kind":"execute","rawInput":{"command":"ls"}});
+    for (method, params) in [
+        ("session/new", new(bad, "/x")),
+        ("session/new", new("/w", bad)),
+        ("session/load", new(bad, "/x")),
+        ("session/load", new("/w", bad)),
+        ("session/resume", new(bad, "/x")),
+        ("session/load", of("s", bad, "/x")),
+        ("session/resume", of("s", bad, "/x")),
+        ("session/fork", of("s", bad, "/x")),
+        ("session/fork", of("s", "/w", bad)),
+        ("session/list", json!({"cwd":bad})),
+        ("_acpd/session/move", json!({"ref":reference,"cwd":bad})),
+        ("_acpd/policy/test", json!({"cwd":bad,"toolCall":call})),
+    ] {
+        bench.say(a, &json!({"id":1,"method":method,"params":params}));
+        let got = bench.got(a);
+        let told = got.last().expect("answered");
+        assert_eq!(told["error"]["data"]["_acpd"]["reason"], "invalid", "{method} {told}");
+        assert!(
+            !told.to_string().contains("\\u0000\\u0000") && bench.heard().is_empty(),
+            "{method}"
+        );
+    }
+    assert_eq!(bench.snapshot.sessions.values().next().expect("one").row.cwd, "/w");
+}

@@ -1,0 +1,208 @@
+//! What is left of an agent and does not end, not even by SIGKILL.
+
+use acpd_core::ids::{ClientId, HostId};
+use acpd_core::{Input, LeftProcess};
+use serde_json::{Value, json};
+
+use crate::bench::{AGENT, Bench, methods};
+
+fn cat() -> LeftProcess {
+    LeftProcess { pid: 4711, name: "cat".to_owned() }
+}
+
+/// A used session whose agent's leader died; something of its tree survives every SIGKILL.
+fn held_back(bench: &mut Bench, client: ClientId) -> HostId {
+    bench.used_session(client, "s");
+    bench.survivors = Some(vec![cat()]);
+    bench.leader_ends();
+    bench.host()
+}
+
+fn ask(bench: &mut Bench, client: ClientId, method: &str, params: &Value) {
+    bench.got(client);
+    bench.say(client, &json!({"id":"ask","method":method,"params":params}));
+}
+
+fn answer(bench: &mut Bench, client: ClientId, id: &Value) -> Value {
+    let got = bench.got(client);
+    got.into_iter().find(|line| line["id"] == *id).expect("an answer")
+}
+
+fn is_held_back(line: &Value) {
+    let data = &line["error"]["data"]["_acpd"];
+    assert_eq!(data["reason"], "agent_leftovers", "{line}");
+    let message = line["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("process 4711 (`cat`)"), "{message}");
+    let hint = data["hint"].as_str().expect("a way out");
+    assert!(hint.contains("`acpctl agent restart gem --force`"), "{hint}");
+}
+
+#[test]
+fn what_survives_sigkill_is_told_by_name_to_all_who_wait() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.client(&json!({"notices":true})));
+    held_back(&mut bench, a);
+    bench.prompt(a, &json!(2), "s", "and now?");
+    ask(&mut bench, b, "_acpd/agent/start", &json!({"agent":AGENT}));
+    bench.pass(10_000);
+    is_held_back(&answer(&mut bench, a, &json!(2)));
+    let got = bench.got(b);
+    is_held_back(got.iter().find(|line| line["id"] == "ask").expect("an answer"));
+    let told = got.iter().rfind(|line| line["method"] == "_acpd/agent_state").expect("told");
+    assert_eq!(told["params"]["reason"], "process 4711 (`cat`) of its last run does not end");
+    let shown = bench.show_agent();
+    assert_eq!(shown["state"], "stopping");
+    assert_eq!(shown["reason"], told["params"]["reason"]);
+    assert!(shown["hint"].as_str().expect("a hint").contains("--force"));
+    // Who comes now is told at once.
+    bench.prompt(a, &json!(3), "s", "and now?");
+    is_held_back(&answer(&mut bench, a, &json!(3)));
+    for method in ["start", "stop", "restart"] {
+        ask(&mut bench, a, &format!("_acpd/agent/{method}"), &json!({"agent":AGENT}));
+        is_held_back(&answer(&mut bench, a, &json!("ask")));
+    }
+}
+
+#[test]
+fn sessions_come_back_by_themselves_when_the_rest_has_ended_after_all() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    let host = held_back(&mut bench, a);
+    bench.pass(10_000);
+    assert_eq!(bench.spawned.len(), 1, "never two at a time");
+    bench.feed(Input::HostGone { host });
+    assert_eq!(bench.spawned.len(), 2);
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.prompt(a, &json!(2), "s", "and now?");
+    bench.heard_one("session/prompt");
+    assert_eq!(bench.show_agent()["hint"], Value::Null);
+}
+
+#[test]
+fn a_person_does_not_wait_for_what_does_not_end() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    let host = held_back(&mut bench, a);
+    bench.pass(10_000);
+    ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT,"force":true}));
+    assert_eq!(bench.spawned.len(), 2);
+    assert_eq!(answer(&mut bench, a, &json!("ask"))["result"]["state"], "ready");
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    // What is left is nobody's any more, whatever it says and whenever it ends.
+    bench.feed(Input::HostExited { host, status: "late".to_owned(), stderr: String::new() });
+    bench.feed(Input::HostGone { host });
+    assert_eq!(bench.state("s"), "live");
+    assert_eq!(bench.agent_state(), "ready");
+}
+
+#[test]
+fn force_changes_nothing_where_nothing_is_left() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT,"force":true}));
+    assert_eq!(bench.spawned.len(), 1, "it is stopped as ever");
+    bench.agent_dies();
+    assert_eq!(bench.spawned.len(), 2);
+}
+
+#[test]
+fn what_an_earlier_daemon_left_holds_back_its_own_agent_alone() {
+    let mut bench = Bench::with_agents(&["gem", "two", "three"]);
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.shims = true;
+    bench.adopts = false;
+    bench.reboot();
+    let host = bench.host();
+    bench.survivors = Some(vec![cat()]);
+    bench.feed(Input::HostLost { host, reason: "its host was killed".to_owned() });
+    let a = bench.plain();
+    bench.prompt(a, &json!(2), "s", "and now?");
+    // Others start meanwhile, as many as may at a time.
+    for other in ["two", "three"] {
+        ask(&mut bench, a, "_acpd/agent/start", &json!({"agent":other}));
+        assert_eq!(bench.started.last().expect("started"), other);
+    }
+    bench.pass(10_000);
+    is_held_back(&answer(&mut bench, a, &json!(2)));
+    ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT,"force":true}));
+    assert_eq!(bench.started.last().expect("started"), AGENT);
+    assert_eq!(methods(&bench.heard()), ["session/resume"]);
+}
+
+#[test]
+fn a_daemon_that_is_told_to_stop_ends_without_what_does_not_end_and_says_so() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    held_back(&mut bench, a);
+    ask(&mut bench, a, "_acpd/daemon/stop", &json!({}));
+    assert!(!bench.exited);
+    bench.pass(10_000);
+    let told = answer(&mut bench, a, &json!("ask"));
+    assert_eq!(told["error"]["data"]["_acpd"]["reason"], "agent_leftovers");
+    let message = told["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("process 4711 (`cat`)") && message.contains("acpd ends"), "{message}");
+    assert!(bench.exited);
+}
+
+#[test]
+fn several_are_counted_and_what_has_no_name_is_told_all_the_same() {
+    let process = |pid, name: &str| LeftProcess { pid, name: name.to_owned() };
+    let four = vec![cat(), process(4712, ""), process(4713, "a\nb"), process(4714, "d")];
+    for (left, told) in [
+        (Vec::new(), "something of its last run does not end"),
+        (four[..2].to_vec(), "processes 4711 (`cat`), 4712 of its last run do not end"),
+        (four, "processes 4711 (`cat`), 4712, 4713 (`ab`) and 1 more of its last run do not end"),
+    ] {
+        let mut bench = Bench::new();
+        let a = bench.plain();
+        held_back(&mut bench, a);
+        bench.survivors = Some(left);
+        bench.pass(10_000);
+        assert_eq!(bench.show_agent()["reason"], told);
+    }
+}
+
+#[test]
+fn an_agent_that_takes_its_time_to_end_is_not_complained_about() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    let host = held_back(&mut bench, a);
+    bench.pass(4_000);
+    assert_eq!(bench.show_agent()["hint"], Value::Null);
+    bench.feed(Input::HostGone { host });
+    // An answer that comes too late is about nobody.
+    bench.feed(Input::LeftoversFound { host, left: vec![cat()] });
+    bench.pass(1_000);
+    assert_eq!(bench.show_agent()["state"], "ready");
+}
+
+#[test]
+fn a_turn_of_an_agent_that_survives_sigkill_itself_is_over() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.survivors = Some(vec![cat()]);
+    bench.prompt(a, &json!(2), "s", "go");
+    bench.prompt(a, &json!(3), "s", "and then?");
+    bench.heard();
+    ask(&mut bench, a, "_acpd/agent/restart", &json!({"agent":AGENT}));
+    bench.pass(60_000);
+    let got = bench.got(a);
+    let reason = |id: u64| {
+        let error = got.iter().find(|line| line["id"] == id).expect("an answer");
+        error["error"]["data"]["_acpd"]["reason"].as_str().expect("why").to_owned()
+    };
+    assert_eq!((reason(2).as_str(), reason(3).as_str()), ("interrupted", "agent_leftovers"));
+    is_held_back(got.iter().find(|line| line["id"] == "ask").expect("an answer"));
+    assert_eq!(bench.state("s"), "parked");
+    // When it ends after all, everything goes on.
+    let host = bench.host();
+    bench.feed(Input::HostExited { host, status: "signal 9".to_owned(), stderr: String::new() });
+    bench.feed(Input::HostGone { host });
+    bench.pass(1_000);
+    assert_eq!(methods(&bench.heard()), ["session/cancel", "session/resume"]);
+}

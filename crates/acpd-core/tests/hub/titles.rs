@@ -1,0 +1,169 @@
+//! Titles of sessions: the agent's and those of people.
+
+use acpd_core::ids::ClientId;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+fn set(bench: &mut Bench, client: ClientId, title: &Value) -> Value {
+    let params = json!({"sessionId":"s","title":title});
+    bench.say(client, &json!({"id":"set","method":"session/set_title","params":params}));
+    let got = bench.got(client);
+    got.into_iter().find(|line| line["id"] == "set").expect("an answer")
+}
+
+/// A person's command; the session as they are told it.
+fn own(bench: &mut Bench, title: &Value) -> Value {
+    let a = bench.plain();
+    let params = json!({"ref":{"session":"s"},"title":title});
+    bench.say(a, &json!({"id":0,"method":"_acpd/session/title","params":params}));
+    bench.got(a)[0]["result"].clone()
+}
+
+/// What the agent calls the session.
+fn call(bench: &mut Bench, title: &str) {
+    let update =
+        json!({"sessionUpdate":"session_info_update","title":title,"updatedAt":"2026-01-01"});
+    let params = json!({"sessionId":"s","update":update});
+    bench.agent(&json!({"jsonrpc":"2.0","method":"session/update","params":params}));
+}
+
+/// The titles that a client was told.
+fn told(lines: &[Value]) -> Vec<Value> {
+    let updates = lines.iter().map(|line| &line["params"]["update"]);
+    let infos = updates.filter(|update| update["sessionUpdate"] == "session_info_update");
+    infos.map(|info| info["title"].clone()).collect()
+}
+
+fn listed(bench: &mut Bench) -> Value {
+    let a = bench.plain();
+    bench.say(a, &json!({"id":0,"method":"session/list","params":{}}));
+    bench.got(a)[0]["result"]["sessions"][0]["title"].clone()
+}
+
+#[test]
+fn a_title_of_a_person_is_told_to_all_and_wakes_nobody() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.used_session(a, "s");
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.say(a, &json!({"id":2,"method":"_acpd/session/close","params":{"session":"s"}}));
+    assert_eq!(bench.state("s"), "closed");
+    bench.got(a);
+    bench.got(b);
+    bench.heard();
+    let spawned = bench.spawned.len();
+    let answer = set(&mut bench, a, &json!("  Fix\n the\tparser "));
+    assert_eq!(answer["result"], json!({"title":"Fix the parser"}), "as it is kept");
+    assert_eq!(told(&bench.got(b)), ["Fix the parser"]);
+    assert_eq!(listed(&mut bench), "Fix the parser");
+    bench.pass(60_000);
+    assert_eq!(bench.state("s"), "closed");
+    assert_eq!(bench.spawned.len(), spawned);
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_title_of_a_person_stays_until_a_person_takes_it_away() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    call(&mut bench, "parser stuff");
+    assert_eq!(told(&bench.got(a)), ["parser stuff"]);
+    set(&mut bench, a, &json!("Mine"));
+    call(&mut bench, "more parser stuff");
+    let got = bench.got(a);
+    assert_eq!(told(&got), ["Mine"]);
+    assert_eq!(got[0]["params"]["update"]["updatedAt"], "2026-01-01", "the rest is the agent's");
+    bench.reboot();
+    assert_eq!(listed(&mut bench), "Mine");
+    let c = bench.plain();
+    bench.say(c, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.got(c);
+    assert_eq!(own(&mut bench, &json!(null))["title"], "more parser stuff");
+    assert_eq!(told(&bench.got(c)), ["more parser stuff"]);
+    assert_eq!(own(&mut bench, &json!("Other"))["title"], "Other");
+}
+
+#[test]
+fn without_a_title_of_the_agent_there_is_none_when_that_of_a_person_is_gone() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    own(&mut bench, &json!("Mine"));
+    assert_eq!(own(&mut bench, &json!(null)).get("title"), None);
+    assert_eq!(told(&bench.got(a)), [json!("Mine"), json!(null)]);
+}
+
+#[test]
+fn a_title_changes_only_when_it_is_another() {
+    let mut bench = Bench::new();
+    let (a, b) = (bench.plain(), bench.plain());
+    bench.session(a, "s");
+    bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
+    bench.got(b);
+    set(&mut bench, a, &json!("Mine"));
+    set(&mut bench, a, &json!("Mine"));
+    assert_eq!(told(&bench.got(b)).len(), 1);
+}
+
+#[test]
+fn a_title_that_is_none_is_refused() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    for title in [json!(" \n "), json!(""), json!(null), json!(7)] {
+        assert_eq!(set(&mut bench, a, &title)["error"]["code"], -32602, "{title}");
+    }
+    let long = set(&mut bench, a, &json!("é".repeat(500)))["result"]["title"].clone();
+    assert_eq!(long.as_str().unwrap().chars().count(), 200);
+}
+
+#[test]
+fn an_agent_that_takes_titles_is_told_while_it_has_the_session() {
+    let mut bench = Bench::new();
+    let session = json!({"resume":{},"title":{}});
+    bench.capabilities = Some(json!({"sessionCapabilities":session}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    set(&mut bench, a, &json!("Mine"));
+    let asked = bench.heard_one("session/set_title");
+    assert_eq!(asked["params"], json!({"sessionId":"s","title":"Mine"}));
+    // Nobody waits for its answer.
+    bench.agent_refuses(&asked, -32603);
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    assert_eq!(listed(&mut bench), "Mine");
+
+    own(&mut bench, &json!(null));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "there is no word for that");
+    bench.agent_dies();
+    set(&mut bench, a, &json!("Later"));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_name_is_no_title() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    set(&mut bench, a, &json!("Fix the parser"));
+    let shown = own(&mut bench, &json!("Fix the parser"));
+    assert_eq!((shown.get("name"), &shown["title"]), (None, &json!("Fix the parser")));
+    let rename = json!({"ref":{"session":"s"},"name":"fix"});
+    bench.say(a, &json!({"id":1,"method":"_acpd/session/rename","params":rename}));
+    let shown = bench.got(a)[0]["result"].clone();
+    assert_eq!((&shown["name"], &shown["title"]), (&json!("fix"), &json!("Fix the parser")));
+    let words = words(&bench.got(a));
+    assert_eq!(words, Vec::<String>::new());
+}
+
+#[test]
+fn who_only_watches_gives_no_title() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    let b = bench.plain();
+    let attach = json!({"ref":{"session":"s"},"role":"observer"});
+    bench.say(b, &json!({"id":1,"method":"_acpd/session/attach","params":attach}));
+    assert!(set(&mut bench, b, &json!("Mine"))["error"].is_object());
+}

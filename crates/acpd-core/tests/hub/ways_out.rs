@@ -1,0 +1,536 @@
+//! Sessions that do not come back by themselves, and the persons who do something about it.
+
+use acpd_core::ids::ClientId;
+use acpd_core::profile::OnLost;
+use acpd_core::{Input, StopStep};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, words};
+
+/// What gemini says when it has lost a session.
+const GONE: &str = "No previous sessions found for this project.";
+
+fn refuse_as_gemini(bench: &mut Bench, load: &Value) {
+    let error = json!({"code":-32603,"message":"Internal error","data":{"details":GONE}});
+    bench.agent(&json!({"id":load["id"],"error":error}));
+}
+
+/// A used session whose agent died and refuses to load it, for a reason that acpd does not know.
+fn blocked(bench: &mut Bench, client: ClientId) {
+    bench.capabilities = Some(json!({"loadSession":true}));
+    bench.used_session(client, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    refuse_three_times(bench);
+    assert_eq!(bench.state("s"), "blocked");
+}
+
+fn refuse_three_times(bench: &mut Bench) {
+    for _ in 0..3 {
+        let load = bench.heard_one("session/load");
+        refuse_as_gemini(bench, &load);
+        bench.pass(1_500);
+    }
+}
+
+fn ask(bench: &mut Bench, client: ClientId, method: &str, params: &Value) -> Value {
+    bench.got(client);
+    bench.say(client, &json!({"id":"ask","method":method,"params":params}));
+    let got = bench.got(client);
+    got.into_iter().find(|line| line["id"] == "ask").expect("an answer")
+}
+
+fn reseed(bench: &mut Bench, client: ClientId, discard: bool) -> Value {
+    let params = json!({"ref":{"session":"s"},"discard":discard});
+    ask(bench, client, "_acpd/session/reseed", &params)
+}
+
+fn show(bench: &mut Bench, client: ClientId) -> Value {
+    ask(bench, client, "_acpd/session/show", &json!({"session":"s"}))["result"].clone()
+}
+
+fn hint(answer: &Value) -> &str {
+    answer["error"]["data"]["_acpd"]["hint"].as_str().unwrap_or_default()
+}
+
+/// Plays the new session up to the prompt, which has a summary before it.
+fn goes_on_with_a_summary(bench: &mut Bench, id: &str) -> Value {
+    let new = bench.heard_one("session/new");
+    bench.agent_answers(&new, &json!({"sessionId":id}));
+    let prompt = bench.heard_one("session/prompt");
+    assert_eq!(prompt["params"]["sessionId"], id);
+    let blocks = prompt["params"]["prompt"].as_array().expect("blocks");
+    assert_eq!(blocks.len(), 2, "{prompt}");
+    assert!(blocks[0]["text"].as_str().expect("text").contains("it was about a fish"));
+    prompt
+}
+
+#[test]
+fn what_fails_for_an_unknown_reason_goes_on_with_a_summary_when_a_person_says_so() {
+    let mut bench = Bench::with_shims();
+    let (plain, noticed) = (bench.plain(), bench.client(&json!({"notices":true})));
+    blocked(&mut bench, plain);
+    // The next prompt tries again, and its error names the way out.
+    bench.got(plain);
+    bench.prompt(plain, &json!(2), "s", "and now?");
+    refuse_three_times(&mut bench);
+    let got = bench.got(plain);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "session_blocked");
+    let message = got[0]["error"]["message"].as_str().expect("a message");
+    assert!(message.contains(GONE), "the agent's own words: {message}");
+    assert!(hint(&got[0]).contains("the next prompt tries again"), "{}", hint(&got[0]));
+    assert!(hint(&got[0]).contains("`acpctl session reseed s`"), "{}", hint(&got[0]));
+    let shown = show(&mut bench, plain);
+    assert!(shown["hint"].as_str().expect("a hint").contains("`acpctl session reseed s`"));
+
+    let attach = json!({"ref":{"session":"s"}});
+    bench.say(noticed, &json!({"id":1,"method":"_acpd/session/attach","params":attach}));
+    refuse_three_times(&mut bench);
+    bench.got(noticed);
+    let info = reseed(&mut bench, plain, false)["result"].clone();
+    assert_eq!((&info["state"], &info["restore"]), (&json!("parked"), &json!("reseeded")));
+    assert!(info["reason"].as_str().expect("why").contains("a person gave it up"), "{info}");
+    assert_eq!(info["hint"], Value::Null, "nobody has to do anything");
+    let got = bench.got(noticed);
+    let told = got.iter().find(|line| line["method"] == "_acpd/notice").expect("told");
+    assert!(told["params"]["text"].as_str().expect("text").contains("is given up"));
+    assert_eq!(bench.heard(), Vec::<Value>::new(), "nothing is made that nobody has asked for");
+    // It is on disk, and the agent is not asked for it any more.
+    bench.reboot();
+    let (plain, noticed) = (bench.plain(), bench.client(&json!({"notices":true})));
+    for client in [plain, noticed] {
+        let open = json!({"sessionId":"s","cwd":"/w"});
+        bench.say(client, &json!({"id":1,"method":"session/resume","params":open}));
+        bench.got(client);
+    }
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.prompt(plain, &json!(3), "s", "go on");
+    let prompt = goes_on_with_a_summary(&mut bench, "t");
+    let got = bench.got(plain);
+    assert_eq!(words(&got), ["agent_message_chunk"], "the banner");
+    let text = got[0]["params"]["update"]["content"]["text"].as_str().expect("text");
+    assert!(text.contains("a person gave it up (it could not be loaded"), "{text}");
+    let got = bench.got(noticed);
+    let told = got.iter().find(|line| line["method"] == "_acpd/restored").expect("told");
+    assert_eq!(told["params"]["level"], "reseeded");
+    // From here on it is a session like any other.
+    bench.chunk("t", "here");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    bench.agent_dies();
+    bench.pass(1_000);
+    assert_eq!(bench.heard_one("session/load")["params"]["sessionId"], "t");
+}
+
+#[test]
+fn an_error_that_means_gone_is_known_by_the_configuration() {
+    for pattern in ["no previous sessions", "-32603"] {
+        let mut bench = Bench::with(|profile| profile.gone_errors = vec![pattern.to_owned()]);
+        bench.capabilities = Some(json!({"loadSession":true}));
+        let a = bench.plain();
+        bench.used_session(a, "s");
+        bench.agent_dies();
+        bench.prompt(a, &json!(2), "s", "and now?");
+        bench.pass(1_000);
+        let load = bench.heard_one("session/load");
+        refuse_as_gemini(&mut bench, &load);
+        goes_on_with_a_summary(&mut bench, "t");
+        let got = bench.got(a);
+        let text = got[0]["params"]["update"]["content"]["text"].as_str().expect("text");
+        assert!(text.contains("the agent does not know it"), "{text}");
+        assert!(text.contains(GONE), "{text}");
+    }
+}
+
+#[test]
+fn an_error_that_wants_a_login_does_not_mean_gone() {
+    let mut bench = Bench::with(|profile| {
+        profile.gone_errors = vec!["-32603".to_owned()];
+        profile.auth_errors = vec!["no previous".to_owned()];
+    });
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    refuse_as_gemini(&mut bench, &load);
+    assert_eq!(bench.state("s"), "blocked");
+    assert!(
+        show(&mut bench, a)["hint"].as_str().expect("a hint").contains("acpctl auth login gem")
+    );
+}
+
+#[test]
+fn a_lost_session_goes_on_with_a_summary_when_a_person_says_so() {
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    assert_eq!(bench.state("s"), "lost");
+    bench.got(a);
+    bench.prompt(a, &json!(2), "s", "and now?");
+    let got = bench.got(a);
+    assert!(hint(&got[0]).contains("`acpctl session reseed s`"), "{}", hint(&got[0]));
+    assert!(hint(&got[0]).contains("`acpctl agent restart gem`"), "{}", hint(&got[0]));
+    assert_eq!(reseed(&mut bench, a, false)["result"]["state"], "parked");
+    bench.prompt(a, &json!(3), "s", "go on");
+    goes_on_with_a_summary(&mut bench, "t");
+}
+
+#[test]
+fn a_restart_of_its_agent_looks_for_a_lost_session_once_more() {
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    bench.agent_refuses(&load, -32002);
+    bench.say(a, &json!({"id":1,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    bench.agent_dies();
+    bench.prompt(a, &json!(2), "s", "and now?");
+    let load = bench.heard_one("session/load");
+    bench.agent_answers(&load, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn nobody_gives_up_by_mistake_what_an_agent_still_has() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"close":{}}}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    let refused = reseed(&mut bench, a, false);
+    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "invalid");
+    assert!(hint(&refused).contains("`acpctl session reseed s --discard`"), "{refused}");
+    assert_eq!(bench.state("s"), "live");
+    // Nor while a prompt runs, whatever is said.
+    bench.prompt(a, &json!(2), "s", "go");
+    let prompt = bench.heard_one("session/prompt");
+    let refused = reseed(&mut bench, a, true);
+    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_blocked");
+    assert!(hint(&refused).contains("cancel"), "{refused}");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    // Who says so explicitly gets it: the agent's copy is closed.
+    let info = reseed(&mut bench, a, true)["result"].clone();
+    assert_eq!(info["state"], "parked");
+    bench.heard_one("session/close");
+    bench.prompt(a, &json!(3), "s", "go on");
+    goes_on_with_a_summary(&mut bench, "t");
+}
+
+#[test]
+fn what_rests_may_still_be_there_and_what_was_never_used_has_nothing_to_give_up() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    let refused = reseed(&mut bench, a, true);
+    assert!(refused["error"]["message"].as_str().expect("text").contains("nothing to give up"));
+    bench.prompt(a, &json!(1), "s", "go");
+    let prompt = bench.heard_one("session/prompt");
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+    ask(&mut bench, a, "_acpd/session/close", &json!({"session":"s"}));
+    assert_eq!(bench.state("s"), "closed");
+    assert!(hint(&reseed(&mut bench, a, false)).contains("--discard"));
+    reseed(&mut bench, a, true);
+    assert_eq!(bench.state("s"), "parked");
+    // Once is enough.
+    let refused = reseed(&mut bench, a, true);
+    assert!(refused["error"]["message"].as_str().expect("text").contains("nothing to give up"));
+}
+
+#[test]
+fn a_restore_that_goes_on_is_given_up_only_explicitly() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    assert!(hint(&reseed(&mut bench, a, false)).contains("--discard"));
+    reseed(&mut bench, a, true);
+    // It comes too late.
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!(bench.state("s"), "parked");
+    bench.prompt(a, &json!(2), "s", "go on");
+    goes_on_with_a_summary(&mut bench, "t");
+}
+
+#[test]
+fn a_session_without_its_directory_goes_on_with_a_summary_where_it_was_moved() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.missing = vec!["/w".to_owned()];
+    bench.agent_dies();
+    bench.pass(1_000);
+    assert_eq!(bench.state("s"), "blocked");
+    let info = reseed(&mut bench, a, false)["result"].clone();
+    assert_eq!(info["state"], "blocked", "it still waits for that");
+    assert!(info["reason"].as_str().expect("why").contains("does not exist"), "{info}");
+    assert!(info["hint"].as_str().expect("a hint").contains("acpctl session move s"), "{info}");
+    let params = json!({"ref":{"session":"s"},"cwd":"/v"});
+    ask(&mut bench, a, "_acpd/session/move", &params);
+    bench.prompt(a, &json!(2), "s", "go on");
+    goes_on_with_a_summary(&mut bench, "t");
+}
+
+#[test]
+fn a_login_that_a_given_up_session_wants_does_not_bring_the_old_one_back() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    blocked(&mut bench, a);
+    reseed(&mut bench, a, false);
+    bench.prompt(a, &json!(2), "s", "go on");
+    let new = bench.heard_one("session/new");
+    bench.agent_refuses(&new, -32000);
+    assert_eq!(bench.state("s"), "blocked");
+    bench.say(a, &json!({"id":5,"method":"authenticate","params":{"methodId":"m"}}));
+    let login = bench.heard_one("authenticate");
+    bench.agent_answers(&login, &json!({}));
+    bench.prompt(a, &json!(3), "s", "go on");
+    goes_on_with_a_summary(&mut bench, "t");
+}
+
+#[test]
+fn a_new_session_that_cannot_be_made_is_tried_again_and_nothing_is_promised_in_vain() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    blocked(&mut bench, a);
+    reseed(&mut bench, a, false);
+    bench.got(a);
+    bench.prompt(a, &json!(2), "s", "go on");
+    let new = bench.heard_one("session/new");
+    bench.agent_refuses(&new, -32603);
+    let got = bench.got(a);
+    let error = got.iter().find(|line| line["id"] == 2).expect("an answer");
+    assert!(hint(error).ends_with("the next prompt tries again"), "{}", hint(error));
+    assert_eq!(bench.state("s"), "blocked");
+    bench.prompt(a, &json!(3), "s", "go on");
+    goes_on_with_a_summary(&mut bench, "t");
+}
+
+#[test]
+fn what_runs_under_an_agent_gives_no_conversation_up() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    blocked(&mut bench, a);
+    let client = ClientId(9_999);
+    bench.feed(Input::ClientOpened { client, under_agent: true });
+    let refused = reseed(&mut bench, client, true);
+    assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "under_agent");
+    assert_eq!(bench.state("s"), "blocked");
+}
+
+#[test]
+fn a_session_that_was_taken_over_and_given_up_is_not_taken_for_an_unused_one() {
+    let mut bench = Bench::new();
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    let load = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
+    bench.say(a, &json!({"id":1,"method":"session/load","params":load}));
+    let load = bench.heard_one("session/load");
+    bench.update("s", "user_message_chunk", "go");
+    bench.chunk("s", "gone");
+    bench.agent_answers(&load, &json!({}));
+    reseed(&mut bench, a, true);
+    bench.feed(Input::ClientClosed { client: a });
+    bench.pass(2 * 24 * 3_600_000);
+    assert_eq!(bench.state("s"), "parked");
+}
+
+#[test]
+fn what_a_subagent_replays_is_a_sign_of_life_of_a_restore() {
+    let mut bench = Bench::with(|profile| profile.subagents = true);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    bench.pass(1_000);
+    let load = bench.heard_one("session/load");
+    let update = json!({"sessionUpdate":"subagent_update","sessionId":"c","title":"Look"});
+    bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
+    for _ in 0..5 {
+        bench.pass(20_000);
+        bench.chunk("c", "a long story");
+    }
+    assert_eq!(bench.state("s"), "restoring");
+    bench.agent_answers(&load, &json!({}));
+    assert_eq!(bench.state("s"), "live");
+}
+
+/// An agent whose processes start when the test says so.
+fn by_hand() -> Bench {
+    let mut bench = Bench::new();
+    bench.capabilities = None;
+    bench
+}
+
+fn agent_hint(bench: &mut Bench) -> String {
+    bench.show_agent()["hint"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_start_by_a_person_does_not_wait_for_the_next_attempt() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.agent_dies();
+    assert_eq!(bench.agent_state(), "backoff");
+    bench.say(a, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    assert_eq!(bench.agent_state(), "ready");
+}
+
+#[test]
+fn an_agent_that_failed_tells_the_command_that_starts_it_again() {
+    let mut bench = by_hand();
+    let a = bench.connect(&json!({}));
+    let host = bench.host();
+    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    let initialize = bench.heard_one("initialize");
+    bench.agent_answers(&initialize, &json!({"protocolVersion":99,"agentCapabilities":{}}));
+    bench.agent_dies();
+    assert_eq!(bench.agent_state(), "failed");
+    bench.pass(3_600_000);
+    assert_eq!(bench.spawned.len(), 1, "it is not tried again by itself");
+    assert!(agent_hint(&mut bench).contains("`acpctl agent start gem`"));
+    bench.capabilities = Some(json!({}));
+    bench.say(a, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    assert_eq!(bench.agent_state(), "ready");
+    assert_eq!(agent_hint(&mut bench), "");
+}
+
+#[test]
+fn an_agent_that_a_person_has_stopped_tells_the_command_that_starts_it_again() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.say(a, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.agent_dies();
+    bench.got(a);
+    bench.prompt(a, &json!(2), "s", "go");
+    let got = bench.got(a);
+    assert!(hint(&got[0]).contains("`acpctl agent start gem`"), "{}", hint(&got[0]));
+    assert!(agent_hint(&mut bench).contains("`acpctl agent start gem`"));
+    bench.say(a, &json!({"id":3,"method":"_acpd/agent/start","params":{"agent":"gem"}}));
+    bench.prompt(a, &json!(4), "s", "go");
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn a_start_that_takes_its_time_is_ended_by_a_stop() {
+    let mut bench = by_hand();
+    let a = bench.connect(&json!({}));
+    let host = bench.host();
+    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    let b = bench.connect(&json!({}));
+    bench.say(b, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    assert_eq!(bench.stops, [StopStep::CloseStdin]);
+    bench.agent_dies();
+    assert_eq!(bench.agent_state(), "stopped");
+    let refused = &bench.got(a)[0]["error"]["data"]["_acpd"]["reason"];
+    assert_eq!(refused, "agent_stopped");
+}
+
+#[test]
+fn a_restart_of_its_agent_ends_the_wait_for_a_new_session() {
+    let mut bench = Bench::new();
+    let a = bench.client(&json!({"notices":true}));
+    bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    bench.heard_one("session/new");
+    bench.pass(300_000);
+    let told = bench.got(a);
+    assert!(words(&told).contains(&"_acpd/unanswered".to_owned()), "{told:?}");
+    bench.say(a, &json!({"id":2,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    bench.agent_dies();
+    let got = bench.got(a);
+    let error = got.iter().find(|line| line["id"] == 1).expect("an answer");
+    assert_eq!(error["error"]["data"]["_acpd"]["reason"], "agent_stopped");
+    assert_eq!(bench.agent_state(), "ready");
+}
+
+#[test]
+fn a_daemon_that_is_told_to_stop_once_more_does_not_wait_for_its_agents() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.say(a, &json!({"id":1,"method":"_acpd/daemon/stop"}));
+    bench.say(a, &json!({"id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
+    let got = bench.got(a);
+    assert!(hint(&got[0]).contains("`acpctl daemon stop` again"), "{}", hint(&got[0]));
+    assert!(!bench.exited);
+    bench.say(a, &json!({"id":3,"method":"_acpd/daemon/stop"}));
+    assert!(bench.exited);
+}
+
+#[test]
+fn a_process_of_the_last_daemon_that_does_not_answer_is_told_and_ended_by_a_restart() {
+    let mut bench = Bench::with_shims();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.adopts = false;
+    bench.reboot();
+    let a = bench.plain();
+    bench.prompt(a, &json!(2), "s", "and now?");
+    bench.pass(60_000);
+    let got = bench.got(a);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    assert!(hint(&got[0]).contains("`acpctl agent restart gem`"), "{}", hint(&got[0]));
+    assert!(agent_hint(&mut bench).contains("`acpctl agent restart gem`"));
+    bench.prompt(a, &json!(3), "s", "and now?");
+    assert_eq!(bench.got(a)[0]["error"]["data"]["_acpd"]["reason"], "agent_timeout");
+    bench.say(a, &json!({"id":4,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    bench.prompt(a, &json!(5), "s", "and now?");
+    let host = bench.host();
+    bench.feed(Input::HostGone { host });
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}
+
+#[test]
+fn a_process_of_the_last_daemon_that_answers_late_goes_on() {
+    let mut bench = Bench::with_shims();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.adopts = false;
+    bench.reboot();
+    bench.pass(60_000);
+    bench.adopt();
+    assert_eq!(agent_hint(&mut bench), "");
+    let a = bench.plain();
+    bench.prompt(a, &json!(2), "s", "and now?");
+    bench.heard_one("session/prompt");
+    bench.pass(3_600_000);
+    assert_eq!(bench.stops, []);
+}
+
+#[test]
+fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() {
+    let mut bench = Bench::with_shims();
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    bench.adopts = false;
+    bench.reboot();
+    let a = bench.plain();
+    bench.pass(60_000);
+    let host = bench.host();
+    bench.feed(Input::HostLost { host, reason: "its host was killed".to_owned() });
+    // What is ended already needs nobody to end it.
+    assert_eq!(agent_hint(&mut bench), "");
+    bench.prompt(a, &json!(2), "s", "and now?");
+    assert_eq!(bench.got(a), Vec::<Value>::new());
+    bench.feed(Input::HostGone { host });
+    let resume = bench.heard_one("session/resume");
+    bench.agent_answers(&resume, &json!({}));
+    bench.heard_one("session/prompt");
+}

@@ -1,0 +1,155 @@
+//! Rules that allow: all that the call does must be known, and all of it must match.
+
+use crate::command;
+use crate::config::Kind;
+use crate::facts::{Facts, Unclear};
+use crate::glob::Glob;
+use crate::one_line::quoted;
+use crate::place::{below, resolve, strict_url};
+use crate::rule::{Call, Check, Rule, plain, unquoted};
+use crate::shell::{self, Simple};
+
+/// The conditions on the call itself.
+pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
+    let checks = [
+        rule.title.as_ref().map(|globs| title(globs, call.facts)),
+        rule.command.as_ref().map(|globs| commands(globs, call)),
+        rule.path.as_ref().map(|globs| paths(globs, call)),
+        rule.url.as_ref().map(|globs| urls(globs, call.facts)),
+        Some(whole(rule, call.facts)).filter(Result::is_err),
+    ];
+    checks.into_iter().flatten().map(Check::from).collect()
+}
+
+type Allowed = Result<String, String>;
+
+/// Checks that the rule covers the whole call. A rule with `command`, `path` or `url` must; so must every
+/// rule if the call may run something. Other rules are about a class of calls, whatever their input.
+fn whole(rule: &Rule, facts: &Facts<'_>) -> Allowed {
+    let is_precise = rule.command.is_some() || rule.path.is_some() || rule.url.is_some();
+    if !is_precise && !facts.may_run {
+        return Ok(String::new());
+    }
+    if let Some(Unclear { member, why, .. }) = facts.unclear.first() {
+        return Err(match member.as_str() {
+            "" => format!("the input {why}"),
+            member => format!("the input is not fully understood: {} {why}", quoted(member)),
+        });
+    }
+    let runs = facts.kind == Kind::Execute || !facts.commands.is_empty();
+    // The places of a command are never all known.
+    if runs && rule.command.is_none() && is_precise {
+        return Err("the call runs a command, which may touch more than it names".to_owned());
+    }
+    let is_about_all = is_precise || rule.title.is_some();
+    if facts.names_paths && rule.path.is_none() && is_about_all {
+        return Err("the input names paths, and the rule has no `path`".to_owned());
+    }
+    if !facts.urls.is_empty() && rule.url.is_none() && is_about_all {
+        return Err("the input names addresses, and the rule has no `url`".to_owned());
+    }
+    Ok(String::new())
+}
+
+fn title(globs: &[Glob], facts: &Facts<'_>) -> Allowed {
+    let Some(title) = facts.title else { return Err("the call has no title".to_owned()) };
+    let bare = unquoted(title);
+    if !facts.may_run {
+        return plain("title", title, globs, |glob| glob.matches(title) || glob.matches(bare));
+    }
+    let why = line("title", bare, globs)?;
+    // The title is what the agent says; the command is what runs.
+    facts
+        .commands
+        .iter()
+        .try_for_each(|command| line("command", &command.runs, globs).map(drop))?;
+    Ok(why)
+}
+
+fn commands(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowed {
+    if let Some(folder) = &facts.folder {
+        let place = resolve(folder, situation.cwd, home);
+        let cwd = resolve(situation.cwd, situation.cwd, None);
+        let inside = place.zip(cwd).is_some_and(|(place, cwd)| below(&place, &cwd).is_some());
+        if !inside {
+            return Err(format!("it is to run in {}, outside the workspace", quoted(folder)));
+        }
+    }
+    all("command", &facts.commands, |command| line("command", &command.runs, globs))
+}
+
+/// Checks that a line runs only what a glob names.
+///
+/// A glob without wildcards allows exactly its own text. A wildcard allows further words of one plain
+/// command. It does not choose what runs: not behind a shell operator, not by what the shell fills in, and
+/// not behind an assignment or a program that runs others.
+fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
+    let no = |reason: &str| Err(format!("{what} {} {reason}", quoted(line)));
+    if let Some(glob) = globs.iter().find(|glob| glob.is_exactly(line)) {
+        return match shell::parse(line) {
+            Some(_) => Ok(format!("{what} {} is exactly `{glob}`", quoted(line))),
+            None => no("cannot be parsed"),
+        };
+    }
+    if let Some(operator) = command::operator(line) {
+        let operator = quoted(operator.encode_utf8(&mut [0; 4]));
+        return no(&format!("has {operator}: a wildcard does not allow that"));
+    }
+    let matching = plain(what, line, globs, |glob| glob.matches(line))?;
+    let Some(simple) = shell::plain_command(line) else {
+        return no("is not one plain command: a wildcard does not allow that");
+    };
+    let named = |glob: &Glob| glob.literal_start().chars().count();
+    match to_be_named(&simple) {
+        Some((end, _)) if globs.iter().any(|g| g.matches(line) && named(g) >= end) => Ok(matching),
+        Some((_, word)) => {
+            no(&format!("puts {} before what runs: a wildcard does not allow that", quoted(word)))
+        }
+        None => Ok(matching),
+    }
+}
+
+/// Returns where the part of the line ends that a glob must spell out before its first wildcard, in
+/// characters, and the word that demands it. The part ends with the word behind the last assignment or
+/// program that runs others.
+fn to_be_named(Simple { assignments, words }: &Simple) -> Option<(usize, &str)> {
+    let role = words.first().and_then(|program| shell::role(&program.text));
+    let inner = role.map(|role| shell::inner_commands(role, words)).unwrap_or_default();
+    let all: Vec<_> = assignments.iter().chain(words).collect();
+    let decides = |at: usize| -> bool {
+        let Some(at) = at.checked_sub(assignments.len()) else { return true };
+        let (text, is_first) = (&words[at].text, at == 0);
+        match role {
+            None => false,
+            Some(shell::Role::Find) => inner.contains(&(at + 1)),
+            Some(_) => is_first || text.contains('=') || shell::role(text).is_some(),
+        }
+    };
+    let last = (0..all.len()).rev().find(|at| decides(*at))?;
+    let end = all.get(last + 1).map_or(usize::MAX, |next| next.end);
+    Some((end, &all[last].text))
+}
+
+fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowed {
+    let cwd = resolve(situation.cwd, situation.cwd, None);
+    all("path", &facts.paths, |path| match resolve(path, situation.cwd, home) {
+        None => Err(format!("where {} is cannot be known", quoted(path))),
+        Some(place) => plain("path", path, globs, |glob| glob.matches_path(&place, cwd.as_deref())),
+    })
+}
+
+fn urls(globs: &[Glob], facts: &Facts<'_>) -> Allowed {
+    all("url", &facts.urls, |url| match strict_url(url) {
+        None => Err(format!("url {} can be read in more than one way", quoted(url))),
+        Some(plain_url) => plain("url", url, globs, |glob| glob.matches(&plain_url)),
+    })
+}
+
+/// All the things, and at least one.
+fn all<T>(what: &str, things: &[T], check: impl Fn(&T) -> Allowed) -> Allowed {
+    let reasons = things.iter().map(check).collect::<Result<Vec<_>, _>>()?;
+    if reasons.is_empty() {
+        return Err(format!("the call names no {what}"));
+    }
+    Ok(reasons.join(", "))
+}

@@ -1,0 +1,124 @@
+//! Rules that reject or ask: one thing that matches is enough, and so is one that might.
+
+use crate::facts::{Facts, Unclear};
+use crate::glob::Glob;
+use crate::one_line::quoted;
+use crate::place::{loose_url, resolve};
+use crate::readings::{Readings, Text};
+use crate::rule::{Call, Check, Rule, plain, unquoted};
+use crate::shell::UNKNOWN;
+
+/// The conditions on the call itself.
+pub(crate) fn checks(rule: &Rule, call: Call<'_>) -> Vec<Check> {
+    let checks = [
+        rule.title.as_ref().map(|globs| title(globs, call.facts)),
+        rule.command.as_ref().map(|globs| commands(globs, call.facts)),
+        rule.path.as_ref().map(|globs| paths(globs, call)),
+        rule.url.as_ref().map(|globs| urls(globs, call.facts)),
+    ];
+    checks.into_iter().flatten().collect()
+}
+
+fn title(globs: &[Glob], facts: &Facts<'_>) -> Check {
+    let Some(title) = facts.title else { return Check::Fails("the call has no title".to_owned()) };
+    if !facts.may_run {
+        let bare = unquoted(title);
+        return plain("title", title, globs, |g| g.matches(title) || g.matches(bare)).into();
+    }
+    let readings = Readings::of(unquoted(title));
+    plain("title", title, globs, |glob| glob.matches(title) || any_reading(glob, &readings)).into()
+}
+
+fn commands(globs: &[Glob], facts: &Facts<'_>) -> Check {
+    let surely = |what: &str, line: &str, readings: &Readings| {
+        plain(what, line, globs, |glob| any_reading(glob, readings))
+    };
+    let named = any("command", &facts.commands, |command| {
+        surely("command", command.as_line(), command.readings())
+    });
+    let Err(why) = named else { return named.into() };
+    if facts.is_unread_command {
+        return Check::Might("a command in the input cannot be read".to_owned());
+    }
+    for command in &facts.commands {
+        if let Some(why) = might(globs, command.as_line(), command.readings()) {
+            return Check::Might(why);
+        }
+    }
+    if let (Some(title), true) = (facts.title, facts.commands.is_empty() && facts.may_run) {
+        // Some agents name the command nowhere else.
+        let title = unquoted(title);
+        if let Ok(why) = surely("title", title, &Readings::of(title)) {
+            return Check::Holds(why);
+        }
+    }
+    in_unclear(facts, |text| globs.iter().find(|glob| any_reading(glob, text.readings())))
+        .unwrap_or(Check::Fails(why))
+}
+
+/// Whether a glob matches one of the readings.
+fn any_reading(glob: &Glob, readings: &Readings) -> bool {
+    readings.iter().any(|reading| glob.matches(reading))
+}
+
+/// Why the line could turn out to match.
+fn might(globs: &[Glob], line: &str, readings: &Readings) -> Option<String> {
+    let unknown = || readings.iter().filter(|reading| reading.contains(UNKNOWN));
+    let fitting = globs.iter().find(|glob| unknown().any(|reading| glob.might_match(reading)));
+    if let Some(glob) = fitting {
+        let line = quoted(line);
+        return Some(format!("what the shell fills in could make command {line} match `{glob}`"));
+    }
+    let is_cut = !readings.is_whole;
+    is_cut.then(|| format!("command {} cannot be parsed to its end", quoted(line)))
+}
+
+fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Check {
+    let cwd = resolve(situation.cwd, situation.cwd, None);
+    let matches = |path: &str, glob: &Glob| {
+        let place = resolve(path, situation.cwd, home);
+        glob.matches_path(place.as_deref().unwrap_or(path), cwd.as_deref())
+    };
+    let named =
+        any("path", &facts.paths, |path| plain("path", path, globs, |glob| matches(path, glob)));
+    let Err(why) = named else { return named.into() };
+    in_unclear(facts, |text| globs.iter().find(|glob| matches(text.as_str(), glob)))
+        .unwrap_or(Check::Fails(why))
+}
+
+fn urls(globs: &[Glob], facts: &Facts<'_>) -> Check {
+    let matches = |url: &str, glob: &Glob| glob.matches(url) || glob.matches(&loose_url(url));
+    let named = any("url", &facts.urls, |url| plain("url", url, globs, |glob| matches(url, glob)));
+    let Err(why) = named else { return named.into() };
+    in_unclear(facts, |text| globs.iter().find(|glob| matches(text.as_str(), glob)))
+        .unwrap_or(Check::Fails(why))
+}
+
+/// Something in a part of the input that is not understood: what it is for is not known, so it might
+/// be what the rule is about.
+fn in_unclear<'g>(facts: &Facts<'_>, find: impl Fn(&Text) -> Option<&'g Glob>) -> Option<Check> {
+    if facts.is_unread {
+        return Some(Check::Might("the input cannot be read".to_owned()));
+    }
+    facts.unclear.iter().find_map(|Unclear { member, why, texts }| {
+        let (text, glob) = texts.iter().find_map(|text| Some((text, find(text)?)))?;
+        let (text, member) = (quoted(text.as_str()), quoted(member));
+        Some(Check::Might(format!("{text} in {member}, which {why}, matches `{glob}`")))
+    })
+}
+
+/// One of the things is enough.
+fn any<T>(
+    what: &str,
+    things: &[T],
+    check: impl Fn(&T) -> Result<String, String>,
+) -> Result<String, String> {
+    let mut last = Err(format!("the call names no {what}"));
+    for thing in things {
+        last = check(thing);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}

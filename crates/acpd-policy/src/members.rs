@@ -1,0 +1,136 @@
+//! What the members of a tool call's input mean.
+//!
+//! ACP does not say what is in `rawInput`; the names here are those that agents use. Upper case and
+//! underscores do not count, so `file_path` and `filePath` are one name.
+
+use crate::json::Json;
+use crate::shell::SHELLS;
+
+/// Where a shell is believed to be a shell.
+const SHELL_FOLDERS: [&str; 5] =
+    ["/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/", "/run/current-system/sw/bin/"];
+
+/// What a member is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Member {
+    /// A command: a line or a list of arguments.
+    Command,
+    /// Several commands.
+    Commands,
+    /// The arguments of the command beside it.
+    Args,
+    /// The folder of the command; a path in other calls.
+    Folder,
+    /// The shell that reads the command.
+    Shell,
+    /// A path, a list of paths, or objects with such members.
+    Path,
+    /// An object whose members are named by paths, or a list of objects with paths.
+    Changes,
+    /// An address or a list of them.
+    Url,
+    /// Says nothing about what the call does: words for people, identities, limits.
+    Idle(Is),
+    /// The same, but not beside a command.
+    IdleWithoutCommand(Is),
+    /// What is done with the files of a call that only touches files.
+    OfFiles(Is),
+}
+
+/// What the value of a member has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Is {
+    Text,
+    /// A number, also as text.
+    Number,
+    Flag,
+    /// A number or a flag.
+    Option,
+    /// Not switched on.
+    Off,
+    List,
+    /// A pattern of names that does not leave the folder it is used in.
+    Inside,
+}
+
+/// The member of this name, if it is known.
+pub(crate) fn member(name: &str) -> Option<Member> {
+    use Is::{Flag, Inside, List, Number, Off, Option, Text};
+    use Member as M;
+    Some(match plain(name).as_str() {
+        "command" | "cmd" => M::Command,
+        "commands" => M::Commands,
+        "args" => M::Args,
+        "shell" => M::Shell,
+        "cwd" | "workdir" | "workingdirectory" | "workingdir" | "directory" | "dirpath" => {
+            M::Folder
+        }
+        "path" | "paths" | "filepath" | "filepaths" | "file" | "files" | "filename"
+        | "absolutepath" | "relativepath" | "notebookpath" | "targetfile" | "edits" | "source"
+        | "destination" | "sourcepath" | "destinationpath" | "oldpath" | "newpath" | "movepath"
+        | "targetpath" => M::Path,
+        "changes" | "filechanges" => M::Changes,
+        "url" | "urls" | "uri" => M::Url,
+
+        "description" | "reason" | "justification" | "explanation" | "intention" | "summary"
+        | "securityrisk" => M::Idle(Text),
+        "callid" | "approvalid" | "turnid" | "threadid" | "itemid" => M::Idle(Text),
+        "startedatms" | "timeout" | "timeoutms" | "timeoutsecs" => M::Idle(Number),
+        "runinbackground" | "isbackground" | "reset" => M::Idle(Flag),
+        "isinput" | "dangerouslydisablesandbox" => M::Idle(Off),
+        "parsedcmd"
+        | "commandactions"
+        | "proposedexecpolicyamendment"
+        | "proposednetworkpolicyamendments"
+        | "availabledecisions" => M::Idle(List),
+
+        "prompt" | "format" | "type" | "outputmode" | "pages" => M::IdleWithoutCommand(Text),
+        "maxlength" | "offset" | "limit" | "startindex" | "headlimit" | "context" | "line" => {
+            M::IdleWithoutCommand(Number)
+        }
+        "raw" | "multiline" | "allowlarge" => M::IdleWithoutCommand(Flag),
+
+        "content" | "contents" | "newcontent" | "oldcontent" | "text" | "newtext" | "oldtext"
+        | "filetext" | "newstring" | "oldstring" | "newstr" | "oldstr" | "newsource" | "diff"
+        | "unifieddiff" | "instruction" | "cellid" | "celltype" | "editmode" => M::OfFiles(Text),
+        "replaceall" | "casesensitive" => M::OfFiles(Flag),
+        "expectedreplacements" | "insertline" => M::OfFiles(Number),
+        "viewrange" => M::OfFiles(List),
+        "pattern" | "glob" | "include" | "exclude" | "query" | "regex" => M::OfFiles(Inside),
+        "-a" | "-b" | "-c" | "-n" | "-i" | "-o" => M::OfFiles(Option),
+        _ => return None,
+    })
+}
+
+impl Is {
+    /// Whether the value is of this sort.
+    pub(crate) fn fits(self, value: &Json) -> bool {
+        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        match (self, value) {
+            (Self::Text, Json::Text(_))
+            | (Self::Number | Self::Option, Json::Number)
+            | (Self::Flag | Self::Option, Json::Flag(_))
+            | (Self::Off, Json::Flag(false))
+            | (Self::List, Json::List(_)) => true,
+            (Self::Number, Json::Text(text)) => is_digits(text),
+            (Self::Inside, Json::Text(pattern)) => is_inside(pattern),
+            _ => false,
+        }
+    }
+}
+
+fn is_inside(pattern: &str) -> bool {
+    let leaves = |part: &str| part == ".." || part.ends_with(':');
+    !pattern.starts_with(['/', '\\', '~']) && !pattern.split(['/', '\\']).any(leaves)
+}
+
+/// Whether this is the name, or the whole path, of a shell with the grammar that lines are read by.
+pub(crate) fn is_known_shell(shell: &str) -> bool {
+    let name = SHELL_FOLDERS.iter().find_map(|folder| shell.strip_prefix(folder)).unwrap_or(shell);
+    name != "fish" && SHELLS.contains(&name)
+}
+
+/// The name as it is compared.
+pub(crate) fn plain(name: &str) -> String {
+    name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
+}

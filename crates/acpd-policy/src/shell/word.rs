@@ -1,0 +1,118 @@
+//! A word of a command line: what it says without its quotes.
+
+use rable::{Node, NodeKind, Span};
+
+/// Stands in the text of a word for what only the shell knows: any text, also none.
+///
+/// No argument of a program can hold this character.
+pub(crate) const UNKNOWN: char = '\0';
+
+/// A word.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Word {
+    /// Its text without quotes, with [`UNKNOWN`] for each thing that the shell fills in.
+    pub(crate) text: String,
+    /// Whether it is nothing but this text, in every shell.
+    pub(crate) is_plain: bool,
+    /// Where it ends in the line, in characters.
+    pub(crate) end: usize,
+}
+
+impl Word {
+    pub(super) fn of(node: &Node) -> Self {
+        let NodeKind::Word { value, parts, .. } = &node.kind else { return Self::default() };
+        let mut reader = Reader::default();
+        for part in parts {
+            match &part.kind {
+                NodeKind::WordLiteral { value } => reader.read(value),
+                // Plain text in bash, but not in every shell.
+                NodeKind::AnsiCQuote { decoded, .. } => {
+                    reader.expands = true;
+                    reader.text.push_str(decoded);
+                }
+                NodeKind::LocaleString { inner, .. } => {
+                    reader.expands = true;
+                    reader.quote = Some('"');
+                    reader.read(inner);
+                    reader.quote = None;
+                }
+                _ => reader.unknown(),
+            }
+        }
+        if parts.is_empty() {
+            reader.read(value);
+        }
+        let Span { end, .. } = node.span;
+        Self { is_plain: !reader.expands && !reader.text.contains(UNKNOWN), text: reader.text, end }
+    }
+}
+
+impl AsRef<str> for Word {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Takes the quotes off, also over several parts of a word.
+#[derive(Debug, Default)]
+struct Reader {
+    text: String,
+    quote: Option<char>,
+    expands: bool,
+}
+
+impl Reader {
+    fn unknown(&mut self) {
+        self.text.push(UNKNOWN);
+        self.expands = true;
+    }
+
+    fn read(&mut self, literal: &str) {
+        let mut rest = literal.chars().peekable();
+        while let Some(c) = rest.next() {
+            let next = rest.peek().copied();
+            match (self.quote, c) {
+                (Some('\''), '\'') | (Some('"'), '"') => self.quote = None,
+                (Some('\''), c) => self.text.push(c),
+                (None, '\'' | '"') => self.quote = Some(c),
+                (quote, '\\') => {
+                    let escapes = |c| quote.is_none() || matches!(c, '$' | '`' | '"' | '\\' | '\n');
+                    match rest.next_if(|c| escapes(*c)) {
+                        Some('\n') => {}
+                        Some(escaped) => self.text.push(escaped),
+                        None => self.text.push('\\'),
+                    }
+                }
+                (_, '$') if next.is_some_and(begins_expansion) => return self.unknown(),
+                (_, '`') => return self.unknown(),
+                (Some(_), c) => self.text.push(c),
+                (None, '*' | '?') => self.unknown(),
+                // Where a class of characters ends differs between shells.
+                (None, '[') => return self.unknown(),
+                // Also in arguments that look like an assignment.
+                (None, '~') if self.text.is_empty() || self.text.ends_with(['=', ':']) => {
+                    while rest.next_if(|c| *c != '/').is_some() {}
+                    self.unknown();
+                }
+                (None, c) => {
+                    // In some shells `=ls` is a path and `{a}` is `a`.
+                    let is_odd = matches!(c, '{' | '}') || (c == '=' && self.text.is_empty());
+                    self.expands |= is_odd && !is_reflog(literal);
+                    self.text.push(c);
+                }
+            }
+        }
+    }
+}
+
+/// Whether `$` and this begin an expansion.
+fn begins_expansion(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "({[_@*#?-$!".contains(c)
+}
+
+/// Whether the braces are those of git's `HEAD@{1}`, which no shell expands.
+fn is_reflog(literal: &str) -> bool {
+    let Some((_, rest)) = literal.split_once("@{") else { return false };
+    let Some((inside, tail)) = rest.split_once('}') else { return false };
+    !inside.contains([',', '{']) && !inside.contains("..") && !tail.contains(['{', '}'])
+}

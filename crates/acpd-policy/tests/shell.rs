@@ -1,0 +1,265 @@
+//! What a real shell makes of command lines: what it runs is found, and what is allowed is all that it runs.
+//!
+//! Nothing is harmed: the shell finds no program but those of [`PROGRAMS`], and a `git` and a `cargo` that
+//! only write down how they were called.
+#![cfg(unix)]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use acpd_policy::Policy;
+use proptest::prelude::*;
+use support::lines::{ALLOWED, PUSHES, finds, rows};
+use support::{allow, outcome, reject, run};
+use tempfile::TempDir;
+
+/// Whether the line finds only what is in the folder: no path of a program, no login shell, which has a
+/// search path of its own.
+fn is_confined(line: &str) -> bool {
+    !line.contains("bin/") && !line.contains("-lc")
+}
+
+/// The programs that a line may use, and that only run others, or print.
+const PROGRAMS: [&str; 13] = [
+    "bash", "cat", "dash", "env", "find", "nice", "nohup", "setsid", "sh", "stdbuf", "tee",
+    "timeout", "xargs",
+];
+
+/// A folder with programs, and one to work in.
+struct Home {
+    dir: TempDir,
+}
+
+impl Home {
+    /// Nothing without a bash.
+    #[expect(clippy::print_stderr, reason = "a test that did not run must be seen")]
+    fn new() -> Option<Self> {
+        if find("bash").is_none() {
+            eprintln!("skipped: there is no bash");
+            return None;
+        }
+        let dir = TempDir::new().expect("a folder for the test");
+        for folder in ["bin", "work", "work/x"] {
+            fs::create_dir(dir.path().join(folder)).expect("a new folder");
+        }
+        for program in PROGRAMS {
+            if let Some(path) = find(program) {
+                symlink(path, dir.path().join("bin").join(program)).expect("a new link");
+            }
+        }
+        for name in ["git", "cargo"] {
+            let log = dir.path().join(name);
+            let script =
+                format!("#!/bin/sh\nprintf '%s\\036' \"$@\" >> {0}\necho >> {0}\n", log.display());
+            let path = dir.path().join("bin").join(name);
+            fs::write(&path, script).expect("a new file");
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        }
+        Some(Self { dir })
+    }
+
+    /// How the program was called by the line: the arguments of each call.
+    fn calls(&self, program: &str, shell: &str, line: &str) -> Vec<Vec<String>> {
+        let log = self.dir.path().join(program);
+        fs::write(&log, "").expect("a new file");
+        let shell = self.dir.path().join("bin").join(shell);
+        let done = Command::new(shell)
+            .args(["-c", line])
+            .current_dir(self.dir.path().join("work"))
+            .env_clear()
+            .env("PATH", self.dir.path().join("bin"))
+            .env("HOME", self.dir.path().join("work"))
+            .stdin(Stdio::null())
+            .output();
+        done.expect("the shell runs");
+        let calls = fs::read_to_string(log).expect("it is there");
+        let words = |call: &str| call.split_terminator('\u{1e}').map(str::to_owned).collect();
+        calls.split_terminator('\n').map(words).collect()
+    }
+
+    fn pushes(&self, line: &str) -> bool {
+        let calls = self.calls("git", "bash", line);
+        calls.iter().any(|words| words.first().is_some_and(|word| word == "push"))
+    }
+
+    /// The files that lines have made.
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.dir.path().join("work")).expect("it is there");
+        entries.map(|entry| entry.expect("it is readable").path()).collect()
+    }
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| path.is_file())
+}
+
+#[test]
+fn the_table_of_spellings_tells_the_truth() {
+    let Some(home) = Home::new() else { return };
+    let (mut pushed, mut wrong) = (0, Vec::new());
+    for (_, expected, line) in rows(PUSHES) {
+        if is_confined(&line) && home.pushes(&line) {
+            pushed += 1;
+            if expected == "-" {
+                wrong.push(line);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(pushed > 150, "{pushed} of the lines push");
+}
+
+#[test]
+fn what_is_allowed_runs_just_that() {
+    let Some(home) = Home::new() else { return };
+    for (rule, expected, line) in rows(ALLOWED) {
+        if rule != "cargo test*" || expected != "yes" || !is_confined(&line) {
+            continue;
+        }
+        for shell in ["bash", "sh"] {
+            let calls = home.calls("cargo", shell, &line);
+            assert!(calls.len() == 1 && calls[0][0] == "test", "{line:?}: {calls:?}");
+        }
+    }
+    assert_eq!(home.files().len(), 1, "{:?}", home.files());
+}
+
+/// Something around a push; what is written in it is quoted as each place wants it.
+fn nested() -> impl Strategy<Value = String> {
+    let push = prop::sample::select(vec![
+        "git push",
+        "git \\\n push",
+        "\"git\" 'push'",
+        "git $'pu\\x73h' origin",
+        "FOO=1 git push",
+        "A='x; y' B=\"$(echo 'z)')\" git push",
+        ">/dev/null git push 2>&1",
+        "git push # all of it",
+        "git push &",
+    ])
+    .prop_map(str::to_owned);
+    push.prop_recursive(4, 8, 1, |inner| {
+        (inner, 0..AROUND.len(), any::<bool>()).prop_map(|(inner, at, double)| {
+            let quoted = if double { double_quoted(&inner) } else { single_quoted(&inner) };
+            let delimiter = format!("E{}", inner.len());
+            AROUND[at].replace("PUSH", &inner).replace("QUOTED", &quoted).replace("EOF", &delimiter)
+        })
+    })
+}
+
+/// `PUSH` is the line, `QUOTED` the line as one word, `EOF` a delimiter of its own.
+const AROUND: [&str; 40] = [
+    "true; PUSH",
+    "true\nPUSH",
+    "echo \"it's\" && PUSH",
+    "false || PUSH",
+    "echo x | PUSH",
+    "PUSH\n echo 'a; b'",
+    "{ PUSH\n}",
+    "(PUSH\n)",
+    "if true; then PUSH\nfi",
+    "if false; then :\nelse PUSH\nfi",
+    "for i in 1 2; do PUSH\ndone",
+    "while true; do PUSH\nbreak; done",
+    "case x in a) :;; (x) PUSH\n;; esac",
+    "f() { PUSH\n}; f",
+    "function g { PUSH\n}; g",
+    "time { PUSH\n}",
+    "coproc { PUSH\n}; wait",
+    "echo $(PUSH\n)",
+    "echo \"a $(PUSH\n) b\"",
+    "x=$(PUSH\n)",
+    "x=(a \"$(PUSH\n)\")",
+    "echo ${unset:-$(PUSH\n)}",
+    "cat <(PUSH\n)",
+    "[[ -n $(PUSH\n) ]]",
+    "echo $((0$(PUSH\n) + 1))",
+    "cat <<EOF\n$(PUSH\n)\nEOF",
+    "bash -c QUOTED",
+    "bash -euo pipefail -c QUOTED",
+    "bash --norc -c QUOTED x y",
+    "bash <<'EOF'\nPUSH\nEOF",
+    "cat <<'EOF' | bash\nPUSH\nEOF",
+    "bash <<< QUOTED",
+    "echo QUOTED | bash",
+    "eval QUOTED",
+    "trap QUOTED EXIT",
+    "env X=1 bash -c QUOTED",
+    "nohup nice -n 1 timeout 9 bash -c QUOTED",
+    "find . -maxdepth 0 -exec bash -c QUOTED \\;",
+    "echo x | xargs -I{} bash -c QUOTED",
+    "command eval QUOTED",
+];
+
+fn single_quoted(line: &str) -> String {
+    format!("'{}'", line.replace('\'', "'\\''"))
+}
+
+fn double_quoted(line: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in line.chars() {
+        if matches!(c, '"' | '\\' | '$' | '`') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted + "\""
+}
+
+/// A line that begins as a plain command, with signs that mean something to a shell strewn over it.
+fn strewn() -> impl Strategy<Value = String> {
+    let sign = prop::sample::select(vec![
+        "'", "\"", "\\", ";", "(", ")", "{", "}", "$", "`", "#", "<", ">x", "|", "&", "!", "[",
+        "]", "$'", "~", "=~", ":", "*", "=", "{a,b}", "@{1}", "$HOME", "\"a b\"", "\\ ", "a=b",
+        "x", "é", "\t", " ",
+    ]);
+    let word = (sign, prop::sample::select(vec!["", " "]))
+        .prop_map(|(sign, blank)| format!("{sign}{blank}"));
+    prop::collection::vec(word, 0..7).prop_map(|words| format!("cargo test {}", words.concat()))
+}
+
+fn with_home(check: impl Fn(&Home) -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
+    thread_local! { static HOME: Option<Home> = Home::new(); }
+    HOME.with(|home| home.as_ref().map_or(Ok(()), check))
+}
+
+fn no_push() -> Policy {
+    reject("command = 'git push*'")
+}
+
+proptest! {
+    #[test]
+    fn a_push_that_a_shell_runs_is_found_however_it_is_wrapped(line in nested()) {
+        with_home(|home| {
+            let is_seen = finds(&no_push(), &line);
+            prop_assert!(is_seen || !home.pushes(&line), "{}", line);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn what_a_wildcard_allows_is_one_call_with_these_words(line in strewn()) {
+        if outcome(&allow("command = 'cargo test *'"), run(&line)).is_some() {
+            with_home(|home| {
+                for shell in ["bash", "sh"] {
+                    let words = shlex::split(line.trim()).expect("it is parsed");
+                    prop_assert_eq!(home.calls("cargo", shell, &line), vec![words[1..].to_vec()], "{}", line);
+                    prop_assert_eq!(home.files().len(), 1);
+                }
+                Ok(())
+            })?;
+        }
+    }
+}
+
+#[test]
+fn the_shell_of_these_tests_finds_their_programs_and_no_other() {
+    let Some(home) = Home::new() else { return };
+    let calls = home.calls("git", "bash", "git 'a b' c; ls && git x; git");
+    assert_eq!(calls, [vec!["a b".to_owned(), "c".to_owned()], vec![String::new()]]);
+}

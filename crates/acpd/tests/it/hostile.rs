@@ -1,0 +1,398 @@
+//! A hostile agent, seen through every command: nothing that it says reaches a terminal as it is.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+
+use acpd_test::harness::{Agent, Config, Output, Running, TestEnv, until};
+use acpd_test::hostile::{EVIL, FORGED, evil};
+use serde_json::{Value, json};
+
+use crate::home_with;
+
+/// What acpctl itself sends to a terminal: its styles, and the sequence that clears the spinner's line.
+const OURS: [&str; 8] = [
+    "\r\u{1b}[K",
+    "\u{1b}[0m",
+    "\u{1b}[1m",
+    "\u{1b}[2m",
+    "\u{1b}[31m",
+    "\u{1b}[32m",
+    "\u{1b}[33m",
+    "\u{1b}[36m",
+];
+/// Commands whose stdout is data, byte for byte, where it is no terminal and no JSON.
+const DATA: [&str; 8] = [
+    "run",
+    "attach",
+    "acp",
+    "session log",
+    "session export",
+    "session fork",
+    "agent logs",
+    "daemon logs",
+];
+
+/// The commands of `acpctl`, as its own help lists them, and which of them have `--json`.
+fn commands(env: &TestEnv, path: &[&str], all: &mut BTreeSet<(String, bool)>) {
+    let help = env.acpctl(&[path, &["--help"]].concat()).success();
+    let list = help.stdout().split_once("\nCommands:\n").map(|(_, list)| list);
+    let Some(list) = list else {
+        all.insert((path.join(" "), help.stdout().contains("--json")));
+        return;
+    };
+    let list = list.split_once("\n\n").map_or(list, |(list, _)| list);
+    for line in list.lines() {
+        // What goes on from the line before is indented by more.
+        if let Some(name) = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')) {
+            let name = name.split_whitespace().next().expect("a name");
+            commands(env, &[path, &[name]].concat(), all);
+        }
+    }
+}
+
+/// Fails if this has a byte that only the agent can have sent, or a line that it made up.
+fn assert_harmless(what: &[&str], text: &str) {
+    assert!(!text.contains('\u{fffd}'), "{what:?} wrote no UTF-8: {text:?}");
+    let mut rest = text.replace("\r\n", "\n");
+    for ours in OURS {
+        rest = rest.replace(ours, "");
+    }
+    let harmful = |char: char| char != '\n' && (char.is_control() || EVIL.contains(char));
+    let found = rest.find(|char: char| !char.is_ascii_graphic() && char != ' ' && harmful(char));
+    if let Some(at) = found {
+        let from = rest[..at].char_indices().rev().nth(60).map_or(0, |(at, _)| at);
+        panic!("{what:?} lets {:?} through: {:?}", rest[at..].chars().next(), &rest[from..]);
+    }
+    // In a block of code every line is the agent's.
+    let is_code = what.contains(&"export");
+    let forged = rest.lines().find(|line| !is_code && line.starts_with(FORGED));
+    assert_eq!(forged, None, "{what:?} shows a line of the agent's as one of its own: {rest}");
+}
+
+/// A home with the hostile agent, and what its commands have shown.
+struct Stage {
+    env: TestEnv,
+    commands: BTreeSet<(String, bool)>,
+    /// Commands that ran on a terminal, and those that printed JSON.
+    seen: BTreeSet<(String, bool)>,
+    /// All that terminals showed.
+    shown: String,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let env = home_with(&Config::new([]).daemon("log_level", "\"debug\""));
+        let agent = env.program("acpd-hostile-agent").display().to_string();
+        let evil = Agent::new("evil").command(&[&agent]);
+        let broken = Agent::new("broken").command(&[&agent, "--broken"]).set("restart_budget", "1");
+        env.configure(&Config::new([evil, broken]).daemon("log_level", "\"debug\""));
+        let mut all = BTreeSet::new();
+        commands(&env, &[], &mut all);
+        Stage { env, commands: all, seen: BTreeSet::new(), shown: String::new() }
+    }
+
+    fn name(&self, args: &[&str]) -> String {
+        let line = args.join(" ") + " ";
+        let is_it = |(name, _): &&(String, bool)| line.starts_with(&format!("{name} "));
+        self.commands.iter().find(is_it).unwrap_or_else(|| panic!("no command {args:?}")).0.clone()
+    }
+
+    fn start(&mut self, args: &[&str]) -> Running {
+        self.seen.insert((self.name(args), false));
+        Running::on_terminal(self.env.acpctl_command(args))
+    }
+
+    fn end(&mut self, args: &[&str], running: Running) {
+        let done = running.finish();
+        assert_harmless(args, done.stdout());
+        self.shown.push_str(done.stdout());
+    }
+
+    /// Runs a command on a terminal.
+    fn terminal(&mut self, args: &[&str]) {
+        self.talk(args, &[]);
+    }
+
+    /// Runs a command on a terminal, and types something when something is shown.
+    fn talk(&mut self, args: &[&str], talk: &[(&str, &str)]) {
+        let mut running = self.start(args);
+        for (shown, keys) in talk {
+            running.wait_stdout(shown);
+            running.types(keys);
+        }
+        self.end(args, running);
+    }
+
+    /// Follows a session on a terminal until this is shown.
+    fn follow(&mut self, args: &[&str], until: &str) {
+        let mut running = self.start(args);
+        running.wait_stdout(until);
+        running.interrupt();
+        self.end(args, running);
+    }
+
+    /// Runs a command whose output goes to pipes.
+    fn piped(&mut self, args: &[&str]) -> Output {
+        self.check(args, self.env.acpctl(args))
+    }
+
+    fn check(&mut self, args: &[&str], done: Output) -> Output {
+        let name = self.name(args);
+        assert_harmless(args, done.stderr());
+        let is_json = args.contains(&"--json") || args.contains(&"json");
+        if is_json || !DATA.contains(&&*name) {
+            assert_harmless(args, done.stdout());
+        }
+        if is_json {
+            let values = serde_json::Deserializer::from_str(done.stdout()).into_iter::<Value>();
+            assert!(values.map(Result::unwrap).count() > 0, "{args:?} printed no JSON");
+            self.seen.insert((name, true));
+        }
+        done
+    }
+
+    /// Runs a command in both ways.
+    fn both(&mut self, args: &[&str]) {
+        self.terminal(args);
+        self.piped(args);
+    }
+
+    /// The same, and as JSON.
+    fn all(&mut self, args: &[&str]) {
+        self.both(args);
+        self.piped(&[args, &["--json"]].concat());
+    }
+
+    /// Starts a turn that asks, does something meanwhile, and waits for its end.
+    fn while_asked(&mut self, prompt: &str, act: impl FnOnce(&mut Stage)) {
+        let args = ["run", "-s", "fix", prompt];
+        let running = self.env.spawn_acpctl(&args);
+        until("a question", || {
+            let list = self.env.connect().ok("_acpd/interaction/list", json!({}));
+            list["interactions"].as_array().filter(|open| !open.is_empty()).map(drop)
+        });
+        act(self);
+        self.check(&args, running.finish());
+    }
+}
+
+#[test]
+fn m5_m6_l5_nothing_of_a_hostile_agent_reaches_a_terminal_as_it_is() {
+    let mut stage = Stage::new();
+    stage.both(&["daemon", "start"]);
+    turns(&mut stage);
+    questions(&mut stage);
+    sessions(&mut stage);
+    agents(&mut stage);
+    stage.both(&["completions", "bash"]);
+    stage.all(&["daemon", "status"]);
+    stage.both(&["daemon", "logs"]);
+    stage.both(&["daemon", "restart"]);
+    stage.both(&["daemon", "stop"]);
+
+    for (command, has_json) in &stage.commands {
+        assert!(stage.seen.contains(&(command.clone(), false)), "`{command}` was not tried");
+        let has_shown = stage.seen.contains(&(command.clone(), true));
+        assert!(!has_json || has_shown, "`{command} --json` was not tried");
+    }
+    let escaped = |field: &&&str| {
+        let escaped = format!("{field}<U+001B>]52;c;eA==<U+0007><U+001B>[31m");
+        !stage.shown.contains(&escaped)
+    };
+    assert_eq!(FIELDS.iter().filter(escaped).collect::<Vec<_>>(), [&""; 0], "never shown");
+}
+
+/// The agent's fields that some view shows.
+const FIELDS: [&str; 67] = [
+    "agent name",
+    "agent version",
+    "answer ",
+    "authenticate error",
+    "authenticate error details",
+    "call title",
+    "choice",
+    "choice title",
+    "command",
+    "compaction",
+    "currency",
+    "diff path",
+    "ended call",
+    "field",
+    "field default",
+    "field format",
+    "field text",
+    "field title",
+    "folder",
+    "form message",
+    "form text",
+    "form title",
+    "initialize error",
+    "kind",
+    "link",
+    "link name",
+    "login id",
+    "login name",
+    "mime",
+    "mode id",
+    "mode name",
+    "mode text",
+    "new line ",
+    "new mode",
+    "new value",
+    "no",
+    "no name",
+    "notice",
+    "notice text",
+    "option id",
+    "option name",
+    "option text",
+    "other",
+    "other call id",
+    "other name",
+    "page message",
+    "page url",
+    "place",
+    "plan entry",
+    "priority",
+    "prompt error",
+    "prompt error details",
+    "second login",
+    "session id",
+    "session title",
+    "slash",
+    "slash hint",
+    "slash text",
+    "stderr ",
+    "stop reason",
+    "subagent",
+    "subagent state",
+    "thought ",
+    "value",
+    "value name",
+    "yes",
+    "yes name",
+];
+
+fn turns(stage: &mut Stage) {
+    stage.terminal(&["run", "-s", "fix", "--thoughts", "say"]);
+    let answer = stage.piped(&["run", "-s", "fix", "say"]).success();
+    assert!(answer.stdout().contains(&format!("answer {EVIL}\n")), "{answer:?}");
+    let lines = stage.piped(&["run", "-s", "fix", "--json", "say"]).success();
+    let says = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["params"]["update"]["content"]["text"] == format!("answer {EVIL}\n")
+    };
+    assert!(lines.stdout().lines().any(says), "{lines:?}");
+    stage.terminal(&["run", "say"]);
+    stage.both(&["run", "-s", "fix", "fail"]);
+    stage.follow(&["attach", "fix", "--thoughts"], "turn failed");
+    let mut json = stage.env.spawn_acpctl(&["attach", "fix", "--json"]);
+    json.wait_stdout("prompt error");
+    json.interrupt();
+    stage.check(&["attach", "fix", "--json"], json.finish());
+    let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
+    stage.talk(&["acp"], &[("", &format!("{initialize}\n")), ("agent version", "\u{4}")]);
+}
+
+fn questions(stage: &mut Stage) {
+    stage.talk(&["run", "-s", "fix", "ask"], &[("[n]", "n")]);
+    stage.while_asked("ask", |stage| {
+        stage.all(&["pending"]);
+        stage.both(&["answer", "fix", "--option", "none"]);
+        stage.piped(&["answer", "fix"]);
+        stage.talk(&["answer", "fix"], &[("> ", "2\n")]);
+    });
+    stage.while_asked("plain", |stage| stage.terminal(&["allow", "fix", "--always"]));
+    stage.both(&["run", "-s", "fix", "plain"]);
+    stage.all(&["policy", "ls"]);
+    stage.terminal(&["policy", "forget", "1"]);
+    stage.all(&["policy", "test", "--command", &evil("ls"), "--title", &evil("title")]);
+    stage.while_asked("ask", |stage| {
+        let mut attached = stage.start(&["attach", "fix", "-C", "--tail"]);
+        attached.wait_stdout("[n]");
+        stage.terminal(&["deny", "fix"]);
+        attached.wait_stdout("no longer asked");
+        attached.interrupt();
+        stage.end(&["attach"], attached);
+    });
+    stage.while_asked("form", |stage| {
+        stage.both(&["pending"]);
+        stage.piped(&["answer", "fix"]);
+        stage.both(&["answer", "fix", "--field", "choice=nothing"]);
+        stage.both(&["answer", "fix", "--field", &evil("no")]);
+        stage.talk(&["answer", "fix"], &[("choice title", "x\n1\n"), ("field text", "\n")]);
+    });
+    stage.while_asked("page", |stage| {
+        stage.both(&["pending"]);
+        stage.piped(&["answer", "fix"]);
+        stage.talk(&["answer", "fix"], &[("y/n", "?\nn\n")]);
+    });
+}
+
+fn sessions(stage: &mut Stage) {
+    stage.all(&["ps"]);
+    stage.all(&["session", "ls"]);
+    stage.all(&["session", "show", "fix"]);
+    stage.all(&["session", "log", "fix", "--thoughts"]);
+    stage.both(&["session", "export", "fix"]);
+    stage.both(&["session", "export", "fix", "--format", "json"]);
+    stage.all(&["session", "mode", "fix"]);
+    stage.both(&["session", "mode", "fix", "none"]);
+    stage.both(&["session", "mode", "fix", &evil("mode name")]);
+    stage.all(&["session", "set", "fix"]);
+    stage.both(&["session", "set", "fix", "none"]);
+    stage.both(&["session", "set", "fix", &evil("option name")]);
+    stage.both(&["session", "set", "fix", &evil("option name"), "none"]);
+    stage.both(&["session", "set", "fix", &evil("option id"), "v2"]);
+    stage.all(&["session", "commands", "fix"]);
+    until("the index", || {
+        let found = stage.env.acpctl(&["session", "search", "answer"]).success();
+        (!found.stdout().is_empty()).then_some(())
+    });
+    stage.all(&["session", "search", "answer"]);
+    stage.both(&["session", "search", "call"]);
+    stage.both(&["session", "rename", "fix", &evil("name")]);
+    stage.both(&["session", "show", &evil("nobody")]);
+    stage.both(&["session", "fork", "fix", "--name", "two"]);
+    let dir = stage.env.work("elsewhere").display().to_string();
+    stage.terminal(&["session", "move", "two", "--cwd", &dir]);
+    stage.terminal(&["session", "close", "fix"]);
+    stage.terminal(&["run", "-s", "fix", "say"]);
+    stage.terminal(&["run", "-s", "fix", "die"]);
+    stage.piped(&["run", "-s", "fix", "die"]);
+    stage.terminal(&["session", "rm", "fix", &evil("nobody")]);
+}
+
+fn agents(stage: &mut Stage) {
+    stage.both(&["agent", "start", "broken"]);
+    stage.both(&["run", "-a", "broken", "say"]);
+    stage.all(&["agent", "ls"]);
+    stage.all(&["agent", "show", "evil"]);
+    stage.all(&["agent", "show", "broken"]);
+    stage.both(&["agent", "logs", "evil"]);
+    stage.both(&["agent", "restart", "evil"]);
+    stage.both(&["agent", "stop", "evil"]);
+    stage.both(&["agent", "start", "evil"]);
+    let login =
+        [("second login", "1\n"), ("choice title", "1\n"), ("field text", "\n"), ("y/n", "n\n")];
+    stage.talk(&["auth", "login", "evil"], &login);
+    stage.both(&["auth", "login", "evil", "--method", "none"]);
+    stage.piped(&["auth", "login", "evil"]);
+    stage.all(&["auth", "status"]);
+    stage.all(&["auth", "status", "evil"]);
+    stage.piped(&["auth", "logout", "evil"]);
+    stage.talk(&["auth", "logout", "evil"], &[("y/n", "y\n")]);
+    let bin = stage.env.work("bin");
+    symlink(stage.env.program("acpd-hostile-agent"), bin.join("copilot")).unwrap();
+    for args in [&["agent", "discover"][..], &["agent", "discover", "--json"]] {
+        let command = || {
+            let mut command = stage.env.acpctl_command(args);
+            command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+            command
+        };
+        let (terminal, piped) = (Running::on_terminal(command()), Running::start(command()));
+        stage.end(args, terminal);
+        stage.check(args, piped.finish());
+    }
+    stage.seen.insert(("agent discover".to_owned(), false));
+}

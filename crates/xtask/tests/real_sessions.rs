@@ -1,0 +1,189 @@
+//! What is particular to sessions of real agents: a message into a running turn, and MCP servers that are
+//! those of one session.
+//!
+//! Installs what is missing, and is skipped like the tests of `real_agents.rs`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+use xtask::home::{Home, kill_tree};
+use xtask::real::{Model, Scripts, ready};
+use xtask::{Result, workspace};
+
+#[test]
+fn claude_hears_what_is_said_into_its_turn_and_remembers_it() {
+    steered("claude").unwrap();
+}
+
+#[test]
+#[ignore = "takes a big download; run it with `cargo test -p xtask --test real_sessions -- --ignored`"]
+fn opencode_gives_the_mcp_servers_of_a_session_to_others_of_its_process_only() {
+    let Some(scripts) = ready(&["opencode"]).unwrap() else { return };
+    // Why the catalogue gives each session of it a process.
+    let both = tools(&scripts, "sharing = \"agent\"").unwrap();
+    assert_eq!(both, [["look_alpha", "look_beta"], ["look_alpha", "look_beta"]]);
+    let own = tools(&scripts, "").unwrap();
+    assert_eq!(own, [["look_alpha"], ["look_beta"]]);
+}
+
+fn configure(home: &Home, agent: &str, scripts: &Scripts, model: &Model, more: &str) -> Result {
+    let env = scripts.environment(home, model);
+    let env: Vec<String> = env.iter().map(|(key, value)| format!("{key} = {value:?}")).collect();
+    let program = scripts.run_agent().display().to_string();
+    home.configure(&format!(
+        "[daemon]\nhost = \"shim\"\n[agents.{agent}]\ncommand = [{program:?}, {agent:?}]\n{more}\n\
+         env = {{ {} }}\n",
+        env.join(", ")
+    ))
+}
+
+fn steered(agent: &str) -> Result {
+    let Some(scripts) = ready(&[agent])? else { return Ok(()) };
+    let model = scripts.start_model()?;
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    configure(&home, agent, &scripts, &model, "")?;
+    home.read(&["run", "-a", agent, "-s", "work", "say #one"])?;
+
+    let idle = home.acpctl(&["run", "--steer", "work", "say #never"]).output()?;
+    let told = String::from_utf8_lossy(&idle.stderr);
+    assert!(told.starts_with("error: no turn runs in session `work`\n"), "{told}");
+
+    let mut run = home.acpctl(&["run", "-s", "work", "say #two [slow 30]"]);
+    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    read_until(&mut run, "tick 5/30")?;
+    home.read(&["run", "--steer", "work", "and #three"])?;
+    let output = run.wait_with_output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("> and #three\n"), "who runs the turn is shown it: {told}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("tags=one,two,three"), "{said}");
+
+    // It comes back with the conversation, and is in the journal once.
+    kill_tree(home.agent(agent)?);
+    let said = home.read(&["run", "-s", "work", "say #four"])?;
+    assert!(said.contains("tags=one,two,three,four"), "{said}");
+    let log = home.read(&["session", "log", "work"])?;
+    assert_eq!(log.matches("> and #three").count(), 1, "{log}");
+    assert!(!log.contains("#never"), "{log}");
+    assert_eq!(home.read_json(&["session", "show", "work"])?["prompts"], 3);
+    home.stop()
+}
+
+/// Reads stdout up to and including `text`.
+fn read_until(child: &mut Child, text: &str) -> Result {
+    let stdout = child.stdout.as_mut().ok_or("no pipe")?;
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !seen.ends_with(text.as_bytes()) {
+        if stdout.read(&mut byte)? == 0 {
+            let seen = String::from_utf8_lossy(&seen);
+            return Err(format!("the answer ended with {seen:?}").into());
+        }
+        seen.push(byte[0]);
+    }
+    Ok(())
+}
+
+/// An MCP server with one tool, named by its argument.
+const SERVER: &str = r#"
+import json, sys
+name = sys.argv[1]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, answer = message["method"], {"jsonrpc": "2.0", "id": message["id"]}
+    if method == "initialize":
+        version = message["params"]["protocolVersion"]
+        answer["result"] = {"protocolVersion": version, "capabilities": {"tools": {}},
+                            "serverInfo": {"name": name, "version": "1"}}
+    elif method == "tools/list":
+        tool = {"name": "look_" + name, "description": "x", "inputSchema": {"type": "object"}}
+        answer["result"] = {"tools": [tool]}
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+/// Two sessions of one directory, each with an MCP server of its own: the tools of these that the model
+/// is offered in each.
+fn tools(scripts: &Scripts, more: &str) -> Result<Vec<Vec<String>>> {
+    let model = scripts.start_model()?;
+    let home = Home::new(&workspace::bin_dir("debug")?)?;
+    configure(&home, "opencode", scripts, &model, more)?;
+    let server = home.path("server.py");
+    fs::write(&server, SERVER)?;
+    let mut editor = Editor::open(&home, "opencode")?;
+    let mut sessions = Vec::new();
+    for name in ["alpha", "beta"] {
+        let args = json!([server, name]);
+        let servers = json!([{"name": name, "command": "python3", "args": args, "env": []}]);
+        let params = json!({"cwd": home.path("work"), "mcpServers": servers});
+        sessions.push(editor.call("session/new", &params)?["sessionId"].clone());
+    }
+    let mut offered = Vec::new();
+    for session in sessions {
+        let before = model.asked()?.len();
+        let prompt = json!([{"type": "text", "text": "say #one"}]);
+        editor.call("session/prompt", &json!({"sessionId": session, "prompt": prompt}))?;
+        let asked = model.asked()?;
+        let tools = asked.get(before).ok_or("the model was not asked")?["tools"].as_array();
+        let names = tools.into_iter().flatten().filter_map(Value::as_str);
+        let mut looks: Vec<String> =
+            names.filter_map(|name| Some(name[name.find("look_")?..].to_owned())).collect();
+        looks.sort();
+        offered.push(looks);
+    }
+    drop(editor);
+    home.stop()?;
+    Ok(offered)
+}
+
+/// An editor that starts `acpctl acp`; it ends with its input.
+struct Editor {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    asked: u64,
+}
+
+impl Editor {
+    fn open(home: &Home, agent: &str) -> Result<Editor> {
+        let mut command = home.acpctl(&["acp", agent]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().ok_or("no pipe")?);
+        let mut editor = Editor { child, stdin, stdout, asked: 0 };
+        editor.call("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))?;
+        Ok(editor)
+    }
+
+    /// A request and its result.
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.asked += 1;
+        let id = self.asked;
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(self.stdin.as_mut().ok_or("no pipe")?, "{line}")?;
+        loop {
+            let mut line = String::new();
+            if self.stdout.read_line(&mut line)? == 0 {
+                return Err(format!("no answer to {method}").into());
+            }
+            let line: Value = serde_json::from_str(&line)?;
+            if line["id"] == id && line.get("method").is_none() {
+                let result = line.get("result").cloned();
+                return result.ok_or_else(|| format!("{method}: {}", line["error"]).into());
+            }
+        }
+    }
+}
+
+impl Drop for Editor {
+    fn drop(&mut self) {
+        self.stdin.take();
+        self.child.wait().ok();
+    }
+}
