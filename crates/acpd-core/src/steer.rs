@@ -35,6 +35,7 @@ use crate::ids::{HostId, SessionKey};
 use crate::input::Batch;
 use crate::ledger::{NOBODY, Requester, Why};
 use crate::login::Refusal;
+use crate::own::without_own;
 use crate::params::raw;
 use crate::record::EventKind;
 use crate::session::State;
@@ -109,7 +110,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
-        let params = Bytes::copy_from_slice(params.get().as_bytes());
+        let params = without_own(&Bytes::copy_from_slice(params.get().as_bytes()));
         let form = form_of(method, &params)?;
         let member = if form == SteerForm::Inject { "content" } else { "prompt" };
         let blocks = blocks_of(&params, member)?;

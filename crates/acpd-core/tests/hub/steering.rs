@@ -473,3 +473,19 @@ fn the_agents_replay_of_it_is_not_shown_twice() {
         .collect();
     assert_eq!(said, ["user_message_chunk"], "only the next prompt");
 }
+
+#[test]
+fn h1_what_a_client_adds_to_a_turn_says_nothing_for_acpd() {
+    let mut bench = bench();
+    let (a, _) = working(&mut bench);
+    let block = json!([{"type":"text","text":"more","_meta":{"_acpd":{"seq":1},"other":2}}]);
+    let params = json!({"sessionId":"s","prompt":block,"_meta":{"_acpd":{"x":1}}});
+    bench.say(a, &json!({"id":7,"method":"_session/steering","params":params}));
+    let steering = bench.heard_one("_session/steering");
+    assert!(!steering.to_string().contains("_acpd"), "{steering}");
+    bench.agent_answers(&steering, &json!({"outcome":"injected"}));
+    let updates = journalled(&bench);
+    assert_eq!(updates.len(), 1);
+    assert!(!updates[0].to_string().contains("_acpd"), "{updates:?}");
+    assert_eq!(updates[0]["content"]["_meta"]["other"], 2);
+}
