@@ -28,7 +28,7 @@ fn tool(bench: &mut Bench) -> ClientId {
 fn params() -> Value {
     json!({"sessionId":"s","session":"s","ref":{"session":"s"},"agent":"gem","cwd":"/w","name":"n",
         "id":"1-1","answer":{"kind":"allow"},"words":["x"],"mcpServers":[],"modeId":"m",
-        "prompt":[{"type":"text","text":"x"}],"toolCall":{"toolCallId":"t"}})
+        "prompt":[{"type":"text","text":"x"}],"content":[{"type":"text","text":"x"}],"mode":"steer","toolCall":{"toolCallId":"t"}})
 }
 
 fn reason(answer: &Value) -> &str {
@@ -62,7 +62,8 @@ fn m2_the_list_is_what_the_daemon_serves_and_refuses() {
             (answer.unwrap_or_default(), bench.heard(), bench)
         };
         let (answer, ..) = ask(false);
-        let is_served = answer["error"]["code"] != -32601 || *method == "session/fork";
+        let is_for_some_agents = ["session/fork", "_session/steering", "session/inject"];
+        let is_served = answer["error"]["code"] != -32601 || is_for_some_agents.contains(method);
         assert!(is_served && reason(&answer) != "under_agent", "{method}: {answer}");
         let (answer, heard, mut bench) = ask(true);
         let is_refused = reason(&answer) == "under_agent";

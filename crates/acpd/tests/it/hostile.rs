@@ -356,6 +356,14 @@ fn sessions(stage: &mut Stage) {
     stage.both(&["session", "fork", "fix", "--name", "two"]);
     let dir = stage.env.work("elsewhere").display().to_string();
     stage.terminal(&["session", "move", "two", "--cwd", &dir]);
+    stage.both(&["session", "title", "fix", &evil("title")]);
+    stage.both(&["session", "title", "fix", "--clear"]);
+    stage.both(&["session", "archive", "fix"]);
+    stage.all(&["session", "ls", "--archived"]);
+    stage.both(&["session", "unarchive", "fix"]);
+    stage.both(&["run", "--steer", "fix", "say"]);
+    stage.both(&["session", "reseed", "fix"]);
+    stage.both(&["session", "reseed", "fix", "--discard"]);
     stage.terminal(&["session", "close", "fix"]);
     stage.terminal(&["run", "-s", "fix", "say"]);
     stage.terminal(&["run", "-s", "fix", "die"]);
