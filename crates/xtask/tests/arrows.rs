@@ -106,6 +106,29 @@ fn unsafe_code_is_forbidden_everywhere_but_in_the_system_layer() {
 }
 
 #[test]
+fn nothing_but_an_agent_on_a_port_is_reached_over_a_network() {
+    let crates = tree(&["acpd", "acpctl"]);
+    for stranger in ["hyper", "reqwest", "ureq", "curl-sys", "rustls", "openssl-sys", "native-tls"]
+    {
+        assert!(!crates.contains(stranger), "`{stranger}` is for networks");
+    }
+    let mut files = Vec::new();
+    for name in ORDER.iter().filter(|name| !["acpd-test", "xtask"].contains(*name)) {
+        source_files(&workspace::root().join("crates").join(name).join("src"), &mut files);
+    }
+    let names = ["TcpStream", "TcpListener", "TcpSocket", "UdpSocket", "ToSocketAddrs"];
+    let uses_one = |file: &PathBuf| {
+        let text = fs::read_to_string(file).unwrap();
+        names.iter().any(|name| text.contains(name))
+    };
+    files.retain(uses_one);
+    let ends: Vec<_> =
+        files.iter().map(|file| file.strip_prefix(workspace::root()).unwrap()).collect();
+    let allowed = ["crates/acpd-shim/src/agent.rs", "crates/acpd/src/host/launcher.rs"];
+    assert_eq!(ends, allowed.map(Path::new));
+}
+
+#[test]
 fn no_source_file_is_too_long() {
     let mut files = Vec::new();
     source_files(&workspace::root().join("crates"), &mut files);

@@ -23,7 +23,8 @@ fn secret(env: &TestEnv, name: &str, text: &str) -> String {
 
 fn credentials(env: &TestEnv, list: &str, host: &str) {
     let agent = echo().flags("mcp-http").set("credentials", list);
-    env.configure(&Config::new([agent]).daemon("host", &format!("{host:?}")));
+    let config = Config::new([agent]).daemon("host", &format!("{host:?}"));
+    env.configure(&config.daemon("log_level", "\"trace\""));
 }
 
 /// What the agent has in a variable.

@@ -1,17 +1,10 @@
 //! The daemon itself: killed, restarted, and what it says to those who knock.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
-use std::{env, fs};
+use std::fs;
 
-use acpd_test::harness::{Config, exists, reason, until};
-use nix::unistd::geteuid;
+use acpd_test::harness::{Config, exists, kill9, reason, until};
 use serde_json::{Value, json};
 
-use crate::starting::skip;
 use crate::{direct, echo, home, home_with};
 
 #[test]
@@ -171,54 +164,45 @@ fn more_clients_than_allowed_are_refused_until_one_goes() {
     second.sync();
 }
 
-/// Not a test: what another user runs in `another_user_is_refused`.
 #[test]
-#[ignore = "run by another test, as another user"]
-fn stranger() {
-    let Some(socket) = env::var_os("ACPD_TEST_SOCKET") else { return };
-    let mut stream = UnixStream::connect(socket).unwrap();
-    let mut answer = String::new();
-    // The daemon may have closed its end already.
-    let _ = stream.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"_acpd/status\"}\n");
-    let _ = stream.read_to_string(&mut answer);
-    fs::write(env::var_os("ACPD_TEST_ANSWER").unwrap(), answer).unwrap();
-}
-
-#[test]
-fn another_user_is_refused() {
-    const NOBODY: u32 = 65_534;
-    if !geteuid().is_root() {
-        return skip("only root can be another user");
+fn no_log_has_a_word_of_a_conversation_at_any_level() {
+    const CANARY: &str = "canary-77c1";
+    for host in ["shim", "direct"] {
+        let config = Config::new([echo()]).daemon("log_level", "\"trace\"");
+        let env = home_with(&config.daemon("host", &format!("{host:?}")));
+        // Lines that cannot be read as what they should be.
+        let odd = [
+            r#""id":7,"error":{"code":"@"}"#,
+            r#""method":["@"]"#,
+            r#""@""#,
+            r#""method":"session/update","params":"@""#,
+            r#""method":"session/update","params":{"sessionId":"$SESSION","update":["@"]}"#,
+            r#""id":8,"method":"session/request_permission","params":{"sessionId":"$SESSION","options":"@"}"#,
+            r#""id":9,"method":"fs/read_text_file","params":{"sessionId":"$SESSION","path":["@"]}"#,
+        ];
+        let lines =
+            odd.map(|line| format!("{{\"jsonrpc\":\"2.0\",{}}}\n", line.replace('@', CANARY)));
+        let file = env.path("odd");
+        fs::write(&file, lines.concat()).unwrap();
+        env.acpctl(&["run", "-s", "odd", &format!("[raw {}]", file.display())]).success();
+        let words = format!(
+            "say #{CANARY} [think {CANARY}] [tool {CANARY}] [noise] [error -32603 {CANARY}]"
+        );
+        env.acpctl(&["run", "-s", "fix", &words]).code(1);
+        let run = env.spawn_acpctl(&["run", "-s", "fix", &format!("{CANARY} [ask] [hang]")]);
+        until("the question", || env.acpctl(&["allow", "fix"]).code_is(0).then_some(()));
+        kill9(env.agent_pid("echo").unwrap());
+        run.finish().code(6);
+        env.acpctl(&["run", "-s", "fix", &format!("say #{CANARY}")]).success();
+        env.acpctl(&["session", "search", CANARY]).success();
+        assert!(env.said("fix").contains(CANARY));
+        let log = env.daemon_log();
+        assert!(
+            log.matches("an agent did something odd").count() > odd.len(),
+            "all is noted: {log}"
+        );
+        assert!(!log.contains(CANARY), "{host}: {log}");
+        let agents = env.acpctl(&["agent", "logs", "echo"]).success();
+        assert!(!agents.stdout().contains(CANARY), "{host}: {agents:?}");
     }
-    let env = home([echo()]);
-    env.acpctl(&["daemon", "start"]).success();
-    // Doors are open: the check of the peer is what is left.
-    let open = |path: &std::path::Path, mode| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    };
-    open(env.as_ref(), 0o755);
-    open(&env.path("run"), 0o755);
-    open(&env.socket(), 0o666);
-    let answer = env.work("stranger").join("answer");
-    open(&env.path("work"), 0o755);
-    open(answer.parent().unwrap(), 0o777);
-    let program = env.path("work").join("stranger").join("it");
-    fs::copy(env::current_exe().unwrap(), &program).unwrap();
-    let status = Command::new(&program)
-        .args(["--exact", "daemon::stranger", "--ignored"])
-        .env("ACPD_TEST_SOCKET", env.socket())
-        .env("ACPD_TEST_ANSWER", &answer)
-        .current_dir("/")
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .output()
-        .unwrap();
-    assert!(status.status.success(), "{status:?}");
-    let lines = fs::read_to_string(&answer).unwrap();
-    let refusal: Value =
-        serde_json::from_str(lines.trim()).unwrap_or_else(|e| panic!("{e}: {lines}"));
-    let text = refusal["error"]["message"].as_str().unwrap();
-    assert!(text.contains("belongs to user 0, not to user 65534"), "{refusal}");
-    open(&env.path("run"), 0o700);
-    assert_eq!(env.status()["daemon"]["clients"], 1);
 }

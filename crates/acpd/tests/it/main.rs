@@ -28,6 +28,7 @@ mod main_job;
 mod mangle;
 mod mcp;
 mod mcp_in_client;
+mod others;
 mod permissions;
 mod recovering;
 mod restoring;

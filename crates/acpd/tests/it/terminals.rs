@@ -129,6 +129,23 @@ fn a_command_has_its_arguments_its_environment_and_its_folder() {
 }
 
 #[test]
+fn a_command_gets_no_credential_of_its_agent() {
+    let wanted = "{ TOKEN = { env = 'SOME_TOKEN' } }";
+    for env in
+        [hosted([agent().set("credentials", wanted)]), direct([agent().set("credentials", wanted)])]
+    {
+        let mut start = env.acpctl_command(&["daemon", "start"]);
+        assert!(start.env("SOME_TOKEN", "canary").output().unwrap().status.success());
+        let file = line(&env, "echo \"<$TOKEN$SOME_TOKEN>\"");
+        let calls = "[terminal wait_for_exit] [terminal output]";
+        let words = format!("[env TOKEN] [terminal create {file}] {calls}");
+        let out = env.acpctl(&["run", "-s", "cmd", &words]).success();
+        assert_eq!(told(out.stdout(), "output")["output"], "<>\n");
+        assert!(out.stdout().contains("canary"), "the agent itself has it: {out:?}");
+    }
+}
+
+#[test]
 fn the_output_is_shown_while_the_command_runs() {
     let env = hosted([agent()]);
     let pipe = env.path("pipe");
