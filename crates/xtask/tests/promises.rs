@@ -1,0 +1,132 @@
+//! `docs/recovery.md` promises something for each bad day and each state, `docs/security.md` for each
+//! attack. Both name the tests that hold it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use xtask::workspace::root;
+
+/// The documents, and how many promises each has at least.
+const DOCUMENTS: [(&str, usize); 2] = [("recovery.md", 60), ("security.md", 30)];
+
+fn document(name: &str) -> String {
+    fs::read_to_string(root().join("docs").join(name)).expect("the document")
+}
+
+/// Names of all functions of our crates.
+fn known() -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    functions(&root().join("crates"), &mut known);
+    known
+}
+
+/// Names of functions in a folder of sources and below.
+fn functions(folder: &Path, names: &mut BTreeSet<String>) {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            functions(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a source file");
+            let lines = text.lines().map(|line| line.trim_start().trim_start_matches("async "));
+            let lines = lines.filter_map(|line| line.strip_prefix("fn "));
+            names.extend(lines.filter_map(|line| Some(line.split_once('(')?.0.to_owned())));
+        }
+    }
+}
+
+/// The rows of the tables whose last column is `tests`: the promise, and the names.
+fn promises(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut rows = Vec::new();
+    let mut in_table = false;
+    for line in text.lines() {
+        let cells = line.strip_prefix("| ").and_then(|row| row.strip_suffix(" |"));
+        let Some((row, tests)) = cells.and_then(|cells| cells.rsplit_once(" | ")) else {
+            in_table = false;
+            continue;
+        };
+        if tests == "tests" {
+            in_table = true;
+        } else if in_table && !tests.starts_with("---") {
+            let names = tests.split(", ").map(|name| name.trim_matches('`')).collect();
+            rows.push((row.split(" | ").next().unwrap_or(row), names));
+        }
+    }
+    rows
+}
+
+#[test]
+fn each_promise_has_a_test_and_each_test_exists() {
+    let known = known();
+    for (document_name, least) in DOCUMENTS {
+        let text = document(document_name);
+        let promises = promises(&text);
+        assert!(promises.len() >= least, "{document_name}: only {} rows were read", promises.len());
+        for (promise, tests) in promises {
+            for test in tests {
+                assert!(known.contains(test), "{document_name}, {promise}: no test `{test}`");
+            }
+        }
+    }
+}
+
+/// The numbers that the name of a test begins with: `m5` and `l3` of `m5_l3_…`.
+fn numbers(test: &str) -> impl Iterator<Item = &str> {
+    let is_number = |word: &&str| {
+        let digits = word.strip_prefix(['h', 'm', 'l']).unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    test.split('_').take_while(is_number)
+}
+
+/// Tests whose names begin with a letter and a number hold what somebody once got past.
+#[test]
+fn each_flaw_that_was_mended_is_part_of_a_promise() {
+    let text = document("security.md");
+    let promised: BTreeSet<_> =
+        promises(&text).into_iter().flat_map(|(_, tests)| tests).flat_map(numbers).collect();
+    let known = known();
+    let mended: BTreeSet<_> = known.iter().flat_map(|name| numbers(name)).collect();
+    assert!(mended.len() > 20, "{mended:?}");
+    let missing: Vec<_> = mended.difference(&promised).collect();
+    assert!(missing.is_empty(), "no row of docs/security.md names a test of {missing:?}");
+}
+
+/// The variants of an enum of the interface, as they are on the wire.
+fn states(source: &str, name: &str) -> Vec<String> {
+    let (_, body) = source.split_once(&format!("pub enum {name} {{")).expect("the enum");
+    let (body, _) = body.split_once("\n}").expect("its end");
+    let variants = body.lines().filter_map(|line| line.trim().strip_suffix(','));
+    let snake_case = |variant: &str| {
+        let mut word = String::new();
+        for c in variant.chars() {
+            if c.is_uppercase() && !word.is_empty() {
+                word.push('_');
+            }
+            word.extend(c.to_lowercase());
+        }
+        word
+    };
+    variants.map(snake_case).collect()
+}
+
+#[test]
+fn each_state_has_a_way_out() {
+    let root = root();
+    let source = fs::read_to_string(root.join("crates/acpd-api/src/info.rs")).expect("the states");
+    let text = document("recovery.md");
+    for (name, header) in
+        [("AgentState", "| state of the agent |"), ("SessionState", "| state of the session |")]
+    {
+        let (_, table) = text.split_once(header).expect("the table");
+        let (table, _) = table.split_once("\n\n").expect("its end");
+        let first_cells = table.lines().skip(2).filter_map(|row| row.split('|').nth(1));
+        let told: String = first_cells.collect();
+        let states = states(&source, name);
+        assert!(states.len() > 5, "{states:?}");
+        for state in states {
+            assert!(told.contains(&format!("`{state}`")), "{name} `{state}` is in no row");
+        }
+    }
+}
