@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,9 +21,9 @@ use acp_wire::{Body, Framer, Id, build};
 use acpd_api::{AgentInfo, AgentList, Status};
 use acpd_core::ids::{ClientId, Seq, SessionKey};
 use acpd_core::{Read, Search, StatusPart};
+use acpd_sys::socket;
 use bytes::Bytes;
 use interprocess::local_socket::tokio::Stream;
-use interprocess::local_socket::tokio::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
@@ -196,8 +197,8 @@ pub(crate) async fn serve(
     silence: oneshot::Receiver<()>,
 ) {
     // Now, when the process that connects is there.
-    let peer = stream.peer_creds().ok().and_then(|creds| creds.pid());
-    let pid = peer.and_then(|pid| u32::try_from(pid).ok());
+    let Stream::UdSocket(unix) = &stream;
+    let pid = socket::peer_of(unix.as_fd()).ok().and_then(|peer| peer.pid);
     let under_agent = pid.is_some_and(|pid| service.reaper.runs_under_agent(pid));
     let stream = Arc::new(stream);
     let mut lines = Lines { stream: &stream, framer: Framer::new(service.line_limit) };
