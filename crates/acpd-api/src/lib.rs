@@ -21,6 +21,7 @@ mod notice;
 mod params;
 mod resume;
 mod search;
+mod shown;
 mod untrusted;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
@@ -35,7 +36,7 @@ pub use interaction::{
     AnswerParams, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
     PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
 };
-pub use meta::{ClientMeta, NewSessionMeta, PromptMeta, Role, UpdateMeta};
+pub use meta::{ClientMeta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
     AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
     StateChanged, TurnEnded, TurnStarted, Unanswered,
@@ -47,6 +48,7 @@ pub use params::{
 };
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
+pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use untrusted::Untrusted;
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.

@@ -16,6 +16,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::agent::{AgentId, Parked, WaitFor, Waiting};
+use crate::call::update_in;
 use crate::fault::Fault;
 use crate::foreign::HISTORY_BYTES;
 use crate::hub::Hub;
@@ -250,6 +251,7 @@ impl Hub {
         self.append(key, kind, line.clone(), None, out);
         if class == UpdateClass::ToolCall {
             self.terminals_shown(key, &line, out);
+            self.call_told(key, &line, out);
         }
     }
 
@@ -258,7 +260,7 @@ impl Hub {
         let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         if let Some(id) = &head.tool_call_id {
-            self.note_call(key, id, line);
+            self.note_call(key, id, update_in(line));
         }
         if let Some(id) = &head.tool_call_id
             && self.session_mut(key).follow_tool(id, &head.session_update, head.status.as_deref())

@@ -11,6 +11,7 @@ mod directories;
 mod errands;
 mod foreign;
 mod forks;
+mod frozen;
 mod fuzz;
 mod hooks;
 mod limits;
