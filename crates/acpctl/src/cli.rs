@@ -72,7 +72,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Auth(Auth),
     /// List what agents ask and wait for.
-    Pending(Json),
+    Pending(Pending),
     /// Allow what an agent asks for.
     Allow(Decide),
     /// Refuse what an agent asks for.
@@ -460,6 +460,15 @@ pub(crate) struct Decide {
     /// Also from now on: remember it for this agent and directory.
     #[arg(long)]
     pub(crate) always: bool,
+}
+
+/// Arguments of `pending`.
+#[derive(Debug, Args)]
+pub(crate) struct Pending {
+    /// Id of a question, or the session that asks it: show all of it [default: list the open questions].
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Arguments of `answer`.
