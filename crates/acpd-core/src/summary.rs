@@ -55,7 +55,9 @@ mod tests {
     fn changed(calls: &[&[Value]]) -> Vec<String> {
         let call = |updates: &&[Value]| {
             let mut call = Call::default();
-            updates.iter().for_each(|update| call.take(update.to_string().as_bytes()));
+            for update in *updates {
+                call.take(update.to_string().as_bytes());
+            }
             call
         };
         changed_files(

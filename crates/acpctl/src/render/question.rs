@@ -69,9 +69,10 @@ impl Sheet {
         let places = shown.paths.iter().chain(&shown.urls).filter(|place| !is_said(place));
         sheet.add(LEAST, places.map(|place| (OWN, CYAN, place.into())));
         sheet.add_long(shown.diffs.iter().flat_map(diff));
-        let unclear = shown.unclear.iter().map(|part| match part.member.is_empty() {
-            true => text!("not understood: it {}", part.why),
-            false => text!("not understood: `{}` {}", part.member, part.why),
+        let unclear = shown.unclear.iter().map(|part| {
+            let is_all = part.member.is_empty();
+            let what = if is_all { "it".into() } else { text!("`{}`", part.member) };
+            text!("not understood: {} {}", what, part.why)
         });
         sheet.add(LEAST, unclear.map(|line| (OWN, YELLOW, line)));
         sheet.add_long(shown.raw.iter().flat_map(raw));
