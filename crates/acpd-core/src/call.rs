@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::acp::PermissionRequest;
-use acp_wire::locate;
+use acp_wire::{locate, remove_member, set_member, str_at};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -139,13 +139,16 @@ impl Call {
         question
     }
 
-    /// The call in the line of a question, brought up to date.
+    /// The call in the line of a question, brought up to date. What is not kept is better not there than
+    /// old.
     pub(crate) fn put_into(&self, line: &Bytes) -> Bytes {
-        let said =
-            Member::DECIDED_ON.iter().filter_map(|member| Some((member, self.get(*member)?)));
-        said.fold(line.clone(), |line, (member, value)| {
+        Member::DECIDED_ON.iter().fold(line.clone(), |line, member| {
             let path = ["params", "toolCall", member.name()];
-            acp_wire::set_member(&line, &path, value.as_bytes())
+            match self.get(*member) {
+                Some(value) => set_member(&line, &path, value.as_bytes()),
+                None if self.lost.contains(member) => remove_member(&line, &path),
+                None => line,
+            }
         })
     }
 
@@ -183,7 +186,7 @@ fn value<'a>(object: &'a [u8], name: &str) -> Option<&'a str> {
 }
 
 fn is_diff(item: &str) -> bool {
-    acp_wire::str_at(item.as_bytes(), &["type"]).as_deref() == Some("diff")
+    str_at(item.as_bytes(), &["type"]).as_deref() == Some("diff")
 }
 
 #[cfg(test)]

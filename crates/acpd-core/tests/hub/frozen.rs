@@ -225,6 +225,23 @@ fn h2_a_call_of_which_too_much_was_said_is_not_understood() {
 }
 
 #[test]
+fn h2_a_change_that_is_too_long_to_keep_leaves_nothing_old_behind() {
+    let mut bench = Bench::new();
+    let editor = bench.plain();
+    bench.session(editor, "s");
+    bench.prompt(editor, &json!(2), "s", "go");
+    asks(&mut bench, 7, &run("ls"));
+    bench.got(editor);
+    tells(&mut bench, &input(&"rm -rf ~;".repeat(40_000)));
+    let lines = bench.got(editor);
+    let call = &asked(&lines)[0]["params"]["toolCall"];
+    assert_eq!((&call["title"], &call["rawInput"]), (&json!("ls"), &Value::Null));
+    let shown = pending(&mut bench)[0]["question"]["shown"].clone();
+    assert_eq!(shown["unclear"], json!([{"member":"rawInput","why":"cannot be read"}]));
+    assert_eq!(shown["commands"], json!([]));
+}
+
+#[test]
 fn m3_a_call_that_cannot_be_read_is_shown_raw_and_no_rule_allows_it() {
     let rules = json!([{"decision":"allow","command":"*"},{"decision":"allow","kind":"execute"}]);
     let deep = |levels: usize| {
