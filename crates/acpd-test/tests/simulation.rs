@@ -78,6 +78,7 @@ const MUST_OCCUR: &[&str] = &[
     "new session never answered",
     "nothing to adopt",
     "outcome of a turn unknown",
+    "answer to a call as it is",
     "call changed while it was asked about",
     "permission cancelled",
     "permission granted",
