@@ -72,7 +72,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Auth(Auth),
     /// List what agents ask and wait for.
-    Pending(Json),
+    Pending(Pending),
     /// Allow what an agent asks for.
     Allow(Decide),
     /// Refuse what an agent asks for.
@@ -475,6 +475,15 @@ pub(crate) struct Decide {
     /// Which answer, where several say so.
     #[arg(long, value_name = "OPTION")]
     pub(crate) option: Option<String>,
+}
+
+/// Arguments of `pending`.
+#[derive(Debug, Args)]
+pub(crate) struct Pending {
+    /// Id of a question, or the session that asks it: show all of it [default: list the open questions].
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Arguments of `answer`.

@@ -4,7 +4,7 @@ use std::io;
 
 use acpd_api::Untrusted;
 
-use crate::render::{Flow, Options, Piece, ToolCall, Transcript};
+use crate::render::{Flow, Options, Piece, Transcript};
 use crate::settings::Settings;
 use crate::ui::Ui;
 
@@ -44,11 +44,6 @@ impl Screen {
     pub(crate) fn show(&mut self, ui: &mut Ui, method: &str, params: &str) -> io::Result<()> {
         let pieces = self.transcript.notification(method, params);
         self.put(ui, pieces)
-    }
-
-    /// What was said about a call that has not ended.
-    pub(crate) fn open_call(&self, session: &str, id: &Untrusted) -> Option<&ToolCall> {
-        self.transcript.open_call(session, id)
     }
 
     /// Shows what is to be said at the end of a turn that was run here.

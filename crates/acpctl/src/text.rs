@@ -157,6 +157,21 @@ impl Text {
         Text(self.0.chars().take_while(fits).chain(['…']).collect())
     }
 
+    /// Its rows where a row has so many columns, if it has no styles. A line without text is a row.
+    pub(crate) fn rows(&self, room: usize) -> Vec<Text> {
+        let (mut rows, mut used) = (vec![String::new()], 0);
+        for char in self.0.chars() {
+            let width = char.width().unwrap_or(0);
+            if used + width > room {
+                rows.push(String::new());
+                used = 0;
+            }
+            used += width;
+            rows.last_mut().expect("there is always one").push(char);
+        }
+        rows.into_iter().map(Text).collect()
+    }
+
     /// Without white space at its end.
     pub(crate) fn trim_end(&self) -> Text {
         Text(self.0.trim_end().to_owned())
@@ -267,5 +282,13 @@ mod tests {
         assert_eq!(quoted("-x").as_str(), "'-x'");
         assert_eq!(quoted("").as_str(), "''");
         assert_eq!(quoted("a\n\u{1b}b").as_str(), "'a <U+001B>b'");
+    }
+
+    #[test]
+    fn a_text_has_as_many_rows_as_it_needs() {
+        let rows = |text: &'static str, room| Text::from(text).rows(room);
+        assert_eq!(rows("", 3), [Text::new()]);
+        assert_eq!(rows("abcd", 3), [Text::from("abc"), "d".into()]);
+        assert_eq!(rows("日本x", 3), [Text::from("日"), "本x".into()]);
     }
 }

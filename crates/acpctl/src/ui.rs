@@ -14,7 +14,7 @@ use acpd_api::{Untrusted, json};
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use terminal_size::{Width, terminal_size_of};
+use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::cli::When;
 use crate::paint::{CYAN, DIM, Paint};
@@ -112,6 +112,13 @@ impl Ui {
     pub(crate) fn out_width(&self) -> Option<usize> {
         let size = if self.out_is_terminal { terminal_size_of(io::stdout()) } else { None };
         size.map(|(Width(columns), _)| usize::from(columns)).filter(|columns| *columns > 0)
+    }
+
+    /// Columns and rows of the terminal on stderr; those of old terminals if it does not say.
+    pub(crate) fn err_size(&self) -> (usize, usize) {
+        let size = if self.err_is_terminal { terminal_size_of(io::stderr()) } else { None };
+        let size = size.map(|(Width(columns), Height(rows))| (columns.into(), rows.into()));
+        size.filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or((80, 24))
     }
 
     /// Whether a person can be asked: both what they read and what they type is a terminal.

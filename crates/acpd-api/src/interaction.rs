@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Untrusted;
+use crate::{Shown, Untrusted};
 
 /// All open questions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,13 @@ pub enum Question {
         tool_kind: Option<Untrusted>,
         /// What exactly it is about, if that can be told in a line.
         subject: Option<Untrusted>,
+        /// All of the call, as it was when it was asked about: what is decided is this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Box<Shown>>,
+        /// How often the agent changed the call while a person was asked. Each time it was asked anew,
+        /// under another id.
+        #[serde(default)]
+        changed: u32,
         /// The answers to choose from.
         options: Vec<OptionInfo>,
     },
@@ -182,7 +189,10 @@ pub struct PermissionDecided {
     /// What acpd reads in the call, in one line, if it says enough for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Untrusted>,
-    /// The option that was chosen.
+    /// All of the call, as it was when it was decided on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Box<Shown>>,
+    /// The option that was chosen; empty if the agent's request failed instead.
     pub option_id: Untrusted,
     /// `allow` or `reject`.
     pub verdict: Untrusted,

@@ -22,6 +22,7 @@ mod params;
 mod reseed;
 mod resume;
 mod search;
+mod shown;
 pub mod under_agent;
 mod untrusted;
 
@@ -37,7 +38,7 @@ pub use interaction::{
     AnswerParams, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
     PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
 };
-pub use meta::{ClientMeta, NewSessionMeta, PromptMeta, Role, UpdateMeta};
+pub use meta::{ClientMeta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
     AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
     StateChanged, TurnEnded, TurnStarted, Unanswered,
@@ -50,6 +51,7 @@ pub use params::{
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};
 pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
+pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
 

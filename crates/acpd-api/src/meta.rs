@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ClientToken;
+use crate::{ClientToken, Shown};
 
 /// `_meta._acpd` of a client's `initialize`: what it wants beyond plain ACP. Absent = plain ACP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,16 @@ pub struct PromptMeta {
     /// configuration does not refuse and that is a plain yes or no.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
+}
+
+/// `_meta._acpd` of a `session/request_permission`, for clients that asked for notices.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PermissionMeta {
+    /// The call that the question is about: what is decided is this.
+    pub shown: Shown,
+    /// How often the agent changed the call while a person was asked. Each time it was asked anew.
+    #[serde(default)]
+    pub changed: u32,
 }
 
 /// `_meta._acpd` of a `session/update`.

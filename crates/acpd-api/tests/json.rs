@@ -4,11 +4,12 @@ use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, ArchiveFilter, AttachParams,
     AuthInfo, AuthSource, AuthState, CaughtUp, ClientMeta, ClientToken, DaemonInfo,
     DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod,
-    McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part, PromptQueued, Question, RawId,
-    Reason, Received, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
-    SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
-    SessionRef, SessionState, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams,
-    TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState, UpdateMeta,
+    McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part, PermissionDecided, PermissionMeta,
+    PromptQueued, Question, RawCall, RawId, Reason, Received, RenameParams, ReseedParams,
+    RestoreLevel, Restored, Resume, Resumed, Role, SearchParams, SearchResult, SessionGone,
+    SessionInfo, SessionListParams, SessionNotice, SessionRef, SessionState, Shown, ShownDiff,
+    ShownUnclear, Skipped, Speaker, StateChanged, Status, StoreState, TitleParams, TurnEndInfo,
+    TurnEnded, TurnInfo, TurnStarted, TurnState, UpdateMeta,
 };
 use serde_json::{Value, json};
 
@@ -170,7 +171,37 @@ fn notices_look_like_this() {
         PromptQueued { session_id: session_id(), ahead: 1 },
         CaughtUp { session_id: session_id(), seq: 4 },
         AgentNotice { agent: "demo".into(), state: AgentState::Backoff, reason: None },
+        PermissionDecided {
+            session_id: session_id(),
+            tool_call_id: Some("call-1".into()),
+            title: None,
+            subject: None,
+            shown: Some(Box::new(Shown { kind: "read".into(), ..Shown::default() })),
+            option_id: "y".into(),
+            verdict: "allow".into(),
+            by: "rule `read`".into(),
+        },
     ));
+}
+
+/// A call with everything that there can be in one.
+fn shown() -> Shown {
+    let diff = |path: &str| ShownDiff { path: path.into(), ..ShownDiff::default() };
+    Shown {
+        kind: "execute".into(),
+        title: Some("Run it".into()),
+        commands: vec!["make".into()],
+        folder: Some("/src".into()),
+        paths: vec!["/src/a".into()],
+        urls: vec!["https://a.example/".into()],
+        diffs: vec![
+            ShownDiff { old_text: Some("x".into()), new_text: "y".into(), ..diff("/src/a") },
+            ShownDiff { left_out: 200_000, ..diff("/src/b") },
+        ],
+        unclear: vec![ShownUnclear { member: "env".into(), why: "is not known".into() }],
+        raw: Some(RawCall { text: "{\"title\":\"Run it\"".into(), left_out: 7 }),
+        always: Some("run `make`".into()),
+    }
 }
 
 #[test]
@@ -181,6 +212,8 @@ fn what_hooks_are_told_looks_like_this() {
         title: Some("Run it".into()),
         tool_kind: Some("execute".into()),
         subject: Some("run `make`".into()),
+        shown: Some(Box::new(shown())),
+        changed: 1,
         options: vec![option],
     };
     let trouble = |reason: &str| AgentTroubleInfo {
@@ -250,6 +283,7 @@ fn parameters_and_meta_look_like_this() {
         SessionListParams { archived: Some(ArchiveFilter::Only), ..SessionListParams::default() },
         UpdateMeta { seq: Some(4), steered: false },
         UpdateMeta { seq: None, steered: true },
+        PermissionMeta { shown: Shown { kind: "read".into(), ..Shown::default() }, changed: 0 },
         session,
     ));
 }

@@ -20,6 +20,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::agent::AgentId;
+use crate::call::update_in;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey};
@@ -163,7 +164,7 @@ impl Hub {
             && let Some(call) = member(&line, "toolCallId")
         {
             let call = self.call_name(key, str_at(&line, SESSION).as_deref(), &call).into_owned();
-            self.note_call(key, &call, &line);
+            self.note_call(key, &call, update_in(&line));
         }
         if let Some(running) = self.session_mut(key).running.as_mut() {
             running.last_line = now;
@@ -172,7 +173,10 @@ impl Hub {
                 self.heard(key);
             }
         }
-        self.append(key, EventKind::Child, line, None, out);
+        self.append(key, EventKind::Child, line.clone(), None, out);
+        if class == Some(UpdateClass::ToolCall) {
+            self.call_told(key, &line, out);
+        }
     }
 
     /// The name of a tool call among those of a session and its children, by the public id of whose it

@@ -123,7 +123,14 @@ impl Hub {
             }
         };
         let errand = InteractionId(self.ids.issue());
-        let row = InteractionRow { id: errand, session: Some(key), host, line, at: self.now };
+        let row = InteractionRow {
+            id: errand,
+            session: Some(key),
+            host,
+            line,
+            at: self.now,
+            frozen: None,
+        };
         out.records.push(Record::Interaction(row.clone()));
         self.recover_errand(&row, id.clone(), by, out);
         out.durable = true;

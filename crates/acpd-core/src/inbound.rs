@@ -17,6 +17,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::agent::{AgentId, Parked, WaitFor, Waiting};
+use crate::call::update_in;
 use crate::fault::Fault;
 use crate::foreign::HISTORY_BYTES;
 use crate::hub::Hub;
@@ -125,7 +126,7 @@ impl Hub {
             Message::Notification { method, params } => {
                 self.agent_notified(slot, host, &method, params, line, out);
                 if !is_intact {
-                    self.doubt_call(slot, line);
+                    self.doubt_call(slot, line, out);
                 }
             }
             Message::Request { id, method, .. }
@@ -303,6 +304,7 @@ impl Hub {
         self.append(key, kind, line.clone(), None, out);
         if class == UpdateClass::ToolCall {
             self.terminals_shown(key, &line, out);
+            self.call_told(key, &line, out);
         }
     }
 
@@ -311,7 +313,7 @@ impl Hub {
         let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         if let Some(id) = &head.tool_call_id {
-            self.note_call(key, id, line);
+            self.note_call(key, id, update_in(line));
         }
         if let Some(id) = &head.tool_call_id
             && self.session_mut(key).follow_tool(id, &head.session_update, head.status.as_deref())

@@ -5,7 +5,8 @@
 //!     │
 //!     ▼
 //!   open ── first valid answer of a controller, or from a terminal ─▶ answered, withdrawn from the others
-//!   │ └── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
+//!   │ ├── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
+//!   │ └── the agent changes the call ─▶ withdrawn, and asked anew under another id
 //!   └─── nobody there: stays open, offered to whoever attaches and can show it
 //! ```
 //!
@@ -21,6 +22,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::agent::AgentId;
+use crate::frozen::Frozen;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect};
@@ -40,6 +42,8 @@ pub(crate) struct Interaction {
     pub(crate) line: Bytes,
     pub(crate) question: Question,
     pub(crate) at: Time,
+    /// What it asks to allow, if it is a permission question.
+    pub(crate) frozen: Option<Box<Frozen>>,
     /// The request to the agent that it is about, unless it is about a session.
     about: Option<u64>,
     /// How often a client gave an answer that means nothing.
@@ -62,6 +66,7 @@ impl Interaction {
             line: row.line.clone(),
             question,
             at: row.at,
+            frozen: row.frozen.clone(),
             about,
             refused: BTreeMap::new(),
             asked: BTreeSet::new(),
@@ -134,14 +139,17 @@ impl Hub {
             Some(key) => self.to_public_id(key, line.clone()),
             None => line.clone(),
         };
-        // Of what is not as the agent wrote it, a person is asked: it may say more than is left.
-        if let Some(key) = key.filter(|_| is_intact)
-            && let Some(answer) = self.decided(key, &line, out)
+        let is_permission = matches!(question, Question::Permission(_));
+        let frozen = key.filter(|_| is_permission).map(|key| self.freeze(key, &line, is_intact));
+        if let (Some(key), Some(frozen)) = (key, &frozen)
+            && let Some(answer) = self.decided(key, frozen, &question, out)
         {
             self.host_write(slot, build::response(id, &answer), out);
             return Ok(());
         }
-        self.open_interaction(key, host, id, line, question, out);
+        let (interaction, at) = (InteractionId(self.ids.issue()), self.now);
+        let row = InteractionRow { id: interaction, session: key, host, line, at, frozen };
+        self.open_interaction(row, id.clone(), question, out);
         Ok(())
     }
 
@@ -149,18 +157,15 @@ impl Hub {
         self.interactions.values().any(|open| open.host == host && open.agent_request == *id)
     }
 
-    fn open_interaction(
+    pub(crate) fn open_interaction(
         &mut self,
-        key: Option<SessionKey>,
-        host: HostId,
-        id: &Id,
-        line: Bytes,
+        row: InteractionRow,
+        agent_request: Id,
         question: Question,
         out: &mut Batch,
     ) {
-        let interaction = InteractionId(self.ids.issue());
-        let row = InteractionRow { id: interaction, session: key, host, line, at: self.now };
-        let open = Interaction::new(&row, id.clone(), question);
+        let (interaction, key) = (row.id, row.session);
+        let open = Interaction::new(&row, agent_request, question);
         out.records.push(Record::Interaction(row));
         out.durable = true;
         self.interactions.insert(interaction, open);
@@ -236,7 +241,10 @@ impl Hub {
         }
         let editor = self.clients[&client].view.editor;
         let line = with_own_terminals(&open.line, &["params", "toolCall", "content"], editor);
-        let line = self.for_viewer(client, key, line);
+        let mut line = self.for_viewer(client, key, line);
+        if let Some(frozen) = open.frozen.as_ref().filter(|_| self.clients[&client].view.notices) {
+            line = frozen.put_into(&line);
+        }
         self.send_offer(client, interaction, line, Some(key), out);
     }
 
@@ -382,6 +390,18 @@ impl Hub {
             self.interactions.remove(&interaction);
             self.close_interaction(interaction, Some(key), out);
         }
+    }
+
+    /// Takes a question back that its agent still wants an answer to.
+    pub(crate) fn withdraw_question(
+        &mut self,
+        interaction: InteractionId,
+        out: &mut Batch,
+    ) -> Option<Interaction> {
+        let open = self.interactions.remove(&interaction)?;
+        out.durable = true;
+        self.close_interaction(interaction, open.session, out);
+        Some(open)
     }
 
     /// The same for questions of a process that were about requests.

@@ -14,7 +14,7 @@
 //!
 //! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`,
 //! their end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people
-//! in `interaction.rs`, lines to agents in `outbox.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
+//! in `interaction.rs`, what they are about in `frozen.rs` and `call.rs`, lines to agents in `outbox.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
 //! which connections may stay in `admission.rs`, clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
@@ -35,6 +35,7 @@ mod admission;
 mod agent;
 mod archive;
 mod auth;
+mod call;
 mod child;
 mod client;
 mod client_meta;
@@ -47,6 +48,7 @@ mod fault;
 mod foreign;
 mod fork;
 mod forked;
+mod frozen;
 mod hook;
 mod hub;
 pub mod ids;
@@ -90,6 +92,7 @@ mod unwritten;
 pub mod view;
 mod way_out;
 
+pub use frozen::Frozen;
 pub use hub::Hub;
 pub use input::{
     Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read, ReadStyle,

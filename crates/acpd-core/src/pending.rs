@@ -46,42 +46,7 @@ impl Hub {
             name: row.and_then(|row| row.name.clone()).map(Into::into),
             cwd: row.map(|row| row.cwd.clone().into()),
             at: open.at.0,
-            question: self.question_info(id, open)?,
-        })
-    }
-
-    fn question_info(&self, id: InteractionId, open: &Interaction) -> Option<acpd_api::Question> {
-        let params = params_of(&open.line)?;
-        Some(match &open.question {
-            Question::Permission(options) => {
-                let request = PermissionRequest::from_raw(params).ok()?;
-                let info = |option: &PermissionOption| OptionInfo {
-                    option_id: option.option_id.clone().into(),
-                    name: option.name.clone().into(),
-                    kind: option.kind.clone().into(),
-                };
-                acpd_api::Question::Permission {
-                    title: request.title.map(Into::into),
-                    tool_kind: request.kind.map(Into::into),
-                    subject: self.subject_of_question(id).map(|subject| subject.asked().into()),
-                    options: options.iter().map(info).collect(),
-                }
-            }
-            Question::Elicitation(mode) => {
-                let request = ElicitationRequest::from_raw(params).ok()?;
-                let message = request.message.into_owned();
-                match mode {
-                    ElicitationMode::Url { url, .. } => {
-                        acpd_api::Question::Url { message: message.into(), url: url.clone().into() }
-                    }
-                    ElicitationMode::Form(form) => {
-                        let order = form.fields.iter().map(|field| (&field.name).into()).collect();
-                        let schema = acp_wire::locate(&open.line, &["params", "requestedSchema"])?;
-                        let schema = serde_json::from_slice(&open.line[schema]).ok()?;
-                        acpd_api::Question::Form { message: message.into(), schema, order }
-                    }
-                }
-            }
+            question: question_info(open)?,
         })
     }
 
@@ -154,6 +119,43 @@ impl Hub {
         self.answer(to, &explained, out);
         Ok(())
     }
+}
+
+fn question_info(open: &Interaction) -> Option<acpd_api::Question> {
+    let params = params_of(&open.line)?;
+    Some(match &open.question {
+        Question::Permission(options) => {
+            let frozen = open.frozen.as_ref()?;
+            let info = |option: &PermissionOption| OptionInfo {
+                option_id: option.option_id.clone().into(),
+                name: option.name.clone().into(),
+                kind: option.kind.clone().into(),
+            };
+            acpd_api::Question::Permission {
+                title: frozen.shown.title.clone(),
+                tool_kind: Some(frozen.shown.kind.clone()),
+                subject: frozen.asked().map(Into::into),
+                shown: Some(Box::new(frozen.shown.clone())),
+                changed: frozen.changed,
+                options: options.iter().map(info).collect(),
+            }
+        }
+        Question::Elicitation(mode) => {
+            let request = ElicitationRequest::from_raw(params).ok()?;
+            let message = request.message.into_owned();
+            match mode {
+                ElicitationMode::Url { url, .. } => {
+                    acpd_api::Question::Url { message: message.into(), url: url.clone().into() }
+                }
+                ElicitationMode::Form(form) => {
+                    let order = form.fields.iter().map(|field| (&field.name).into()).collect();
+                    let schema = acp_wire::locate(&open.line, &["params", "requestedSchema"])?;
+                    let schema = serde_json::from_slice(&open.line[schema]).ok()?;
+                    acpd_api::Question::Form { message: message.into(), schema, order }
+                }
+            }
+        }
+    })
 }
 
 /// The answer that a person means, and what to remember of it.

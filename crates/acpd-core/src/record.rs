@@ -16,6 +16,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use crate::forked::{ForkPoint, Forked};
+use crate::frozen::Frozen;
 use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 pub use crate::steer::SteerForm;
 
@@ -548,6 +549,8 @@ pub struct InteractionRow {
     pub line: Bytes,
     /// When it was asked.
     pub at: Time,
+    /// What a permission question is about.
+    pub frozen: Option<Box<Frozen>>,
 }
 
 /// Everything a daemon needs to go on: what the records so far add up to.

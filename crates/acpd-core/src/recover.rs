@@ -25,6 +25,7 @@ use crate::decide::once;
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::foreign::Adoption;
+use crate::frozen::Frozen;
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time};
 use crate::input::{Adopt, Batch, Effect};
@@ -299,7 +300,7 @@ impl Hub {
         }
     }
 
-    fn recover_interaction(&mut self, row: InteractionRow, out: &mut Batch) {
+    fn recover_interaction(&mut self, mut row: InteractionRow, out: &mut Batch) {
         let is_other = self.errand_again(&row, out)
             || self.call_again(&row, out)
             || self.say_last_word(&row, out);
@@ -318,6 +319,9 @@ impl Hub {
                 return;
             }
             session.interactions.insert(row.id);
+        }
+        if row.frozen.is_none() && matches!(question, Question::Permission(_)) {
+            row.frozen = Some(Box::new(Frozen::of_old_question(&row.line)));
         }
         self.interactions.insert(row.id, Interaction::new(&row, id, question));
     }

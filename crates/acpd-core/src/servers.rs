@@ -421,6 +421,7 @@ impl Hub {
             host,
             line: line.clone(),
             at: self.now,
+            frozen: None,
         };
         let call = match self.call(slot, &row, id) {
             Ok(call) => call,

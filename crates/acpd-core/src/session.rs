@@ -28,6 +28,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::agent::AgentId;
+use crate::call::Call;
 use crate::fanout::Attachment;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -61,8 +62,8 @@ pub(crate) struct Session {
     pub(crate) doubtful: Option<HostId>,
     /// What it was about, while the agent has to be told.
     pub(crate) summary: Summary,
-    /// What the agent has said about the tool calls of the running turn; nothing if that is too much.
-    pub(crate) calls: BTreeMap<String, Option<Vec<Bytes>>>,
+    /// What the agent has said about the tool calls of the running turn.
+    pub(crate) calls: BTreeMap<String, Call>,
 }
 
 /// What holds a session.

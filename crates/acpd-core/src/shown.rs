@@ -208,7 +208,8 @@ impl Hub {
         let Some(line) = self.output_line(key, call, &shown.content, why) else { return };
         let Some(host) = self.session(key).row.host else { return };
         let (id, session, at) = (shown.last_word, Some(key), self.now);
-        out.records.push(Record::Interaction(InteractionRow { id, session, host, line, at }));
+        let row = InteractionRow { id, session, host, line, at, frozen: None };
+        out.records.push(Record::Interaction(row));
     }
 
     fn forget_call(&mut self, key: SessionKey, call: &str, out: &mut Batch) {

@@ -2,19 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use serde::Deserialize;
+
+use crate::call::{Call, Member};
 
 /// Paths that are told of one turn.
 const FILES: usize = 100;
-
-#[derive(Deserialize)]
-struct Update<'a> {
-    kind: Option<&'a str>,
-    status: Option<&'a str>,
-    content: Option<Vec<Content>>,
-    locations: Option<Vec<Location>>,
-}
 
 #[derive(Deserialize)]
 struct Content {
@@ -28,41 +21,29 @@ struct Location {
 }
 
 /// The files that the calls of a turn have changed, as far as the agent has said: those of their diffs,
-/// and the places of calls that edit, delete or move. `calls` has the updates of each call.
-pub(crate) fn changed_files(calls: &BTreeMap<String, Option<Vec<Bytes>>>) -> Vec<String> {
-    let mut files = BTreeSet::new();
-    for updates in calls.values().flatten() {
-        files.append(&mut files_of(updates));
-    }
-    files.into_iter().take(FILES).collect()
+/// and the places of calls that edit, delete or move.
+pub(crate) fn changed_files(calls: &BTreeMap<String, Call>) -> Vec<String> {
+    calls.values().flat_map(files_of).collect::<BTreeSet<_>>().into_iter().take(FILES).collect()
 }
 
-fn files_of(updates: &[Bytes]) -> BTreeSet<String> {
-    let (mut changes, mut failed) = (false, false);
-    let (mut diffs, mut places) = (BTreeSet::new(), BTreeSet::new());
-    // What is written in another way than the protocol says has no files that we know of.
-    for update in
-        updates.iter().filter_map(|update| serde_json::from_slice::<Update<'_>>(update).ok())
-    {
-        if let Some(kind) = update.kind {
-            changes = matches!(kind, "edit" | "delete" | "move");
-        }
-        if let Some(status) = update.status {
-            failed = status == "failed";
-        }
-        if let Some(content) = update.content {
-            let content = content.into_iter().filter(|item| item.r#type == "diff");
-            diffs = content.filter_map(|item| item.path).collect();
-        }
-        if let Some(locations) = update.locations {
-            places = locations.into_iter().map(|place| place.path).collect();
-        }
+fn files_of(call: &Call) -> BTreeSet<String> {
+    if read::<String>(call, Member::Status).as_deref() == Some("failed") {
+        return BTreeSet::new();
     }
-    match (failed, changes) {
-        (true, _) => BTreeSet::new(),
-        (false, true) => diffs.into_iter().chain(places).collect(),
-        (false, false) => diffs,
+    let content: Vec<Content> = read(call, Member::Content).unwrap_or_default();
+    let diffs = content.into_iter().filter(|item| item.r#type == "diff");
+    let mut files: BTreeSet<_> = diffs.filter_map(|item| item.path).collect();
+    let kind = read::<String>(call, Member::Kind);
+    if matches!(kind.as_deref(), Some("edit" | "delete" | "move")) {
+        let places: Vec<Location> = read(call, Member::Locations).unwrap_or_default();
+        files.extend(places.into_iter().map(|place| place.path));
     }
+    files
+}
+
+/// What is written in another way than the protocol says names no files that we know of.
+fn read<T: for<'de> Deserialize<'de>>(call: &Call, member: Member) -> Option<T> {
+    serde_json::from_str(call.get(member)?).ok()
 }
 
 #[cfg(test)]
@@ -72,10 +53,16 @@ mod tests {
     use super::*;
 
     fn changed(calls: &[&[Value]]) -> Vec<String> {
-        let texts =
-            |updates: &&[Value]| updates.iter().map(|u| Bytes::from(u.to_string())).collect();
-        let calls = calls.iter().enumerate();
-        changed_files(&calls.map(|(n, updates)| (n.to_string(), Some(texts(updates)))).collect())
+        let call = |updates: &&[Value]| {
+            let mut call = Call::default();
+            for update in *updates {
+                call.take(update.to_string().as_bytes());
+            }
+            call
+        };
+        changed_files(
+            &calls.iter().map(call).enumerate().map(|(n, c)| (n.to_string(), c)).collect(),
+        )
     }
 
     #[test]

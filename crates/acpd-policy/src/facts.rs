@@ -47,7 +47,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) input: Option<String>,
     /// What in the input is not understood.
     pub(crate) unclear: Vec<Unclear>,
-    /// Whether the input cannot be read at all: it might be anything.
+    /// Whether the input, or a part of the call beside it, cannot be read at all: it might be anything.
     pub(crate) is_unread: bool,
     /// Whether it names a command that cannot be read.
     pub(crate) is_unread_command: bool,
@@ -95,6 +95,10 @@ impl<'a> Facts<'a> {
                 Some(other) => facts.unclear("", "is not an object", &other),
                 None => facts.unclear("", "cannot be read", &Json::Null),
             }
+        }
+        for member in &request.unread {
+            facts.is_unread = true;
+            facts.unclear(member, "cannot be read", &Json::Null);
         }
         facts.may_run |= !facts.commands.is_empty();
         facts.paths.sort_unstable();

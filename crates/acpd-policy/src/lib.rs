@@ -59,7 +59,8 @@
 //!
 //! A call is *fully understood* if its input is an object and acpd knows each member, once, with a value
 //! as it has to be (`members.rs`). A second command, a second folder, an environment, a script, another
-//! shell, something to read: nothing of that is passed over.
+//! shell, something to read: nothing of that is passed over. Neither is a title, content or place of the call
+//! that cannot be read.
 //!
 //! - An `allow` rule with `command`, `path` or `url` matches only a call that is fully understood, and so
 //!   does every `allow` rule if the call may run something. It must have each of these conditions that the

@@ -407,15 +407,16 @@ impl<'c> Apply<'c> {
 
     fn interaction(&self, row: &InteractionRow) -> Result<(), StoreError> {
         self.run(
-            "INSERT OR REPLACE INTO interactions (id, session, host, line, at) \
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT OR REPLACE INTO interactions (id, session, host, line, at, frozen) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 int(row.id.0),
                 // Row numbers begin at 1.
                 row.session.map_or(0, |session| session.0),
                 int(row.host.0),
                 row.line.as_ref(),
-                int(row.at.0)
+                int(row.at.0),
+                row.frozen.as_ref().map(json_code).transpose()?
             ],
         )?;
         Ok(())

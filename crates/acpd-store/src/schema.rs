@@ -200,12 +200,14 @@ const V5: &str = "
 ALTER TABLE agents ADD COLUMN load_lies INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// Schema 6: titles that people gave, the archive, and what agents hear of clients; `client_meta` is JSON.
+/// Schema 6: titles that people gave, the archive, what agents hear of clients, and what questions are about;
+/// `client_meta` and `frozen` are JSON.
 const V6: &str = "
 ALTER TABLE sessions ADD COLUMN own_title TEXT;
 ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN client_meta TEXT;
 ALTER TABLE agents ADD COLUMN client_meta TEXT;
+ALTER TABLE interactions ADD COLUMN frozen TEXT;
 ";
 
 const MIGRATIONS: &[M<'static>] =

@@ -208,7 +208,8 @@ fn turns(conn: &Connection) -> Result<BTreeMap<(SessionKey, u64), TurnRow>, Stor
 }
 
 fn interactions(conn: &Connection) -> Result<BTreeMap<InteractionId, InteractionRow>, StoreError> {
-    entries(conn, "SELECT id, session, host, line, at FROM interactions", |row| {
+    entries(conn, "SELECT id, session, host, line, at, frozen FROM interactions", |row| {
+        let frozen: Option<String> = row.get(5)?;
         let id = InteractionId(number(row, 0)?);
         let interaction = InteractionRow {
             id,
@@ -216,6 +217,7 @@ fn interactions(conn: &Connection) -> Result<BTreeMap<InteractionId, Interaction
             host: HostId(number(row, 2)?),
             line: bytes(row, 3)?,
             at: Time(number(row, 4)?),
+            frozen: frozen.map(|text| json_of("question", &text)).transpose()?,
         };
         Ok((id, interaction))
     })

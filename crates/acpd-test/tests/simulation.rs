@@ -84,6 +84,8 @@ const MUST_OCCUR: &[&str] = &[
     "nothing to adopt",
     "old connection closed",
     "outcome of a turn unknown",
+    "answer to a call as it is",
+    "call changed while it was asked about",
     "permission cancelled",
     "permission granted",
     "permission withdrawn",

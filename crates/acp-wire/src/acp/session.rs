@@ -302,6 +302,9 @@ pub struct PermissionRequest<'a> {
     pub locations: Vec<Cow<'a, str>>,
     /// The paths of the diffs in its `content`.
     pub diffs: Vec<Cow<'a, str>>,
+    /// Members of the tool call that are there and are not as the protocol has them. What they say is not
+    /// in the other fields. A kind of the wrong type is an unknown one.
+    pub unread: Vec<&'static str>,
     /// The answers to choose from.
     pub options: Vec<PermissionOption>,
 }
@@ -349,8 +352,18 @@ impl<'a> PermissionRequest<'a> {
         let text = |name: &str| call.and_then(|call| call.text(&[name]));
         let raw = |name: &str| call.and_then(|call| call.raw(&[name]));
         let list = |name: &str| call.map(|call| call.list(&[name])).unwrap_or_default().into_iter();
-        let is_diff = |item: &Reader<'_>| item.text(&["type"]).is_some_and(|kind| kind == "diff");
-        let diffs = list("content").map(Reader::new).filter(is_diff);
+        let is_list_with = |name: &str, member: &str| {
+            let items = raw(name).map(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()));
+            items.is_none_or(|items| {
+                items.is_ok_and(|all| all.iter().all(|item| has_text(item, member)))
+            })
+        };
+        let as_expected = [
+            ("title", raw("title").is_none() || text("title").is_some()),
+            ("content", is_list_with("content", "type") && list("content").all(has_path_if_diff)),
+            ("locations", is_list_with("locations", "path")),
+        ];
+        let diffs = list("content").filter(is_diff).map(Reader::new);
         Self {
             session_id: Cow::default(),
             tool_call_id: text("toolCallId"),
@@ -362,9 +375,22 @@ impl<'a> PermissionRequest<'a> {
                 .filter_map(|item| Reader::new(item).text(&["path"]))
                 .collect(),
             diffs: diffs.filter_map(|diff| diff.text(&["path"])).collect(),
+            unread: as_expected.iter().filter(|(_, is)| !is).map(|(name, _)| *name).collect(),
             options: Vec::new(),
         }
     }
+}
+
+fn is_diff(item: &&RawValue) -> bool {
+    Reader::new(item).text(&["type"]).is_some_and(|kind| kind == "diff")
+}
+
+fn has_path_if_diff(item: &RawValue) -> bool {
+    !is_diff(&item) || has_text(item, "path")
+}
+
+fn has_text(object: &RawValue, member: &str) -> bool {
+    Reader::new(object).text(&[member]).is_some()
 }
 
 /// The answer to `session/request_permission`. It serializes to the whole result.

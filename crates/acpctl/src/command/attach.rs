@@ -111,7 +111,6 @@ impl Part {
         id: Id,
         method: &str,
         params: Option<&RawValue>,
-        screen: &Screen,
         live: &mut Live,
         ui: &mut Ui,
     ) -> Result {
@@ -119,7 +118,7 @@ impl Part {
             (Part::Controller { questions, .. }, Some(params))
                 if method == "session/request_permission" =>
             {
-                questions.ask(id, params, screen, live, ui)
+                questions.ask(id, params, live, ui)
             }
             _ => live.refuse(&id, method),
         }
@@ -189,7 +188,7 @@ fn follow(
                 }
             }
             Message::Request { id, method, params } => {
-                part.request(id, &method, params, &screen, &mut live, ui)?;
+                part.request(id, &method, params, &mut live, ui)?;
             }
             Message::Response { id, outcome: Outcome::Result(result) } => {
                 part.answered(&id, result, session, ui);

@@ -45,7 +45,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Session(command) => session::session(command, door, ui)?,
         Command::Agent(command) => agent::agent(command, door, ui)?,
         Command::Auth(command) => auth::auth(command, door, ui)?,
-        Command::Pending(json) => pending::pending(json, door, ui)?,
+        Command::Pending(args) => pending::pending(&args, door, ui)?,
         Command::Allow(args) => pending::decide(&args, Decision::Allow, door, ui)?,
         Command::Deny(args) => pending::decide(&args, Decision::Deny, door, ui)?,
         Command::Answer(args) => pending::answer(&args, door, ui)?,

@@ -1,50 +1,61 @@
 //! Questions that an agent asks before it acts.
 //!
-//! On a terminal the user answers with one key. Elsewhere nobody answers for them: the question is
-//! told and stays open for another client.
+//! On a terminal the user answers with one key, or with a word where one key is too easily pressed: if acpd
+//! does not understand all of the call, and if the call changed while they looked. Elsewhere nobody answers for
+//! them: the question is told and stays open for another client.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
-use acpd_api::{Untrusted, escape};
-use acpd_policy::subject_of;
+use acpd_api::{PermissionMeta, RawCall, Shown, ShownUnclear, escape};
 use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use crate::error::Result;
 use crate::live::Live;
 use crate::paint::{BOLD, DIM, Paint, YELLOW};
-use crate::render::{ToolCall, about, named, request};
-use crate::screen::Screen;
+use crate::render::Sheet;
 use crate::terminal::KeyMode;
 use crate::text::{Text, text};
 use crate::ui::Ui;
+
+/// The longest name of an option that is shown, in columns: it is the agent's.
+const NAME: usize = 40;
+/// The longest word that counts as an answer.
+const WORD: usize = 16;
+/// How much of a call is shown if the daemon does not say what it is, in bytes.
+const RAW_BYTES: usize = 64 << 10;
 
 /// The open questions; the first one is on the screen.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     open: VecDeque<Question>,
     keys: Option<KeyMode>,
+    /// What was typed of a word.
+    typed: String,
 }
 
 #[derive(Debug)]
 struct Question {
     id: Id,
-    call: ToolCall,
-    /// What is asked, in one line.
-    asked: Text,
-    /// What the title and the places of the call do not say.
-    about: Vec<Text>,
+    sheet: Sheet,
     choices: Vec<Choice>,
 }
 
-/// An answer and its key.
+/// An answer and what is typed for it.
 #[derive(Debug)]
 struct Choice {
-    key: char,
+    typed: Typed,
     option: PermissionOption,
+}
+
+/// What is typed for an answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Typed {
+    Key(char),
+    /// A word and the enter key.
+    Word(&'static str),
 }
 
 impl Questions {
@@ -53,23 +64,13 @@ impl Questions {
         &mut self,
         id: Id,
         params: &RawValue,
-        screen: &Screen,
         live: &mut Live,
         ui: &mut Ui,
     ) -> Result {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Params {
-            tool_call: ToolCall,
-        }
         let Ok(question) = PermissionRequest::from_raw(params) else { return Ok(()) };
-        let params: Params = serde_json::from_str(params.get()).unwrap_or_default();
-        // Many agents say what a call is about when it begins, and ask with little more than its id.
-        let said = screen.open_call(&question.session_id, &params.tool_call.id);
-        let mut call = said.cloned().unwrap_or_default();
-        call.change(params.tool_call);
-        let question = Question::new(id, call, question);
-        self.open.push_back(question);
+        let meta = meta(params).unwrap_or_else(|| unknown(&question, params));
+        let head = if ui.can_ask() { "allow? " } else { "waiting for permission: " };
+        self.open.push_back(Question::new(id, head, &meta, &question));
         if self.open.len() == 1 { self.show(live, ui) } else { Ok(()) }
     }
 
@@ -78,20 +79,45 @@ impl Questions {
         !self.open.is_empty()
     }
 
-    /// Answers the question on the screen, if the key is one of its choices.
+    /// Answers the question on the screen, if the key is one of its choices, or ends the word for one.
     pub(super) fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
         let key = char::from(key).to_ascii_lowercase();
-        let chosen = match self.open.front().filter(|_| self.keys.is_some()) {
-            Some(question) => question.choices.iter().find(|choice| choice.key == key),
-            None => None,
+        let Some(question) = self.open.front().filter(|_| self.keys.is_some()) else {
+            return Ok(());
         };
-        let Some(option) = chosen.map(|choice| choice.option.clone()) else { return Ok(()) };
-        let name = text!("  {}", escape::one_line(&option.name));
-        ui.say(ui.err_paint().apply(DIM, name));
-        if let Some(question) = self.open.pop_front() {
-            live.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
+        let typed = match key {
+            '\n' | '\r' if !self.typed.is_empty() => question.of_word(&self.typed),
+            _ if self.typed.is_empty() => question.of_key(key),
+            _ => None,
+        };
+        if let Some(option) = typed.cloned() {
+            let name = text!("  {}", Text::from(escape::one_line(&option.name)).cut(NAME));
+            ui.say(ui.err_paint().apply(DIM, name));
+            if let Some(question) = self.open.pop_front() {
+                live.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
+            }
+            return self.show(live, ui);
         }
-        self.show(live, ui)
+        match key {
+            VIEW if self.typed.is_empty() => {
+                let (width, _) = ui.err_size();
+                let whole = question.sheet.whole(Some(width), ui.err_paint());
+                ui.talk(&whole);
+                ui.talk(&question.prompt(ui.err_size(), ui.err_paint()));
+            }
+            '\n' | '\r' if !self.typed.is_empty() => {
+                self.typed.clear();
+                ui.mutter("\n");
+                ui.talk(&question.keys(0, ui.err_paint()));
+            }
+            '\u{8}' | '\u{7f}' if self.typed.pop().is_some() => ui.mutter("\u{8} \u{8}"),
+            key if question.takes_words() && is_of_word(key) && self.typed.len() < WORD => {
+                self.typed.push(key);
+                ui.mutter(text!("{}", key));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Takes a `$/cancel_request`: somebody else answered a question, or its turn is over.
@@ -127,6 +153,7 @@ impl Questions {
     /// Puts the first question on the screen.
     fn show(&mut self, live: &mut Live, ui: &mut Ui) -> Result {
         self.keys = None;
+        self.typed.clear();
         let Some(question) = self.open.front() else { return Ok(()) };
         ui.stop_spinning();
         let paint = ui.err_paint();
@@ -134,7 +161,7 @@ impl Questions {
             // What was typed up to now is thrown away before the question can be seen.
             self.keys = Some(KeyMode::enter()?);
             live.listen_to_keys()?;
-            ui.talk(&prompt(question, paint));
+            ui.talk(&question.prompt(ui.err_size(), paint));
         } else {
             ui.talk(&waiting(question, paint));
         }
@@ -142,128 +169,250 @@ impl Questions {
     }
 }
 
+/// Shows all of a call.
+const VIEW: char = 'v';
+
+fn is_of_word(key: char) -> bool {
+    key.is_ascii_alphanumeric()
+}
+
+/// What the daemon says of a question.
+fn meta(params: &RawValue) -> Option<PermissionMeta> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "_acpd")]
+        own: PermissionMeta,
+    }
+    serde_json::from_str(params.get()).map(|params: Params| params.meta.own).ok()
+}
+
+/// A daemon of another version says nothing of it: nobody knows what the call is.
+fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
+    let json = params.get();
+    let text = &json[..json.floor_char_boundary(RAW_BYTES)];
+    let unclear =
+        ShownUnclear { why: "is of a daemon of another version".into(), ..Default::default() };
+    let shown = Shown {
+        kind: question.kind.as_deref().unwrap_or("other").into(),
+        title: question.title.as_deref().map(Into::into),
+        unclear: vec![unclear],
+        raw: Some(RawCall { text: text.into(), left_out: (json.len() - text.len()) as u64 }),
+        ..Shown::default()
+    };
+    PermissionMeta { shown, changed: 0 }
+}
+
 impl Question {
-    fn new(id: Id, call: ToolCall, question: PermissionRequest<'_>) -> Question {
-        let input = call.raw_input.as_ref().and_then(|input| to_raw_value(input).ok());
-        let mut question = question;
-        question.title = question.title.or(call.title.as_ref().map(borrowed));
-        question.kind = question.kind.or(call.kind.as_ref().map(borrowed));
-        question.raw_input = question.raw_input.or(input.as_deref());
-        let subject = subject_of(&question).map(|subject| subject.asked().into());
-        let asked = named(call.title(), subject.as_ref());
-        let about = about(&question, &request(&call, Paint::plain()));
-        let choices = choices(&question.options);
-        Question { id, call, asked, about, choices }
+    fn new(
+        id: Id,
+        head: &'static str,
+        meta: &PermissionMeta,
+        question: &PermissionRequest<'_>,
+    ) -> Question {
+        let PermissionMeta { shown, changed } = meta;
+        let sheet = Sheet::new(head, shown, *changed);
+        let is_easy = shown.is_understood() && *changed == 0;
+        Question { id, sheet, choices: choices(&question.options, is_easy) }
+    }
+
+    fn of_key(&self, key: char) -> Option<&PermissionOption> {
+        self.choices.iter().find(|choice| choice.typed == Typed::Key(key)).map(|c| &c.option)
+    }
+
+    fn of_word(&self, typed: &str) -> Option<&PermissionOption> {
+        let is_it = |choice: &&Choice| matches!(choice.typed, Typed::Word(word) if word == typed);
+        self.choices.iter().find(is_it).map(|choice| &choice.option)
+    }
+
+    fn takes_words(&self) -> bool {
+        self.choices.iter().any(|choice| matches!(choice.typed, Typed::Word(_)))
+    }
+
+    /// What is on the screen while it is open. All of it fits there.
+    fn prompt(&self, (width, height): (usize, usize), paint: Paint) -> Text {
+        let keys = self.keys(usize::MAX, paint);
+        // The widest that the line of keys can be, and the row below it.
+        let keys_height = (keys.width() / width).max(self.choices.len() * (NAME + 16) / width) + 2;
+        let room = height.saturating_sub(keys_height);
+        let (text, hidden) = self.sheet.fitting(width, room, paint);
+        text + self.keys(hidden, paint)
+    }
+
+    /// The line that says what can be typed.
+    fn keys(&self, hidden: usize, paint: Paint) -> Text {
+        let choices = self.choices.iter().map(|Choice { typed, option }| {
+            let typed = match typed {
+                Typed::Key(key) => text!("[{}]", *key),
+                Typed::Word(word) => text!("[{} + Enter]", *word),
+            };
+            let name = Text::from(escape::one_line(&option.name)).cut(NAME);
+            text!("{} {}", paint.apply(BOLD, typed), name)
+        });
+        let view = (hidden > 0).then(|| text!("{} show all of it", paint.apply(BOLD, "[v]")));
+        text!("  {}\n", Text::join(choices.chain(view), "  "))
     }
 }
 
-fn borrowed(text: &Untrusted) -> Cow<'_, str> {
-    Cow::Borrowed(text.raw())
-}
-
-fn prompt(question: &Question, paint: Paint) -> Text {
-    let choices = question.choices.iter().map(|Choice { key, option }| {
-        let key = paint.apply(BOLD, text!("[{}]", *key));
-        text!("{} {}", key, escape::one_line(&option.name))
-    });
-    let choices = Text::join(choices, "  ");
-    let call = request(&question.call, paint);
-    let about: Text = question.about.iter().map(|line| text!("    {}\n", line)).collect();
-    text!("{} {}{}  {}\n", paint.apply(YELLOW, "allow?"), call, about, choices)
-}
-
 fn waiting(question: &Question, paint: Paint) -> Text {
-    let names = question.choices.iter().map(|choice| escape::one_line(&choice.option.name).into());
-    let names = Text::join(names, " / ");
-    let line = text!("waiting for permission: {} ({})", question.asked, names);
+    let names = question.choices.iter();
+    let names = names.map(|choice| Text::from(escape::one_line(&choice.option.name)).cut(NAME));
+    let call = question.sheet.whole(None, paint);
+    let names = text!("  ({})", Text::join(names, " / "));
     let hint = "answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; \
          Ctrl-C cancels the turn";
-    text!("{}\n{}\n", paint.apply(YELLOW, line), paint.apply(DIM, hint))
+    text!("{}{}\n{}\n", call, paint.apply(YELLOW, names), paint.apply(DIM, hint))
 }
 
-/// A key for each option: a letter by its kind, or its number where the letter says too little.
-fn choices(options: &[PermissionOption]) -> Vec<Choice> {
-    let letter = |kind: &str| match kind {
-        "allow_once" => Some('y'),
-        "allow_always" => Some('a'),
-        "reject_once" => Some('n'),
-        "reject_always" => Some('d'),
+/// What is typed for each option: a letter by its kind, or its number where the letter says too little. If it
+/// is not easy to see what is asked, only a refusal has a key. What there is no key for is answered elsewhere.
+fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
+    const DIGITS: [(char, &str); 9] = [
+        ('1', "1"),
+        ('2', "2"),
+        ('3', "3"),
+        ('4', "4"),
+        ('5', "5"),
+        ('6', "6"),
+        ('7', "7"),
+        ('8', "8"),
+        ('9', "9"),
+    ];
+    let is_alone = |kind: &str| options.iter().filter(|option| option.kind == kind).count() == 1;
+    let of_kind = |kind: &str| match kind {
+        "allow_once" => Some(('y', "allow")),
+        "allow_always" => Some(('a', "always")),
+        "reject_once" => Some(('n', "reject")),
+        "reject_always" => Some(('d', "never")),
         _ => None,
     };
-    let is_alone = |kind: &str| options.iter().filter(|option| option.kind == kind).count() == 1;
-    let keys: Vec<char> = options
-        .iter()
-        .zip("123456789".chars().chain(std::iter::repeat('?')))
-        .map(|(option, digit)| {
-            letter(&option.kind).filter(|_| is_alone(&option.kind)).unwrap_or(digit)
-        })
-        .collect();
-    options.iter().cloned().zip(keys).map(|(option, key)| Choice { key, option }).collect()
+    let choice = |(at, option): (usize, &PermissionOption)| {
+        let by_kind = of_kind(&option.kind).filter(|_| is_alone(&option.kind));
+        let (key, word) = by_kind.or_else(|| DIGITS.get(at).copied())?;
+        let is_refusal = option.kind.starts_with("reject_");
+        let typed = if is_easy || is_refusal { Typed::Key(key) } else { Typed::Word(word) };
+        Some(Choice { typed, option: option.clone() })
+    };
+    options.iter().enumerate().filter_map(choice).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn question(kinds: &[&str]) -> Question {
+    fn meta(title: &str, command: &str) -> PermissionMeta {
+        let shown = Shown {
+            kind: "execute".into(),
+            title: Some(title.into()),
+            commands: vec![command.into()],
+            ..Shown::default()
+        };
+        PermissionMeta { shown, changed: 0 }
+    }
+
+    fn question(meta: &PermissionMeta, kinds: &[&str]) -> Question {
         let option = |kind: &&str| PermissionOption {
             option_id: format!("id-{kind}"),
             name: kind.replace('_', " "),
             kind: (*kind).to_owned(),
         };
-        let call = ToolCall {
-            id: "t".into(),
-            title: Some("rm -rf build".into()),
-            kind: Some("execute".into()),
-            ..ToolCall::default()
-        };
         let options: Vec<PermissionOption> = kinds.iter().map(option).collect();
-        let question = PermissionRequest { options, ..PermissionRequest::of_call(None) };
-        Question::new(1.into(), call, question)
+        let request = PermissionRequest { options, ..PermissionRequest::of_call(None) };
+        Question::new(1.into(), "allow? ", meta, &request)
     }
+
+    fn prompt(question: &Question) -> Text {
+        question.prompt((80, 24), Paint::plain())
+    }
+
+    const ALL: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
 
     #[test]
     fn each_kind_has_its_letter() {
-        let question = question(&["allow_once", "allow_always", "reject_once", "reject_always"]);
-        insta::assert_snapshot!(prompt(&question, Paint::plain()), @"
+        let question = question(&meta("rm -rf build", "rm -rf build"), &ALL);
+        insta::assert_snapshot!(prompt(&question), @"
         allow? $ rm -rf build
           [y] allow once  [a] allow always  [n] reject once  [d] reject always
         ");
         insta::assert_snapshot!(waiting(&question, Paint::plain()), @"
-        waiting for permission: rm -rf build (allow once / allow always / reject once / reject always)
+        allow? $ rm -rf build
+          (allow once / allow always / reject once / reject always)
         answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; Ctrl-C cancels the turn
         ");
     }
 
     #[test]
     fn a_question_shows_what_runs_and_not_only_what_the_agent_calls_it() {
-        let params = serde_json::json!({"sessionId": "s", "toolCall": {"toolCallId": "t",
-            "title": "run the test command", "kind": "execute",
-            "rawInput": {"command": "ls; rm -rf nothing", "cwd": "/w"}},
-            "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
-        let call = serde_json::from_value(params["toolCall"].clone()).unwrap();
-        let params = serde_json::value::to_raw_value(&params).unwrap();
-        let request = PermissionRequest::from_raw(&params).unwrap();
-        let question = Question::new(1.into(), call, request);
-        insta::assert_snapshot!(prompt(&question, Paint::plain()), @"
+        let mut meta = meta("run the test command", "ls; rm -rf nothing");
+        meta.shown.folder = Some("/w".into());
+        let question = question(&meta, &["allow_once"]);
+        insta::assert_snapshot!(prompt(&question), @"
         allow? $ run the test command
-            ls; rm -rf nothing
-            in /w
-          [y] Allow
+          │ ls; rm -rf nothing
+          in /w
+          [y] allow once
         ");
-        assert!(waiting(&question, Paint::plain()).as_str().starts_with(
-            "waiting for permission: run the test command: run `ls; rm -rf nothing` in /w (Allow)"
-        ));
+    }
+
+    #[test]
+    fn m3_what_is_not_understood_is_shown_raw_and_allowed_with_a_word() {
+        let params = r#"{"sessionId":"s","toolCall":{"locations":7},"options":[]}"#;
+        let params = RawValue::from_string(params.to_owned()).unwrap();
+        let request = PermissionRequest::from_raw(&params).unwrap();
+        let mut meta = unknown(&request, &params);
+        meta.shown.unclear =
+            vec![ShownUnclear { member: "locations".into(), why: "cannot be read".into() }];
+        let question = question(&meta, &ALL);
+        insta::assert_snapshot!(prompt(&question), @r#"
+        allow? • other
+          not understood: `locations` cannot be read
+          │ {"sessionId":"s","toolCall":{"locations":7},"options":[]}
+          [allow + Enter] allow once  [always + Enter] allow always  [n] reject once  [d] reject always
+        "#);
+        assert_eq!(question.of_key('y'), None);
+        assert_eq!(question.of_key('n').unwrap().kind, "reject_once");
+        assert_eq!(question.of_word("allow").unwrap().kind, "allow_once");
+        assert_eq!(question.of_word("all"), None);
+    }
+
+    #[test]
+    fn h2_a_call_that_changed_says_so_first_and_is_allowed_with_a_word() {
+        let mut meta = meta("t", "rm -rf ~");
+        meta.changed = 1;
+        let question = question(&meta, &["allow_once", "allow_once", "reject_once"]);
+        insta::assert_snapshot!(prompt(&question), @"
+        changed while you looked: this is another call
+        allow? $ t
+          │ rm -rf ~
+          [1 + Enter] allow once  [2 + Enter] allow once  [n] reject once
+        ");
+        assert_eq!(question.of_word("2").unwrap().kind, "allow_once");
+    }
+
+    #[test]
+    fn l6_a_question_fits_on_the_screen_whatever_is_in_it() {
+        let fake = "\n".repeat(45) + "  [y] Allow";
+        let many = ["x".repeat(9000).leak() as &str; 20];
+        let question = question(&meta(&"t".repeat(9000), &fake), &many);
+        let text = question.prompt((80, 24), Paint::plain());
+        let rows: usize = text.as_str().lines().map(|line| line.chars().count().div_ceil(80)).sum();
+        assert!(rows < 24, "{text}");
+        assert!(text.as_str().starts_with("allow? $ t"));
+        assert!(text.as_str().ends_with("[v] show all of it\n"), "{text}");
     }
 
     #[test]
     fn choosers_and_unknown_kinds_get_numbers() {
-        let keys: String =
-            question(&["allow_once", "allow_once", "reject_once", "allow_persistent"])
-                .choices
-                .iter()
-                .map(|choice| choice.key)
-                .collect();
-        assert_eq!(keys, "12n4");
+        let kinds = ["allow_once", "allow_once", "reject_once", "allow_persistent"];
+        let question = question(&meta("t", "ls"), &kinds);
+        let keys = question.choices.iter().map(|choice| match choice.typed {
+            Typed::Key(key) => key,
+            Typed::Word(_) => '?',
+        });
+        assert_eq!(keys.collect::<String>(), "12n4");
     }
 }

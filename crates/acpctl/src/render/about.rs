@@ -3,37 +3,25 @@
 
 use acp_wire::acp::PermissionRequest;
 use acpd_api::{Untrusted, escape};
-use acpd_policy::{Subject, commands_of, subject_of};
+use acpd_policy::commands_of;
 use serde_json::Value;
 
 use crate::text::{Text, text};
 
-/// The lines to show below `head`, which shows the title and places: everything about the call that
-/// they do not say.
-pub(crate) fn about(request: &PermissionRequest<'_>, head: &Text) -> Vec<Text> {
-    let mut lines = unnamed(commands_of(request), request.title.as_deref());
-    let is_said = |path: &String| is_word(head.as_str(), &escape::one_line(path).to_string());
-    match subject_of(request) {
-        Some(Subject::Command { folder, .. }) => {
-            lines.extend(folder.map(|folder| text!("in {}", escape::one_line(&folder))));
-        }
-        Some(Subject::Paths { paths, .. }) if paths.iter().all(is_said) => {}
-        Some(subject) => lines.push(escape::one_line(&subject.asked()).into()),
-        None => {}
-    }
-    lines
-}
+/// The widest title that is compared with a command, in columns.
+const TITLE: usize = 60;
 
 /// The lines of the commands in the input of a call, unless its title is the command.
 pub(crate) fn commands(input: &Value, title: Option<&Untrusted>) -> Vec<Text> {
     let Ok(input) = serde_json::value::to_raw_value(input) else { return Vec::new() };
     let mut request = PermissionRequest::of_call(None);
     request.raw_input = Some(&input);
-    unnamed(commands_of(&request), title.map(Untrusted::raw))
+    let commands: Vec<_> = commands_of(&request).into_iter().map(Untrusted::from).collect();
+    unnamed(&commands, &title.map(Text::from).unwrap_or_default())
 }
 
 /// What is asked, in one line: the title, and what acpd reads in the call where that says more.
-pub(crate) fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
+pub(super) fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
     let title = Text::from(title);
     let Some(subject) = subject.map(Text::from) else { return title };
     let command = subject.as_str().strip_prefix("run `").and_then(|rest| rest.strip_suffix('`'));
@@ -47,14 +35,19 @@ pub(crate) fn named(title: &Untrusted, subject: Option<&Untrusted>) -> Text {
     if is_said { title } else { text!("{}: {}", title, subject) }
 }
 
-fn unnamed(commands: Vec<String>, title: Option<&str>) -> Vec<Text> {
+/// The lines of commands, unless the title, which is short enough to be read at a glance, is the command.
+pub(super) fn unnamed(commands: &[Untrusted], title: &Text) -> Vec<Text> {
     // Compared as it is shown: a title on one line does not say where a line of a script ends.
-    if let [command] = commands.as_slice()
-        && title.is_some_and(|title| bare(&escape::one_line(title).to_string()) == command.trim())
+    if let [command] = commands
+        && title.width() <= TITLE
+        && bare(title.as_str()) == command.raw().trim()
     {
         return Vec::new();
     }
-    let lines = commands.iter().flat_map(|command| command.lines());
+    let lines = commands.iter().flat_map(|command| {
+        let text = command.raw();
+        text.strip_suffix('\n').unwrap_or(text).split('\n')
+    });
     lines.map(|line| escape::verbatim(line).into()).collect()
 }
 
@@ -63,7 +56,7 @@ fn bare(title: &str) -> &str {
 }
 
 /// Whether one of the words of a text is this one; a part of a word would be too easily found.
-fn is_word(text: &str, word: &str) -> bool {
+pub(super) fn is_word(text: &str, word: &str) -> bool {
     let bare = |part: &str| part.trim_matches(['`', ',', ':', '(', ')']) == word;
     text.split_whitespace().any(bare)
 }
@@ -74,18 +67,11 @@ mod tests {
 
     use super::*;
 
-    fn lines(call: &Value) -> Vec<String> {
-        let call = serde_json::value::to_raw_value(call).unwrap();
-        let request = PermissionRequest::of_call(Some(&call));
-        let head = escape::one_line(request.title.as_deref().unwrap_or_default()).into();
-        about(&request, &head).iter().map(Text::to_string).collect()
-    }
-
     #[test]
     fn what_the_title_does_not_say_is_shown() {
         let run = |title: &str, command: Value| {
-            lines(&json!({"toolCallId": "t", "title": title, "kind": "execute",
-                "rawInput": {"command": command}}))
+            let lines = commands(&json!({"command": command}), Some(&title.into()));
+            lines.iter().map(Text::to_string).collect::<Vec<_>>()
         };
         assert_eq!(run("run the tests", json!("ls; rm -rf x")), ["ls; rm -rf x"]);
         assert_eq!(run("make it safe", json!("safe")), ["safe"], "a word of it is not enough");
@@ -95,12 +81,6 @@ mod tests {
         assert_eq!(run("ls\nrm x", json!("ls\nrm x")), ["ls", "rm x"]);
         let long = format!("echo {}; rm -rf /", "x".repeat(9000));
         assert_eq!(run("t", json!(long)), [&*long], "its end matters most");
-        let edit = |title: &str| {
-            lines(&json!({"toolCallId": "t", "title": title, "kind": "edit",
-                "rawInput": {"path": "/etc/passwd"}}))
-        };
-        assert_eq!(edit("Edit /etc/passwd"), [""; 0]);
-        assert_eq!(edit("Tidy up"), ["edit /etc/passwd"]);
     }
 
     #[test]

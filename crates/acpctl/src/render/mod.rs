@@ -4,6 +4,7 @@ mod about;
 mod diff;
 mod notice;
 mod plan;
+mod question;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -21,9 +22,10 @@ use state::State;
 use tool::Tools;
 use update::{Blob, Update};
 
-pub(crate) use about::{about, commands, named};
+pub(crate) use about::commands;
 pub(crate) use notice::sentence;
-pub(crate) use tool::{output, place, request};
+pub(crate) use question::Sheet;
+pub(crate) use tool::{output, place};
 pub(crate) use update::{Content, FileDiff, PlanEntry, ToolCall, ToolContent};
 
 /// Something to show.
@@ -97,12 +99,6 @@ impl Transcript {
     /// Takes the settings that the session begins with, so that only changes of them are shown.
     pub(crate) fn know(&mut self, settings: Settings) {
         self.state.know(settings);
-    }
-
-    /// What was said about a call that has not ended.
-    pub(crate) fn open_call(&self, session: &str, id: &Untrusted) -> Option<&ToolCall> {
-        let is_ours = self.session.as_ref().is_none_or(|own| *own == session);
-        self.tools.open(id).filter(|_| is_ours)
     }
 
     /// What is to be said at the end of a turn.

@@ -88,11 +88,6 @@ impl Tools {
         }
         text
     }
-
-    /// A call that has not ended, with all that was said about it.
-    pub(super) fn open(&self, id: &Untrusted) -> Option<&ToolCall> {
-        self.calls.get(id).filter(|shown| !shown.ended).map(|shown| &shown.call)
-    }
 }
 
 fn is_known(call: &ToolCall) -> bool {
@@ -106,15 +101,6 @@ fn command(lines: &[Text], paint: Paint) -> Text {
     if lines.len() > COMMAND_LINES {
         let more = text!("    … {} lines more", lines.len() - COMMAND_LINES);
         text += paint.apply(DIM, more) + "\n";
-    }
-    text
-}
-
-/// The lines of a call that waits for a permission: its title, places and diffs.
-pub(crate) fn request(call: &ToolCall, paint: Paint) -> Text {
-    let mut text = head(call, &paint.apply(CYAN, icon(call.kind())), paint);
-    for file in diffs(call.content.as_deref().unwrap_or_default()) {
-        text += diff(file, paint);
     }
     text
 }
@@ -151,7 +137,7 @@ pub(crate) fn place(location: &Location) -> Text {
     }
 }
 
-fn icon(kind: Option<&str>) -> &'static str {
+pub(super) fn icon(kind: Option<&str>) -> &'static str {
     match kind {
         Some("read") => "◇",
         Some("edit") => "✎",

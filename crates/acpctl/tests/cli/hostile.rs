@@ -4,7 +4,7 @@
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, capable, session};
+use crate::support::{Client, Home, about, capable, session};
 use crate::terminal::Person;
 
 /// Runs a command that shows this session.
@@ -39,7 +39,7 @@ fn m6_a_question_shows_what_would_turn_or_hide_its_words() {
     let command = "echo \u{202e}x\u{200b}y\u{ad}z\u{e0041}\u{200d}";
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
     "params": {"sessionId": "s-1",
-        "toolCall": {"toolCallId": "t", "title": "list\u{2066}", "rawInput": {"command": command}},
+        "toolCall": {"toolCallId": "t"}, "_meta": about("list\u{2066}", &[command]),
         "options": [{"optionId": "y", "name": "Allow\u{202e}", "kind": "allow_once"}]}}));
     person.sees("list<U+2066>");
     person.sees("echo <U+202E>x<U+200B>y<U+00AD>z<U+E0041><U+200D>");

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, capable};
+use crate::support::{Client, Home, about, capable};
 use crate::terminal::Person;
 
 fn asked(id: &str, name: &str, question: Value) -> Value {
@@ -208,6 +208,87 @@ fn the_daemons_refusal_is_told() {
     let done = home.run(&["allow", "1-4"]);
     assert_eq!(done.code, Some(5));
     assert!(done.err.starts_with("error: a process that runs under an agent"), "{}", done.err);
+    served.join().unwrap();
+}
+
+/// A question of session `fix` about a command of several lines, whose call changed so often.
+fn script(changed: u32) -> Value {
+    let mut asked = push();
+    let commands = ["set -e\ngit push"];
+    asked["question"]["shown"] = about("Push", &commands)["_acpd"]["shown"].take();
+    asked["question"]["changed"] = json!(changed);
+    asked
+}
+
+#[test]
+fn m7_a_question_is_listed_and_allowed_with_all_that_is_in_it() {
+    let whole = "$ Push\n  │ set -e\n  │ git push\n";
+    let home = Home::new();
+    let served = silent(&home, vec![script(0), form()]);
+    let done = home.run(&["pending", "1-4"]);
+    assert_eq!((done.out, done.code), (format!("1-4 (demo, fix)\n{whole}"), Some(0)));
+    served.join().unwrap();
+    let home = Home::new();
+    let served = silent(&home, vec![script(0)]);
+    let listed: Value = serde_json::from_str(&home.run(&["pending", "--json"]).out).unwrap();
+    let shown = &listed["interactions"][0]["question"]["shown"];
+    assert_eq!(shown["commands"], json!(["set -e\ngit push"]));
+    served.join().unwrap();
+    let home = Home::new();
+    let served = daemon(&home, vec![script(0)]);
+    let done = home.run(&["allow", "1-4"]);
+    assert_eq!(done.err, format!("allowed: run `git push` (demo, fix)\n{whole}"));
+    served.join().unwrap();
+}
+
+#[test]
+fn h2_a_session_whose_call_changed_is_not_allowed_by_its_name_without_a_person() {
+    for name in [&["allow", "fix"][..], &["allow"]] {
+        let home = Home::new();
+        let served = silent(&home, vec![script(1)]);
+        let done = home.run(name);
+        assert_eq!(done.code, Some(5));
+        assert_eq!(
+            done.err,
+            "error: the agent changed its call while somebody was asked about it: nothing was \
+             answered\n\nhint: `acpctl pending 1-4` shows what it asks now, `acpctl allow 1-4` \
+             allows that\n"
+        );
+        served.join().unwrap();
+    }
+    // Who names it by its id has seen it, and a no is always safe.
+    for args in [["allow", "1-4"], ["deny", "fix"]] {
+        let home = Home::new();
+        let served = daemon(&home, vec![script(1)]);
+        assert_eq!(home.run(&args).code, Some(0));
+        served.join().unwrap();
+    }
+}
+
+#[test]
+fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
+    let home = Home::new();
+    let served = daemon(&home, vec![script(0)]);
+    let (mut person, child) = Person::start(&home, "dumb", &["allow", "fix"]);
+    person.sees("  │ git push\r\n");
+    person.sees("type `y` to allow it > ");
+    person.types("what\n");
+    person.sees("`y` or nothing is wanted");
+    person.types("y\n");
+    person.sees("allowed: run `git push` (demo, fix)");
+    assert_eq!(home.wait(child).code, Some(0));
+    served.join().unwrap();
+
+    let home = Home::new();
+    let served = silent(&home, vec![script(2)]);
+    let (mut person, child) = Person::start(&home, "dumb", &["allow", "fix"]);
+    person.sees("changed while you looked (2 times): this is another call\r\n");
+    person.sees("type `allow` to allow it > ");
+    person.types("y\n");
+    person.sees("`allow` or nothing is wanted");
+    person.types("\n");
+    person.sees("nothing was answered; the question stays open");
+    assert_eq!(home.wait(child).code, Some(130));
     served.join().unwrap();
 }
 

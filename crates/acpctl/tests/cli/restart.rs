@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, capable, session};
+use crate::support::{Client, Home, about, capable, session};
 use crate::terminal::Person;
 
 /// What a daemon that can be come back to answers.
@@ -514,7 +514,7 @@ fn attach_with_control_is_asked_again_by_the_next_daemon() {
     assert_eq!(initialize["params"]["_meta"]["_acpd"]["role"], "controller");
     client.send(json!({"jsonrpc": "2.0", "id": 7, "method": "session/request_permission",
     "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "rm -rf build"},
-        "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]}}));
+        "_meta": about("rm -rf build", &[]), "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]}}));
     person.sees("[y] Allow\r\n");
     person.types("y");
     let answer = client.read().unwrap();

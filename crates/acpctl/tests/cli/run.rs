@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use crate::support::{Client, Home, capable, session};
+use crate::support::{Client, Home, about, capable, session};
 use acpd_api::method;
 use serde_json::{Value, json};
 
@@ -350,13 +350,13 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     let mut client = Client::accept(&listener);
     let prompt = begin(&mut client);
     let ask = json!({"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "rm -rf /"},
-        "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
+        "_meta": about("rm -rf /", &[]), "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
     client.send(json!({"jsonrpc": "2.0", "id": "q1", "method": "session/request_permission",
         "params": ask}));
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     err.read_line(&mut line).unwrap();
-    assert_eq!(line, "waiting for permission: rm -rf / (Allow)\n");
+    assert_eq!(line, "waiting for permission: $ rm -rf /\n");
     client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
         "params": {"requestId": "q1"}}));
     client.result(&prompt, json!({"stopReason": "end_turn"}));
@@ -369,7 +369,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
 }
 
 #[test]
-fn a_question_with_only_an_id_shows_the_command_that_was_told_before() {
+fn a_question_with_only_an_id_shows_what_the_daemon_knows_of_its_call() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
         let prompt = begin(&mut client);
@@ -377,14 +377,14 @@ fn a_question_with_only_an_id_shows_the_command_that_was_told_before() {
             "kind": "execute", "rawInput": {"command": "rm -rf /"}});
         client.notice("session/update", json!({"sessionId": "s-1", "update": call}));
         let ask = json!({"sessionId": "s-1", "toolCall": {"toolCallId": "t"},
-            "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
+            "_meta": about("Tidy up", &["rm -rf /"]), "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
         client.send(json!({"jsonrpc": "2.0", "id": "q1", "method": "session/request_permission",
             "params": ask}));
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
     let done = home.run(&["run", "hello"]);
     assert!(
-        done.err.contains("waiting for permission: Tidy up: run `rm -rf /` (Allow)"),
+        done.err.contains("waiting for permission: $ Tidy up\n  │ rm -rf /\n  (Allow)\n"),
         "{}",
         done.err
     );

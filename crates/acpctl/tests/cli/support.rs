@@ -190,6 +190,13 @@ impl Client {
     }
 }
 
+/// What a daemon says of a call in the `_meta` of its question.
+pub(crate) fn about(title: &str, commands: &[&str]) -> Value {
+    let shown = json!({"kind": "execute", "title": title, "commands": commands, "paths": [],
+        "urls": [], "diffs": [], "unclear": []});
+    json!({"_acpd": {"shown": shown, "changed": 0}})
+}
+
 /// The answer of an agent that takes everything.
 pub(crate) fn capable() -> Value {
     json!({"protocolVersion": 1, "agentInfo": {"name": "demo", "version": "1"},

@@ -8,9 +8,9 @@ use std::process::{Child, Stdio};
 use acpd_api::method;
 use nix::pty::openpty;
 use nix::sys::termios::{LocalFlags, tcgetattr};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Client, Home, capable, session};
+use crate::support::{Client, Home, about, capable, session};
 
 /// The person's side of a terminal.
 pub(crate) struct Person {
@@ -91,7 +91,7 @@ fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
 
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
     "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "rm -rf build"},
-        "options": [
+        "_meta": about("rm -rf build", &[]), "options": [
             {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
             {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}));
     person.sees("rm -rf build");
@@ -114,7 +114,7 @@ fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
 fn asks(client: &mut Client, id: u64, title: &str) {
     client.send(json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission",
     "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": title},
-        "options": [
+        "_meta": about(title, &[]), "options": [
             {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
             {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}));
 }
@@ -199,7 +199,7 @@ fn ctrl_c_while_a_question_is_open_cancels_and_restores_the_terminal() {
     let prompt = client.expect("session/prompt");
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
     "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "cc"},
-        "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]}}));
+        "_meta": about("cc", &[]), "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]}}));
     person.sees("Allow\r\n");
     crate::run::interrupt(child.id());
     client.expect("session/cancel");
@@ -243,4 +243,103 @@ fn a_dumb_terminal_gets_no_spinner_and_no_escape_codes() {
     assert_eq!(home.wait(child).code, Some(5));
     person.sees("the agent refused");
     assert!(!person.seen.contains('\u{1b}'), "{:?}", person.seen);
+}
+
+/// A question about session `s-1` of a call of which `_meta` says what it is.
+fn asks_about(client: &mut Client, id: u64, meta: &Value) {
+    client.send(json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission",
+    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t"}, "_meta": meta,
+        "options": [
+            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+            {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}));
+}
+
+/// A person who attends to session `s-1`.
+fn attended(home: &Home) -> (Person, Child, Client) {
+    let listener = home.listen();
+    let (person, child) = Person::start(home, "xterm", &["attach", "fix", "-C", "--tail"]);
+    let mut client = Client::accept(&listener);
+    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.answer("initialize", capable());
+    client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+    (person, child, client)
+}
+
+fn chosen(id: u64, option: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id,
+        "result": {"outcome": {"outcome": "selected", "optionId": option}}})
+}
+
+#[test]
+fn m3_a_call_that_is_not_understood_is_shown_raw_and_no_single_key_allows_it() {
+    let home = Home::new();
+    let (mut person, child, mut client) = attended(&home);
+    let mut meta = about("x", &[]);
+    meta["_acpd"]["shown"]["unclear"] = json!([{"member": "locations", "why": "cannot be read"}]);
+    meta["_acpd"]["shown"]["raw"] = json!({"text": "{\"locations\":\"\u{202e}\"}", "leftOut": 9});
+    asks_about(&mut client, 1, &meta);
+    person.sees("not understood: `locations` cannot be read");
+    person.sees("{\"locations\":\"<U+202E>\"}");
+    person.sees("and 9 bytes more, which are not shown");
+    person.sees("Reject\r\n");
+    person.types("yallwo\n");
+    person.sees("yallwo");
+    person.sees_at_the_end("Reject\r\n");
+    person.types("allox\u{7f}w\n");
+    assert_eq!(client.read().unwrap(), chosen(1, "yes"));
+    // A daemon of another version does not say what it is.
+    asks_about(&mut client, 2, &json!({}));
+    person.sees("is of a daemon of another version");
+    person.sees_at_the_end("Reject\r\n");
+    person.types("yn");
+    person.types("\u{7f}\u{7f}n");
+    assert_eq!(client.read().unwrap(), chosen(2, "no"));
+    crate::run::interrupt(child.id());
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
+}
+
+#[test]
+fn h2_a_key_for_the_old_question_does_not_allow_the_one_that_takes_its_place() {
+    let home = Home::new();
+    let (mut person, child, mut client) = attended(&home);
+    asks_about(&mut client, 1, &about("t", &["ls"]));
+    person.sees("Reject\r\n");
+    client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
+        "params": {"requestId": 1}}));
+    let mut meta = about("t", &["rm -rf ~"]);
+    meta["_acpd"]["changed"] = json!(1);
+    asks_about(&mut client, 2, &meta);
+    person.sees("changed while you looked: this is another call");
+    person.sees("rm -rf ~");
+    person.sees_at_the_end("Reject\r\n");
+    person.types("y\n");
+    person.sees_at_the_end("Reject\r\n");
+    person.types("n");
+    assert_eq!(client.read().unwrap(), chosen(2, "no"));
+    crate::run::interrupt(child.id());
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
+}
+
+#[test]
+fn m7_what_is_hidden_of_a_long_command_is_counted_and_shown_with_a_key() {
+    let home = Home::new();
+    let (mut person, child, mut client) = attended(&home);
+    let lines: Vec<String> = (1..=200).map(|n| format!("echo line-{n}.")).collect();
+    asks_about(&mut client, 1, &about("t", &[&lines.join("\n")]));
+    person.sees("[v]");
+    person.sees_at_the_end("show all of it\r\n");
+    let seen = |person: &Person, n: u32| person.seen.contains(&format!("line-{n}."));
+    assert!(seen(&person, 1) && seen(&person, 200) && !seen(&person, 100));
+    assert!(person.seen.contains("lines are hidden here"), "{}", person.seen);
+    person.seen.clear();
+    person.types("v");
+    person.sees("show all of it\r\n");
+    assert!((1..=200).all(|n| seen(&person, n)));
+    person.types("y");
+    assert_eq!(client.read().unwrap(), chosen(1, "yes"));
+    crate::run::interrupt(child.id());
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
 }

@@ -13,6 +13,7 @@ mod directories;
 mod errands;
 mod foreign;
 mod forks;
+mod frozen;
 mod fuzz;
 mod hooks;
 mod leftovers;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
 
-fn options() -> Value {
+pub(crate) fn options() -> Value {
     json!([
         {"optionId":"y","name":"Yes","kind":"allow_once"},
         {"optionId":"ya","name":"Always","kind":"allow_always"},
@@ -15,11 +15,11 @@ fn options() -> Value {
     ])
 }
 
-fn run(command: &str) -> Value {
+pub(crate) fn run(command: &str) -> Value {
     json!({"toolCallId":"t","title":command,"kind":"execute","rawInput":{"command":command}})
 }
 
-fn asks(bench: &mut Bench, id: u64, call: &Value) {
+pub(crate) fn asks(bench: &mut Bench, id: u64, call: &Value) {
     let params = json!({"sessionId":"s","toolCall":call,"options":options()});
     bench.agent(&json!({"id":id,"method":"session/request_permission","params":params}));
 }
@@ -40,7 +40,7 @@ pub(crate) fn with_policy(text: &Value) -> Bench {
 }
 
 /// What a person gets from a terminal.
-fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
+pub(crate) fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
     let client = bench.plain();
     bench.say(client, &json!({"id":1,"method":method,"params":params}));
     let answer = bench.got(client).pop().expect("answered");
@@ -48,18 +48,18 @@ fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
     answer
 }
 
-fn pending(bench: &mut Bench) -> Vec<Value> {
+pub(crate) fn pending(bench: &mut Bench) -> Vec<Value> {
     let list = call(bench, "_acpd/interaction/list", &json!({}));
     list["result"]["interactions"].as_array().expect("a list").clone()
 }
 
-fn answer(bench: &mut Bench, answer: &Value) -> Value {
+pub(crate) fn answer(bench: &mut Bench, answer: &Value) -> Value {
     let id = pending(bench)[0]["id"].clone();
     call(bench, "_acpd/interaction/answer", &json!({"id":id,"answer":answer}))
 }
 
 /// A session with a turn, and nobody there.
-fn alone(mut bench: Bench) -> Bench {
+pub(crate) fn alone(mut bench: Bench) -> Bench {
     let a = bench.plain();
     bench.session(a, "s");
     bench.prompt(a, &json!(2), "s", "go");

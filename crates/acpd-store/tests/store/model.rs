@@ -17,7 +17,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::running::Running;
+use crate::running::{Running, frozen};
 
 /// What the store should hold.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -373,8 +373,16 @@ fn session_record() -> impl Strategy<Value = Record> {
             origin,
         });
     let interaction = || (1..6_u64).prop_map(InteractionId);
-    let interaction_row = (interaction(), option::of(session()), host(), bytes(), time())
-        .prop_map(|(id, session, host, line, at)| InteractionRow { id, session, host, line, at });
+    let frozen = select(vec![None, Some(Box::new(frozen()))]);
+    let interaction_row = (interaction(), option::of(session()), host(), bytes(), time(), frozen)
+        .prop_map(|(id, session, host, line, at, frozen)| InteractionRow {
+            id,
+            session,
+            host,
+            line,
+            at,
+            frozen,
+        });
     let value = select(vec![ValueKey::Modes, ValueKey::ConfigOptions]);
     prop_oneof![
         1 => any::<u64>().prop_map(|boot| Record::Boot { boot }),

@@ -6,8 +6,8 @@ use std::path::Path;
 use acpd_api::{AuthSource, AuthState};
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, EventKind, HostRow, Record,
-    SessionRow, Snapshot, TurnRest, TurnRow, ValueKey,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, EventKind, HostRow,
+    InteractionRow, Record, SessionRow, Snapshot, TurnRest, TurnRow, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError, check};
@@ -16,8 +16,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use crate::running::{
-    Running, asked, client, event, host, host_row, interaction, offset, parked, reply, sender,
-    session, session_row, turn,
+    Running, asked, client, event, frozen, host, host_row, interaction, offset, parked, reply,
+    sender, session, session_row, turn,
 };
 
 const CANARY: &[u8] = b"canary-7d1f";
@@ -256,6 +256,10 @@ fn records_of_schema_6() -> Vec<Record> {
     }
     let client_meta = Some(r#"{"auth":{"_meta":{"gateway":true}}}"#.to_owned());
     records.push(Record::Agent(AgentRow { load_lies: true, client_meta, ..agent_row() }));
+    if let Record::Interaction(row) = interaction(1 << 32, 1, 1 << 32) {
+        let frozen = Some(Box::new(frozen()));
+        records.push(Record::Interaction(InteractionRow { frozen, ..row }));
+    }
     records
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     Asked, AskedRow, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow, Rest, Sender,
@@ -188,6 +189,18 @@ pub(crate) fn turn(session: u32, ticket: u64) -> Record {
     })
 }
 
+/// What a question is about, as in `fixtures/v6.sql`.
+pub(crate) fn frozen() -> Frozen {
+    serde_json::from_value(serde_json::json!({
+        "call": {"said": {"rawInput": "{\"command\":\"git push\"}"}, "lost": ["content"]},
+        "shown": {"kind": "execute", "commands": ["git push"], "paths": [], "urls": [], "diffs": [],
+            "unclear": []},
+        "subject": {"type": "command", "line": "git push"},
+        "changed": 2,
+    }))
+    .unwrap()
+}
+
 /// A question.
 pub(crate) fn interaction(id: u64, session: u32, host: u64) -> Record {
     Record::Interaction(InteractionRow {
@@ -196,5 +209,6 @@ pub(crate) fn interaction(id: u64, session: u32, host: u64) -> Record {
         host: HostId(host),
         line: Bytes::from_static(b"{\"id\":0,\"method\":\"session/request_permission\"}"),
         at: Time(6),
+        frozen: None,
     })
 }

@@ -143,6 +143,11 @@ pub(super) struct Took {
     pub(super) lied: bool,
 }
 
+/// What a tool call does, after so many changes.
+fn content(tool: &str, change: u64) -> String {
+    format!("{tool}/{change}")
+}
+
 #[derive(Debug)]
 struct Turn {
     session: String,
@@ -155,6 +160,8 @@ struct Turn {
     cancelled: bool,
     /// The request for a permission that is open, and its tool call.
     waits: Option<(u64, String)>,
+    /// How often it has changed that call since.
+    changes: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -295,7 +302,9 @@ impl Process {
             Some("selected") => {
                 let option = outcome["optionId"].as_str().unwrap_or_default();
                 truth.hit("permission granted");
-                if !truth.consents.contains(&(tool.clone(), option.to_owned())) {
+                // Which of them acpd had heard of, the agent cannot know.
+                let mut said = (0..=turn.changes).map(|change| content(&tool, change));
+                if !said.any(|call| truth.consents.contains(&(call, option.to_owned()))) {
                     return Err(format!("agent was told `{option}` for {tool}, by nobody"));
                 }
             }
@@ -589,15 +598,38 @@ impl Process {
             said: 0,
             cancelled: false,
             waits: None,
+            changes: 0,
         };
         self.turns.push(turn);
         Ok(None)
+    }
+
+    /// Changes the call that a person is asked about.
+    fn change_of_mind(&mut self, rng: &mut Rng, truth: &mut Truth) -> Option<Value> {
+        let turn = self.turns.iter_mut().find(|turn| turn.waits.is_some() && !turn.cancelled)?;
+        if !rng.permille(150) {
+            return None;
+        }
+        let (_, tool) = turn.waits.as_ref()?;
+        turn.changes += 1;
+        truth.hit("call changed while it was asked about");
+        let title = content(tool, turn.changes);
+        let mut line = update(
+            &turn.session,
+            json!({"sessionUpdate":"tool_call_update","toolCallId":tool,"title":title}),
+        );
+        line["params"]["update"]["_meta"] = json!({"turn":turn.text,"n":turn.said});
+        turn.said += 1;
+        Some(line)
     }
 
     /// Goes on with something by itself.
     pub(super) fn work(&mut self, disk: &mut Disk, rng: &mut Rng, truth: &mut Truth) -> Vec<Value> {
         if let Some(line) = self.late.pop_front() {
             truth.hit("late replay");
+            return vec![line];
+        }
+        if let Some(line) = self.change_of_mind(rng, truth) {
             return vec![line];
         }
         let free: Vec<usize> =
@@ -637,8 +669,10 @@ impl Process {
                 self.asked += 1;
                 let tool = format!("{}-{}", turn.text, self.asked);
                 turn.waits = Some((self.asked, tool.clone()));
+                turn.changes = 0;
+                let call = json!({"toolCallId":tool,"title":content(&tool, 0)});
                 json!({"jsonrpc":"2.0","id":self.asked,"method":"session/request_permission","params":{
-                    "sessionId":turn.session,"toolCall":{"toolCallId":tool},
+                    "sessionId":turn.session,"toolCall":call,
                     "options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},
                                {"optionId":"no","name":"No","kind":"reject_once"}]}})
             }

@@ -319,7 +319,12 @@ impl Client {
             }
             (None, Some(id), _) => self.answered(id, &line, store, truth),
             (Some("session/request_permission"), Some(id), ride) => {
-                let tool = line["params"]["toolCall"]["toolCallId"].as_str().unwrap_or_default();
+                // An id stands for what was shown with it, whoever was shown it and by which daemon.
+                let tool = line["params"]["toolCall"]["title"].as_str().unwrap_or_default();
+                let shown = &line["params"]["_meta"]["_acpd"]["shown"]["title"];
+                if !shown.is_null() && shown != tool {
+                    return Err(format!("{shown} is shown of {tool}"));
+                }
                 let number = id.as_u64().unwrap_or_default();
                 let known = truth.asked.entry(number).or_insert_with(|| tool.to_owned());
                 let is_new = match ride {

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use acp_wire::StateKey;
+use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
-use acpd_core::record::{EventKind, EventRow, Forked, Record, Rest, Snapshot, ValueKey};
+use acpd_core::record::{
+    EventKind, EventRow, Forked, InteractionRow, Record, Rest, Snapshot, ValueKey,
+};
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
 use serde_json::Value;
@@ -44,6 +46,8 @@ pub(super) struct Store {
     pub(super) reused: BTreeSet<String>,
     /// Every line that was ever committed for an agent.
     pub(super) outbox: BTreeMap<(HostId, u64), Bytes>,
+    /// What tool calls do, by all that is in the journals.
+    calls: BTreeMap<String, String>,
     pub(super) waiting: VecDeque<Batch>,
     pub(super) failing: bool,
 }
@@ -53,7 +57,10 @@ impl Store {
     pub(super) fn commit(&mut self, records: &[Record], truth: &mut Truth) -> Result<(), String> {
         for record in records {
             match record {
-                Record::Event(row) => self.append(row, truth)?,
+                Record::Event(row) => {
+                    self.note_call(&row.line);
+                    self.append(row, truth)?;
+                }
                 Record::Forked(fork) => self.fork(fork, truth)?,
                 Record::Session(row) => {
                     let old = self.public.insert(row.public_id.clone(), row.key);
@@ -76,6 +83,7 @@ impl Store {
                     self.values.insert((*session, *key), json.clone());
                 }
                 Record::Outbox { host, chunk, line } => {
+                    self.check_answer(*host, line, truth)?;
                     let old = self.outbox.insert((*host, *chunk), line.clone());
                     if let Some(old) = old {
                         return Err(format!("{host:?}: chunk {chunk} was {old:?} already"));
@@ -94,6 +102,36 @@ impl Store {
             }
             self.snapshot.apply(record);
         }
+        Ok(())
+    }
+
+    fn note_call(&mut self, line: &[u8]) {
+        let member = |name| str_at(line, &["params", "update", name]);
+        if let (Some(id), Some(does)) = (member("toolCallId"), member("title"))
+            && member("sessionUpdate").as_deref() == Some("tool_call_update")
+        {
+            self.calls.insert(id.into_owned(), does.into_owned());
+        }
+    }
+
+    /// What an agent is allowed is what a person allowed, and that is what the call does by all that acpd
+    /// knows then.
+    fn check_answer(&self, host: HostId, line: &[u8], truth: &mut Truth) -> Result<(), String> {
+        let option = str_at(line, &["result", "outcome", "optionId"]);
+        let (Some(option), Some(id)) = (option, locate(line, &["id"])) else { return Ok(()) };
+        let mut open = self.snapshot.interactions.values();
+        let is_it = |question: &&InteractionRow| {
+            let asked = locate(&question.line, &["id"]).map(|at| &question.line[at]);
+            question.host == host && asked == Some(&line[id.clone()])
+        };
+        let question = open.find(is_it).ok_or("an answer to a question that is not open")?;
+        let of = |name| str_at(&question.line, &["params", "toolCall", name]).unwrap_or_default();
+        let does =
+            self.calls.get(&*of("toolCallId")).cloned().unwrap_or_else(|| of("title").into());
+        if !truth.consents.contains(&(does.clone(), option.to_string())) {
+            return Err(format!("the agent is told `{option}` for {does}, by nobody"));
+        }
+        truth.hit("answer to a call as it is");
         Ok(())
     }
 

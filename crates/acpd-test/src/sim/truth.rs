@@ -17,9 +17,9 @@ pub(super) struct Truth {
     pub(super) given_back: BTreeSet<String>,
     /// Prompts that an agent has answered, and how many lines it said in between.
     pub(super) ended: BTreeMap<String, u64>,
-    /// Valid answers that a client gave: tool call and option.
+    /// Valid answers that a client gave: what the tool call does, and the option.
     pub(super) consents: BTreeSet<(String, String)>,
-    /// Ids of requests from acpd to clients, and the tool call that each is about.
+    /// Ids of requests from acpd to clients, and what the tool call does that each is about.
     pub(super) asked: BTreeMap<u64, String>,
     /// Questions that a command was run for.
     told: BTreeSet<String>,

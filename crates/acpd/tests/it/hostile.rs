@@ -302,7 +302,10 @@ fn questions(stage: &mut Stage) {
         stage.piped(&["answer", "fix"]);
         stage.talk(&["answer", "fix"], &[("> ", "2\n")]);
     });
-    stage.while_asked("plain", |stage| stage.terminal(&["allow", "fix", "--always"]));
+    stage.while_asked("plain", |stage| {
+        stage.all(&["pending", "fix"]);
+        stage.talk(&["allow", "fix", "--always"], &[("to allow it", "v\nallow\n")]);
+    });
     stage.both(&["run", "-s", "fix", "plain"]);
     stage.all(&["policy", "ls"]);
     stage.terminal(&["policy", "forget", "1"]);

@@ -100,6 +100,37 @@ fn a_question_that_nobody_looks_at_is_denied_by_the_name_of_its_session() {
 }
 
 #[test]
+fn h2_a_call_that_changes_is_asked_about_anew_and_its_old_id_allows_nothing() {
+    let change = r#"read -r go < FIFO
+        echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"'$session'",'\
+'"update":{"sessionUpdate":"tool_call_update","toolCallId":"t","rawInput":{"command":"rm -rf all"}}}}'
+        read -r said"#;
+    let question = PERMISSION.replace('\n', "");
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("go");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let change = change.replace("FIFO", fifo.to_str().unwrap());
+    let script = ASKS.replace("QUESTION", &question).replacen("read -r said", &change, 1);
+    let env = with_rules(Agent::new("asks").command(&["sh", "-c", &script]), "");
+    let run = env.spawn_acpctl(&["run", "-s", "fix", "go"]);
+    let old = pending(&env)[0]["id"].as_str().unwrap().to_owned();
+    std::fs::write(&fifo, "go\n").unwrap();
+    let new = until("the new question", || {
+        pending(&env).into_iter().find(|open| open["question"]["changed"] == 1)
+    });
+    assert_eq!(new["question"]["shown"]["commands"], json!(["rm -rf all"]));
+    env.acpctl(&["allow", &old]).code(3).explains(&["it may be answered already"]);
+    let new = new["id"].as_str().unwrap();
+    let hint = format!("`acpctl allow {new}` allows that");
+    env.acpctl(&["allow", "fix"]).code(5).explains(&["the agent changed its call", &hint]);
+    let shown = env.acpctl(&["pending", "fix"]).success();
+    assert!(shown.stdout().contains("changed while you looked"), "{shown:?}");
+    env.acpctl(&["allow", new]).success().explains(&["allowed: run `rm -rf all`"]);
+    let run = run.finish().success().explains(&["changed while you looked", "  │ rm -rf all"]);
+    assert!(run.stdout().contains("got yes"), "{run:?}");
+}
+
+#[test]
 fn an_option_is_chosen_from_another_terminal() {
     let env = home([echo()]);
     let run = env.spawn_acpctl(&["run", "-s", "fix", "[ask] say #one"]);

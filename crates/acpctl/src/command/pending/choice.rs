@@ -2,7 +2,7 @@
 
 use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
 
-use super::{Decision, described, nothing, wrong};
+use super::{Decision, call, described, nothing, wrong};
 use crate::error::{CommandError, Result};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -69,6 +69,7 @@ fn chosen(
         return Err(CommandError::usage(why).hint(hint));
     }
     ui.say(described(found));
+    ui.talk(&call::rest(found, ui));
     for (number, option) in (1..).zip(options) {
         ui.say(text!("  {}  {}", number, option.name));
     }

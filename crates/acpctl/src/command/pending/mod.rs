@@ -1,5 +1,6 @@
 //! `acpctl pending`, `allow`, `deny` and `answer`: what agents ask, answered from any terminal.
 
+mod call;
 mod choice;
 pub(super) mod form;
 
@@ -9,7 +10,7 @@ use acpd_api::{
 };
 
 use super::Door;
-use crate::cli::{self, Json};
+use crate::cli;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::paint::{BOLD, CYAN, Paint, YELLOW};
@@ -17,10 +18,18 @@ use crate::table::{Cell, Table};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
-/// Lists the open questions.
-pub(super) fn pending(json: Json, door: Door, ui: &mut Ui) -> Result {
+/// Lists the open questions, or shows one of them whole.
+pub(super) fn pending(args: &cli::Pending, door: Door, ui: &mut Ui) -> Result {
     let list = open(door)?;
-    if json.json {
+    if let Some(id) = &args.id {
+        let found = find(list, Some(id))?;
+        if args.json.json {
+            return Ok(ui.json(&found)?);
+        }
+        let text = text!("{} {}\n{}", found.id, asker(&found), call::whole(&found, ui));
+        return Ok(ui.print(text)?);
+    }
+    if args.json.json {
         return Ok(ui.json(&list)?);
     }
     if list.interactions.is_empty() {
@@ -41,7 +50,10 @@ pub(super) enum Decision {
 
 /// Says yes or no to a question.
 pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
-    let found = find(open(door)?, args.id.as_deref())?;
+    let list = open(door)?;
+    let is_by_id =
+        list.interactions.iter().any(|open| args.id.as_ref().is_some_and(|id| open.id == *id));
+    let found = find(list, args.id.as_deref())?;
     let always = args.always;
     let option = match (&args.option, &found.question) {
         (None, Question::Permission { options, .. }) => {
@@ -57,9 +69,13 @@ pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mu
         (Decision::Allow, _) => (GivenAnswer::Allow { always, option }, "allowed"),
         (Decision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
     };
+    let is_seen = decision == Decision::Allow && !is_by_id && call::confirm(&found, ui)?;
     give(&found, answer, door)?;
     let always = if always { ", from now on" } else { "" };
     ui.say(text!("{}{}: {}", verb, always, described(&found)));
+    if decision == Decision::Allow && !is_seen {
+        ui.talk(&call::rest(&found, ui));
+    }
     Ok(())
 }
 
@@ -188,8 +204,12 @@ fn table(open: &[InteractionInfo], now: u64, paint: Paint, width: Option<usize>)
 
 /// What is asked, and by whom.
 pub(in crate::command) fn described(open: &InteractionInfo) -> Text {
+    text!("{} {}", asked(&open.question), asker(open))
+}
+
+fn asker(open: &InteractionInfo) -> Text {
     let session = session(open).map(|session| text!(", {}", session));
-    text!("{} ({}{})", asked(&open.question), open.agent, session)
+    text!("({}{})", open.agent, session)
 }
 
 /// What a session waits for, and how it gets it.

@@ -169,7 +169,7 @@ impl<'a> Turn<'a> {
                 }
                 match params {
                     Some(params) if method == "session/request_permission" => {
-                        self.questions.ask(id, params, &self.screen, &mut self.live, self.ui)?;
+                        self.questions.ask(id, params, &mut self.live, self.ui)?;
                     }
                     _ => self.live.refuse(&id, &method)?,
                 }

@@ -1,0 +1,79 @@
+//! The tool call that a question is about, as it is shown to who decides from a terminal.
+
+use acpd_api::{ExitCode, InteractionInfo, Question, Shown};
+
+use super::{asked, nothing, wrong};
+use crate::error::{CommandError, Result};
+use crate::render::Sheet;
+use crate::text::{Text, text};
+use crate::ui::Ui;
+
+/// All that is asked.
+pub(super) fn whole(open: &InteractionInfo, ui: &Ui) -> Text {
+    match shown(&open.question) {
+        Some((shown, changed)) => {
+            Sheet::new("", shown, changed).whole(ui.out_width(), ui.out_paint())
+        }
+        None => text!("{}\n", asked(&open.question)),
+    }
+}
+
+/// What the line does not say that tells what was decided.
+pub(super) fn rest(open: &InteractionInfo, ui: &Ui) -> Text {
+    let says_all = |shown: &Shown| {
+        let is_line = |text: &acpd_api::Untrusted| !text.raw().contains('\n');
+        shown.is_understood() && shown.diffs.is_empty() && shown.commands.iter().all(is_line)
+    };
+    match shown(&open.question) {
+        Some((shown, changed)) if !says_all(shown) => {
+            Sheet::new("", shown, changed).whole(None, ui.err_paint())
+        }
+        _ => Text::new(),
+    }
+}
+
+/// Shows what is to be allowed to who has not named it by its id, and asks whether they mean that; whether
+/// they have seen it. An id stands for one call, the name of a session for whatever it asks.
+pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
+    let Some((shown, changed)) = shown(&open.question) else { return Ok(false) };
+    if ui.can_ask() {
+        let paint = ui.err_paint();
+        let sheet = Sheet::new("", shown, changed);
+        let (width, height) = ui.err_size();
+        let (text, hidden) = sheet.fitting(width, height.saturating_sub(4), paint);
+        ui.talk(&text);
+        let is_easy = shown.is_understood() && changed == 0;
+        let yes = if is_easy { "y" } else { "allow" };
+        let view = if hidden > 0 { ", or v to see all of it" } else { "" };
+        loop {
+            let line = ui.ask(text!("type `{}` to allow it{} > ", yes, view))?;
+            match line.as_deref() {
+                Some("allow" | "yes") => return Ok(true),
+                Some("y" | "Y") if is_easy => return Ok(true),
+                Some("v") => {
+                    ui.talk(&sheet.whole(Some(width), paint));
+                    ui.talk(&text);
+                }
+                None | Some("" | "n" | "N" | "no") => return Err(nothing()),
+                Some(_) => wrong(ui, text!("`{}` or nothing is wanted", yes)),
+            }
+        }
+    }
+    if changed == 0 {
+        return Ok(false);
+    }
+    let text = "the agent changed its call while somebody was asked about it: nothing was answered";
+    let hint = text!(
+        "`acpctl pending {}` shows what it asks now, `acpctl allow {}` allows that",
+        open.id,
+        open.id
+    );
+    Err(CommandError::new(ExitCode::Refused, text).hint(hint))
+}
+
+fn shown(question: &Question) -> Option<(&Shown, u32)> {
+    match question {
+        Question::Permission { shown, changed, .. } => Some((shown.as_deref()?, *changed)),
+        _ => None,
+    }
+}

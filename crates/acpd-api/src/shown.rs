@@ -1,0 +1,87 @@
+//! A tool call as a person sees it who decides on it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Untrusted;
+
+/// A tool call, as it was when a person was asked about it.
+///
+/// Texts are whole, as the agent wrote them; what is bounded says how much it leaves out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown {
+    /// `read`, `edit`, `execute`, …; `other` if it is not known.
+    pub kind: Untrusted,
+    /// The agent's title of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Untrusted>,
+    /// The commands that it runs, each with all of its lines.
+    pub commands: Vec<Untrusted>,
+    /// The folder that a command runs in, if the call names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<Untrusted>,
+    /// The paths that it touches.
+    pub paths: Vec<Untrusted>,
+    /// The addresses that it fetches.
+    pub urls: Vec<Untrusted>,
+    /// What becomes of files.
+    pub diffs: Vec<ShownDiff>,
+    /// What of the call acpd does not understand.
+    pub unclear: Vec<ShownUnclear>,
+    /// The call itself, if the members above do not say all of it. Then nobody should allow it without
+    /// a look at this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<RawCall>,
+    /// What "always" remembers; absent if the call does not say enough to know it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<Untrusted>,
+}
+
+/// What becomes of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownDiff {
+    /// The file.
+    pub path: Untrusted,
+    /// The text before; absent for a new file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_text: Option<Untrusted>,
+    /// The text after.
+    pub new_text: Untrusted,
+    /// Bytes of both texts, if they are not here: too long, or told before. Then both are absent or empty.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+}
+
+/// A part of a call that is not understood.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownUnclear {
+    /// The name of the member, with the names of the members that it is in; empty for all of the call.
+    pub member: Untrusted,
+    /// What is wrong with it: `is not known`, `is given twice`.
+    pub why: Untrusted,
+}
+
+/// A call as the agent gave it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RawCall {
+    /// The beginning of its JSON, as `toolCall` in `session/request_permission`.
+    pub text: Untrusted,
+    /// How many bytes follow that are not here.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+}
+
+impl Shown {
+    /// Whether the call is understood and all of it is here, so that a person can decide on it at a
+    /// glance.
+    pub fn is_understood(&self) -> bool {
+        self.raw.is_none() && self.unclear.is_empty()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

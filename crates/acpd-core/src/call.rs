@@ -1,0 +1,273 @@
+//! What an agent has said of a tool call: of each member that counts, what is newest.
+//!
+//! Architecture invariant: what is too long to keep is known to be missing. A question that depends on it is
+//! not understood.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acp_wire::acp::PermissionRequest;
+use acp_wire::{locate, remove_member, set_member, str_at};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The longest value of a member that is kept, in bytes.
+const MEMBER_BYTES: usize = 256 << 10;
+
+/// What is kept of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Member {
+    ToolCallId,
+    Title,
+    Kind,
+    Locations,
+    RawInput,
+    Content,
+    Status,
+}
+
+impl Member {
+    const ALL: [Member; 7] = [
+        Member::ToolCallId,
+        Member::Title,
+        Member::Kind,
+        Member::Locations,
+        Member::RawInput,
+        Member::Content,
+        Member::Status,
+    ];
+
+    /// What a person decides on. An id names a call and a status says how far it is; neither says what it
+    /// does.
+    const DECIDED_ON: [Member; 5] =
+        [Member::Title, Member::Kind, Member::Locations, Member::RawInput, Member::Content];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Member::ToolCallId => "toolCallId",
+            Member::Title => "title",
+            Member::Kind => "kind",
+            Member::Locations => "locations",
+            Member::RawInput => "rawInput",
+            Member::Content => "content",
+            Member::Status => "status",
+        }
+    }
+}
+
+/// A tool call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    /// As JSON.
+    said: BTreeMap<Member, String>,
+    /// What was said last of these is not kept.
+    lost: BTreeSet<Member>,
+    /// Something was taken out of what was said, so what is left need not be all that there is to know.
+    #[serde(default)]
+    is_cut: bool,
+}
+
+impl Call {
+    /// One of which nobody knows what was said before.
+    pub(crate) fn unknown() -> Call {
+        Call { lost: Member::DECIDED_ON.into(), ..Call::default() }
+    }
+
+    /// Takes an update of the call, or the call of a question. Members that are absent or `null` stay as
+    /// they are.
+    pub(crate) fn take(&mut self, update: &[u8]) {
+        self.take_up_to(update, MEMBER_BYTES);
+    }
+
+    /// Takes all of it, however long: a question is as long as its line.
+    pub(crate) fn take_whole(&mut self, call: &[u8]) {
+        self.take_up_to(call, usize::MAX);
+    }
+
+    fn take_up_to(&mut self, update: &[u8], limit: usize) {
+        for member in Member::ALL {
+            let Some(value) = value(update, member.name()) else { continue };
+            if value.len() <= limit {
+                self.said.insert(member, value.to_owned());
+                self.lost.remove(&member);
+            } else {
+                self.said.remove(&member);
+                self.lost.insert(member);
+            }
+        }
+    }
+
+    /// Something was taken out of what was said of it.
+    pub(crate) fn doubt(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// The JSON of a member.
+    pub(crate) fn get(&self, member: Member) -> Option<&str> {
+        self.said.get(&member).map(String::as_str)
+    }
+
+    /// Whether a person who decides on one decides on the other.
+    pub(crate) fn asks_the_same(&self, other: &Call) -> bool {
+        // Text that a call shows beside its input says nothing new about what it does.
+        let has_input = self.get(Member::RawInput).is_some_and(|input| input != "{}");
+        self.lost == other.lost
+            && self.is_cut == other.is_cut
+            && Member::DECIDED_ON.iter().all(|member| match (member, has_input) {
+                (Member::Content, true) => self.diffs() == other.diffs(),
+                _ => self.get(*member) == other.get(*member),
+            })
+    }
+
+    /// The diffs in its content, as JSON. All of the content, if that cannot be read.
+    pub(crate) fn diffs(&self) -> Vec<&str> {
+        let Some(content) = self.get(Member::Content) else { return Vec::new() };
+        match serde_json::from_str::<Vec<&RawValue>>(content) {
+            Ok(items) => {
+                items.into_iter().map(RawValue::get).filter(|item| is_diff(item)).collect()
+            }
+            Err(_) => vec![content],
+        }
+    }
+
+    /// As the `toolCall` of a question.
+    pub(crate) fn json(&self) -> String {
+        let members: Vec<String> = self
+            .said
+            .iter()
+            .map(|(member, value)| format!("\"{}\":{value}", member.name()))
+            .collect();
+        format!("{{{}}}", members.join(","))
+    }
+
+    /// As it is asked about: `json` is [`Call::json`].
+    pub(crate) fn question<'a>(&self, json: &'a RawValue) -> PermissionRequest<'a> {
+        let mut question = PermissionRequest::of_call(Some(json));
+        question.unread.extend(self.lost.iter().map(|member| member.name()));
+        question.unread.extend(self.is_cut.then_some(""));
+        question
+    }
+
+    /// The call in the line of a question, brought up to date. What is not kept is better not there than
+    /// old.
+    pub(crate) fn put_into(&self, line: &Bytes) -> Bytes {
+        Member::DECIDED_ON.iter().fold(line.clone(), |line, member| {
+            let path = ["params", "toolCall", member.name()];
+            match self.get(*member) {
+                Some(value) => set_member(&line, &path, value.as_bytes()),
+                None if self.lost.contains(member) => remove_member(&line, &path),
+                None => line,
+            }
+        })
+    }
+
+    /// Drops most of a call that is over: it is not asked about any more, but its turn tells the files that
+    /// it has changed.
+    pub(crate) fn shrink_if_over(&mut self) {
+        if !matches!(self.get(Member::Status), Some("\"completed\"" | "\"failed\"")) {
+            return;
+        }
+        if self.said.remove(&Member::RawInput).is_some() {
+            self.lost.insert(Member::RawInput);
+        }
+        let content = self.get(Member::Content).and_then(|content| {
+            let items = serde_json::from_str::<Vec<&RawValue>>(content).ok()?;
+            let diffs = items.into_iter().filter(|item| is_diff(item.get()));
+            let paths = diffs.filter_map(|item| value(item.get().as_bytes(), "path"));
+            let diffs = paths.map(|path| format!(r#"{{"type":"diff","path":{path}}}"#));
+            Some(format!("[{}]", diffs.collect::<Vec<_>>().join(",")))
+        });
+        if let Some(content) = content {
+            self.said.insert(Member::Content, content);
+        }
+    }
+}
+
+/// What an update of a session says.
+pub(crate) fn update_in(line: &[u8]) -> &[u8] {
+    locate(line, &["params", "update"]).map_or(b"null", |range| &line[range])
+}
+
+/// A member of an object, as JSON; `null` counts as absent.
+fn value<'a>(object: &'a [u8], name: &str) -> Option<&'a str> {
+    let text = std::str::from_utf8(&object[locate(object, &[name])?]).ok()?;
+    (text != "null").then_some(text)
+}
+
+fn is_diff(item: &str) -> bool {
+    str_at(item.as_bytes(), &["type"]).as_deref() == Some("diff")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn call(updates: &[Value]) -> Call {
+        let mut call = Call::default();
+        for update in updates {
+            call.take(update.to_string().as_bytes());
+        }
+        call
+    }
+
+    #[test]
+    fn the_newest_of_each_member_counts_and_null_changes_nothing() {
+        let call = call(&[
+            json!({"toolCallId":"t","title":"a","rawInput":{"command":"ls"}}),
+            json!({"title":null,"kind":"execute","rawInput":{"command":"rm"},"extra":1}),
+        ]);
+        let expected =
+            r#"{"toolCallId":"t","title":"a","kind":"execute","rawInput":{"command":"rm"}}"#;
+        assert_eq!(call.json(), expected);
+    }
+
+    #[test]
+    fn a_member_that_is_too_long_is_missing_until_it_is_said_again() {
+        let long = json!({"rawInput":{"command":"x".repeat(MEMBER_BYTES)}});
+        let mut call = call(&[json!({"title":"a","rawInput":{"command":"ls"}}), long]);
+        let unread = |call: &Call| {
+            let json = serde_json::value::RawValue::from_string(call.json()).unwrap();
+            call.question(&json).unread
+        };
+        assert_eq!(call.get(Member::RawInput), None);
+        assert_eq!(unread(&call), ["rawInput"]);
+        call.take(br#"{"rawInput":{}}"#);
+        assert_eq!(unread(&call), [""; 0]);
+    }
+
+    #[test]
+    fn a_status_and_text_beside_the_input_change_no_question() {
+        let diff = |text: &str| json!({"type":"diff","path":"/w/a","newText":text});
+        let text = json!({"type":"content","content":{"type":"text","text":"working"}});
+        let asked = json!({"title":"a","rawInput":{"path":"/w/a"},"content":[diff("x")]});
+        let before = call(std::slice::from_ref(&asked));
+        let same = [json!({"status":"in_progress"}), json!({"content":[text, diff("x")]})];
+        for update in same {
+            assert!(call(&[asked.clone(), update]).asks_the_same(&before));
+        }
+        let others = [
+            json!({"title":"b"}),
+            json!({"kind":"delete"}),
+            json!({"rawInput":{"path":"/w/b"}}),
+            json!({"content":[diff("y")]}),
+            json!({"locations":[{"path":"/etc/passwd"}]}),
+        ];
+        for update in others {
+            let after = call(&[asked.clone(), update.clone()]);
+            assert!(!after.asks_the_same(&before), "{update}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_over_keeps_its_files() {
+        let diff = json!({"type":"diff","path":"/w/a","oldText":"x","newText":"y"});
+        let update = json!({"rawInput":{"path":"/w/a"},"content":[diff],"status":"completed"});
+        let mut call = call(&[update]);
+        call.shrink_if_over();
+        let expected = r#"{"content":[{"type":"diff","path":"/w/a"}],"status":"completed"}"#;
+        assert_eq!(call.json(), expected);
+    }
+}
