@@ -277,7 +277,7 @@ fn check(home: Option<&Home>, line: &str, outcomes: &Outcomes) {
     let words = shlex::split(line.trim()).filter(|words| !words.is_empty());
     let words = words.unwrap_or_else(|| panic!("no words: {line:?}"));
     // And a shell, for a part of them: one takes as long as a thousand decisions.
-    let is_chosen = line.len() % SHELLS == 0;
+    let is_chosen = line.len().is_multiple_of(SHELLS);
     if let Some(home) = home.filter(|_| tests && is_chosen) {
         outcomes.met("run by a shell");
         for shell in ["bash", "sh"] {
