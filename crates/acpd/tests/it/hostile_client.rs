@@ -1,7 +1,6 @@
 //! A client that means harm, with the real daemon: whatever it does, the others are served and nothing is left.
 
-use std::io::{Read as _, Write as _};
-use std::net::Shutdown;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 
 use acp_wire::method::METHODS;
@@ -20,21 +19,23 @@ fn connect(env: &TestEnv) -> UnixStream {
     stream
 }
 
-/// Says all of it, closes its half, and waits for the daemon to close the other one.
-fn say(env: &TestEnv, bytes: &[u8]) -> String {
+/// Says all of it and then asks whether the daemon is there; its answers up to that one.
+fn say(env: &TestEnv, bytes: &[u8]) -> Vec<String> {
     let mut stream = connect(env);
-    let mut answers = stream.try_clone().unwrap();
+    let answers = BufReader::new(stream.try_clone().unwrap());
+    // It is read while much is still to be said.
     let reader = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        // The daemon may cut it off.
-        answers.read_to_end(&mut text).ok();
-        String::from_utf8_lossy(&text).into_owned()
+        let mut said = Vec::new();
+        for line in answers.lines() {
+            said.push(line.expect("an answer"));
+            if said.last().is_some_and(|line| line.contains(r#""id":"end""#)) {
+                return said;
+            }
+        }
+        panic!("the daemon has closed the connection: {said:?}");
     });
-    // It may be closed before all is said.
-    let said = stream.write_all(bytes);
-    if said.is_ok() {
-        stream.shutdown(Shutdown::Write).ok();
-    }
+    stream.write_all(bytes).unwrap();
+    stream.write_all(b"\n{\"id\":\"end\",\"method\":\"_acpd/ping\"}\n").unwrap();
     reader.join().unwrap()
 }
 
@@ -104,9 +105,9 @@ fn a_client_that_means_harm_keeps_nobody_from_being_served_and_leaves_nothing() 
             format!("{{\"jsonrpc\":\"2.0\",\"id\":\"q{at}\",\"method\":\"{name}\",\"params\":{params}}}\n")
         });
         let said = say(&env, lines.collect::<String>().as_bytes());
-        for line in said.lines() {
+        for line in said {
             let line: Value =
-                serde_json::from_str(line).unwrap_or_else(|_| panic!("{name}: {line}"));
+                serde_json::from_str(&line).unwrap_or_else(|_| panic!("{name}: {line}"));
             assert!(line.get("method").is_some() || line.get("id").is_some(), "{name}: {line}");
         }
     }
@@ -122,7 +123,8 @@ fn a_client_that_means_harm_keeps_nobody_from_being_served_and_leaves_nothing() 
         );
     }
     let said = say(&env, games.as_bytes());
-    assert!(said.contains(r#""id":1"#), "{said}");
+    let answers = |id: &str| said.iter().filter(|line| line.contains(id)).count();
+    assert_eq!((answers(r#""id":1,"#), answers(r#""id":"1","#)), (2, 1), "{said:?}");
     // Lines and depths without end.
     say(&env, &vec![b'x'; 80 << 20]);
     say(&env, "[".repeat(8 << 20).as_bytes());
