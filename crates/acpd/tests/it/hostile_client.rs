@@ -112,24 +112,24 @@ fn a_client_that_means_harm_keeps_nobody_from_being_served_and_leaves_nothing() 
         }
     }
     // Ids that are not its own, twice, or of no type that an id has.
-    let mut games = String::new();
+    let mut games = Vec::new();
     for id in ["1", "1", "\"1\"", "null", "1.5", "-1", "18446744073709551616", "{}", "[]", "true"] {
-        games += &format!("{{\"id\":{id},\"method\":\"_acpd/status\"}}\n");
-        games += &format!(
+        games.push(format!("{{\"id\":{id},\"method\":\"_acpd/status\"}}\n"));
+        games.push(format!(
             "{{\"id\":{id},\"result\":{{\"outcome\":{{\"outcome\":\"selected\",\"optionId\":\"y\"}}}}}}\n"
-        );
-        games += &format!(
+        ));
+        games.push(format!(
             "{{\"id\":{id},\"id\":7,\"error\":5,\"result\":1,\"method\":\"initialize\"}}\n"
-        );
+        ));
     }
-    let said = say(&env, games.as_bytes());
+    let said = say(&env, games.concat().as_bytes());
     let answers = |id: &str| said.iter().filter(|line| line.contains(id)).count();
     assert_eq!((answers(r#""id":1,"#), answers(r#""id":"1","#)), (2, 1), "{said:?}");
     // Lines and depths without end.
     say(&env, &vec![b'x'; 80 << 20]);
     say(&env, "[".repeat(8 << 20).as_bytes());
     say(&env, &b"\n".repeat(8 << 20));
-    say(&env, &[0xff; 1 << 20]);
+    say(&env, &b"\xff".repeat(1 << 20));
     // Nothing of it is left, and everybody is served.
     assert_eq!((env.daemon_pid(), env.agent_pid("echo")), (daemon, agent));
     at_once("a command after it", || env.acpctl(&["ps"]).success());
