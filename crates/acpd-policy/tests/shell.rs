@@ -10,11 +10,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
-use acpd_policy::Policy;
+use acpd_policy::{Policy, Understanding, Verdict, decide};
+use acpd_test::fuzz::{Outcomes, fuzz};
 use proptest::prelude::*;
 use support::lines::{ALLOWED, PUSHES, finds, rows};
-use support::{allow, outcome, reject, run};
+use support::{allow, here, params, reject, request, run, verdict};
 use tempfile::TempDir;
 
 /// Whether the line finds only what is in the folder: no path of a program, no login shell, which has a
@@ -223,38 +225,92 @@ fn strewn() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 0..7).prop_map(|words| format!("cargo test {}", words.concat()))
 }
 
-fn with_home(check: impl Fn(&Home) -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
-    thread_local! { static HOME: Option<Home> = Home::new(); }
-    HOME.with(|home| home.as_ref().map_or(Ok(()), check))
+/// Words and signs that a shell knows, in any order.
+fn soup() -> impl Strategy<Value = String> {
+    let token = prop_oneof![
+        8 => prop::sample::select(vec![
+            "git push", "git", "push", "cargo test", "ls", "x", "y z", "1", "-c", "--", "E", "\n", "\\\n",
+            ";", "&", "&&", "|", "||", "|&", ";;", ";&", "(", ")", "((", "))", "{", "}", "{ ", "; }", "[",
+            "]", "[[ ", " ]]", "<", "<<", "<<E\n", "\nE\n", "<<-E", "<<<", ">", ">>", ">|", "<>", "<&", ">&",
+            "&>", "2>&1", "<(", ">(", "$", "$(", "$((", "${", "$'", "$\"", "'", "\"", "`", "\\", "\\`", "#",
+            "!", "~", "*", "?", "=", "+=", "a=", "a[0]=", "a=(", "if ", "then ", "else ", "elif ", "fi",
+            "for x in ", "for ((", "do ", "done", "while ", "until ", "case x in ", "esac", "select ",
+            "function f", "f()", "coproc ", "time ", "exec ", "env ", "sudo ", "eval ", "xargs ", "find ",
+            "-exec ", "bash -c ", "sh ", "'git push'", "{a,b}", "{1..3}", "{fd}>", "@(", "!(", "${x:-",
+            "${x/", "${#", "${!x", "${x[@]}", "$x", "$@", "$[", "\r", "\t", "\0", "\u{feff}", "\u{202e}",
+        ]).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ];
+    let tokens = prop::collection::vec((token, prop::sample::select(vec!["", "", " "])), 0..40);
+    tokens.prop_map(|tokens| tokens.into_iter().map(|(token, blank)| token + blank).collect())
 }
 
-fn no_push() -> Policy {
-    reject("command = 'git push*'")
-}
+static NO_RULE: LazyLock<Policy> = LazyLock::new(Policy::default);
+static NO_PUSH: LazyLock<Policy> = LazyLock::new(|| reject("command = 'git push*'"));
+static TESTS: LazyLock<Policy> = LazyLock::new(|| allow("command = 'cargo test *'"));
+static OTHERS: LazyLock<Policy> = LazyLock::new(|| {
+    let commands = "['cargo test*', 'ls*', 'x *', 'sudo *', 'env *', 'bash *', 'find *', 'git -*']";
+    allow(&format!("command = {commands}"))
+});
 
-proptest! {
-    #[test]
-    fn a_push_that_a_shell_runs_is_found_however_it_is_wrapped(line in nested()) {
-        with_home(|home| {
-            let is_seen = finds(&no_push(), &line);
-            prop_assert!(is_seen || !home.pushes(&line), "{}", line);
-            Ok(())
-        })?;
+/// What the rules make of a line, and a shell if it matters.
+fn check(home: Option<&Home>, line: &str, outcomes: &Outcomes) {
+    outcomes.execution();
+    let question = params(run(line));
+    let question = request(&question);
+    let decided = |policy| decide(policy, &[], &here(), &question);
+    // Rejected, or a rule might match.
+    let is_found = decided(&NO_PUSH) != decided(&NO_RULE);
+    let is_allowed = |policy| verdict(&decided(policy)) == Some(Verdict::Allow);
+    let (tests, others) = (is_allowed(&TESTS), is_allowed(&OTHERS));
+    outcomes.met(match (is_found, tests || others) {
+        (true, true) => panic!("found and allowed: {line:?}"),
+        (true, false) => "found",
+        (false, true) => "allowed",
+        (false, false) => "neither",
+    });
+    assert!(Understanding::of(&question).is_whole());
+    if !tests && !others {
+        return;
     }
-
-    #[test]
-    fn what_a_wildcard_allows_is_one_call_with_these_words(line in strewn()) {
-        if outcome(&allow("command = 'cargo test *'"), run(&line)).is_some() {
-            with_home(|home| {
-                for shell in ["bash", "sh"] {
-                    let words = shlex::split(line.trim()).expect("it is parsed");
-                    prop_assert_eq!(home.calls("cargo", shell, &line), vec![words[1..].to_vec()], "{}", line);
-                    prop_assert_eq!(home.files().len(), 1);
-                }
-                Ok(())
-            })?;
+    // A parser of its own says the same: these are words, and nothing else.
+    let words = shlex::split(line.trim()).filter(|words| !words.is_empty());
+    let words = words.unwrap_or_else(|| panic!("no words: {line:?}"));
+    // And a shell, for a part of them: one takes as long as a thousand decisions.
+    let is_chosen = line.len().is_multiple_of(SHELLS);
+    if let Some(home) = home.filter(|_| tests && is_chosen) {
+        outcomes.met("run by a shell");
+        for shell in ["bash", "sh"] {
+            assert_eq!(home.calls("cargo", shell, line), [&words[1..]], "{line}");
+            assert_eq!(home.files().len(), 1);
         }
     }
+}
+
+/// Each how many of the allowed lines a shell runs.
+const SHELLS: usize = 4;
+
+/// `cargo xtask fuzz command-lines`.
+#[test]
+fn command_lines() {
+    let home = Home::new();
+    let lines = prop_oneof![
+        4 => soup().prop_map(|line| (line, false)),
+        4 => nested().prop_map(|line| (line, true)),
+        1 => strewn().prop_map(|line| (line, false)),
+    ];
+    let must_occur = ["found", "allowed", "neither"];
+    let inputs = prop::collection::vec(lines, 1..16);
+    fuzz("command-lines", 4_000, &must_occur, inputs, |lines, outcomes| {
+        for (line, pushes) in lines {
+            check(home.as_ref(), &line, outcomes);
+            // Not every place in which a push is put lets it run.
+            if pushes && !finds(&NO_PUSH, &line) {
+                outcomes.met("a push that was not found");
+                assert!(home.as_ref().is_none_or(|home| !home.pushes(&line)), "{line:?}");
+            }
+        }
+    });
 }
 
 #[test]

@@ -101,7 +101,11 @@ impl Input {
         }
         if last {
             if !self.closed {
-                self.ends.push_back((self.chunk, self.received));
+                match self.ends.back_mut() {
+                    // Chunks without bytes end together, and take no room however many they are.
+                    Some((chunk, end)) if *end == self.received => *chunk = self.chunk,
+                    _ => self.ends.push_back((self.chunk, self.received)),
+                }
             }
             self.chunk += 1;
             self.at = 0;
@@ -163,9 +167,11 @@ mod tests {
     use std::io::{Read as _, pipe};
     use std::os::fd::OwnedFd;
 
+    use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::frame::{FrameError, Inbox, PIECE, Stage, Status, Step, ToDaemon, ToShim};
 
     proptest! {
         /// Pieces that are said again from any earlier place, as after a lost connection.
@@ -210,5 +216,182 @@ mod tests {
         input.accept(2, 0, true, b"too").unwrap();
         assert_eq!((input.position(), input.written(), input.owed), ((3, 0), 0, 7));
         assert!(input.is_empty());
+    }
+
+    #[test]
+    fn chunks_without_bytes_take_no_room_however_many_they_are() {
+        let mut input = Input::new();
+        input.accept(1, 0, true, b"x").unwrap();
+        for chunk in 2..1_000 {
+            input.accept(chunk, 0, true, b"").unwrap();
+        }
+        assert_eq!(input.ends.len(), 1);
+        input.write(&mut nowhere()).unwrap();
+        assert_eq!(input.written(), 999);
+    }
+
+    /// Where an agent's input goes that takes all of it.
+    fn nowhere() -> File {
+        File::options().write(true).open("/dev/null").unwrap()
+    }
+
+    /// Bytes of a frame, of which up to two may be others than they should be.
+    fn broken(mut bytes: Vec<u8>, dice: &mut Dice<'_>) -> Vec<u8> {
+        for _ in 0..dice.below(8).saturating_sub(5) {
+            let at = dice.below(1 << 16) % bytes.len().min(32);
+            match dice.below(3) {
+                0 => bytes[at] = *dice.pick(b"\0\x01\x02\x05\x7f\x80\xff"),
+                1 => bytes.insert(at, 0),
+                _ => drop(bytes.remove(at)),
+            }
+        }
+        bytes
+    }
+
+    /// A frame of a daemon, to a shim whose input stands there.
+    fn of_daemon(input: &Input, dice: &mut Dice<'_>) -> Vec<u8> {
+        const LENGTHS: [usize; 6] = [0, 1, 30, 4_000, PIECE, PIECE + 2_000];
+        let mut to = Vec::new();
+        let number = *dice.pick(&[0, 1, u64::from(WINDOW), u64::MAX]);
+        let frame = match dice.below(16) {
+            0 => ToShim::Hello { version: 1, from: number },
+            1 => ToShim::Ack { offset: number },
+            2 => ToShim::Lease { ms: number },
+            3 => ToShim::Signal(*dice.pick(&[Step::CloseStdin, Step::Term, Step::Kill])),
+            4 => ToShim::Exit,
+            _ => {
+                let ((chunk, at), length) = (input.position(), *dice.pick(&LENGTHS));
+                let chunk = match dice.below(16) {
+                    14 => chunk - 1,
+                    15 => chunk.wrapping_add(number),
+                    _ => chunk,
+                };
+                let at = match dice.below(8) {
+                    6 => at.saturating_sub(10),
+                    7 => at.wrapping_add(number as u32),
+                    _ => at,
+                };
+                let (last, bytes) = (dice.below(3) > 0, vec![b'x'; length]);
+                ToShim::In { chunk, at, last, bytes: &bytes }.encode(&mut to);
+                return to;
+            }
+        };
+        frame.encode(&mut to);
+        to
+    }
+
+    /// A frame of a shim.
+    fn of_shim(dice: &mut Dice<'_>) -> Vec<u8> {
+        let mut to = Vec::new();
+        let number = *dice.pick(&[0, 1, u64::MAX]);
+        match dice.below(4) {
+            0 => ToDaemon::Out { offset: number, bytes: b"{}\n" },
+            1 => ToDaemon::Credit { bytes: number as u32 },
+            2 => ToDaemon::Written { chunk: number },
+            _ => {
+                let stage = *dice.pick(&[Stage::Ended, Stage::Gone]);
+                ToDaemon::Exit { stage, status: Status::Code(number as i32), stderr: b"x" }
+            }
+        }
+        .encode(&mut to);
+        to
+    }
+
+    /// A shim's end of its link, over one connection after another.
+    fn shim_hears(throws: &[Vec<u8>], outcomes: &Outcomes) {
+        let (mut input, mut stdin) = (Input::new(), nowhere());
+        let (mut inbox, mut told) = (Inbox::default(), false);
+        for dice in throws {
+            outcomes.execution();
+            let mut dice = Dice(dice);
+            let mut bytes = Vec::new();
+            if !told && dice.below(4) > 0 {
+                ToShim::Hello { version: 1, from: 0 }.encode(&mut bytes);
+            }
+            bytes.extend(of_daemon(&input, &mut dice));
+            let bytes = broken(bytes, &mut dice);
+            if dice.below(4) == 0 {
+                input.write(&mut stdin).unwrap();
+            }
+            let before = input.position();
+            for part in bytes.chunks(*dice.pick(&[1 << 20, 1, 3, 7, 1_000])) {
+                inbox.push(part);
+                let over = loop {
+                    match inbox.next_frame::<ToShim<'_>>() {
+                        Ok(None) => break None,
+                        Err(FrameError::TooLong(_)) => break Some("too long"),
+                        Err(FrameError::CutOff(_)) => break Some("cut off"),
+                        Err(FrameError::Value(..)) => break Some("no value"),
+                        Ok(Some(ToShim::Hello { .. })) => {
+                            assert!(input.credit() <= WINDOW);
+                            told = true;
+                            outcomes.met("hello");
+                        }
+                        Ok(Some(_)) if !told => break Some("no hello"),
+                        Ok(Some(ToShim::In { chunk, at, last, bytes })) => {
+                            if input.accept(chunk, at, last, bytes).is_err() {
+                                break Some("violation");
+                            }
+                            outcomes.met("in");
+                        }
+                        Ok(Some(ToShim::Signal(Step::CloseStdin))) => input.close_after_this(),
+                        Ok(Some(_)) => outcomes.met("another frame"),
+                    }
+                };
+                if let Some(why) = over {
+                    outcomes.met(why);
+                    (inbox, told) = (Inbox::default(), false);
+                    break;
+                }
+            }
+            input.take_owed();
+            assert!(input.position() >= before, "it goes back");
+            assert!(input.written() < input.position().0);
+            assert!(input.queue.len() <= WINDOW as usize);
+            assert!(input.ends.len() <= input.queue.len());
+        }
+    }
+
+    /// The frames of these parts, and what ended them.
+    fn frames(parts: &[&[u8]]) -> (Vec<String>, Option<FrameError>) {
+        let (mut inbox, mut frames) = (Inbox::default(), Vec::new());
+        for part in parts {
+            inbox.push(part);
+            loop {
+                match inbox.next_frame::<ToDaemon<'_>>() {
+                    Ok(Some(frame)) => frames.push(format!("{frame:?}")),
+                    Ok(None) => break,
+                    Err(error) => return (frames, Some(error)),
+                }
+            }
+        }
+        (frames, None)
+    }
+
+    /// A daemon's end: the same frames and the same error, however the bytes arrive.
+    fn daemon_hears(throws: &[Vec<u8>], outcomes: &Outcomes) {
+        let mut all = Vec::new();
+        let mut cut = 1;
+        for dice in throws {
+            outcomes.execution();
+            let mut dice = Dice(dice);
+            all.extend(broken(of_shim(&mut dice), &mut dice));
+            cut = 1 + dice.below(40);
+        }
+        let parts: Vec<&[u8]> = all.chunks(cut).collect();
+        let heard = frames(&parts);
+        assert_eq!(heard, frames(&[&all]));
+        outcomes.met(if heard.1.is_some() { "no frames" } else { "frames" });
+    }
+
+    /// `cargo xtask fuzz shim-link`.
+    #[test]
+    fn shim_link() {
+        let must_occur = ["hello", "in", "another frame", "violation", "no hello", "too long"];
+        let inputs = (any::<bool>(), throws(100));
+        fuzz("shim-link", 20_000, &must_occur, inputs, |(is_shim, throws), outcomes| {
+            let check = if is_shim { shim_hears } else { daemon_hears };
+            check(&throws, outcomes);
+        });
     }
 }

@@ -213,7 +213,7 @@ mod tests {
             let state = TempDir::new().unwrap();
             let bundle = Bundle::create(state.path(), "m").unwrap();
             let mut output = Output::new(bundle.clone(), memory, spool);
-            let (mut all, mut base) = (Vec::new(), 0);
+            let (mut all, mut base) = (Vec::<u8>::new(), 0);
             for action in actions {
                 match action {
                     Action::Push(bytes) => {

@@ -2,6 +2,8 @@
 //! as a program of its own, the daemon embeds it as the agent `demo`.
 
 pub mod agent;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 #[cfg(all(feature = "harness", target_os = "linux"))]
 pub mod harness;
 pub mod hostile;

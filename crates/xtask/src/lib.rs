@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod fuzz;
 pub mod home;
 pub mod install;
 pub mod real;

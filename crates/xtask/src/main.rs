@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{Result, bench, demo, install, real, test, torture};
+use xtask::{Result, bench, demo, fuzz, install, real, test, torture};
 
 /// Developer commands of acpd.
 #[derive(Debug, Parser)]
@@ -42,6 +42,8 @@ enum Command {
     BenchAgent,
     /// Kill everything, again and again, and compare what is left with what should be.
     Torture(torture::Options),
+    /// Run the fuzzers of the tests for longer.
+    Fuzz(fuzz::Options),
     /// Install acpd and acpctl with `cargo install`.
     Install,
 }
@@ -65,6 +67,7 @@ fn run(command: Command) -> Result {
         Command::Fairness => bench::fairness(),
         Command::BenchAgent => bench::agent::run(),
         Command::Torture(options) => torture::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Install => install::run(),
     }
 }

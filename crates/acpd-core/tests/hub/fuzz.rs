@@ -10,12 +10,14 @@ use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::EventRow;
 use acpd_core::view::render;
 use acpd_core::{StopStep, View};
+use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
 use bytes::Bytes;
-use proptest::prelude::*;
+use proptest::prelude::any;
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench};
-use crate::mangle::{Account, Dice, mangle, of_client};
+use crate::mangle::{Account, mangle, of_client};
+use crate::own::only_acpd_speaks_for_acpd;
 
 /// A client that follows a session from its first line, and what it has seen of it.
 struct Follower {
@@ -37,8 +39,9 @@ impl Follower {
         Follower { client, session, key, seen: Vec::new(), other: Vec::new() }
     }
 
-    fn look(&mut self, bench: &mut Bench) {
+    fn look(&mut self, bench: &mut Bench, outcomes: &Outcomes) {
         for line in bench.got_raw(self.client) {
+            outcomes.met(&outcome(&line));
             let seq = acp_wire::locate(line.as_bytes(), &["params", "_meta", NAMESPACE, "seq"]);
             let of = str_at(line.as_bytes(), &["params", "sessionId"]);
             match seq.and_then(|range| line[range].parse().ok()) {
@@ -74,10 +77,41 @@ fn assert_reason(line: &str) {
     assert!(reason.is_some(), "{code}: {line}");
 }
 
-/// A hub between two hostile clients, one that behaves, and an agent that does as well.
-struct World {
+/// What comes of a line for a client, in few words.
+fn outcome(line: &str) -> String {
+    let bytes = line.as_bytes();
+    if let Some(method) = str_at(bytes, &["method"]) {
+        let update = str_at(bytes, &["params", "update", "sessionUpdate"]);
+        return update.unwrap_or(method).into_owned();
+    }
+    match acp_wire::locate(bytes, &["error", "code"]) {
+        Some(code) => {
+            let reason = str_at(bytes, &["error", "data", NAMESPACE, "reason"]);
+            format!("error {} {}", &line[code], reason.unwrap_or_default())
+        }
+        None => "result".to_owned(),
+    }
+}
+
+/// What a person has decided, and no client under an agent may change.
+type Decided = (Vec<(SessionKey, Option<String>, Option<String>, String, bool)>, Vec<i64>);
+
+fn decided(bench: &Bench) -> Decided {
+    let sessions = bench.snapshot.sessions.iter().map(|(key, state)| {
+        let row = &state.row;
+        (*key, row.name.clone(), row.own_title.clone(), row.cwd.clone(), row.archived)
+    });
+    (sessions.collect(), bench.snapshot.remembered.keys().copied().collect())
+}
+
+/// The hostile client that runs under an agent.
+const UNDER_AGENT: usize = 2;
+
+/// A hub between three hostile clients, one that behaves, and an agent that does as well.
+struct World<'a> {
     bench: Bench,
-    hostile: [(ClientId, Account); 2],
+    outcomes: &'a Outcomes,
+    hostile: [(ClientId, Account); 3],
     good: Follower,
     account: Account,
     /// What the agent has not answered yet.
@@ -85,26 +119,31 @@ struct World {
     next: u64,
 }
 
-impl World {
-    fn new() -> World {
+impl World<'_> {
+    fn new(outcomes: &Outcomes) -> World<'_> {
         let mut bench = Bench::new();
         let good = Follower::new(&mut bench, "s");
-        let hostile = [(); 2].map(|()| (bench.plain(), Account::default()));
+        let mut hostile = [(); 3].map(|()| (bench.plain(), Account::default()));
         bench.session(hostile[0].0, "e");
+        bench.feed(Input::ClientClosed { client: hostile[UNDER_AGENT].0 });
+        hostile[UNDER_AGENT].0 = ClientId(999);
+        bench.feed(Input::ClientOpened { client: ClientId(999), under_agent: true });
         bench.lenient = true;
-        World { bench, hostile, good, account: Account::default(), pending: Vec::new(), next: 0 }
+        let (account, pending) = (Account::default(), Vec::new());
+        World { bench, outcomes, hostile, good, account, pending, next: 0 }
     }
 
     fn look(&mut self) {
         self.pending.extend(self.bench.heard().into_iter().filter(|line| line["id"].is_u64()));
         let others = self.good.other.len();
-        self.good.look(&mut self.bench);
+        self.good.look(&mut self.bench, self.outcomes);
         for line in &self.good.other[others..] {
             self.account.gets(line);
             assert_reason(line);
         }
         for (client, account) in &mut self.hostile {
             for line in self.bench.got_raw(*client) {
+                self.outcomes.met(&outcome(&line));
                 account.gets(&line);
                 assert_reason(&line);
             }
@@ -137,7 +176,7 @@ impl World {
 
     fn hostile_line(&mut self, dice: &mut Dice<'_>) {
         self.next += 1;
-        let which = dice.below(2);
+        let which = dice.below(3);
         let mut named: Vec<Value> = ["e", "nope", "n1", "", "s"].map(Value::from).to_vec();
         // Questions to others, by the id of the request and by the name they have in a list.
         let asked = self.good.other.iter().filter(|line| line.contains("request_permission"));
@@ -151,7 +190,23 @@ impl World {
         let line = mangle(&line, &named, dice);
         let (client, account) = &mut self.hostile[which];
         account.says(&line);
-        self.bench.feed(Input::ClientLine { client: *client, line: Bytes::from(line) });
+        let input = Input::ClientLine { client: *client, line: Bytes::from(line) };
+        if which != UNDER_AGENT {
+            return self.bench.feed(input);
+        }
+        let before = decided(&self.bench);
+        self.bench.feed(input);
+        let (mut sessions, remembered) = decided(&self.bench);
+        sessions.truncate(before.0.len());
+        for (now, before) in sessions.iter_mut().zip(&before.0) {
+            // It may prompt, and a prompt takes a session out of the archive.
+            now.4 |= before.4;
+        }
+        assert_eq!((sessions, remembered), before, "a client under an agent changed it");
+        let heard = self.bench.heard();
+        let decides = |line: &&Value| line["result"]["outcome"]["outcome"] == "selected";
+        assert_eq!(heard.iter().find(decides), None, "a client under an agent answered");
+        self.pending.extend(heard.into_iter().filter(|line| line["id"].is_u64()));
     }
 
     fn good_prompt(&mut self) {
@@ -172,13 +227,15 @@ impl World {
         let again = ClientId(1_000 + self.next);
         self.next += 1;
         *client = again;
-        self.bench.feed(Input::ClientOpened { client: again, under_agent: false });
+        let under_agent = which == UNDER_AGENT;
+        self.bench.feed(Input::ClientOpened { client: again, under_agent });
         let line = json!({"id":"init","method":"initialize","params":{"protocolVersion":1}});
         account.says(line.to_string().as_bytes());
         self.bench.say(again, &line);
     }
 
     fn step(&mut self, dice: &mut Dice<'_>) {
+        self.outcomes.execution();
         match dice.below(16) {
             0..=8 => self.hostile_line(dice),
             9 => self.good_prompt(),
@@ -192,7 +249,7 @@ impl World {
                 let line = json!({"id":id,"method":"session/request_permission","params":params});
                 self.bench.agent(&line);
             }
-            12 => self.comes_again(dice.below(2)),
+            12 => self.comes_again(dice.below(3)),
             13 => self.bench.pass(10_000),
             14 => self.answer(false),
             _ => self.answer(true),
@@ -278,68 +335,94 @@ pub(crate) fn of_agent(session: &str, named: &[Value], dice: &mut Dice<'_>) -> V
     }
 }
 
-fn throws() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    let dice = prop::collection::vec(any::<u8>(), 0..32);
-    prop::collection::vec(dice, 1..50)
+/// Hostile clients harm nobody, each request has one answer, and who runs under an agent decides nothing.
+fn hostile_clients(throws: &[Vec<u8>], outcomes: &Outcomes) {
+    let mut world = World::new(outcomes);
+    for dice in throws {
+        world.step(&mut Dice(dice));
+    }
+    world.settle();
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(160))]
-
-    #[test]
-    fn hostile_clients_harm_nobody_and_each_request_has_one_answer(throws in throws()) {
-        let mut world = World::new();
-        for dice in &throws {
-            world.step(&mut Dice(dice));
+/// A hostile agent harms nobody, and no line goes to another session.
+fn hostile_agent(throws: &[Vec<u8>], outcomes: &Outcomes) {
+    let mut bench = Bench::new();
+    let mut followers = ["a", "b"].map(|session| Follower::new(&mut bench, session));
+    let bound = bench.client(&json!({"seq":true,"notices":true}));
+    bench.lenient = true;
+    let mut account = Account::default();
+    for (at, dice) in throws.iter().enumerate() {
+        outcomes.execution();
+        let mut dice = Dice(dice);
+        let which = dice.below(2);
+        let Follower { client, session, .. } = followers[which];
+        if dice.below(4) == 3 {
+            let method = *dice.pick(&["session/prompt", "session/set_mode", "session/new"]);
+            let params = json!({"sessionId":session,"modeId":"m","cwd":"/w","mcpServers":[],
+                "prompt":[{"type":"text","text":"go"}]});
+            bench.say(client, &json!({"id":at,"method":method,"params":params}));
         }
-        world.settle();
-    }
-
-    #[test]
-    fn a_hostile_agent_harms_nobody_and_no_line_goes_to_another_session(throws in throws()) {
-        let mut bench = Bench::new();
-        let mut followers = ["a", "b"].map(|session| Follower::new(&mut bench, session));
-        let bound = bench.client(&json!({"seq":true,"notices":true}));
-        bench.lenient = true;
-        let mut account = Account::default();
-        for (at, dice) in throws.iter().enumerate() {
-            let mut dice = Dice(dice);
-            let which = dice.below(2);
-            let Follower { client, session, .. } = followers[which];
-            if dice.below(4) == 3 {
-                let method = *dice.pick(&["session/prompt", "session/set_mode", "session/new"]);
-                let params = json!({"sessionId":session,"modeId":"m","cwd":"/w","mcpServers":[],
-                    "prompt":[{"type":"text","text":"go"}]});
-                bench.say(client, &json!({"id":at,"method":method,"params":params}));
-            }
-            let mut named: Vec<Value> = ["a", "b", "c"].map(Value::from).to_vec();
-            let heard = bench.heard();
-            named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_u64));
-            let line = mangle(&of_agent(session, &named, &mut dice), &named, &mut dice);
-            account.says(&line);
-            let end = 1_000_000 * (at as u64 + 1);
-            let line = Bytes::from(line);
-            bench.feed(Input::HostLine { host: bench.host(), line, end });
-            for follower in &mut followers {
-                follower.look(&mut bench);
-            }
-            for line in bench.got_raw(bound) {
-                let method = str_at(line.as_bytes(), &["method"]);
-                prop_assert!(method.as_deref() != Some("session/update"), "{line}");
-            }
-        }
-        bench.pass(60_000);
+        let mut named: Vec<Value> = ["a", "b", "c"].map(Value::from).to_vec();
+        let heard = bench.heard();
+        named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_u64));
+        let line = mangle(&of_agent(session, &named, &mut dice), &named, &mut dice);
+        account.says(&line);
+        let end = 1_000_000 * (at as u64 + 1);
+        let line = Bytes::from(line);
+        bench.feed(Input::HostLine { host: bench.host(), line, end });
         for follower in &mut followers {
-            follower.look(&mut bench);
-            follower.check(&bench);
-            for (_, line) in &follower.seen {
-                // As one reads it who takes the last of several members.
-                let value = serde_json::from_str::<Value>(line).unwrap_or_default();
-                let of = value["params"]["sessionId"].as_str();
-                prop_assert!(of.is_none_or(|of| of == follower.session), "{line}");
-            }
+            follower.look(&mut bench, outcomes);
+        }
+        for line in bench.got_raw(bound) {
+            let method = str_at(line.as_bytes(), &["method"]);
+            assert!(method.as_deref() != Some("session/update"), "{line}");
         }
     }
+    bench.pass(60_000);
+    for follower in &mut followers {
+        follower.look(&mut bench, outcomes);
+        follower.check(&bench);
+        for (_, line) in &follower.seen {
+            // As one reads it who takes the last of several members.
+            let value = serde_json::from_str::<Value>(line).unwrap_or_default();
+            let of = value["params"]["sessionId"].as_str();
+            assert!(of.is_none_or(|of| of == follower.session), "{line}");
+        }
+    }
+}
+
+/// `cargo xtask fuzz client-lines`.
+#[test]
+fn client_lines() {
+    let must_occur = [
+        "result",
+        "agent_message_chunk",
+        "session/request_permission",
+        "error -32602 under_agent",
+        "error -32602 invalid",
+        "error -32002 session_not_found",
+    ];
+    fuzz("client-lines", 4_000, &must_occur, throws(50), |throws, outcomes| {
+        hostile_clients(&throws, outcomes);
+    });
+}
+
+/// `cargo xtask fuzz agent-lines`.
+#[test]
+fn agent_lines() {
+    let inputs = (any::<bool>(), throws(50));
+    let must_occur = [
+        "agent_message_chunk",
+        "plan",
+        "tool_call",
+        "session/request_permission",
+        "error -32603 agent_protocol",
+        "_acpd/turn_started",
+    ];
+    fuzz("agent-lines", 4_000, &must_occur, inputs, |(forges, throws), outcomes| {
+        let check = if forges { only_acpd_speaks_for_acpd } else { hostile_agent };
+        check(&throws, outcomes);
+    });
 }
 
 #[test]

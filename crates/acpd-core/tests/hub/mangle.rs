@@ -6,54 +6,18 @@ use std::collections::BTreeMap;
 use acp_wire::method::METHODS;
 use acp_wire::{Message, Outcome};
 use acpd_api::method as own;
+use acpd_test::fuzz::Dice;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// What is thrown, in order; afterwards only zeros, which change nothing.
-#[derive(Debug, Clone)]
-pub(crate) struct Dice<'a>(pub(crate) &'a [u8]);
+/// What ends the daemon, and what the hub alone does not answer.
+const NOT_HERE: [&str; 3] = [own::DAEMON_STOP, own::DAEMON_RESTART, own::SESSION_SEARCH];
 
-impl Dice<'_> {
-    /// A number below `n`, which is not 0.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        if n <= 256 {
-            return usize::from(*first) % n;
-        }
-        (usize::from(*first) << 8 | self.below(256)) % n
-    }
-
-    pub(crate) fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
-        &of[self.below(of.len())]
-    }
+/// A method of acpd's own that a client may send.
+fn own_method(dice: &mut Dice<'_>) -> &'static str {
+    let (name, _) = *dice.pick(own::METHODS);
+    if NOT_HERE.contains(&name) { "_acpd/no/such" } else { name }
 }
-
-/// Methods of acpd's own that a client may send, but for those that end the daemon.
-pub(crate) const OWN: [&str; 22] = [
-    own::STATUS,
-    own::AGENT_LIST,
-    own::AGENT_SHOW,
-    own::AGENT_START,
-    own::AGENT_STOP,
-    own::AGENT_RESTART,
-    own::SESSION_LIST,
-    own::SESSION_SHOW,
-    own::SESSION_LOG,
-    own::SESSION_ATTACH,
-    own::SESSION_DETACH,
-    own::SESSION_RENAME,
-    own::SESSION_CLOSE,
-    own::SESSION_REMOVE,
-    own::INTERACTION_LIST,
-    own::INTERACTION_ANSWER,
-    own::POLICY_LIST,
-    own::POLICY_FORGET,
-    own::POLICY_TEST,
-    own::CLIENT_ANSWERED,
-    own::CLIENT_LEAVE,
-    "_acpd/no/such",
-];
 
 /// A message of a client: `id` is its own, `named` are sessions and ids that it has heard of.
 pub(crate) fn of_client(id: &Value, agent: &str, named: &[Value], dice: &mut Dice<'_>) -> Value {
@@ -69,8 +33,8 @@ pub(crate) fn of_client(id: &Value, agent: &str, named: &[Value], dice: &mut Dic
             let call = json!({"toolCallId":"t","kind":"execute","rawInput":{"command":"ls"}});
             let params = json!({"agent":agent,"session":session,"ref":reference,"cwd":"/w",
                 "after":0,"limit":3,"role":"observer","name":null,"id":session,"answer":answer,
-                "toolCall":call,"ids":[1]});
-            json!({"jsonrpc":"2.0","id":id,"method":dice.pick(&OWN),"params":params})
+                "toolCall":call,"ids":[1],"title":"T"});
+            json!({"jsonrpc":"2.0","id":id,"method":own_method(dice),"params":params})
         }
         _ => {
             let method = dice.pick(METHODS).name;

@@ -3,13 +3,13 @@
 use acpd_api::method;
 use acpd_core::ids::ClientId;
 use acpd_core::record::EventKind;
+use acpd_test::fuzz::{Dice, Outcomes};
 use bytes::Bytes;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, word, words};
 use crate::fuzz::of_agent;
-use crate::mangle::{Dice, of_client};
+use crate::mangle::of_client;
 use crate::questions::with_policy;
 
 /// In all that is forged, and in nothing else.
@@ -259,11 +259,6 @@ fn forged(mut line: Value, dice: &mut Dice<'_>) -> String {
     forge(&line, dice)
 }
 
-fn throws() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    let dice = prop::collection::vec(any::<u8>(), 0..64);
-    prop::collection::vec(dice, 1..30)
-}
-
 /// Whether it has a member of acpd's, at whatever depth.
 fn has_own(value: &Value) -> bool {
     match value {
@@ -278,73 +273,69 @@ fn is_made(line: &Value) -> bool {
     !line.to_string().contains(FORGED)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
-
-    #[test]
-    fn h1_no_line_for_a_client_or_the_journal_has_anything_of_acpd_that_it_did_not_make(
-        throws in throws()
-    ) {
-        let mut bench = Bench::new();
-        let told = bench.client(&json!({"seq":true,"notices":true}));
-        let plain = bench.plain();
-        bench.session(told, "a");
-        bench.session(plain, "b");
-        bench.lenient = true;
-        for (at, dice) in throws.iter().enumerate() {
-            let mut dice = Dice(dice);
-            let session = *dice.pick(&["a", "b"]);
-            let client = if session == "a" { told } else { plain };
-            if dice.below(3) == 2 {
-                let named = ["a", "b"].map(Value::from);
-                let mut line = of_client(&json!(format!("c{at}")), "gem", &named, &mut dice);
-                if line["method"] == "initialize" {
-                    continue;
-                }
-                if line["method"] == "session/prompt" {
-                    line["params"]["sessionId"] = session.into();
-                }
-                bench.say_raw(client, &forge(&line, &mut dice));
-            } else {
-                let mut named: Vec<Value> = ["a", "b", "c"].map(Value::from).to_vec();
-                let heard = bench.heard();
-                for line in &heard {
-                    prop_assert!(!has_own(line), "to the agent: {line}");
-                }
-                named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_u64));
-                let line = forged(of_agent(session, &named, &mut dice), &mut dice);
-                let end = 1_000_000 * (at as u64 + 1);
-                let line = Bytes::from(line);
-                bench.feed(acpd_core::Input::HostLine { host: bench.host(), line, end });
+/// A check with forged lines of clients and of the agent: no line for a client or the journal has anything of
+/// acpd that it did not make.
+pub(crate) fn only_acpd_speaks_for_acpd(throws: &[Vec<u8>], outcomes: &Outcomes) {
+    let mut bench = Bench::new();
+    let told = bench.client(&json!({"seq":true,"notices":true}));
+    let plain = bench.plain();
+    bench.session(told, "a");
+    bench.session(plain, "b");
+    bench.lenient = true;
+    for (at, dice) in throws.iter().enumerate() {
+        outcomes.execution();
+        let mut dice = Dice(dice);
+        let session = *dice.pick(&["a", "b"]);
+        let client = if session == "a" { told } else { plain };
+        if dice.below(3) == 2 {
+            let named = ["a", "b"].map(Value::from);
+            let mut line = of_client(&json!(format!("c{at}")), "gem", &named, &mut dice);
+            if line["method"] == "initialize" {
+                continue;
             }
-            for line in bench.got(plain) {
-                prop_assert!(is_made(&line), "{line}");
-                let is_own_error = line["error"]["data"]["_acpd"]["reason"].is_string();
-                let is_own_answer = line.get("id").is_some() && line.get("method").is_none();
-                prop_assert!(!has_own(&line) || is_own_error || is_own_answer, "a plain client: {line}");
+            if line["method"] == "session/prompt" {
+                line["params"]["sessionId"] = session.into();
             }
-            for mut line in bench.got(told) {
-                prop_assert!(is_made(&line), "{line}");
-                if word(&line).starts_with("_acpd/") || line.get("method").is_none() {
-                    continue;
-                }
-                if let Some(meta) = line["params"]["_meta"].as_object_mut()
-                    && let Some(own) = meta.remove("_acpd")
-                {
-                    let is_number = own["seq"].is_u64() && own.get("session").is_none();
-                    let is_asked = word(&line) == "session/request_permission";
-                    let is_shown = is_asked && own["shown"].is_object() && own["changed"].is_u64();
-                    prop_assert!(is_number || is_shown, "{own}");
-                }
-                prop_assert!(!has_own(&line), "{line}");
+            bench.say_raw(client, &forge(&line, &mut dice));
+        } else {
+            let mut named: Vec<Value> = ["a", "b", "c"].map(Value::from).to_vec();
+            let heard = bench.heard();
+            for line in &heard {
+                assert!(!has_own(line), "to the agent: {line}");
             }
+            named.extend(heard.iter().map(|line| line["id"].clone()).filter(Value::is_u64));
+            let line = forged(of_agent(session, &named, &mut dice), &mut dice);
+            let end = 1_000_000 * (at as u64 + 1);
+            let line = Bytes::from(line);
+            bench.feed(acpd_core::Input::HostLine { host: bench.host(), line, end });
         }
-        for row in bench.journal.values().flatten() {
-            let line: Value = serde_json::from_slice(&row.line).expect("JSON");
-            prop_assert!(is_made(&line), "{line}");
-            let is_own = line["method"].as_str().is_some_and(acpd_api::is_own);
-            prop_assert_eq!(is_own, row.kind == EventKind::Notice);
-            prop_assert!(is_own || !has_own(&line), "{}", line);
+        for line in bench.got(plain) {
+            assert!(is_made(&line), "{line}");
+            let is_own_error = line["error"]["data"]["_acpd"]["reason"].is_string();
+            let is_own_answer = line.get("id").is_some() && line.get("method").is_none();
+            assert!(!has_own(&line) || is_own_error || is_own_answer, "a plain client: {line}");
         }
+        for mut line in bench.got(told) {
+            assert!(is_made(&line), "{line}");
+            if word(&line).starts_with("_acpd/") || line.get("method").is_none() {
+                continue;
+            }
+            if let Some(meta) = line["params"]["_meta"].as_object_mut()
+                && let Some(own) = meta.remove("_acpd")
+            {
+                let is_number = own["seq"].is_u64() && own.get("session").is_none();
+                let is_asked = word(&line) == "session/request_permission";
+                let is_shown = is_asked && own["shown"].is_object() && own["changed"].is_u64();
+                assert!(is_number || is_shown, "{own}");
+            }
+            assert!(!has_own(&line), "{line}");
+        }
+    }
+    for row in bench.journal.values().flatten() {
+        let line: Value = serde_json::from_slice(&row.line).expect("JSON");
+        assert!(is_made(&line), "{line}");
+        let is_own = line["method"].as_str().is_some_and(acpd_api::is_own);
+        assert_eq!(is_own, row.kind == EventKind::Notice);
+        assert!(is_own || !has_own(&line), "{}", line);
     }
 }

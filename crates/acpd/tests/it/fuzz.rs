@@ -5,10 +5,11 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 use acp_wire::{Body, Framer};
+use acpd_test::fuzz::Dice;
 use acpd_test::harness::{Agent, DEADLINE, TestEnv, rss, until};
 use serde_json::{Value, json};
 
-use crate::mangle::{Account, Dice, mangle, of_client};
+use crate::mangle::{Account, mangle, of_client};
 use crate::{echo, home};
 
 const MIB: u64 = 1 << 20;

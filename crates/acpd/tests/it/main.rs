@@ -22,6 +22,7 @@ mod forks;
 mod fuzz;
 mod hooks;
 mod hostile;
+mod hostile_client;
 mod login;
 mod main_job;
 #[path = "../../../acpd-core/tests/hub/mangle.rs"]

@@ -1,0 +1,148 @@
+//! Fuzzers: a check with ever new inputs that a seed decides. As a part of the tests each one runs for a moment;
+//! `cargo xtask fuzz` has them run for as long as one wants.
+//!
+//! proptest makes the inputs and makes those that fail smaller. What is here counts: lines or frames, not inputs,
+//! and what came of them, so that a fuzzer that reaches nothing is seen.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+
+/// How many executions at least.
+pub const RUNS: &str = "ACPD_FUZZ_RUNS";
+/// The seed of the first input; each further one has the next number.
+pub const SEED: &str = "ACPD_FUZZ_SEED";
+/// For so many minutes, however many executions that are.
+pub const MINUTES: &str = "ACPD_FUZZ_MINUTES";
+
+/// No input takes as long as this, on a slow machine either.
+const HANGS: Duration = Duration::from_secs(20);
+/// Executions behind which it matters what was met.
+const ENOUGH: u64 = 1_000;
+/// Outcomes that are told apart: some are made of what was thrown.
+const MOST: usize = 100;
+
+/// What came of the executions.
+#[derive(Debug, Default)]
+pub struct Outcomes {
+    counts: RefCell<BTreeMap<String, u64>>,
+    executions: RefCell<u64>,
+}
+
+impl Outcomes {
+    /// One more execution.
+    pub fn execution(&self) {
+        *self.executions.borrow_mut() += 1;
+    }
+
+    /// This came of one.
+    pub fn met(&self, outcome: &str) {
+        let mut counts = self.counts.borrow_mut();
+        let is_known = counts.contains_key(outcome) || counts.len() < MOST;
+        let outcome = if is_known { outcome } else { "something else" };
+        match counts.get_mut(outcome) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(outcome.to_owned(), 1)),
+        }
+    }
+}
+
+/// Checks inputs until there were `runs` executions, or as many as the environment says. A check panics if
+/// something is wrong.
+///
+/// # Panics
+/// With the smallest input that fails and its seed; if an input takes very long; or if one of `must_occur` did
+/// not come of a run that was not very short.
+pub fn fuzz<S: Strategy>(
+    name: &str,
+    runs: u64,
+    must_occur: &[&str],
+    inputs: S,
+    check: impl Fn(S::Value, &Outcomes),
+) {
+    let number = |variable| env::var(variable).ok().map(|text| text.parse().expect(variable));
+    let first: u64 = number(SEED).unwrap_or(1);
+    let runs = number(RUNS).unwrap_or(runs);
+    let minutes = number(MINUTES).map(|minutes: u64| Duration::from_secs(60 * minutes));
+    let (start, outcomes) = (Instant::now(), Outcomes::default());
+    let mut slowest = (Duration::ZERO, first);
+    let done = || *outcomes.executions.borrow();
+    for seed in first.. {
+        let before = Instant::now();
+        one(name, seed, &inputs, |input| check(input, &outcomes));
+        let took = before.elapsed();
+        slowest = slowest.max((took, seed));
+        assert!(took < HANGS, "{name}: the input of seed {seed} took {took:?}");
+        if minutes.map_or(done() >= runs, |minutes| start.elapsed() >= minutes) {
+            break;
+        }
+    }
+    let (executions, counts) = (done(), outcomes.counts.into_inner());
+    let rate = executions as f64 / start.elapsed().as_secs_f64();
+    let mut report = format!(
+        "{name}: {executions} executions, {rate:.0} in a second, {} outcomes; the slowest input, of seed {}, took {:?}\n",
+        counts.len(),
+        slowest.1,
+        slowest.0,
+    );
+    for (outcome, count) in &counts {
+        let _ = writeln!(report, "{count:>12} {outcome}");
+    }
+    // A part of the output of the test.
+    let _ = io::stderr().write_all(report.as_bytes());
+    let missing = must_occur.iter().filter(|outcome| !counts.contains_key(**outcome));
+    let missing: Vec<_> = missing.collect();
+    assert!(executions < ENOUGH || missing.is_empty(), "{name} met none of {missing:?}");
+}
+
+/// The input of a seed; if it fails, smaller ones too.
+fn one<S: Strategy>(name: &str, seed: u64, inputs: &S, check: impl Fn(S::Value)) {
+    let config = Config {
+        cases: 1,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        max_shrink_time: 120_000,
+        ..Config::default()
+    };
+    let result = TestRunner::new(config).run(inputs, |input| {
+        check(input);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{name}, seed {seed}: {error}");
+    }
+}
+
+/// Throws of dice, as many as an input of lines has lines.
+pub fn throws(lines: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let dice = prop::collection::vec(any::<u8>(), 0..32);
+    prop::collection::vec(dice, 1..lines)
+}
+
+/// What is thrown, in order; afterwards only zeros, which change nothing.
+#[derive(Debug, Clone)]
+pub struct Dice<'a>(pub &'a [u8]);
+
+impl Dice<'_> {
+    /// A number below `n`, which is not 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        if n <= 256 {
+            return usize::from(*first) % n;
+        }
+        (usize::from(*first) << 8 | self.below(256)) % n
+    }
+
+    /// One of these.
+    pub fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
+        &of[self.below(of.len())]
+    }
+}
