@@ -213,6 +213,10 @@ fn m1_m2_an_agents_tool_works_with_agents_and_decides_nothing() {
         let list = env.connect().ok("_acpd/interaction/list", json!({}));
         (list["interactions"].as_array().map(Vec::len) == Some(2)).then_some(())
     });
+    until("the tool to be told", || {
+        let said = std::fs::read_to_string(out.with_added_extension("new")).unwrap_or_default();
+        said.contains("the agent asks").then_some(())
+    });
     env.acpctl(&["allow", "delegated"]).success();
     delegates.finish().success();
     let (code, said) = Tool::outcome(&out);
