@@ -19,6 +19,7 @@
 //! without acpd's knowledge.
 
 use acp_wire::acp::{SessionUpdate, Steering, Update, steering_outcome};
+use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
     ErrorObject, Id, Outcome, build, code, locate, remove_member, set_id, set_member, str_at,
 };
@@ -40,6 +41,9 @@ use crate::params::raw;
 use crate::record::EventKind;
 use crate::session::State;
 use crate::turn::{blocks_text, hash, renewed_fault};
+
+/// Content blocks of one message. Each is a line of the journal.
+const MOST_BLOCKS: usize = 256;
 
 /// A message on its way into a turn.
 #[derive(Debug, Clone)]
@@ -187,7 +191,8 @@ impl Hub {
                 return self.respond(&steer.to, Some(key), line, out);
             }
         };
-        if let Some(id) = str_at(result.get().as_bytes(), &["messageId"]) {
+        let id = str_at(result.get().as_bytes(), &["messageId"]);
+        if let Some(id) = id.filter(|id| id.len() <= LONGEST_ID) {
             steer.message = id.into_owned();
         }
         match taken(result) {
@@ -320,11 +325,15 @@ fn form_of(method: &str, params: &[u8]) -> Result<SteerForm, Fault> {
 /// The content blocks of a message.
 fn blocks_of(params: &Bytes, member: &str) -> Result<Bytes, Fault> {
     let blocks = locate(params, &[member]).map(|range| params.slice(range));
-    let is_list = |blocks: &Bytes| {
-        let list = serde_json::from_slice::<Vec<&RawValue>>(blocks);
-        list.is_ok_and(|list| !list.is_empty())
-    };
-    blocks.filter(is_list).ok_or_else(|| Fault::invalid(format!("`{member}` is no list of blocks")))
+    let number = |blocks: &Bytes| Some(serde_json::from_slice::<Vec<&RawValue>>(blocks).ok()?.len());
+    match blocks.as_ref().and_then(number) {
+        None | Some(0) => Err(Fault::invalid(format!("`{member}` is no list of blocks"))),
+        Some(number) if number > MOST_BLOCKS => {
+            let text = format!("`{member}` has {number} blocks, and {MOST_BLOCKS} are the most");
+            Err(Fault::invalid(text).hint("say it in several messages, or in fewer blocks"))
+        }
+        Some(_) => Ok(blocks.unwrap_or_default()),
+    }
 }
 
 /// The request as the agent takes it: what the client gave besides stays in it.

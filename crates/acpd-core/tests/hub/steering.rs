@@ -489,3 +489,29 @@ fn h1_what_a_client_adds_to_a_turn_says_nothing_for_acpd() {
     assert!(!updates[0].to_string().contains("_acpd"), "{updates:?}");
     assert_eq!(updates[0]["content"]["_meta"]["other"], 2);
 }
+
+#[test]
+fn of_the_agents_id_and_of_the_blocks_of_a_message_only_so_much_is_taken() {
+    let mut bench = bench();
+    let (a, _) = working(&mut bench);
+    bench.say(a, &injected(7, "one"));
+    let asked = bench.heard_one("_session/steering");
+    let long = "m".repeat(1 << 20);
+    bench.agent_answers(&asked, &json!({"outcome":"injected","messageId":long}));
+    let id = answer(&mut bench, a, 7)["result"]["messageId"].clone();
+    assert!(id.as_str().is_some_and(|id| id.starts_with("acpd-")), "its own is too long");
+    assert_eq!(journalled(&bench)[0]["messageId"], id);
+
+    let many = |number: usize| vec![json!({"type":"text","text":"x"}); number];
+    let steer = |id: u64, number: usize| {
+        let params = json!({"sessionId":"s","prompt":many(number)});
+        json!({"id":id,"method":"_session/steering","params":params})
+    };
+    bench.say(a, &steer(8, 257));
+    let error = answer(&mut bench, a, 8)["error"].clone();
+    assert_eq!(error["code"], -32602);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("256")), "{error}");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.say(a, &steer(9, 256));
+    bench.heard_one("_session/steering");
+}
