@@ -340,6 +340,15 @@ impl Ledger {
         })
     }
 
+    /// Nobody wants the messages into the turn of a session any more; the requests that this changes.
+    pub(crate) fn take_back_steers(&mut self, session: SessionKey) -> Vec<u64> {
+        let changed = self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.why {
+            Why::Steer(steer) if steer.session == session => steer.take_back().then_some(*id),
+            _ => None,
+        });
+        changed.collect()
+    }
+
     /// The params of sessions that a host is to make or to load for clients.
     pub(crate) fn made(&self, host: HostId) -> impl Iterator<Item = &Bytes> {
         let asked = self.asked.values().filter(move |asked| asked.host == host);

@@ -11,6 +11,9 @@
 //!    └ the agent is gone ───▶ the sender is told that nobody knows
 //! ```
 //!
+//! Who cancels the turn, or closes the session or puts it away, takes the message back as well: if it
+//! comes too late then, it does not wait as a prompt.
+//!
 //! Agents take such a message in one of two ways ([`Steering`]), and clients give it in either
 //! ([`SteerForm`]); the rest is the same for all. It is journalled when the agent has taken it, so what
 //! the journal shows was said. If that is never known, a replay of the agent brings it.
@@ -75,11 +78,13 @@ impl Steer {
         blocks_text(&serde_json::from_slice::<Vec<&RawValue>>(&self.blocks).unwrap_or_default())
     }
 
-    /// Its sender does not want it any more: if it comes too late, it is no prompt.
-    pub(crate) fn take_back(&mut self) {
-        if self.form == SteerForm::Extension {
+    /// It is not wanted any more: if it comes too late, it is no prompt. Whether it would have been one.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let would_be_one = self.form == SteerForm::Extension;
+        if would_be_one {
             self.form = SteerForm::PromptRequired;
         }
+        would_be_one
     }
 }
 
@@ -245,6 +250,13 @@ impl Hub {
             running.touched = true;
         }
         self.save(key);
+    }
+
+    /// A person ends what a session works on: no message that is on its way begins another turn.
+    pub(crate) fn take_back_steers(&mut self, key: SessionKey, out: &mut Batch) {
+        for ask in self.ledger.take_back_steers(key) {
+            self.save_asked(ask, out);
+        }
     }
 
     /// There is no turn that it could go into.

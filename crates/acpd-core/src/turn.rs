@@ -531,8 +531,9 @@ impl Hub {
         matches!(self.agents[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
     }
 
-    /// `session/cancel`: the running turn and whatever waits behind it.
+    /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
     pub(crate) fn cancel(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
+        self.take_back_steers(key, out);
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         for prompt in queued {
             drop_queued(key, &prompt, out);

@@ -515,3 +515,47 @@ fn of_the_agents_id_and_of_the_blocks_of_a_message_only_so_much_is_taken() {
     bench.say(a, &steer(9, 256));
     bench.heard_one("_session/steering");
 }
+
+#[test]
+fn what_is_on_its_way_ends_with_the_turn_that_a_person_ends() {
+    let ways =
+        ["session/cancel", "_acpd/session/close", "_acpd/session/archive", "_acpd/agent/stop"];
+    for way in ways {
+        let mut bench = bench();
+        let (a, prompt) = working(&mut bench);
+        bench.say(a, &plain(7, "one"));
+        let asked = bench.heard_one("_session/steering");
+        let params = json!({"sessionId":"s","session":"s","agent":"gem"});
+        if way == "session/cancel" {
+            bench.say(a, &json!({"method":way,"params":params}));
+        } else {
+            let person = bench.plain();
+            bench.say(person, &json!({"id":1,"method":way,"params":params}));
+        }
+        bench.heard();
+        bench.agent_answers(&prompt, &json!({"stopReason":"cancelled"}));
+        let state = bench.state("s");
+        bench.agent_answers(&asked, &json!({"outcome":"promptRequired"}));
+        let told = answer(&mut bench, a, 7);
+        assert_eq!(told["result"]["outcome"], "promptRequired", "{way}: its sender is told");
+        assert_eq!(bench.heard(), Vec::<Value>::new(), "{way}: no turn");
+        assert_eq!(bench.state("s"), state, "{way}");
+        let rows = bench.snapshot.sessions.values();
+        let archived = rows.map(|session| session.row.archived).collect::<Vec<_>>();
+        assert_eq!(archived, [way == "_acpd/session/archive"], "{way}");
+    }
+}
+
+#[test]
+fn what_is_on_its_way_ends_with_its_turn_also_for_the_next_daemon() {
+    let mut bench = bench();
+    let (a, prompt) = working(&mut bench);
+    bench.say(a, &plain(7, "one"));
+    let asked = bench.heard_one("_session/steering");
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.heard_one("session/cancel");
+    bench.reboot();
+    bench.agent_answers(&prompt, &json!({"stopReason":"cancelled"}));
+    bench.agent_answers(&asked, &json!({"outcome":"promptRequired"}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
