@@ -148,7 +148,7 @@ impl Hub {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
                 let answer = build::error(&Id::null(), &error);
                 out.effects.push(Effect::Send { client, line: answer });
-                self.answer_unreadable(client, line, &malformed, out);
+                self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
             }
             Ok(Message::Response { id, outcome }) => {
                 if self.errand_answered(client, &id, line, &outcome, out)
@@ -188,25 +188,23 @@ impl Hub {
         }
     }
 
-    /// A line that is no message was to be an answer: what a program was to do has failed, and a question
-    /// is asked again.
+    /// A line that nobody reads was to be an answer: what a program was to do has failed, and a question
+    /// is asked again. Whether something of that id was open.
     fn answer_unreadable(
         &mut self,
         client: ClientId,
-        line: &[u8],
-        malformed: &Malformed,
+        head: &Head,
+        reason: &str,
         out: &mut Batch,
-    ) {
-        let Head { id: Some(id), has_method: false } = Head::of(line) else { return };
-        let text = format!("the client's answer cannot be read: {malformed}");
-        let failed = build::error(&id, &ErrorObject::new(code::INTERNAL, text));
-        let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return };
-        if !self.errand_answered(client, &id, &failed, &outcome, out)
-            && !self.call_answered(client, &id, &failed, out)
-        {
-            let nothing = Outcome::Result(RawValue::NULL);
-            self.interaction_answered(client, &id, &nothing, &failed, out);
-        }
+    ) -> bool {
+        let Head { id: Some(id), has_method: false } = head else { return false };
+        let text = format!("the client's answer cannot be read: {reason}");
+        let failed = build::error(id, &ErrorObject::new(code::INTERNAL, text));
+        let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return false };
+        let nothing = Outcome::Result(RawValue::NULL);
+        self.errand_answered(client, id, &failed, &outcome, out)
+            || self.call_answered(client, id, &failed, out)
+            || self.interaction_answered(client, id, &nothing, &failed, out)
     }
 
     pub(crate) fn on_client_oversized(
@@ -221,11 +219,15 @@ impl Hub {
         }
         let limit = self.config.line_limit;
         let text = format!("a line of {len} bytes is over the limit of {limit}");
+        self.count_line(client);
+        let head = Head::of(head);
+        if self.answer_unreadable(client, &head, &text, out) {
+            return;
+        }
         let fault = Fault::new(Reason::LineTooLong, text)
             .with_code(code::INVALID_REQUEST)
             .hint("raise `line_limit` under `[daemon]` in the configuration");
-        self.count_line(client);
-        let id = Head::of(head).id.unwrap_or_else(Id::null);
+        let id = head.id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
         out.effects.push(Effect::Send { client, line });
     }
