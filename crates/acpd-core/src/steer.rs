@@ -21,10 +21,13 @@
 //! Architecture invariant: an agent is never asked to begin a turn with such a message: it would run
 //! without acpd's knowledge.
 
+use std::borrow::Cow;
+
 use acp_wire::acp::{SessionUpdate, Steering, Update, steering_outcome};
-use acp_wire::bound::LONGEST_ID;
+use acp_wire::bound::{LONGEST_ID, NAME};
 use acp_wire::{
-    ErrorObject, Id, Outcome, build, code, locate, remove_member, set_id, set_member, str_at,
+    ErrorObject, Id, Outcome, build, clipped, code, locate, remove_member, set_id, set_member,
+    str_at,
 };
 use acpd_api::{NAMESPACE, Reason};
 use bytes::Bytes;
@@ -99,13 +102,14 @@ impl SteerForm {
 }
 
 /// What an agent has made of a message.
-enum Taken {
+enum Taken<'a> {
     Yes,
     /// As a turn of its own, of which acpd was not told.
     AsTurn,
     /// The turn was over.
     Late,
-    No,
+    /// As the agent calls that.
+    No(Cow<'a, str>),
 }
 
 impl Hub {
@@ -208,7 +212,11 @@ impl Hub {
                 }
                 return;
             }
-            Taken::No => {}
+            Taken::No(outcome) if steer.form == SteerForm::Inject => {
+                let fault = self.not_taken(key, &outcome);
+                return self.refuse(&steer.to, &fault, out);
+            }
+            Taken::No(_) => {}
             Taken::Yes => self.journal_steer(&steer, out),
             Taken::AsTurn => {
                 self.journal_steer(&steer, out);
@@ -303,6 +311,16 @@ impl Hub {
             .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.handle()))
     }
 
+    /// The error for a `session/inject` that the agent has answered as a `_session/steering`, and not taken.
+    fn not_taken(&self, key: SessionKey, outcome: &str) -> Fault {
+        let row = &self.session(key).row;
+        let outcome = clipped(outcome, NAME);
+        let text = format!("agent `{}` did not take the message: `{outcome}`", row.agent);
+        Fault::new(Reason::CannotSteer, text)
+            .session(&row.public_id)
+            .hint("send it again, or as a prompt, which waits until the turn is over")
+    }
+
     fn cannot_steer(&self, key: SessionKey) -> Fault {
         let row = &self.session(key).row;
         let text = format!("agent `{}` takes no message into a running turn", row.agent);
@@ -337,7 +355,8 @@ fn form_of(method: &str, params: &[u8]) -> Result<SteerForm, Fault> {
 /// The content blocks of a message.
 fn blocks_of(params: &Bytes, member: &str) -> Result<Bytes, Fault> {
     let blocks = locate(params, &[member]).map(|range| params.slice(range));
-    let number = |blocks: &Bytes| Some(serde_json::from_slice::<Vec<&RawValue>>(blocks).ok()?.len());
+    let number =
+        |blocks: &Bytes| Some(serde_json::from_slice::<Vec<&RawValue>>(blocks).ok()?.len());
     match blocks.as_ref().and_then(number) {
         None | Some(0) => Err(Fault::invalid(format!("`{member}` is no list of blocks"))),
         Some(number) if number > MOST_BLOCKS => {
@@ -367,12 +386,13 @@ fn for_agent(way: Steering, params: &Bytes, blocks: &[u8]) -> (&'static str, Byt
     (method, params)
 }
 
-fn taken(result: &RawValue) -> Taken {
-    match steering_outcome(result).as_deref() {
-        // Of `session/inject` every success is one.
-        None | Some("injected") => Taken::Yes,
-        Some("startedNewTurn") => Taken::AsTurn,
-        Some("promptRequired") => Taken::Late,
-        Some(_) => Taken::No,
+fn taken(result: &RawValue) -> Taken<'_> {
+    // Of `session/inject` every success is one.
+    let Some(outcome) = steering_outcome(result) else { return Taken::Yes };
+    match &*outcome {
+        "injected" => Taken::Yes,
+        "startedNewTurn" => Taken::AsTurn,
+        "promptRequired" => Taken::Late,
+        _ => Taken::No(outcome),
     }
 }

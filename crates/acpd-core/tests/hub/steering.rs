@@ -559,3 +559,16 @@ fn what_is_on_its_way_ends_with_its_turn_also_for_the_next_daemon() {
     bench.agent_answers(&asked, &json!({"outcome":"promptRequired"}));
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }
+
+#[test]
+fn who_injects_is_told_that_the_agent_did_not_take_it() {
+    let mut bench = bench();
+    let (a, _) = working(&mut bench);
+    bench.say(a, &injected(7, "one"));
+    let asked = bench.heard_one("_session/steering");
+    bench.agent_answers(&asked, &json!({"outcome":"failed"}));
+    let error = answer(&mut bench, a, 7)["error"].clone();
+    let message = error["message"].as_str().expect("an error");
+    assert!(message.contains("`failed`"), "{message}");
+    assert_eq!(journalled(&bench), Vec::<Value>::new());
+}
