@@ -520,7 +520,29 @@ impl Hub {
         let what = WaitFor::Initialize;
         let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
         self.remove_unused_slot(slot);
+        if asked.is_err() && self.initialize_from_memory(to, &profile, out) {
+            return Ok(());
+        }
         asked
+    }
+
+    /// The agent does not run and will not for this client, whose offer it has not heard: what it said to
+    /// another one is better than no connection. Whether it is told that.
+    pub(crate) fn initialize_from_memory(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(config) = self.config.agents.get(profile) else { return false };
+        let fingerprint = config.fingerprint.clone();
+        let row = &self.known(profile).row;
+        let is_known = row.initialize.is_some() && row.fingerprint == fingerprint;
+        if !is_known || !self.clients.contains_key(&to.client) {
+            return false;
+        }
+        self.send_initialized(to, profile, out);
+        true
     }
 
     /// Whether its `initialize` was answered, or waits for the agent. One that failed may be repeated.
