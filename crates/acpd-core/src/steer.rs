@@ -308,7 +308,7 @@ impl Hub {
         Fault::new(Reason::NoTurn, text)
             .with_code(code::INVALID_REQUEST)
             .session(&row.public_id)
-            .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.handle()))
+            .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.word()))
     }
 
     /// The error for a `session/inject` that the agent has answered as a `_session/steering`, and not taken.
@@ -324,7 +324,7 @@ impl Hub {
     fn cannot_steer(&self, key: SessionKey) -> Fault {
         let row = &self.session(key).row;
         let text = format!("agent `{}` takes no message into a running turn", row.agent);
-        let name = row.handle();
+        let name = row.word();
         Fault::new(Reason::CannotSteer, text)
             .with_code(code::METHOD_NOT_FOUND)
             .session(&row.public_id)
