@@ -392,7 +392,7 @@ impl Hub {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
             Why::GivenUp { .. } => self.unpark(slot, host, out),
-            Why::Farewell => {}
+            Why::Title { .. } | Why::Farewell => {}
         }
         if self.agents.contains_key(&slot) {
             self.check_idle(slot, out);
@@ -717,7 +717,7 @@ impl Hub {
             }
             Why::GivenUp { .. } => self.unpark(slot, host, out),
             Why::Abandoned { .. } => self.abandoned_ended(slot, out),
-            Why::AuthStatus | Why::Farewell => {}
+            Why::AuthStatus | Why::Title { .. } | Why::Farewell => {}
         }
         if self.agents.contains_key(&slot) {
             self.check_idle(slot, out);

@@ -17,10 +17,13 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::Batch;
-use crate::ledger::{NOBODY, Requester, Why};
+use crate::ledger::{Requester, Why};
 use crate::manage::read;
 use crate::record::{EventKind, SessionRow};
 use crate::session::State;
+
+/// The method that gives an agent a title.
+pub(crate) const SET_TITLE: &str = "session/set_title";
 
 /// Characters of a title that are kept.
 pub(crate) const TITLE: usize = 200;
@@ -109,13 +112,10 @@ impl Hub {
         };
         let Some(title) = session.row.own_title.clone() else { return };
         let session_id = session.row.agent_id.clone();
-        let method = "session/set_title".to_owned();
         // Nobody waits for the answer: the title counts here whatever the agent makes of it.
-        let to = Requester { client: NOBODY, id: Id::null() };
-        let why = Why::Relay { to, session: Some(key), method: method.clone(), params: None };
-        let ask = self.ask(host, why, out);
+        let ask = self.ask(host, Why::Title { session: key }, out);
         let params = SetTitleParams { session_id: &session_id, title: &title };
-        self.host_write(slot, build::request(&Id::from(ask), &method, &params), out);
+        self.host_write(slot, build::request(&Id::from(ask), SET_TITLE, &params), out);
     }
 
     /// What an agent tells about a session, as clients are told it: with the title that a person gave.
