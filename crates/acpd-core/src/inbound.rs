@@ -343,8 +343,12 @@ impl Hub {
                 if locate(line, &["params", "update", "title"]).is_some() {
                     let title = str_at(line, &["params", "update", "title"]);
                     let title = title.map(|title| title.chars().take(TITLE).collect());
-                    self.session_mut(key).row.title = title;
-                    self.save(key);
+                    let row = &mut self.session_mut(key).row;
+                    // What it was given it may only repeat.
+                    if title.is_none() || title != row.own_title {
+                        row.title = title;
+                        self.save(key);
+                    }
                 }
             }
             StateKey::Mode | StateKey::Plan | StateKey::Commands | StateKey::Usage => {}

@@ -1,7 +1,8 @@
 //! Titles of sessions: the agent's, and before it one that a person gave.
 //!
 //! What a person gave stays until a person changes it or takes it away. Whatever the agent tells about
-//! the session meanwhile is shown with that title; its own is remembered for when the person's is gone.
+//! the session meanwhile is shown with that title; its own is remembered for when the person's is gone. An
+//! agent that repeats the person's title has not given it one of its own.
 //!
 //! A title is text for people. A name is a handle: short, unique, and given to commands.
 

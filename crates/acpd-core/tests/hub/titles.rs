@@ -183,3 +183,15 @@ fn an_agent_that_says_nothing_to_a_title_is_idle_all_the_same() {
     bench.agent_dies();
     assert!(bench.snapshot.asked.is_empty());
 }
+
+#[test]
+fn a_title_of_a_person_that_the_agent_repeats_is_not_its_own() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    call(&mut bench, "parser stuff");
+    set(&mut bench, a, &json!("Mine"));
+    call(&mut bench, "Mine");
+    assert_eq!(told(&bench.got(a)).last(), Some(&json!("Mine")));
+    assert_eq!(own(&mut bench, &json!(null))["title"], "parser stuff");
+}
