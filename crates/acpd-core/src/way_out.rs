@@ -164,7 +164,7 @@ impl Hub {
         };
         if let Some(before) = before {
             let before = before.map(|reason| format!(" ({reason})")).unwrap_or_default();
-            row.rest = Rest::Parked;
+            row.rest = if row.archived { Rest::Closed } else { Rest::Parked };
             row.reason = Some(promise(&format!("{GIVEN_UP}{before}")));
         }
         self.save(key);
