@@ -572,3 +572,20 @@ fn who_injects_is_told_that_the_agent_did_not_take_it() {
     assert!(message.contains("`failed`"), "{message}");
     assert_eq!(journalled(&bench), Vec::<Value>::new());
 }
+
+#[test]
+fn what_the_agent_repeats_after_a_restart_of_the_daemon_is_not_shown_twice() {
+    let mut bench = bench();
+    let (a, prompt) = working(&mut bench);
+    bench.say(a, &opted(7, "the red one"));
+    let asked = bench.heard_one("_session/steering");
+    bench.agent_answers(&asked, &json!({"outcome":"injected"}));
+    bench.chunk("s", "I look");
+    bench.reboot();
+    let lines = bench.journal_words().len();
+    bench.update("s", "user_message_chunk", "the red one");
+    assert_eq!(bench.journal_words().len(), lines, "it is there already");
+    bench.update("s", "user_message_chunk", "something else");
+    assert_eq!(bench.journal_words()[lines..], ["user_message_chunk"]);
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+}
