@@ -245,12 +245,7 @@ impl FromIterator<Text> for Text {
 
 /// One word of a command line that a person may copy to a shell, whatever somebody else has put into it.
 pub(crate) fn shell_word(word: &Untrusted) -> Text {
-    let raw = word.raw();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
-    if !raw.is_empty() && !raw.starts_with('-') && raw.chars().all(is_plain) {
-        return word.into();
-    }
-    text!("'{}'", Untrusted::from(raw.replace('\'', r"'\''")))
+    Untrusted::from(escape::shell_word(word.raw())).into()
 }
 
 #[cfg(test)]

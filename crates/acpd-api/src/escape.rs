@@ -62,6 +62,16 @@ pub fn prose(text: &str) -> Escaped<'_> {
     Escaped { text, form: Form::Prose }
 }
 
+/// The text as one word of a command that a person may copy to a shell, whatever is in it. It is not
+/// escaped: whoever shows the command does that.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.form != Form::OneLine {

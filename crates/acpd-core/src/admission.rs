@@ -12,6 +12,10 @@
 //!                                  idle ones first, the one that was silent for the longest
 //! ```
 //!
+//! Clients that run under an agent ([`crate::under_agent`]) have at most half of the places of clients, and
+//! give theirs to others when none is left, the idle ones first. So no tool of an agent locks the editors of
+//! a person out.
+//!
 //! Architecture invariant: clients leave [`MANAGERS`] places that they cannot have, and of those the
 //! newest manager always gets one. So no number of connections keeps a person from looking at the daemon
 //! and from stopping it.
@@ -53,6 +57,11 @@ impl Client {
         self.profile.is_none()
     }
 
+    /// It is a client of a process that runs under an agent.
+    fn is_tool(&self) -> bool {
+        !self.is_manager() && self.under_agent
+    }
+
     /// Nobody misses it: it waits for nothing and follows nothing.
     fn is_idle(&self) -> bool {
         self.open.is_empty() && self.sessions.is_empty()
@@ -72,11 +81,12 @@ impl Hub {
         let is_new = here.heard.replace(self.now).is_none();
         let (wish, is_manager) = (Wish::of(message), here.is_manager());
         let most = self.config.max_clients as usize;
-        let clients = self.clients.values().filter(|client| !client.is_manager()).count();
-        let refusal = if wish == Wish::Client && is_manager && clients >= most {
-            let text = format!("{clients} clients are connected already");
-            Fault::new(Reason::TooMany, text)
-                .hint("close one, or raise `max_clients` under `[daemon]` in the configuration")
+        let placed = match wish {
+            Wish::Client if is_manager => self.place_client(client, out),
+            _ => Ok(()),
+        };
+        let refusal = if let Err(refusal) = placed {
+            refusal
         } else if !is_new || self.clients.len() <= most + MANAGERS {
             return true;
         } else if wish == Wish::Other {
@@ -94,12 +104,46 @@ impl Hub {
         false
     }
 
+    /// Finds a place for a connection that becomes a client.
+    ///
+    /// # Errors
+    /// When there is none that it may have.
+    fn place_client(&mut self, newcomer: ClientId, out: &mut Batch) -> Result<(), Fault> {
+        const MORE: &str =
+            "close one, or raise `max_clients` under `[daemon]` in the configuration";
+        let most = self.config.max_clients as usize;
+        let clients = self.clients.values().filter(|here| !here.is_manager()).count();
+        let tools = self.clients.values().filter(|here| here.is_tool()).count();
+        let is_person = self.may_decide(newcomer);
+        if !is_person && tools >= most.div_ceil(2) {
+            let text = format!("{tools} clients that run under an agent are connected already");
+            return Err(Fault::new(Reason::TooMany, text).hint(MORE));
+        }
+        if clients < most {
+            return Ok(());
+        }
+        let Some(least) = self.least_missed(|_, here| is_person && here.is_tool()) else {
+            let text = format!("{clients} clients are connected already");
+            return Err(Fault::new(Reason::TooMany, text).hint(MORE));
+        };
+        let text =
+            "the connection was closed to make room for a client that does not run under an agent";
+        self.let_go(least, &Id::null(), &Fault::new(Reason::TooMany, text).hint(MORE), out);
+        Ok(())
+    }
+
+    /// Of these connections the one that is missed least: an idle one if there is one, and the one that
+    /// was silent for the longest.
+    fn least_missed(&self, of: impl Fn(ClientId, &Client) -> bool) -> Option<ClientId> {
+        let these = self.clients.iter().filter(|(id, here)| of(**id, here));
+        let least = these.min_by_key(|(id, here)| (!here.is_idle(), here.heard, **id));
+        least.map(|(id, _)| *id)
+    }
+
     /// Lets go of the manager that is missed least, so that another connection has its place.
     fn make_place(&mut self, newcomer: ClientId, out: &mut Batch) {
-        let managers =
-            self.clients.iter().filter(|(id, here)| **id != newcomer && here.is_manager());
-        let least = managers.min_by_key(|(id, here)| (!here.is_idle(), here.heard, **id));
-        let Some((&least, _)) = least else { return };
+        let is_other = |id, here: &Client| id != newcomer && here.is_manager();
+        let Some(least) = self.least_missed(is_other) else { return };
         let text = "the connection was closed to make room for another one";
         let fault = Fault::new(Reason::TooMany, text)
             .hint("connect again; connections that have said `initialize` are kept");

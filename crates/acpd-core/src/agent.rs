@@ -641,12 +641,7 @@ impl Hub {
     /// Answers everyone who waited for a process that will not come, prompts included.
     pub(crate) fn fail_waiters(&mut self, id: AgentId, reason: Reason, out: &mut Batch) {
         let fault = self.agent_fault(id, reason);
-        for requester in std::mem::take(&mut self.agent_mut(id).watchers) {
-            self.refuse(&requester, &fault, out);
-        }
-        for waiting in std::mem::take(&mut self.agent_mut(id).waiting) {
-            self.refuse(&waiting.to, &fault, out);
-        }
+        self.refuse_waiters(id, &fault, out);
         let profile = self.agents[&id].profile.clone();
         let for_good = self.stopping || self.known(&profile).row.desired == Desired::Down;
         for key in self.sessions_of(id) {
@@ -655,6 +650,23 @@ impl Hub {
                 self.fail_queue(key, &fault, out);
             } else {
                 self.refuse_relayed(key, &fault, out);
+            }
+        }
+    }
+
+    /// Answers who waits for the process itself. What it says to `initialize` may be known without it.
+    pub(crate) fn refuse_waiters(&mut self, id: AgentId, fault: &Fault, out: &mut Batch) {
+        let agent = self.agent_mut(id);
+        let (watchers, waiting) =
+            (std::mem::take(&mut agent.watchers), std::mem::take(&mut agent.waiting));
+        let profile = agent.profile.clone();
+        for requester in watchers {
+            self.refuse(&requester, fault, out);
+        }
+        for Waiting { to, what } in waiting {
+            let is_first = matches!(what, WaitFor::Initialize);
+            if !(is_first && self.initialize_from_memory(&to, &profile, out)) {
+                self.refuse(&to, fault, out);
             }
         }
     }

@@ -148,7 +148,7 @@ impl Hub {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
                 let answer = build::error(&Id::null(), &error);
                 out.effects.push(Effect::Send { client, line: answer });
-                self.answer_unreadable(client, line, &malformed, out);
+                self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
             }
             Ok(Message::Response { id, outcome }) => {
                 if self.errand_answered(client, &id, line, &outcome, out)
@@ -188,25 +188,23 @@ impl Hub {
         }
     }
 
-    /// A line that is no message was to be an answer: what a program was to do has failed, and a question
-    /// is asked again.
+    /// A line that nobody reads was to be an answer: what a program was to do has failed, and a question
+    /// is asked again. Whether something of that id was open.
     fn answer_unreadable(
         &mut self,
         client: ClientId,
-        line: &[u8],
-        malformed: &Malformed,
+        head: &Head,
+        reason: &str,
         out: &mut Batch,
-    ) {
-        let Head { id: Some(id), has_method: false } = Head::of(line) else { return };
-        let text = format!("the client's answer cannot be read: {malformed}");
-        let failed = build::error(&id, &ErrorObject::new(code::INTERNAL, text));
-        let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return };
-        if !self.errand_answered(client, &id, &failed, &outcome, out)
-            && !self.call_answered(client, &id, &failed, out)
-        {
-            let nothing = Outcome::Result(RawValue::NULL);
-            self.interaction_answered(client, &id, &nothing, &failed, out);
-        }
+    ) -> bool {
+        let Head { id: Some(id), has_method: false } = head else { return false };
+        let text = format!("the client's answer cannot be read: {reason}");
+        let failed = build::error(id, &ErrorObject::new(code::INTERNAL, text));
+        let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return false };
+        let nothing = Outcome::Result(RawValue::NULL);
+        self.errand_answered(client, id, &failed, &outcome, out)
+            || self.call_answered(client, id, &failed, out)
+            || self.interaction_answered(client, id, &nothing, &failed, out)
     }
 
     pub(crate) fn on_client_oversized(
@@ -221,11 +219,15 @@ impl Hub {
         }
         let limit = self.config.line_limit;
         let text = format!("a line of {len} bytes is over the limit of {limit}");
+        self.count_line(client);
+        let head = Head::of(head);
+        if self.answer_unreadable(client, &head, &text, out) {
+            return;
+        }
         let fault = Fault::new(Reason::LineTooLong, text)
             .with_code(code::INVALID_REQUEST)
             .hint("raise `line_limit` under `[daemon]` in the configuration");
-        self.count_line(client);
-        let id = Head::of(head).id.unwrap_or_else(Id::null);
+        let id = head.id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
         out.effects.push(Effect::Send { client, line });
     }
@@ -518,7 +520,29 @@ impl Hub {
         let what = WaitFor::Initialize;
         let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
         self.remove_unused_slot(slot);
+        if asked.is_err() && self.initialize_from_memory(to, &profile, out) {
+            return Ok(());
+        }
         asked
+    }
+
+    /// The agent does not run and will not for this client, whose offer it has not heard: what it said to
+    /// another one is better than no connection. Whether it is told that.
+    pub(crate) fn initialize_from_memory(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(config) = self.config.agents.get(profile) else { return false };
+        let fingerprint = config.fingerprint.clone();
+        let row = &self.known(profile).row;
+        let is_known = row.initialize.is_some() && row.fingerprint == fingerprint;
+        if !is_known || !self.clients.contains_key(&to.client) {
+            return false;
+        }
+        self.send_initialized(to, profile, out);
+        true
     }
 
     /// Whether its `initialize` was answered, or waits for the agent. One that failed may be repeated.

@@ -133,7 +133,8 @@ impl Hub {
         let row = &mut self.session_mut(key).row;
         row.params = set_member(&row.params, &["cwd"], json!(cwd).to_string().as_bytes());
         row.cwd = cwd;
-        if matches!(row.rest, Rest::NoDirectory | Rest::Closed) {
+        // Who puts a session away leaves it closed.
+        if matches!(row.rest, Rest::NoDirectory | Rest::Closed) && !row.archived {
             row.rest = Rest::Parked;
             row.reason = None;
         }

@@ -15,7 +15,7 @@
 //! journal. A history that cannot be taken whole is not taken at all.
 
 use acp_wire::acp::{SessionList, SessionParams};
-use acp_wire::{ErrorObject, Id, Outcome, build, code, remove_member, str_at};
+use acp_wire::{ErrorObject, Id, Outcome, build, code, remove_member, set_member, str_at};
 use acpd_api::{ArchiveFilter, LoadMeta, Reason};
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -230,7 +230,11 @@ impl Hub {
         let cwd = session_cwd(raw, &params)?;
         let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
         let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
-        let params = Bytes::copy_from_slice(raw.get().as_bytes());
+        let mut params = Bytes::copy_from_slice(raw.get().as_bytes());
+        if !self.may_decide(to.client) {
+            // They would be the session's for good.
+            params = set_member(&params, &["mcpServers"], b"[]");
+        }
         let adoption = Adoption {
             id: session.to_owned(),
             cwd,

@@ -30,7 +30,7 @@ use crate::record::{EventKind, Record};
 use crate::servers::{MESSAGE, undeclared};
 use crate::session::State;
 use crate::title::TITLE;
-use crate::turn::{is_work, renewed_fault};
+use crate::turn::{hash, is_work, renewed_fault};
 use crate::view::without_boolean_options;
 
 /// Bytes that are kept for sessions whose `session/new` is not answered yet.
@@ -266,7 +266,9 @@ impl Hub {
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
             let mut said = running.echo.iter().chain(&running.added);
-            if is_user && said.any(|said| is_echo(&line, said)) {
+            // Of a turn that an earlier daemon began, it is not known what was added to it, but for the last.
+            let is_last = || !running.whole && is_said(&line, session.row.last_prompt);
+            if is_user && (said.any(|said| is_echo(&line, said)) || is_last()) {
                 return;
             }
             running.touched |= is_work(class);
@@ -343,8 +345,12 @@ impl Hub {
                 if locate(line, &["params", "update", "title"]).is_some() {
                     let title = str_at(line, &["params", "update", "title"]);
                     let title = title.map(|title| title.chars().take(TITLE).collect());
-                    self.session_mut(key).row.title = title;
-                    self.save(key);
+                    let row = &mut self.session_mut(key).row;
+                    // What it was given it may only repeat.
+                    if title.is_none() || title != row.own_title {
+                        row.title = title;
+                        self.save(key);
+                    }
                 }
             }
             StateKey::Mode | StateKey::Plan | StateKey::Commands | StateKey::Usage => {}
@@ -392,7 +398,7 @@ impl Hub {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
             Why::GivenUp { .. } => self.unpark(slot, host, out),
-            Why::Farewell => {}
+            Why::Title { .. } | Why::Farewell => {}
         }
         if self.agents.contains_key(&slot) {
             self.check_idle(slot, out);
@@ -717,7 +723,7 @@ impl Hub {
             }
             Why::GivenUp { .. } => self.unpark(slot, host, out),
             Why::Abandoned { .. } => self.abandoned_ended(slot, out),
-            Why::AuthStatus | Why::Farewell => {}
+            Why::AuthStatus | Why::Title { .. } | Why::Farewell => {}
         }
         if self.agents.contains_key(&slot) {
             self.check_idle(slot, out);
@@ -739,6 +745,12 @@ impl Hub {
 fn is_echo(line: &[u8], said: &str) -> bool {
     let text = str_at(line, &["params", "update", "content", "text"]);
     text.is_some_and(|text| said.contains(text.trim()))
+}
+
+/// Whether a line repeats all of what has this hash.
+fn is_said(line: &[u8], said: u64) -> bool {
+    let text = str_at(line, &["params", "update", "content", "text"]);
+    text.is_some_and(|text| hash(&text) == said)
 }
 
 /// The plain string after a key in the head of a line that is not complete.

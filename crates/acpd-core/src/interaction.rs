@@ -293,7 +293,7 @@ impl Hub {
         is_asked && self.may_decide(client)
     }
 
-    /// A client answered an offer.
+    /// A client answered; whether that was to an offer.
     pub(crate) fn interaction_answered(
         &mut self,
         client: ClientId,
@@ -301,15 +301,15 @@ impl Hub {
         outcome: &Outcome<'_>,
         line: &Bytes,
         out: &mut Batch,
-    ) {
+    ) -> bool {
         // Late answers, answers to notifications and answers to nothing end here.
-        let Some(interaction) = self.ledger.offered(client, id) else { return };
-        let Some(open) = self.interactions.get(&interaction) else { return };
+        let Some(interaction) = self.ledger.offered(client, id) else { return false };
+        let Some(open) = self.interactions.get(&interaction) else { return false };
         if !self.may_answer(client, open) {
-            return;
+            return true;
         }
         // An error: this client cannot show it. The question waits for another one.
-        let Outcome::Result(result) = *outcome else { return };
+        let Outcome::Result(result) = *outcome else { return true };
         match open.question.answer(result) {
             Some(answer) => {
                 // A choice was read so strictly that it goes on as it is, with what else is in it.
@@ -320,6 +320,7 @@ impl Hub {
             }
             None => self.ask_again(client, interaction, out),
         }
+        true
     }
 
     /// An answer that means nothing is no answer: the client is asked again, but not for ever.

@@ -17,6 +17,7 @@ use crate::input::Batch;
 use crate::record::{self, AskedRow, ForkPoint, Record};
 use crate::steer::Steer;
 use crate::timers::Timer;
+use crate::title::SET_TITLE;
 
 /// Issues ids: incarnation in the upper bits, so that numbers stay below 2⁵³ for JavaScript.
 #[derive(Debug)]
@@ -84,6 +85,8 @@ pub(crate) enum Why {
     },
     /// Whether the agent is logged in.
     AuthStatus,
+    /// A person's title for a session, whose answer does not matter.
+    Title { session: SessionKey },
     /// `session/close` or `session/delete` whose answer does not matter.
     Farewell,
 }
@@ -92,7 +95,9 @@ impl Why {
     /// The session that it is about, if it is one of ours.
     pub(crate) fn session(&self) -> Option<SessionKey> {
         match self {
-            Why::Prompt { session } | Why::Restore { session, .. } => Some(*session),
+            Why::Prompt { session } | Why::Restore { session, .. } | Why::Title { session } => {
+                Some(*session)
+            }
             Why::Relay { session, .. } => *session,
             Why::Steer(steer) => Some(steer.session),
             _ => None,
@@ -113,6 +118,7 @@ impl Why {
             Why::Adopt(_) => "taking over",
             Why::GivenUp { .. } => "restore that was given up",
             Why::AuthStatus => "auth/status",
+            Why::Title { .. } => SET_TITLE,
             Why::Farewell => "session/close",
         }
     }
@@ -340,6 +346,15 @@ impl Ledger {
         })
     }
 
+    /// Nobody wants the messages into the turn of a session any more; the requests that this changes.
+    pub(crate) fn take_back_steers(&mut self, session: SessionKey) -> Vec<u64> {
+        let changed = self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.why {
+            Why::Steer(steer) if steer.session == session => steer.take_back().then_some(*id),
+            _ => None,
+        });
+        changed.collect()
+    }
+
     /// The params of sessions that a host is to make or to load for clients.
     pub(crate) fn made(&self, host: HostId) -> impl Iterator<Item = &Bytes> {
         let asked = self.asked.values().filter(move |asked| asked.host == host);
@@ -350,10 +365,13 @@ impl Ledger {
         })
     }
 
+    /// Whether a host works on something whose answer matters.
     pub(crate) fn open_of_host(&self, host: HostId) -> bool {
-        self.asked.values().any(|asked| {
-            asked.host == host
-                && !matches!(asked.why, Why::AuthStatus | Why::Farewell | Why::GivenUp { .. })
+        self.of_host(host).any(|why| {
+            !matches!(
+                why,
+                Why::AuthStatus | Why::Title { .. } | Why::Farewell | Why::GivenUp { .. }
+            )
         })
     }
 
@@ -539,9 +557,10 @@ impl Hub {
             Why::GivenUp { session: Some(session) } => {
                 record::Asked::GivenUp { session: session.clone() }
             }
-            Why::AuthStatus | Why::GivenUp { session: None } | Why::Farewell => {
-                record::Asked::Nothing
-            }
+            Why::AuthStatus
+            | Why::GivenUp { session: None }
+            | Why::Title { .. }
+            | Why::Farewell => record::Asked::Nothing,
         }
     }
 }

@@ -58,12 +58,7 @@ impl Hub {
             self.hook_login(slot, &error.message, out);
         }
         let fault = self.login_fault(slot, &error.message);
-        for requester in std::mem::take(&mut self.agent_mut(slot).watchers) {
-            self.refuse(&requester, &fault, out);
-        }
-        for waiting in std::mem::take(&mut self.agent_mut(slot).waiting) {
-            self.refuse(&waiting.to, &fault, out);
-        }
+        self.refuse_waiters(slot, &fault, out);
         for key in self.sessions_of(slot) {
             if self.wants_host(key) {
                 self.session_needs_login(key, error, out);

@@ -331,6 +331,9 @@ impl Hub {
         self.set_desired(&agent, Desired::Down, out);
         let shared = self.shared_slot(&agent);
         for slot in self.slots_of(&agent) {
+            for key in self.sessions_of(slot) {
+                self.take_back_steers(key, out);
+            }
             self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
             if self.agents[&slot].host.is_none() {
                 self.give_up(slot, Reason::AgentStopped, out);
@@ -500,6 +503,7 @@ impl Hub {
         let live = matches!(self.session(key).state, State::Live);
         let restoring = matches!(self.session(key).state, State::Restoring(_));
         let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
+        self.take_back_steers(key, out);
         self.cancel_running(key, Canceller::Acpd, None, out);
         self.abandon_turn(key, &closed, out);
         self.give_up_restore(key, out);

@@ -4,6 +4,7 @@ use acp_wire::acp::{
     ElicitationAnswer, ElicitationMode, ElicitationRequest, PermissionAnswer, PermissionOption,
     PermissionRequest,
 };
+use acpd_api::escape::shell_word;
 use acpd_api::{
     AnswerParams, Empty, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
     PolicyTestParams,
@@ -255,6 +256,6 @@ impl Plain {
 }
 
 fn listed<'a>(options: impl IntoIterator<Item = &'a PermissionOption>) -> String {
-    let names = options.into_iter().map(|option| format!("`{}`", option.option_id));
+    let names = options.into_iter().map(|option| format!("`{}`", shell_word(&option.option_id)));
     names.collect::<Vec<_>>().join(", ")
 }

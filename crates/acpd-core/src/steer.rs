@@ -11,6 +11,9 @@
 //!    └ the agent is gone ───▶ the sender is told that nobody knows
 //! ```
 //!
+//! Who cancels the turn, or closes the session or puts it away, takes the message back as well: if it
+//! comes too late then, it does not wait as a prompt.
+//!
 //! Agents take such a message in one of two ways ([`Steering`]), and clients give it in either
 //! ([`SteerForm`]); the rest is the same for all. It is journalled when the agent has taken it, so what
 //! the journal shows was said. If that is never known, a replay of the agent brings it.
@@ -18,9 +21,13 @@
 //! Architecture invariant: an agent is never asked to begin a turn with such a message: it would run
 //! without acpd's knowledge.
 
+use std::borrow::Cow;
+
 use acp_wire::acp::{SessionUpdate, Steering, Update, steering_outcome};
+use acp_wire::bound::{LONGEST_ID, NAME};
 use acp_wire::{
-    ErrorObject, Id, Outcome, build, code, locate, remove_member, set_id, set_member, str_at,
+    ErrorObject, Id, Outcome, build, clipped, code, locate, remove_member, set_id, set_member,
+    str_at,
 };
 use acpd_api::{NAMESPACE, Reason};
 use bytes::Bytes;
@@ -40,6 +47,9 @@ use crate::params::raw;
 use crate::record::EventKind;
 use crate::session::State;
 use crate::turn::{blocks_text, hash, renewed_fault};
+
+/// Content blocks of one message. Each is a line of the journal.
+const MOST_BLOCKS: usize = 256;
 
 /// A message on its way into a turn.
 #[derive(Debug, Clone)]
@@ -71,11 +81,13 @@ impl Steer {
         blocks_text(&serde_json::from_slice::<Vec<&RawValue>>(&self.blocks).unwrap_or_default())
     }
 
-    /// Its sender does not want it any more: if it comes too late, it is no prompt.
-    pub(crate) fn take_back(&mut self) {
-        if self.form == SteerForm::Extension {
+    /// It is not wanted any more: if it comes too late, it is no prompt. Whether it would have been one.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let would_be_one = self.form == SteerForm::Extension;
+        if would_be_one {
             self.form = SteerForm::PromptRequired;
         }
+        would_be_one
     }
 }
 
@@ -90,13 +102,14 @@ impl SteerForm {
 }
 
 /// What an agent has made of a message.
-enum Taken {
+enum Taken<'a> {
     Yes,
     /// As a turn of its own, of which acpd was not told.
     AsTurn,
     /// The turn was over.
     Late,
-    No,
+    /// As the agent calls that.
+    No(Cow<'a, str>),
 }
 
 impl Hub {
@@ -187,7 +200,8 @@ impl Hub {
                 return self.respond(&steer.to, Some(key), line, out);
             }
         };
-        if let Some(id) = str_at(result.get().as_bytes(), &["messageId"]) {
+        let id = str_at(result.get().as_bytes(), &["messageId"]);
+        if let Some(id) = id.filter(|id| id.len() <= LONGEST_ID) {
             steer.message = id.into_owned();
         }
         match taken(result) {
@@ -198,7 +212,11 @@ impl Hub {
                 }
                 return;
             }
-            Taken::No => {}
+            Taken::No(outcome) if steer.form == SteerForm::Inject => {
+                let fault = self.not_taken(key, &outcome);
+                return self.refuse(&steer.to, &fault, out);
+            }
+            Taken::No(_) => {}
             Taken::Yes => self.journal_steer(&steer, out),
             Taken::AsTurn => {
                 self.journal_steer(&steer, out);
@@ -242,6 +260,13 @@ impl Hub {
         self.save(key);
     }
 
+    /// A person ends what a session works on: no message that is on its way begins another turn.
+    pub(crate) fn take_back_steers(&mut self, key: SessionKey, out: &mut Batch) {
+        for ask in self.ledger.take_back_steers(key) {
+            self.save_asked(ask, out);
+        }
+    }
+
     /// There is no turn that it could go into.
     fn steer_late(&mut self, steer: Steer, out: &mut Batch) -> Result<(), Fault> {
         let Steer { to, session: key, blocks, form, .. } = steer;
@@ -283,13 +308,23 @@ impl Hub {
         Fault::new(Reason::NoTurn, text)
             .with_code(code::INVALID_REQUEST)
             .session(&row.public_id)
-            .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.handle()))
+            .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.word()))
+    }
+
+    /// The error for a `session/inject` that the agent has answered as a `_session/steering`, and not taken.
+    fn not_taken(&self, key: SessionKey, outcome: &str) -> Fault {
+        let row = &self.session(key).row;
+        let outcome = clipped(outcome, NAME);
+        let text = format!("agent `{}` did not take the message: `{outcome}`", row.agent);
+        Fault::new(Reason::CannotSteer, text)
+            .session(&row.public_id)
+            .hint("send it again, or as a prompt, which waits until the turn is over")
     }
 
     fn cannot_steer(&self, key: SessionKey) -> Fault {
         let row = &self.session(key).row;
         let text = format!("agent `{}` takes no message into a running turn", row.agent);
-        let name = row.handle();
+        let name = row.word();
         Fault::new(Reason::CannotSteer, text)
             .with_code(code::METHOD_NOT_FOUND)
             .session(&row.public_id)
@@ -320,11 +355,16 @@ fn form_of(method: &str, params: &[u8]) -> Result<SteerForm, Fault> {
 /// The content blocks of a message.
 fn blocks_of(params: &Bytes, member: &str) -> Result<Bytes, Fault> {
     let blocks = locate(params, &[member]).map(|range| params.slice(range));
-    let is_list = |blocks: &Bytes| {
-        let list = serde_json::from_slice::<Vec<&RawValue>>(blocks);
-        list.is_ok_and(|list| !list.is_empty())
-    };
-    blocks.filter(is_list).ok_or_else(|| Fault::invalid(format!("`{member}` is no list of blocks")))
+    let number =
+        |blocks: &Bytes| Some(serde_json::from_slice::<Vec<&RawValue>>(blocks).ok()?.len());
+    match blocks.as_ref().and_then(number) {
+        None | Some(0) => Err(Fault::invalid(format!("`{member}` is no list of blocks"))),
+        Some(number) if number > MOST_BLOCKS => {
+            let text = format!("`{member}` has {number} blocks, and {MOST_BLOCKS} are the most");
+            Err(Fault::invalid(text).hint("say it in several messages, or in fewer blocks"))
+        }
+        Some(_) => Ok(blocks.unwrap_or_default()),
+    }
 }
 
 /// The request as the agent takes it: what the client gave besides stays in it.
@@ -346,12 +386,13 @@ fn for_agent(way: Steering, params: &Bytes, blocks: &[u8]) -> (&'static str, Byt
     (method, params)
 }
 
-fn taken(result: &RawValue) -> Taken {
-    match steering_outcome(result).as_deref() {
-        // Of `session/inject` every success is one.
-        None | Some("injected") => Taken::Yes,
-        Some("startedNewTurn") => Taken::AsTurn,
-        Some("promptRequired") => Taken::Late,
-        Some(_) => Taken::No,
+fn taken(result: &RawValue) -> Taken<'_> {
+    // Of `session/inject` every success is one.
+    let Some(outcome) = steering_outcome(result) else { return Taken::Yes };
+    match &*outcome {
+        "injected" => Taken::Yes,
+        "startedNewTurn" => Taken::AsTurn,
+        "promptRequired" => Taken::Late,
+        _ => Taken::No(outcome),
     }
 }

@@ -184,6 +184,7 @@ impl Hub {
                 | Why::GivenUp { .. }
                 | Why::Initialize
                 | Why::AuthStatus
+                | Why::Title { .. }
                 | Why::Farewell => {}
             }
         }

@@ -1,13 +1,15 @@
 //! Titles of sessions: the agent's, and before it one that a person gave.
 //!
 //! What a person gave stays until a person changes it or takes it away. Whatever the agent tells about
-//! the session meanwhile is shown with that title; its own is remembered for when the person's is gone.
+//! the session meanwhile is shown with that title; its own is remembered for when the person's is gone. An
+//! agent that repeats the person's title has not given it one of its own.
 //!
 //! A title is text for people. A name is a handle: short, unique, and given to commands.
 
 use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
 use acp_wire::{Id, StateKey, build, set_member, str_at};
 use acpd_api::TitleParams;
+use acpd_api::escape::shell_word;
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -16,10 +18,13 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::Batch;
-use crate::ledger::{NOBODY, Requester, Why};
+use crate::ledger::{Requester, Why};
 use crate::manage::read;
 use crate::record::{EventKind, SessionRow};
 use crate::session::State;
+
+/// The method that gives an agent a title.
+pub(crate) const SET_TITLE: &str = "session/set_title";
 
 /// Characters of a title that are kept.
 pub(crate) const TITLE: usize = 200;
@@ -28,6 +33,11 @@ impl SessionRow {
     /// What people call it.
     pub(crate) fn handle(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.public_id)
+    }
+
+    /// What commands call it: one word, although agents choose ids as they like.
+    pub(crate) fn word(&self) -> String {
+        shell_word(self.handle())
     }
 
     /// The title that counts.
@@ -103,13 +113,10 @@ impl Hub {
         };
         let Some(title) = session.row.own_title.clone() else { return };
         let session_id = session.row.agent_id.clone();
-        let method = "session/set_title".to_owned();
         // Nobody waits for the answer: the title counts here whatever the agent makes of it.
-        let to = Requester { client: NOBODY, id: Id::null() };
-        let why = Why::Relay { to, session: Some(key), method: method.clone(), params: None };
-        let ask = self.ask(host, why, out);
+        let ask = self.ask(host, Why::Title { session: key }, out);
         let params = SetTitleParams { session_id: &session_id, title: &title };
-        self.host_write(slot, build::request(&Id::from(ask), &method, &params), out);
+        self.host_write(slot, build::request(&Id::from(ask), SET_TITLE, &params), out);
     }
 
     /// What an agent tells about a session, as clients are told it: with the title that a person gave.

@@ -509,7 +509,7 @@ impl Hub {
             let hint = match fault.data.reason {
                 Reason::OutcomeUnknown => format!(
                     "look at what was done (`acpctl session log {}`), then send it again if need be",
-                    self.session(key).handle()
+                    self.session(key).row.word()
                 ),
                 _ => "the conversation comes back with the next prompt; the turn does not run \
                       again by itself"
@@ -531,8 +531,9 @@ impl Hub {
         matches!(self.agents[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
     }
 
-    /// `session/cancel`: the running turn and whatever waits behind it.
+    /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
     pub(crate) fn cancel(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
+        self.take_back_steers(key, out);
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         for prompt in queued {
             drop_queued(key, &prompt, out);
@@ -629,7 +630,7 @@ impl Hub {
         let text = format!(
             "stalled: no output for {time}; the turn goes on until it is cancelled: in its client, or \
              with `acpctl session close {}`",
-            session.handle()
+            session.row.word()
         );
         self.notice(key, "warning", &text, out);
         self.timers.set(Timer::Stall(key), self.now.after(notice));

@@ -29,11 +29,6 @@ use crate::turn::WAIT_OR_CANCEL;
 const GIVEN_UP: &str = "a person gave it up";
 
 impl Session {
-    /// What commands call it.
-    pub(crate) fn handle(&self) -> &str {
-        self.row.name.as_deref().unwrap_or(&self.row.public_id)
-    }
-
     /// What a person can do, if it waits for one.
     pub(crate) fn way_out(&self) -> Option<String> {
         let row = &self.row;
@@ -44,18 +39,18 @@ impl Session {
             (State::Resting, Rest::Failed) if self.has_context() => Some(format!(
                 "the next prompt tries again, and `acpctl session reseed {}` goes on with a summary \
                  instead",
-                self.handle()
+                row.word()
             )),
             (State::Resting, Rest::Failed) => Some("the next prompt tries again".to_owned()),
             (State::Resting, Rest::Lost) => Some(format!(
                 "`acpctl session reseed {}` goes on with a summary, `acpctl agent restart {}` looks for \
                  it once more",
-                self.handle(),
+                row.word(),
                 row.agent
             )),
             (State::Resting, Rest::NoDirectory) => Some(format!(
                 "put it back, or tell where it is: `acpctl session move {} --cwd DIR`",
-                self.handle()
+                row.word()
             )),
         }
     }
@@ -123,7 +118,7 @@ impl Hub {
         self.has_no_prompt(key)?;
         let session = self.session(key);
         if !session.has_context() {
-            let text = format!("session `{}` has nothing to give up", session.handle());
+            let text = format!("session `{}` has nothing to give up", session.row.handle());
             let hint = "the next prompt goes on in a new one of the agent anyway";
             return Err(Fault::invalid(text).session(&session.row.public_id).hint(hint));
         }
@@ -144,12 +139,12 @@ impl Hub {
     /// The error for a session whose context nobody has to give up.
     fn still_has_it(&self, key: SessionKey) -> Fault {
         let session = self.session(key);
-        let (handle, agent) = (session.handle(), &session.row.agent);
+        let (handle, word, agent) = (session.row.handle(), session.row.word(), &session.row.agent);
         let text =
             format!("agent `{agent}` may still have session `{handle}`: a summary says less");
         let hint = format!(
             "the next prompt goes on in it; to give it up all the same: \
-             `acpctl session reseed {handle} --discard`"
+             `acpctl session reseed {word} --discard`"
         );
         Fault::invalid(text).session(&session.row.public_id).hint(hint)
     }
@@ -169,7 +164,7 @@ impl Hub {
         };
         if let Some(before) = before {
             let before = before.map(|reason| format!(" ({reason})")).unwrap_or_default();
-            row.rest = Rest::Parked;
+            row.rest = if row.archived { Rest::Closed } else { Rest::Parked };
             row.reason = Some(promise(&format!("{GIVEN_UP}{before}")));
         }
         self.save(key);

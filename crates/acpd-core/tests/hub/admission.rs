@@ -145,3 +145,50 @@ fn l10_a_connection_whose_token_another_one_brings_is_told_and_closed() {
     bench.say(second, &json!({"id":1,"method":"session/list","params":{}}));
     assert!(bench.got(second)[0]["result"].is_object());
 }
+
+/// A tool of an agent says `initialize`.
+fn tool(bench: &mut Bench, number: u64) -> ClientId {
+    let client = ClientId(200 + number);
+    bench.now += 1;
+    bench.feed(Input::ClientOpened { client, under_agent: true });
+    let params = json!({"protocolVersion":1});
+    bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
+    client
+}
+
+#[test]
+fn tools_of_agents_have_half_of_the_places_and_give_theirs_to_people() {
+    let mut bench = bench(4);
+    let first = tool(&mut bench, 1);
+    bench.session(first, "s");
+    let second = tool(&mut bench, 2);
+    let third = tool(&mut bench, 3);
+    let refusal = bench.got(third);
+    assert_eq!((reason(&refusal[0]), &refusal[0]["id"]), ("too_many", &json!("init")));
+    assert!(refusal[0]["error"]["message"].as_str().unwrap().contains("under an agent"));
+    assert_eq!(bench.closed, [third]);
+
+    let mut people: Vec<_> = (0..2).map(|_| bench.plain()).collect();
+    // One more person: the tool goes that has no session, though it was heard later.
+    people.push(bench.plain());
+    assert!(is_gone(&mut bench, second) && !is_gone(&mut bench, first));
+    people.push(bench.plain());
+    assert!(is_gone(&mut bench, first));
+    let late = tool(&mut bench, 4);
+    assert!(is_gone(&mut bench, late), "a tool takes nobody's place");
+    let late = bench.connect(&json!({}));
+    assert!(is_gone(&mut bench, late));
+    for person in people {
+        assert!(!is_gone(&mut bench, person));
+    }
+}
+
+#[test]
+fn a_tool_may_connect_where_there_is_one_place() {
+    let mut bench = bench(1);
+    let tool = tool(&mut bench, 1);
+    assert!(bench.got(tool)[0]["result"].is_object());
+    let person = bench.connect(&json!({}));
+    assert!(bench.got(person)[0]["result"].is_object());
+    assert!(is_gone(&mut bench, tool));
+}

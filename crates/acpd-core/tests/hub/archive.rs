@@ -267,3 +267,30 @@ fn an_agent_without_an_archive_is_not_asked_for_it() {
         .collect();
     assert_eq!(ids, ["s", "x"]);
 }
+
+#[test]
+fn who_moves_or_reseeds_what_is_put_away_does_not_bring_it_back() {
+    let moved = ("_acpd/session/move", json!({"ref":{"session":"s"},"cwd":"/v"}));
+    let reseeded = ("_acpd/session/reseed", json!({"ref":{"session":"s"},"discard":true}));
+    for (method, params) in [moved, reseeded] {
+        let mut bench = Bench::new();
+        bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{},"close":{}}}));
+        let a = bench.plain();
+        bench.used_session(a, "s");
+        let b = bench.plain();
+        ask(&mut bench, b, "_acpd/session/archive", &json!({"session":"s"}));
+        bench.heard();
+        let info = ask(&mut bench, b, method, &params)["result"].clone();
+        assert_eq!((&info["state"], &info["archived"]), (&json!("closed"), &json!(true)));
+        bench.pass(60_000);
+        assert_eq!(bench.heard(), Vec::<Value>::new(), "{method} wakes nobody");
+        // It goes on with the next prompt, as it was left.
+        bench.prompt(a, &json!(2), "s", "more");
+        let request = bench.heard().remove(0);
+        let (next, cwd) = match method {
+            "_acpd/session/move" => ("session/resume", "/v"),
+            _ => ("session/new", "/w"),
+        };
+        assert_eq!((&request["method"], &request["params"]["cwd"]), (&json!(next), &json!(cwd)));
+    }
+}

@@ -251,3 +251,34 @@ fn what_an_agent_only_promises_is_known_whoever_it_hears_of() {
     assert!(row.resume_lies);
     assert_eq!(row.client_meta.as_deref(), Some(r#"{"_meta":{"jetbrains":{"air":{"v":1}}}}"#));
 }
+
+#[test]
+fn who_offers_something_else_connects_while_the_agent_is_down() {
+    let mut bench = bench(Sharing::Agent);
+    let first = connect(&mut bench, 1, &gateway());
+    let (asked, heard) = starts(&mut bench);
+    answers(&mut bench, &asked, &heard);
+    told(&mut bench, first);
+    bench.say(first, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
+    bench.agent_dies();
+    let other = connect(&mut bench, 2, &air());
+    assert_eq!(logins(&told(&mut bench, other)), ["key"], "what is remembered");
+
+    // It is to start for the next one, and does not.
+    bench.say(first, &json!({"id":2,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
+    bench.refuse_start();
+    bench.agent_dies();
+    bench.feed(Input::ClientClosed { client: other });
+    let next = connect(&mut bench, 3, &air());
+    bench.refuse_start();
+    bench.agent_dies();
+    assert_eq!(logins(&told(&mut bench, next)), ["key"]);
+    // Of another command line nothing is known.
+    bench.change(|profile| profile.fingerprint = "other".to_owned());
+    bench.reboot();
+    let last = connect(&mut bench, 4, &air());
+    bench.refuse_start();
+    bench.agent_dies();
+    let got = bench.got(last);
+    assert!(got.iter().any(|line| line["id"] == "init" && line["error"].is_object()), "{got:?}");
+}

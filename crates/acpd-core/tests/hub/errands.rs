@@ -213,3 +213,32 @@ fn a_request_about_a_deleted_session_is_answered_and_forgotten() {
     assert!(bench.served.is_empty());
     assert!(bench.snapshot.interactions.is_empty());
 }
+
+#[test]
+fn an_answer_that_is_too_long_is_an_answer_that_failed() {
+    let mut bench = bench();
+    let a = editor(&mut bench, 50);
+    bench.session(a, "s");
+    bench.agent(&read(7));
+    let id = bench.got(a).pop().expect("asked")["id"].clone();
+    let too_long = |id: &Value| {
+        let head = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":"x"#));
+        Input::ClientOversized { client: a, head, len: 900_000_000 }
+    };
+    bench.feed(too_long(&id));
+    let heard = bench.heard();
+    assert_eq!(heard[0]["id"], 7);
+    let message = heard[0]["error"]["message"].as_str().expect("an error");
+    assert!(message.contains("900000000 bytes"), "{message}");
+    assert_eq!(bench.got(a), Vec::<Value>::new(), "it has asked for nothing");
+    bench.feed(too_long(&id));
+    assert_eq!(words(&bench.got(a)), [format!("error {id}")], "nothing of that id is open");
+
+    let option = json!({"optionId":"y","name":"Yes","kind":"allow_once"});
+    let params = json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[option]});
+    bench.agent(&json!({"id":"q","method":"session/request_permission","params":params}));
+    let id = bench.got(a).pop().expect("asked")["id"].clone();
+    bench.feed(too_long(&id));
+    assert_eq!(words(&bench.got(a)), ["session/request_permission"], "it is asked again");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}

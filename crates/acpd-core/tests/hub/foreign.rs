@@ -1,6 +1,7 @@
 //! Sessions that the agent knows and acpd does not.
 
 use acpd_core::Input;
+use acpd_core::ids::ClientId;
 use acpd_core::profile::Sharing;
 use serde_json::{Value, json};
 
@@ -402,4 +403,31 @@ fn a_session_that_old_credentials_cannot_load_wants_no_login() {
     let answer = got.iter().find(|line| line["id"] == "l").expect("an answer");
     assert_eq!(answer["error"]["data"]["_acpd"]["reason"], "interrupted");
     assert_eq!(bench.stops.len(), 1);
+}
+
+#[test]
+fn a_client_under_an_agent_gives_a_session_no_servers() {
+    for under_agent in [true, false] {
+        let mut bench = bench(Bench::new);
+        let person = bench.plain();
+        bench.session(person, "s");
+        let client = ClientId(77);
+        bench.feed(Input::ClientOpened { client, under_agent });
+        let hello = json!({"protocolVersion":1});
+        bench.say(client, &json!({"id":"init","method":"initialize","params":hello}));
+        let server = json!({"name":"evil","command":"/evil","args":[],"env":[]});
+        let params = json!({"sessionId":"x","cwd":"/w","mcpServers":[server]});
+        bench.say(client, &json!({"id":1,"method":"session/load","params":params}));
+        let request = bench.heard_one("session/load");
+        let expected = if under_agent { json!([]) } else { json!([server]) };
+        assert_eq!(request["params"]["mcpServers"], expected);
+        bench.agent_answers(&request, &json!({}));
+        // Nor when it comes back.
+        bench.agent_dies();
+        bench.prompt(person, &json!(2), "x", "go");
+        bench.pass(5_000);
+        let heard = bench.heard();
+        let again = heard.iter().find(|line| line["params"]["sessionId"] == "x");
+        assert_eq!(again.expect("restored")["params"]["mcpServers"], expected);
+    }
 }

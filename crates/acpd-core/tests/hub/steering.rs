@@ -489,3 +489,103 @@ fn h1_what_a_client_adds_to_a_turn_says_nothing_for_acpd() {
     assert!(!updates[0].to_string().contains("_acpd"), "{updates:?}");
     assert_eq!(updates[0]["content"]["_meta"]["other"], 2);
 }
+
+#[test]
+fn of_the_agents_id_and_of_the_blocks_of_a_message_only_so_much_is_taken() {
+    let mut bench = bench();
+    let (a, _) = working(&mut bench);
+    bench.say(a, &injected(7, "one"));
+    let asked = bench.heard_one("_session/steering");
+    let long = "m".repeat(1 << 20);
+    bench.agent_answers(&asked, &json!({"outcome":"injected","messageId":long}));
+    let id = answer(&mut bench, a, 7)["result"]["messageId"].clone();
+    assert!(id.as_str().is_some_and(|id| id.starts_with("acpd-")), "its own is too long");
+    assert_eq!(journalled(&bench)[0]["messageId"], id);
+
+    let many = |number: usize| vec![json!({"type":"text","text":"x"}); number];
+    let steer = |id: u64, number: usize| {
+        let params = json!({"sessionId":"s","prompt":many(number)});
+        json!({"id":id,"method":"_session/steering","params":params})
+    };
+    bench.say(a, &steer(8, 257));
+    let error = answer(&mut bench, a, 8)["error"].clone();
+    assert_eq!(error["code"], -32602);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("256")), "{error}");
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    bench.say(a, &steer(9, 256));
+    bench.heard_one("_session/steering");
+}
+
+#[test]
+fn what_is_on_its_way_ends_with_the_turn_that_a_person_ends() {
+    let ways =
+        ["session/cancel", "_acpd/session/close", "_acpd/session/archive", "_acpd/agent/stop"];
+    for way in ways {
+        let mut bench = bench();
+        let (a, prompt) = working(&mut bench);
+        bench.say(a, &plain(7, "one"));
+        let asked = bench.heard_one("_session/steering");
+        let params = json!({"sessionId":"s","session":"s","agent":"gem"});
+        if way == "session/cancel" {
+            bench.say(a, &json!({"method":way,"params":params}));
+        } else {
+            let person = bench.plain();
+            bench.say(person, &json!({"id":1,"method":way,"params":params}));
+        }
+        bench.heard();
+        bench.agent_answers(&prompt, &json!({"stopReason":"cancelled"}));
+        let state = bench.state("s");
+        bench.agent_answers(&asked, &json!({"outcome":"promptRequired"}));
+        let told = answer(&mut bench, a, 7);
+        assert_eq!(told["result"]["outcome"], "promptRequired", "{way}: its sender is told");
+        assert_eq!(bench.heard(), Vec::<Value>::new(), "{way}: no turn");
+        assert_eq!(bench.state("s"), state, "{way}");
+        let rows = bench.snapshot.sessions.values();
+        let archived = rows.map(|session| session.row.archived).collect::<Vec<_>>();
+        assert_eq!(archived, [way == "_acpd/session/archive"], "{way}");
+    }
+}
+
+#[test]
+fn what_is_on_its_way_ends_with_its_turn_also_for_the_next_daemon() {
+    let mut bench = bench();
+    let (a, prompt) = working(&mut bench);
+    bench.say(a, &plain(7, "one"));
+    let asked = bench.heard_one("_session/steering");
+    bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
+    bench.heard_one("session/cancel");
+    bench.reboot();
+    bench.agent_answers(&prompt, &json!({"stopReason":"cancelled"}));
+    bench.agent_answers(&asked, &json!({"outcome":"promptRequired"}));
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+}
+
+#[test]
+fn who_injects_is_told_that_the_agent_did_not_take_it() {
+    let mut bench = bench();
+    let (a, _) = working(&mut bench);
+    bench.say(a, &injected(7, "one"));
+    let asked = bench.heard_one("_session/steering");
+    bench.agent_answers(&asked, &json!({"outcome":"failed"}));
+    let error = answer(&mut bench, a, 7)["error"].clone();
+    let message = error["message"].as_str().expect("an error");
+    assert!(message.contains("`failed`"), "{message}");
+    assert_eq!(journalled(&bench), Vec::<Value>::new());
+}
+
+#[test]
+fn what_the_agent_repeats_after_a_restart_of_the_daemon_is_not_shown_twice() {
+    let mut bench = bench();
+    let (a, prompt) = working(&mut bench);
+    bench.say(a, &opted(7, "the red one"));
+    let asked = bench.heard_one("_session/steering");
+    bench.agent_answers(&asked, &json!({"outcome":"injected"}));
+    bench.chunk("s", "I look");
+    bench.reboot();
+    let lines = bench.journal_words().len();
+    bench.update("s", "user_message_chunk", "the red one");
+    assert_eq!(bench.journal_words().len(), lines, "it is there already");
+    bench.update("s", "user_message_chunk", "something else");
+    assert_eq!(bench.journal_words()[lines..], ["user_message_chunk"]);
+    bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
+}

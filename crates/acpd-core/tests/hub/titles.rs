@@ -167,3 +167,31 @@ fn who_only_watches_gives_no_title() {
     bench.say(b, &json!({"id":1,"method":"_acpd/session/attach","params":attach}));
     assert!(set(&mut bench, b, &json!("Mine"))["error"].is_object());
 }
+
+#[test]
+fn an_agent_that_says_nothing_to_a_title_is_idle_all_the_same() {
+    let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
+    bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{},"title":{}}}));
+    let a = bench.plain();
+    bench.used_session(a, "s");
+    set(&mut bench, a, &json!("Mine"));
+    bench.heard_one("session/set_title");
+    assert_eq!(bench.snapshot.asked.len(), 1);
+    bench.feed(acpd_core::Input::ClientClosed { client: a });
+    bench.pass(60_000);
+    assert!(!bench.stops.is_empty(), "nothing uses it");
+    bench.agent_dies();
+    assert!(bench.snapshot.asked.is_empty());
+}
+
+#[test]
+fn a_title_of_a_person_that_the_agent_repeats_is_not_its_own() {
+    let mut bench = Bench::new();
+    let a = bench.plain();
+    bench.session(a, "s");
+    call(&mut bench, "parser stuff");
+    set(&mut bench, a, &json!("Mine"));
+    call(&mut bench, "Mine");
+    assert_eq!(told(&bench.got(a)).last(), Some(&json!("Mine")));
+    assert_eq!(own(&mut bench, &json!(null))["title"], "parser stuff");
+}

