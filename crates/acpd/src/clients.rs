@@ -199,7 +199,10 @@ pub(crate) async fn serve(
     // Now, when the process that connects is there.
     let Stream::UdSocket(unix) = &stream;
     let pid = socket::peer_of(unix.as_fd()).ok().and_then(|peer| peer.pid);
-    let under_agent = pid.is_some_and(|pid| service.reaper.runs_under_agent(pid));
+    let under_agent = match pid {
+        Some(pid) => service.reaper.runs_under_agent(pid).await,
+        None => false,
+    };
     let stream = Arc::new(stream);
     let mut lines = Lines { stream: &stream, framer: Framer::new(service.line_limit) };
     let Some(first) = first_lines(&mut lines, silence).await else { return };
