@@ -259,20 +259,18 @@ impl Reaper {
     }
 
     /// Whether a process is an agent's or descends from one, as far as can be seen.
-    pub(crate) async fn runs_under_agent(&self, pid: u32) -> bool {
+    pub(crate) async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
             // Asked before the look: what is below a child that is made later is not there yet.
             let is_starting = self.children.lock().starting > 0;
-            if !runs_under_agent(pid, |id| self.children.lock().whose(id)) {
-                return false;
-            }
-            if !is_starting {
-                return true;
+            let is_under = runs_under_agent(pid, |id| self.children.lock().whose(id))?;
+            if !(is_under && is_starting) {
+                return Ok(is_under);
             }
             // It may be below a command of the user's that runs already, and is known in a moment.
             tokio::time::sleep(LOOK.0).await;
         }
-        true
+        Ok(true)
     }
 
     /// A shim is spoken with.
@@ -567,9 +565,9 @@ mod tests {
         let asker = reaper.clone();
         let own = std::process::id();
         let all = async move {
-            assert!(!asker.runs_under_agent(1).await, "init is nobody's");
+            assert!(!asker.runs_under_agent(1).await.unwrap(), "init is nobody's");
             // It cannot be told apart from what is below the child that is being made.
-            assert!(asker.runs_under_agent(own).await);
+            assert!(asker.runs_under_agent(own).await.unwrap());
             asker.know_shim(HostId(1), ProcessId::of(own).unwrap());
             asker.unknow(HostId(1));
             asker.reap_orphans();
@@ -584,7 +582,7 @@ mod tests {
         gate.read(&mut [0; 64 << 10]).unwrap();
         let child = start.join().unwrap();
         assert!(done.is_ok_and(|done| done.is_ok()), "it waited for the child");
-        assert!(!reaper.runs_under_agent(child.id()).await, "a command of the user's");
+        assert!(!reaper.runs_under_agent(child.id()).await.unwrap(), "a command of the user's");
         reaper.discard(child);
     }
 }
