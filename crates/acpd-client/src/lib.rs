@@ -17,6 +17,7 @@ mod request;
 pub mod resume;
 mod silence;
 
+pub use acpd_sys::file::open as open_file;
 pub use acpd_sys::paths::{PathError, Paths};
 pub use connect::{Options, connect, daemon_exe, wait_until_gone};
 pub use connection::{Connection, Reader, Writer, initialize_params};
