@@ -764,6 +764,9 @@ impl Relay {
     fn tried(&mut self, tried: Tried, out: &mut Batch) {
         let Tried { client, id, result } = tried;
         let Err(failure) = result else {
+            if let Some(why) = self.hub.refuses_restart() {
+                return self.send(client, Op::Line(build::error(&id, &why)), out);
+            }
             self.restart = true;
             return self.leave_for(client, &id, out);
         };
