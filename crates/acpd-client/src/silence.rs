@@ -69,6 +69,11 @@ pub fn stopped_daemon(paths: &Paths) -> Option<NotAnswering> {
     matches!(found.process, Some((_, Condition::Stopped))).then_some(found)
 }
 
+/// The daemon, if it does not say that it is there. That may take some seconds.
+pub fn silent_daemon(paths: &Paths) -> Option<NotAnswering> {
+    check_answers(&Options { spawn: false, paths: paths.clone() }).err()
+}
+
 /// When the daemon is to be asked whether it is there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doubt(Duration);
