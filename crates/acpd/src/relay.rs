@@ -275,6 +275,7 @@ impl Relay {
                 // What is not done by then is done by the next daemon.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
             }
+            Some(End::Done) if !self.restart => self.agents.end_others().await,
             Some(End::Done) | None => {}
         }
         // At the same time: each may have to wait for what does not want to end.
