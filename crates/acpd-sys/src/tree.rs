@@ -366,7 +366,7 @@ fn find_above(
     // Parents end while they are looked for. What goes on changing cannot be shown to be outside.
     let mut last = Ok(true);
     for _ in 0..TRIES {
-        last = match is_below_agent(pid, &whose, &look_up) {
+        last = match is_below_agent(pid, &whose, look_up) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => Ok(true),
             Err(error) => Err(error),
