@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
 use acpd_api::{ExitCode, Untrusted, method};
-use acpd_client::{CallError, Incoming, LinkError, LinkReader, LinkWriter, Paths, stopped_daemon};
+use acpd_client::{
+    CallError, Incoming, LinkError, LinkReader, LinkWriter, NotAnswering, Paths, silent_daemon,
+    stopped_daemon,
+};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,6 +29,8 @@ const QUEUE: usize = 256;
 const QUIET: Duration = Duration::from_secs(1);
 /// How often it is looked whether a daemon that says nothing is stopped.
 const LOOK: Duration = Duration::from_secs(5);
+/// A daemon that is there is asked less and less often whether it hangs, but not less often than this.
+const SELDOM: Duration = Duration::from_mins(1);
 /// How long the last words to the daemon may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -50,6 +55,15 @@ enum News {
     Event(Event),
     Lost,
     Back,
+    /// It was looked whether the daemon is there: what is known of one that does not answer.
+    Looked(Option<NotAnswering>),
+}
+
+/// What happens, or does not.
+#[derive(Debug)]
+enum Step {
+    Event(Event),
+    Silent(NotAnswering),
 }
 
 /// Whether the daemon is there.
@@ -59,8 +73,29 @@ enum Presence {
     AwaySince(Instant),
     /// Away, and the user knows.
     Told,
-    /// There, but a signal has stopped it, and the user knows.
-    Stopped,
+    /// There, but it does not answer, and the user knows.
+    Silent,
+}
+
+/// For how long the daemon has said nothing, and what was done about it.
+#[derive(Debug)]
+struct Silence {
+    since: Instant,
+    looked: Instant,
+    is_looking: bool,
+    /// It is asked for a word when its silence is this long.
+    patience: Duration,
+}
+
+impl Silence {
+    fn begin() -> Silence {
+        let now = Instant::now();
+        Silence { since: now, looked: now, is_looking: false, patience: LOOK }
+    }
+
+    fn ends(&mut self) {
+        *self = Silence { is_looking: self.is_looking, ..Silence::begin() };
+    }
 }
 
 /// The connection, its events and what is sent.
@@ -72,8 +107,7 @@ pub(crate) struct Live {
     sender: SyncSender<News>,
     reads_keys: bool,
     presence: Presence,
-    /// When it was last looked whether the daemon is stopped.
-    looked: Instant,
+    silence: Silence,
 }
 
 impl Live {
@@ -102,29 +136,57 @@ impl Live {
         let leaver = writer.clone();
         signal::on_interrupt(interrupt, move || leave(&leaver))?;
         let presence = Presence::There;
-        let looked = Instant::now();
-        Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence, looked })
+        let silence = Silence::begin();
+        Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence, silence })
     }
 
-    /// The next event. What was printed is sent out before a wait, and the spinner moves during it.
+    /// The next event. What was printed is sent out before a wait, and the spinner moves during it. A
+    /// daemon that does not answer is told, and waited for: it may go on.
     pub(crate) fn next(&mut self, ui: &mut Ui) -> Result<Event> {
+        loop {
+            match self.step(ui)? {
+                Step::Event(event) => return Ok(event),
+                Step::Silent(silent) => {
+                    self.presence = Presence::Silent;
+                    let (told, hint) = (Untrusted::of(&silent), Untrusted::from(silent.hint()));
+                    ui.say(ui.err_paint().apply(DIM, text!("{}; {}", told, hint)));
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, ui: &mut Ui) -> Result<Step> {
         loop {
             let news = match self.news.try_recv() {
                 Ok(news) => news,
-                Err(TryRecvError::Disconnected) => return Ok(Event::Closed),
+                Err(TryRecvError::Disconnected) => return Ok(Step::Event(Event::Closed)),
                 Err(TryRecvError::Empty) => {
                     ui.flush()?;
                     match self.wait(ui) {
                         Some(news) => news,
-                        None => return Ok(Event::Closed),
+                        None => return Ok(Step::Event(Event::Closed)),
                     }
                 }
             };
-            if self.presence == Presence::Stopped {
-                self.presence = Presence::There;
+            if let News::Looked(silent) = news {
+                self.silence.is_looking = false;
+                // It may have said something meanwhile.
+                let is_silent = self.silence.since.elapsed() >= LOOK;
+                match silent.filter(|_| is_silent && self.presence == Presence::There) {
+                    Some(silent) => return Ok(Step::Silent(silent)),
+                    None => continue,
+                }
+            }
+            let is_of_user = matches!(news, News::Event(Event::Interrupt | Event::Key(_)));
+            if !is_of_user {
+                self.silence.ends();
+                if self.presence == Presence::Silent {
+                    self.presence = Presence::There;
+                }
             }
             match news {
-                News::Event(event) => return Ok(event),
+                News::Event(event) => return Ok(Step::Event(event)),
+                News::Looked(_) => {}
                 News::Lost => self.presence = Presence::AwaySince(Instant::now()),
                 News::Back => {
                     if self.presence == Presence::Told {
@@ -145,7 +207,7 @@ impl Live {
                     self.news.recv_timeout(QUIET.saturating_sub(since.elapsed()))
                 }
                 Presence::There => self.news.recv_timeout(LOOK),
-                Presence::Told | Presence::Stopped => {
+                Presence::Told | Presence::Silent => {
                     self.news.recv().map_err(RecvTimeoutError::from)
                 }
             };
@@ -159,18 +221,34 @@ impl Live {
                     note(ui, "acpd is restarting...");
                     self.presence = Presence::Told;
                 }
-                Presence::There if self.looked.elapsed() >= LOOK => {
-                    self.looked = Instant::now();
-                    if let Some(stopped) = Paths::discover().ok().and_then(|p| stopped_daemon(&p)) {
-                        let (told, hint) =
-                            (Untrusted::of(&stopped), Untrusted::from(stopped.hint()));
-                        note(ui, text!("{}; {}", told, hint));
-                        self.presence = Presence::Stopped;
-                    }
-                }
+                Presence::There => self.look(),
                 _ => {}
             }
         }
+    }
+
+    /// Looks whether the daemon is there if it has said nothing for long: beside us, because that takes
+    /// some time.
+    fn look(&mut self) {
+        let silence = &mut self.silence;
+        if silence.is_looking || silence.looked.elapsed() < LOOK {
+            return;
+        }
+        silence.looked = Instant::now();
+        let is_asked = silence.since.elapsed() >= silence.patience;
+        if is_asked {
+            silence.patience += silence.patience.min(SELDOM);
+        }
+        let Ok(paths) = Paths::discover() else { return };
+        let tell = self.sender.clone();
+        let look = move || {
+            let ask = || if is_asked { silent_daemon(&paths) } else { None };
+            let silent = stopped_daemon(&paths).or_else(ask);
+            // Nobody waits any more if this fails.
+            drop(tell.send(News::Looked(silent)));
+        };
+        self.silence.is_looking =
+            thread::Builder::new().name("look".to_owned()).spawn(look).is_ok();
     }
 
     /// From now on keys are events, too.
@@ -184,7 +262,8 @@ impl Live {
     }
 
     /// Sends a request that may take long and waits for its result. What else comes is dropped, except
-    /// for the word that the agent does not answer. Ctrl-C ends the wait, not what was asked for.
+    /// for the word that the agent does not answer. Ctrl-C ends the wait, not what was asked for; so does
+    /// a daemon that does not answer.
     pub(crate) fn call<R: DeserializeOwned>(
         &mut self,
         ui: &mut Ui,
@@ -193,7 +272,12 @@ impl Live {
     ) -> Result<R> {
         let id = self.request(method, params)?;
         loop {
-            let line = match self.next(ui)? {
+            let event = match self.step(ui)? {
+                Step::Event(event) => event,
+                // Nothing goes on that would have to be waited for.
+                Step::Silent(silent) => return Err(CallError::from(silent).into()),
+            };
+            let line = match event {
                 Event::Line(line) => line,
                 Event::Closed => return Err(CallError::Closed.into()),
                 Event::Failed(error) => return Err(error.into()),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use acp_wire::{Body, ErrorObject, Framer, Id, Message, Outcome, build, parse};
 use acpd_api::{ClientMeta, NAMESPACE};
@@ -127,6 +128,24 @@ impl Connection {
             match self.reader.next_line() {
                 Err(error) if is_timeout(&error) => doubt.check(&self.options)?,
                 line => return Ok(line?),
+            }
+        }
+    }
+
+    /// Whether the daemon ends this connection within that time; what it says until then is dropped.
+    pub fn ends_within(&mut self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            // As above.
+            self.reader.stream.set_recv_timeout(Some(left)).ok();
+            match self.reader.next_line() {
+                Ok(Some(_)) => {}
+                Err(error) if is_timeout(&error) => return false,
+                Ok(None) | Err(_) => return true,
             }
         }
     }

@@ -17,9 +17,10 @@ mod request;
 pub mod resume;
 mod silence;
 
+pub use acpd_sys::file::open as open_file;
 pub use acpd_sys::paths::{PathError, Paths};
 pub use connect::{Options, connect, daemon_exe, wait_until_gone};
 pub use connection::{Connection, Reader, Writer, initialize_params};
 pub use error::{CallError, ConnectError, LinkError, error_data};
 pub use link::{Incoming, LinkReader, LinkWriter, PATIENCE, link};
-pub use silence::{NotAnswering, stopped_daemon};
+pub use silence::{NotAnswering, silent_daemon, stopped_daemon};

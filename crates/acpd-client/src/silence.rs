@@ -42,7 +42,10 @@ pub struct NotAnswering {
 impl NotAnswering {
     /// What is known of the daemon at this moment.
     pub(crate) fn now(paths: &Paths) -> NotAnswering {
-        let pid = lock::signature(&paths.lock()).map(|signature| signature.pid);
+        // The pid that nobody stands for may be anybody's by now.
+        let is_held = lock::is_held(&paths.lock()).unwrap_or(false);
+        let signature = is_held.then(|| lock::signature(&paths.lock())).flatten();
+        let pid = signature.map(|signature| signature.pid);
         let process = pid.and_then(|pid| Some((pid, condition(pid)?)));
         NotAnswering { process, log: paths.daemon_log() }
     }
@@ -64,6 +67,11 @@ impl NotAnswering {
 pub fn stopped_daemon(paths: &Paths) -> Option<NotAnswering> {
     let found = NotAnswering::now(paths);
     matches!(found.process, Some((_, Condition::Stopped))).then_some(found)
+}
+
+/// The daemon, if it does not say that it is there. That may take some seconds.
+pub fn silent_daemon(paths: &Paths) -> Option<NotAnswering> {
+    check_answers(&Options { spawn: false, paths: paths.clone() }).err()
 }
 
 /// When the daemon is to be asked whether it is there.

@@ -396,12 +396,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let profile = self.agents[&id].profile.clone();
-        if self.stopping {
-            return Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(
-                "the next command starts it when it has ended; `acpctl daemon stop` again does not \
-                 wait for its agents",
-            ));
-        }
+        self.check_stays()?;
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::bound::{LONGEST_ID, NAME};
-use acp_wire::{build, clipped};
+use acp_wire::{ErrorObject, build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
     LogParams, Reason, RenameParams, RestartParams, SearchParams, SessionInfo, SessionList,
@@ -99,7 +99,10 @@ impl Hub {
             }
             method::POLICY_FORGET => self.forget_remembered(to, params, out)?,
             method::POLICY_TEST => self.test_policy(to, params, out)?,
-            method::DAEMON_RESTART => self.leave(to, true, out),
+            method::DAEMON_RESTART => {
+                self.check_stays()?;
+                self.leave(to, true, out);
+            }
             method::DAEMON_STOP if read_or_default::<DaemonStopParams>(params)?.detach => {
                 self.leave(to, false, out);
             }
@@ -552,6 +555,22 @@ impl Hub {
         let ask = self.ask(host, Why::Farewell, out);
         let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
         self.host_write(slot, line, out);
+    }
+
+    /// That it does not go down.
+    pub(crate) fn check_stays(&self) -> Result<(), Fault> {
+        if !self.stopping {
+            return Ok(());
+        }
+        Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(
+            "the next command starts it when it has ended; `acpctl daemon stop` again does not \
+             wait for its agents",
+        ))
+    }
+
+    /// Why a restart that was asked for must not be any more: since then, somebody has ended the daemon.
+    pub fn refuses_restart(&self) -> Option<ErrorObject> {
+        self.check_stays().err().map(|fault| fault.object())
     }
 
     /// Ends the daemon alone.

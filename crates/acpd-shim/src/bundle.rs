@@ -21,7 +21,7 @@
 //! [`Orphans`](crate::orphans::Orphans).
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use acpd_sys::dir::{self, DirError};
 use acpd_sys::file::{self, ReadError};
-use acpd_sys::lock::{InstanceLock, LockError};
+use acpd_sys::lock::{self, InstanceLock, LockError};
 use acpd_sys::process::{Liveness, ProcessId};
 use thiserror::Error;
 
@@ -168,16 +168,7 @@ impl Bundle {
     /// Whether a shim holds the lock.
     pub fn is_held(&self) -> Result<bool, BundleError> {
         let path = self.file("lock");
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            other => other.map_err(failed("open", &path))?,
-        };
-        // Shared, so that two who ask are not in each other's way.
-        match file.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(source)) => Err(failed("lock", &path)(source)),
-        }
+        lock::is_held(&path).map_err(failed("lock", &path))
     }
 
     /// What became of its shim: never by the pid alone.
@@ -258,7 +249,7 @@ impl Bundle {
     /// The output from `from` on that a dead shim left; `None` if there is nothing.
     pub fn leftover(&self, from: u64) -> Result<Option<Leftover>, BundleError> {
         let path = self.file("spool");
-        let mut file = match File::open(&path) {
+        let mut file = match file::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(failed("open", &path))?,
         };

@@ -3,6 +3,7 @@
 //! Architecture invariant: no read of such a file waits for somebody, and none has no end. A pipe, a
 //! device or a huge file in the place of a configuration must not stop whoever reads it.
 
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -37,6 +38,12 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
         return Err(ReadError::TooLong { limit });
     }
     Ok(bytes)
+}
+
+/// Opens a regular file for reading. What else is there, such as a pipe, is an error and is not waited
+/// for.
+pub fn open(path: &Path) -> io::Result<File> {
+    os::open_regular(path)?.ok_or_else(|| io::Error::other(ReadError::NotAFile.to_string()))
 }
 
 /// Which file is at a path, and how long it is.

@@ -150,6 +150,19 @@ pub struct Signature {
     pub line: Option<String>,
 }
 
+/// Whether somebody holds this lock. It is not made, and not kept from anybody who only asks.
+pub fn is_held(path: &Path) -> io::Result<bool> {
+    let file = match file::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// Who wrote into this lock file; `None` if nobody did, or it cannot be read.
 pub fn signature(path: &Path) -> Option<Signature> {
     let text = String::from_utf8(file::read(path, LONGEST).ok()?).ok()?;

@@ -197,7 +197,7 @@ impl Tree {
         self.take_in(table, seen.map(|id| id.pid).collect());
         let unseen = self.unseen.iter().filter_map(|id| table.by_founder.get(&id.pid)).flatten();
         // Those with the mark are found by it.
-        let silent = unseen.filter(|pid| os::environ(**pid).is_none());
+        let silent = unseen.filter(|pid| environ(**pid).is_none());
         self.take_in(table, silent.copied().collect());
         let marked = self.marked(table);
         self.take_in(table, marked);
@@ -262,7 +262,7 @@ impl Tree {
             {
                 continue;
             }
-            if let Some(environ) = os::environ(entry.id.pid) {
+            if let Some(environ) = environ(entry.id.pid) {
                 if has_mark(&environ, &self.marker) {
                     found.push(entry.id.pid);
                 } else {
@@ -297,6 +297,11 @@ fn take_stock(roots: Vec<u32>, marker: &str) -> io::Result<Usage> {
     Ok(usage)
 }
 
+/// What cannot be looked at shows no mark.
+fn environ(pid: u32) -> Option<Vec<u8>> {
+    os::environ(pid).ok().flatten()
+}
+
 fn has_mark(environ: &[u8], marker: &str) -> bool {
     mark(environ) == Some(marker.as_bytes())
 }
@@ -319,7 +324,7 @@ pub fn marks() -> HashMap<String, ProcessId> {
         if entry.uid != own_uid || entry.is_zombie() {
             continue;
         }
-        let environ = os::environ(entry.id.pid).unwrap_or_default();
+        let environ = environ(entry.id.pid).unwrap_or_default();
         let mark = mark(&environ).and_then(|mark| std::str::from_utf8(mark).ok());
         if let Some(mark) = mark {
             found.insert(mark.to_owned(), entry.id);
@@ -330,8 +335,11 @@ pub fn marks() -> HashMap<String, ProcessId> {
 
 /// Whether the environment of a process shows that it belongs to another tree than this one.
 pub fn has_other_mark(pid: u32, marker: &str) -> bool {
-    let environ = os::environ(pid).unwrap_or_default();
-    mark(&environ).is_some_and(|mark| mark != marker.as_bytes())
+    environ(pid).is_some_and(|environ| is_other_mark(&environ, marker))
+}
+
+fn is_other_mark(environ: &[u8], marker: &str) -> bool {
+    mark(environ).is_some_and(|mark| mark != marker.as_bytes())
 }
 
 /// Whether a process is an agent's or descends from one: it or a process above it carries an agent's
@@ -340,10 +348,31 @@ pub fn has_other_mark(pid: u32, marker: &str) -> bool {
 /// What has cleared its environment and left its parents is still below the shim, or below this process
 /// if that is its subreaper: orphans go to the next one above them. So all that is below this process
 /// counts, but for those that `whose` says are nobody's: it knows the processes that it is asked for, or
-/// not.
-pub fn runs_under_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> bool {
+/// not. An error if it cannot be looked at, which says nothing of whose it is.
+pub fn runs_under_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> io::Result<bool> {
+    find_above(pid, whose, os::look_up)
+}
+
+fn find_above(
+    pid: u32,
+    whose: impl Fn(ProcessId) -> Option<Whose>,
+    look_up: impl Fn(u32) -> io::Result<Option<Entry>>,
+) -> io::Result<bool> {
+    // Processes of others may be hidden.
+    let look_up = |pid| match look_up(pid) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        other => other,
+    };
     // Parents end while they are looked for. What goes on changing cannot be shown to be outside.
-    (0..TRIES).find_map(|_| is_below_agent(pid, &whose)).unwrap_or(true)
+    let mut last = Ok(true);
+    for _ in 0..TRIES {
+        last = match is_below_agent(pid, &whose, look_up) {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) => Ok(true),
+            Err(error) => Err(error),
+        };
+    }
+    last
 }
 
 /// Whose a process is.
@@ -358,43 +387,47 @@ pub enum Whose {
 /// How often the processes above one are looked for.
 const TRIES: usize = 8;
 /// More processes are above no process; but an agent can make as many.
-const HIGHEST: usize = 10_000;
+const HIGHEST: usize = 256;
 
 /// Nothing if it changes while it is looked at.
-fn is_below_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> Option<bool> {
+fn is_below_agent(
+    pid: u32,
+    whose: impl Fn(ProcessId) -> Option<Whose>,
+    look_up: impl Fn(u32) -> io::Result<Option<Entry>>,
+) -> io::Result<Option<bool>> {
     let mut next = pid;
     let mut below: Option<Entry> = None;
     for _ in 0..HIGHEST {
         if next == std::process::id() {
-            return Some(true);
+            return Ok(Some(true));
         }
         if next <= 1 {
-            return Some(false);
+            return Ok(Some(false));
         }
-        let Some(entry) = os::look_up(next).ok().flatten() else {
+        let Some(entry) = look_up(next)? else {
             // Who has ended says nothing of what goes on in its name.
-            let Some(child) = below else { return Some(true) };
-            let again = os::look_up(child.id.pid).ok().flatten();
-            let parent = again.filter(|again| again.id == child.id)?.parent;
+            let Some(child) = below else { return Ok(Some(true)) };
+            let again = look_up(child.id.pid)?.filter(|again| again.id == child.id);
+            let Some(Entry { parent, .. }) = again else { return Ok(None) };
             if parent == next {
                 // It is there, and another user's who hides what they run.
-                return Some(false);
+                return Ok(Some(false));
             }
             next = parent;
             continue;
         };
         match whose(entry.id) {
-            Some(Whose::Agents) => return Some(true),
-            Some(Whose::Users) => return Some(false),
+            Some(Whose::Agents) => return Ok(Some(true)),
+            Some(Whose::Users) => return Ok(Some(false)),
             None => {}
         }
-        if has_other_mark(next, NO_AGENT) {
-            return Some(true);
+        if os::environ(next)?.is_some_and(|environ| is_other_mark(&environ, NO_AGENT)) {
+            return Ok(Some(true));
         }
         next = entry.parent;
         below = Some(entry);
     }
-    Some(true)
+    Ok(Some(true))
 }
 
 /// The mark of a daemon, which is no agent's whoever started it.
@@ -535,6 +568,36 @@ mod tests {
             ],
         );
         assert_eq!(found, [LEADER, LEADER + 2]);
+    }
+
+    /// Whether a process descends from the agent, in a world in which the parent of each has the next
+    /// pid, and in which so many looks succeed.
+    fn is_below(pid: u32, agent: u32, looks: usize) -> io::Result<bool> {
+        let done = std::cell::Cell::new(0);
+        let look_up = |pid| {
+            done.set(done.get() + 1);
+            if done.get() > looks {
+                return Err(io::Error::from(Errno::EMFILE));
+            }
+            Ok(Some(entry(pid, pid + 1, pid, pid)))
+        };
+        find_above(pid, |id| (id.pid == agent).then_some(Whose::Agents), look_up)
+    }
+
+    #[test]
+    fn h2_a_process_that_cannot_be_looked_at_is_neither_an_agents_nor_nobodys() {
+        assert!(is_below(LEADER, LEADER + 2, 3).unwrap());
+        for looks in 0..3 {
+            let told = is_below(LEADER, LEADER + 2, looks).unwrap_err();
+            assert_eq!(told.raw_os_error(), Some(Errno::EMFILE as i32));
+        }
+    }
+
+    #[test]
+    fn who_has_more_above_it_than_anybody_has_is_an_agents() {
+        let looks = 256;
+        assert!(is_below(LEADER, 0, looks).unwrap());
+        assert!(is_below(LEADER, 0, looks - 1).is_err(), "so many are looked at");
     }
 
     #[test]

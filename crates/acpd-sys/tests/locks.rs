@@ -11,7 +11,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::lock::{InstanceLock, LockError};
+use acpd_sys::lock::{InstanceLock, LockError, is_held};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
 /// Longer than any machine takes; a passing test never waits for it.
@@ -110,4 +112,20 @@ fn a_lock_is_not_taken_through_a_link() {
     symlink(&target, &link).unwrap();
     assert!(matches!(InstanceLock::acquire(&link), Err(LockError::Io { .. })));
     assert!(!target.exists());
+}
+
+#[test]
+fn h7_h8_who_asks_whether_a_lock_is_held_makes_none_and_waits_for_no_pipe() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("lock");
+    assert!(!is_held(&path).unwrap());
+    assert!(!path.exists());
+    let lock = InstanceLock::acquire(&path).unwrap();
+    assert!(is_held(&path).unwrap());
+    drop(lock);
+    assert!(!is_held(&path).unwrap(), "the file with the pid is still there");
+    let pipe = dir.path().join("pipe");
+    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    is_held(&pipe).unwrap_err();
+    acpd_sys::file::open(&pipe).unwrap_err();
 }

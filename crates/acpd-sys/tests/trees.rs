@@ -297,14 +297,14 @@ fn l1_what_is_below_this_process_is_an_agents_unless_it_is_known_to_be_nobodys()
     let unknown = |_| None;
     let known = |whose| move |id| (id == leader).then_some(whose);
     for id in [leader, below] {
-        assert!(runs_under_agent(id.pid, unknown));
-        assert!(runs_under_agent(id.pid, known(Whose::Agents)));
+        assert!(runs_under_agent(id.pid, unknown).unwrap());
+        assert!(runs_under_agent(id.pid, known(Whose::Agents)).unwrap());
     }
-    assert!(!runs_under_agent(leader.pid, known(Whose::Users)));
-    assert!(!runs_under_agent(below.pid, known(Whose::Users)));
+    assert!(!runs_under_agent(leader.pid, known(Whose::Users)).unwrap());
+    assert!(!runs_under_agent(below.pid, known(Whose::Users)).unwrap());
     // One that has lost its parent is a child of this process, and nobody knows of it.
     agent.kill_leader();
-    assert!(runs_under_agent(below.pid, |id| (id == leader).then_some(Whose::Users)));
+    assert!(runs_under_agent(below.pid, |id| (id == leader).then_some(Whose::Users)).unwrap());
     kill_all(&mut tree, leader, 1);
     reap(leader.pid).unwrap();
 }
@@ -314,6 +314,6 @@ fn l1_who_has_ended_is_not_shown_to_be_outside() {
     let mut child = Command::new("true").spawn().unwrap();
     let pid = child.id();
     child.wait().unwrap();
-    assert!(runs_under_agent(pid, |_| None));
-    assert!(!runs_under_agent(1, |_| None), "init is nobody's");
+    assert!(runs_under_agent(pid, |_| None).unwrap());
+    assert!(!runs_under_agent(1, |_| None).unwrap(), "init is nobody's");
 }

@@ -28,7 +28,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{self, Config, Installed};
-use crate::door::{silent_for_too_long, tell};
+use crate::door::{no_descriptors, silent_for_too_long, tell};
 use crate::finder::Finder;
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
@@ -199,7 +199,17 @@ pub(crate) async fn serve(
     // Now, when the process that connects is there.
     let Stream::UdSocket(unix) = &stream;
     let pid = socket::peer_of(unix.as_fd()).ok().and_then(|peer| peer.pid);
-    let under_agent = pid.is_some_and(|pid| service.reaper.runs_under_agent(pid));
+    let under_agent = match pid {
+        Some(pid) => service.reaper.runs_under_agent(pid).await,
+        None => Ok(false),
+    };
+    let under_agent = match under_agent {
+        Ok(under_agent) => under_agent,
+        Err(error) => {
+            tracing::debug!(%error, "it cannot be seen what a connection runs under");
+            return tell(&stream, &no_descriptors()).await;
+        }
+    };
     let stream = Arc::new(stream);
     let mut lines = Lines { stream: &stream, framer: Framer::new(service.line_limit) };
     let Some(first) = first_lines(&mut lines, silence).await else { return };

@@ -222,7 +222,14 @@ impl Shortage {
     }
 
     fn ends(&mut self) {
-        if self.pause.take().is_some() {
+        if self.pause.is_none() {
+            return;
+        }
+        // Somebody else may have taken it when it was given away.
+        self.spare.refill();
+        // With the last one a connection is only told that there is none.
+        if Spare::new().release() {
+            self.pause = None;
             tracing::info!("connections are accepted again");
         }
     }
@@ -263,7 +270,7 @@ fn stranger(stream: &Stream) -> Option<ErrorObject> {
     Some(ErrorObject::new(code::INVALID_REQUEST, text).with_data(&json!({ NAMESPACE: data })))
 }
 
-fn no_descriptors() -> ErrorObject {
+pub(crate) fn no_descriptors() -> ErrorObject {
     too_many(
         "acpd has no file descriptors left for another connection",
         "close a client, or start acpd with a higher limit of open files (`ulimit -n`)",

@@ -275,6 +275,7 @@ impl Relay {
                 // What is not done by then is done by the next daemon.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
             }
+            Some(End::Done) if !self.restart => self.agents.end_others().await,
             Some(End::Done) | None => {}
         }
         // At the same time: each may have to wait for what does not want to end.
@@ -764,6 +765,9 @@ impl Relay {
     fn tried(&mut self, tried: Tried, out: &mut Batch) {
         let Tried { client, id, result } = tried;
         let Err(failure) = result else {
+            if let Some(why) = self.hub.refuses_restart() {
+                return self.send(client, Op::Line(build::error(&id, &why)), out);
+            }
             self.restart = true;
             return self.leave_for(client, &id, out);
         };

@@ -4,9 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::code;
-use acpd_api::{DaemonInfo, DaemonStopParams, Empty, ExitCode, Status, method};
+use acpd_api::{DaemonInfo, DaemonStopParams, Empty, ExitCode, Status, Untrusted, method};
 use acpd_client::{
-    CallError, ConnectError, Connection, Options, Paths, connect, link, wait_until_gone,
+    CallError, ConnectError, Connection, Options, Paths, connect, link, stopped_daemon,
+    wait_until_gone,
 };
 
 use super::agent::key_values;
@@ -20,6 +21,8 @@ use crate::ui::Ui;
 
 /// How long the daemon may take to end after it has answered that its agents are gone.
 const END_DEADLINE: Duration = Duration::from_secs(30);
+/// How often it is looked whether a daemon that does not end is stopped.
+const LOOK: Duration = Duration::from_secs(2);
 /// A daemon that is not there for so long while it restarts has died.
 const DIED: Duration = Duration::from_secs(1);
 
@@ -91,9 +94,9 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     };
     ui.spin("stopping");
     let mut live = Live::new(link)?;
-    let mut pid = None;
+    let mut before = None;
     let stopped = live.call(ui, method::STATUS, &Empty {}).and_then(|status: Status| {
-        pid = Some(status.daemon.pid);
+        before = Some((status.daemon.pid, start_of(&status.daemon)));
         live.call(ui, method::DAEMON_STOP, &DaemonStopParams { detach })
     });
     let how = match stopped {
@@ -105,8 +108,12 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
         // It may have ended before its answer was read, and have a successor already.
         Err(error) if error.is_gone() => {
             match running(paths)?.map(|mut connection| info(&mut connection)).transpose() {
-                Ok(Some(now)) if pid.is_none_or(|pid| pid == now.pid) => return Err(error),
-                Ok(_) => Stopped::Died,
+                // One that was started again has the same pid.
+                Ok(Some(now)) if before.is_none_or(|(_, start)| start == start_of(&now)) => {
+                    return Err(error);
+                }
+                Ok(Some(_)) => return Ok(Stopped::Died),
+                Ok(None) => Stopped::Died,
                 Err(now) if now.is_gone() => Stopped::Died,
                 // It is there, and says why it does not serve.
                 Err(now) => return Err(now),
@@ -114,7 +121,7 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
         }
         Err(error) => return Err(error),
     };
-    if let Some(pid) = pid {
+    if let Some((pid, _)) = before {
         wait_until_gone(paths, pid, END_DEADLINE)?;
     }
     Ok(how)
@@ -149,12 +156,29 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
         Err(error) => return Err(error.into()),
     }
     // The end of the connection is the end of the old one: nothing is asked before it.
-    let (mut reader, _writer) = connection.split();
-    while matches!(reader.next_line(), Ok(Some(_))) {}
-    let pid = successor(paths, before)?;
+    let end = Instant::now() + END_DEADLINE;
+    let mut told = false;
+    while !connection.ends_within(LOOK) {
+        told = told || tell_stopped(paths, ui);
+        if Instant::now() >= end {
+            let text = text!("acpd has not ended in {} s", END_DEADLINE.as_secs());
+            return Err(
+                CommandError::new(ExitCode::Error, text).hint("look into `acpctl daemon logs`")
+            );
+        }
+    }
+    let pid = successor(paths, before, ui)?;
     ui.stop_spinning();
     ui.say(text!("acpd restarted (pid {})", pid));
     Ok(())
+}
+
+/// Tells of a daemon that a signal has stopped: it may go on. Returns whether there is one.
+fn tell_stopped(paths: &Paths, ui: &mut Ui) -> bool {
+    let Some(stopped) = stopped_daemon(paths) else { return false };
+    let (told, hint) = (Untrusted::of(&stopped), Untrusted::from(stopped.hint()));
+    ui.say(text!("{}; {}", told, hint));
+    true
 }
 
 /// Tells a start of the daemon from all others. The number alone begins anew with another database.
@@ -164,10 +188,11 @@ fn start_of(daemon: &DaemonInfo) -> (u64, u64) {
 
 /// The pid of the daemon that was not started then, as soon as it answers. One that died on its way is
 /// replaced.
-fn successor(paths: &Paths, before: Option<(u64, u64)>) -> Result<u32> {
+fn successor(paths: &Paths, before: Option<(u64, u64)>, ui: &mut Ui) -> Result<u32> {
     let start = Instant::now();
     let end = start + END_DEADLINE;
     let mut pause = Duration::from_millis(5);
+    let mut told = false;
     loop {
         let spawn = start.elapsed() > DIED;
         let answer = match connect(&Options { spawn, paths: paths.clone() }) {
@@ -183,8 +208,11 @@ fn successor(paths: &Paths, before: Option<(u64, u64)>) -> Result<u32> {
                 return Err(CommandError::new(ExitCode::Error, text)
                     .hint("look into `acpctl daemon logs`, then `acpctl daemon start`"));
             }
-            _ => thread::sleep(pause),
+            // One that says nothing took its time already.
+            Err(_) => told = told || tell_stopped(paths, ui),
+            Ok(_) => {}
         }
+        thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(200));
     }
 }

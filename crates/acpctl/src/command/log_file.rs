@@ -7,6 +7,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use acpd_client::open_file;
+
 use crate::cli::Tail;
 use crate::error::{CommandError, Result};
 use crate::text::text;
@@ -20,7 +22,7 @@ const BLOCK: u64 = 64 * 1024;
 /// Prints the last lines of a file; with `follow` it goes on until Ctrl-C.
 pub(super) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let failed = |error: io::Error| CommandError::file("read", path, &error);
-    let mut file = match File::open(path) {
+    let mut file = match open_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !tail.follow => {
             ui.say(text!("nothing has been written to `{}` yet", path));
@@ -30,36 +32,52 @@ pub(super) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     };
     let start = tail_start(&mut file, tail.lines).map_err(failed)?;
     file.seek(SeekFrom::Start(start)).map_err(failed)?;
-    copy(&mut file, path, ui)?;
+    let mut unshown = Vec::new();
+    copy(&mut file, path, &mut unshown, ui)?;
     if !tail.follow {
-        return Ok(());
+        return Ok(ui.relay_bytes(&unshown)?);
     }
     loop {
         ui.flush()?;
         thread::sleep(POLL);
-        copy(&mut file, path, ui)?;
+        copy(&mut file, path, &mut unshown, ui)?;
         if let Some(newer) = replaced(&mut file, path).map_err(failed)? {
-            copy(&mut file, path, ui)?;
+            copy(&mut file, path, &mut unshown, ui)?;
+            ui.relay_bytes(&std::mem::take(&mut unshown))?;
             file = newer;
         }
     }
 }
 
-/// Prints everything from the current place on.
-fn copy(file: &mut File, path: &Path, ui: &mut Ui) -> Result {
+/// Prints everything from the current place on; `unshown` is what was read and needs what comes next.
+fn copy(file: &mut File, path: &Path, unshown: &mut Vec<u8>, ui: &mut Ui) -> Result {
     loop {
-        let mut bytes = Vec::new();
-        let read = Read::by_ref(file).take(BLOCK).read_to_end(&mut bytes);
+        let read = Read::by_ref(file).take(BLOCK).read_to_end(unshown);
         match read.map_err(|error| CommandError::file("read", path, &error))? {
             0 => return Ok(()),
-            _ => ui.relay_bytes(&bytes)?,
+            _ => {
+                let whole: Vec<u8> = unshown.drain(..whole_part(unshown)).collect();
+                ui.relay_bytes(&whole)?;
+            }
         }
     }
 }
 
+/// How many bytes can be shown before the next ones are known: a character may be cut off, and the end
+/// of a line be half there.
+fn whole_part(bytes: &[u8]) -> usize {
+    let is_cut_off = |start: &usize| match std::str::from_utf8(&bytes[*start..]) {
+        Err(error) => error.valid_up_to() == 0 && error.error_len().is_none(),
+        Ok(_) => false,
+    };
+    let last = bytes.len().saturating_sub(3)..bytes.len();
+    let end = last.rev().find(is_cut_off).unwrap_or(bytes.len());
+    if bytes[..end].ends_with(b"\r") { end - 1 } else { end }
+}
+
 /// The file that has taken this one's place: rotated, or cut and begun again.
 fn replaced(file: &mut File, path: &Path) -> io::Result<Option<File>> {
-    let newer = match File::open(path) {
+    let newer = match open_file(path) {
         Ok(newer) => newer,
         // Between the two steps of a rotation.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -101,6 +119,26 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+
+    #[test]
+    fn a_character_or_the_end_of_a_line_is_not_shown_by_halves() {
+        for (bytes, whole) in [
+            (&b""[..], 0),
+            (b"abc", 3),
+            ("a\u{20ac}".as_bytes(), 4),
+            (b"a\xe2\x82", 1),
+            (b"a\xe2", 1),
+            (b"a\xf0\x9f\x98", 1),
+            (b"\xf0\x9f\x98\x80", 4),
+            // What is no character at all is not waited for.
+            (b"a\x82\xff", 3),
+            (b"a\r", 1),
+            (b"a\r\n", 3),
+            (b"a\r\xe2", 1),
+        ] {
+            assert_eq!(whole_part(bytes), whole, "{bytes:?}");
+        }
+    }
 
     #[test]
     fn the_tail_begins_at_a_line() {

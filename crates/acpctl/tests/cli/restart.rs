@@ -620,6 +620,27 @@ fn stop_waits_for_the_daemon_that_was_asked_and_not_for_its_successor() {
 }
 
 #[test]
+fn a_daemon_that_was_started_again_while_it_was_to_stop_is_stopped_under_the_same_pid() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("state").join("shims").join("g-1")).unwrap();
+    let listener = home.listen();
+    let child = home.acpctl(["daemon", "stop"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(1));
+    client.expect(method::DAEMON_STOP);
+    drop(client);
+    let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(2));
+    drop(client);
+    let mut client = Client::accept(&listener);
+    client.answer(method::STATUS, status(2));
+    client.answer(method::DAEMON_STOP, json!({}));
+    drop(client);
+    let done = home.wait(child);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd stopped\n"));
+}
+
+#[test]
 fn a_daemon_is_started_to_end_the_agents_of_one_that_is_gone() {
     let home = Home::new();
     std::fs::create_dir_all(home.path("state").join("shims").join("g-1")).unwrap();

@@ -301,6 +301,22 @@ fn the_daemon_leaves_alone_or_starts_again() {
 }
 
 #[test]
+fn a_daemon_that_is_told_to_stop_is_not_started_again() {
+    let (mut bench, _) = working();
+    let client = acpd_core::ids::ClientId(1);
+    assert!(bench.hub.refuses_restart().is_none());
+    bench.say(client, &json!({"id":9,"method":"_acpd/daemon/stop"}));
+    assert!(bench.hub.refuses_restart().is_some());
+    bench.got(client);
+    bench.say(client, &json!({"id":10,"method":"_acpd/daemon/restart"}));
+    assert_eq!(bench.left, None);
+    let refused = bench.got(client).iter().any(|line| {
+        line["id"] == 10 && line["error"]["data"]["_acpd"]["reason"] == "shutting_down"
+    });
+    assert!(refused);
+}
+
+#[test]
 fn a_daemon_that_is_told_to_stop_says_goodbye() {
     for by_person in [true, false] {
         let (mut bench, _) = working();

@@ -196,11 +196,17 @@ fn scan_one(pid: u32, boot: u64) -> io::Result<Option<Entry>> {
 
 /// The environment that the process was started with, entries ended by zero bytes; `None` if it
 /// is hidden, or not there yet in the middle of an exec.
-pub(crate) fn environ(pid: u32) -> Option<Vec<u8>> {
+pub(crate) fn environ(pid: u32) -> io::Result<Option<Vec<u8>>> {
     // Its size is not known before: with room for most, it is read at once.
     let mut bytes = Vec::with_capacity(16 << 10);
-    File::open(format!("/proc/{pid}/environ")).ok()?.read_to_end(&mut bytes).ok()?;
-    Some(bytes).filter(|bytes| !bytes.is_empty())
+    let opened = File::open(format!("/proc/{pid}/environ"));
+    match opened.and_then(|mut file| file.read_to_end(&mut bytes)) {
+        Ok(_) => Ok(Some(bytes).filter(|bytes| !bytes.is_empty())),
+        Err(error) if is_gone(&error) || error.kind() == io::ErrorKind::PermissionDenied => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether the process was started since this boot.

@@ -133,8 +133,9 @@ pub(crate) fn scan_below() -> io::Result<Vec<Entry>> {
     scan()
 }
 
-pub(crate) fn environ(_pid: u32) -> Option<Vec<u8>> {
-    None
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
+pub(crate) fn environ(_pid: u32) -> io::Result<Option<Vec<u8>>> {
+    Ok(None)
 }
 
 /// Whether the process was started since this boot.

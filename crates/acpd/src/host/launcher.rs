@@ -12,7 +12,7 @@ use acpd_shim::launch::{self, How, LadderTimes, Program};
 use acpd_sys::dir::private_dir;
 use acpd_sys::paths::Paths;
 
-use super::shim::{Leases, Place, Start, end_strays, remove_lost_sockets};
+use super::shim::{Leases, Place, Start, end_others, end_strays, remove_lost_sockets};
 use super::{AgentHost, Direct, HostEvents, Launch, Reaper, Shim};
 use crate::config::{self, Config, Host, Installed, Profile, Transport};
 use crate::log::BoundedLog;
@@ -104,9 +104,17 @@ impl Agents {
     /// shim's.
     pub fn end_strays(&self, known: &BTreeSet<HostId>) {
         remove_lost_sockets(&self.paths.state, &self.paths.shim_sockets());
+        end_strays(&self.paths.state, &self.generation, known, || self.strays_place());
+    }
+
+    /// Ends the shims of other journals, and waits for that.
+    pub async fn end_others(&self) {
+        end_others(&self.paths.state, &self.generation, || self.strays_place()).await;
+    }
+
+    fn strays_place(&self) -> Place {
         let size = self.config.daemon.log_max_bytes;
-        let place = || self.place(BoundedLog::open(&self.paths.agent_log("strays"), size));
-        end_strays(&self.paths.state, &self.generation, known, place);
+        self.place(BoundedLog::open(&self.paths.agent_log("strays"), size))
     }
 
     /// The environment of an agent, which its terminals have as well.

@@ -27,6 +27,8 @@ use super::{HostEvent, HostEvents};
 
 /// How often a tree that is going down is looked at, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+/// How often it is looked whose a process is while children are being made.
+const LOOKS: usize = 50;
 /// How often one that does not end is looked at, at last.
 const LOOK_AT_LAST: Duration = Duration::from_secs(1);
 /// How often running trees are looked at, to know what they start before it hides.
@@ -84,13 +86,20 @@ pub struct Reaper {
     children: Children,
 }
 
-/// The processes of the daemon that somebody looks after. Locked from before a child is made until it is
-/// in here, or it could be reaped in between, or ask for something before it is known whose it is.
+/// The processes of the daemon that somebody looks after.
+///
+/// Architecture invariant: not locked while a child is made. That takes until its exec is done, which a
+/// disk may hold up for ever, and the relay and each new connection lock it.
 #[derive(Debug, Clone, Default)]
 struct Children(Arc<Mutex<Family>>);
 
 #[derive(Debug, Default)]
 struct Family {
+    /// How many children are being made: they may be there, and are not in here yet. Meanwhile no orphan
+    /// is reaped, for it could be one of them.
+    starting: usize,
+    /// Orphans were left for when nothing is being made.
+    owes_orphans: bool,
     /// Children that somebody waits for; every other one that ends is an orphan that was given to us.
     children: BTreeSet<u32>,
     /// Those of them that are commands of the user's.
@@ -119,8 +128,29 @@ impl Children {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes a child that is waited for. Returns with it whether orphans have to be reaped now.
+    fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
+        self.lock().starting += 1;
+        let child = command.spawn();
+        let mut family = self.lock();
+        if let Ok(child) = &child {
+            family.children.insert(child.id());
+            if whose == Some(Whose::Users) {
+                family.users.insert(child.id());
+            }
+        }
+        family.starting -= 1;
+        let owed = family.starting == 0 && std::mem::take(&mut family.owes_orphans);
+        (child, owed)
+    }
+
     fn reap_others(&self) {
-        reap_orphans(&self.lock().children);
+        let mut family = self.lock();
+        if family.starting > 0 {
+            family.owes_orphans = true;
+        } else {
+            reap_orphans(&family.children);
+        }
     }
 }
 
@@ -212,24 +242,35 @@ impl Reaper {
 
     /// Starts a child that is not reaped before its tree is gone: it has to be watched or discarded.
     pub(crate) fn start_child(&self, command: &mut Command) -> io::Result<Child> {
-        let mut family = self.children.lock();
-        let child = command.spawn()?;
-        family.children.insert(child.id());
-        Ok(child)
+        self.start_one(command, None)
     }
 
     /// The same for a command of the user's: what it starts is nobody's agent.
     pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
-        let mut family = self.children.lock();
-        let child = command.spawn()?;
-        family.children.insert(child.id());
-        family.users.insert(child.id());
-        Ok(child)
+        self.start_one(command, Some(Whose::Users))
+    }
+
+    fn start_one(&self, command: &mut Command, whose: Option<Whose>) -> io::Result<Child> {
+        let (child, owes_orphans) = self.children.start(command, whose);
+        if owes_orphans {
+            self.reap_orphans();
+        }
+        child
     }
 
     /// Whether a process is an agent's or descends from one, as far as can be seen.
-    pub(crate) fn runs_under_agent(&self, pid: u32) -> bool {
-        runs_under_agent(pid, |id| self.children.lock().whose(id))
+    pub(crate) async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
+        for _ in 0..LOOKS {
+            // Asked before the look: what is below a child that is made later is not there yet.
+            let is_starting = self.children.lock().starting > 0;
+            let is_under = runs_under_agent(pid, |id| self.children.lock().whose(id))?;
+            if !(is_under && is_starting) {
+                return Ok(is_under);
+            }
+            // It may be below a command of the user's that runs already, and is known in a moment.
+            tokio::time::sleep(LOOK.0).await;
+        }
+        Ok(true)
     }
 
     /// A shim is spoken with.
@@ -465,9 +506,12 @@ fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
     use std::process::Stdio;
 
-    use acpd_sys::process::detach_child;
+    use acpd_sys::process::{detach_child, detach_child_into};
     use tokio::sync::mpsc;
 
     use super::*;
@@ -493,6 +537,53 @@ mod tests {
         let sleep = LeftProcess { pid: child.id(), name: "sleep".to_owned() };
         assert_eq!(left(host), [sleep]);
         assert_eq!(left(nobody), []);
+        reaper.discard(child);
+    }
+
+    /// A child that does not get to its exec before somebody reads from the socket.
+    fn held_up(reaper: &Reaper) -> (UnixStream, thread::JoinHandle<Child>) {
+        let (gate, mut full) = UnixStream::pair().unwrap();
+        full.set_nonblocking(true).unwrap();
+        while full.write(b"x").is_ok() {}
+        full.set_nonblocking(false).unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(Stdio::null());
+        detach_child_into(&mut command, OwnedFd::from(full).into());
+        let starter = reaper.clone();
+        let start = thread::spawn(move || starter.start_users(&mut command).unwrap());
+        while reaper.children.lock().starting == 0 {
+            thread::yield_now();
+        }
+        (gate, start)
+    }
+
+    #[tokio::test]
+    async fn h1_a_child_whose_exec_is_held_up_holds_up_nobody() {
+        let (tell, _events) = mpsc::channel(4);
+        let reaper = Reaper::start(tell).unwrap();
+        let (mut gate, start) = held_up(&reaper);
+        let asker = reaper.clone();
+        let own = std::process::id();
+        let all = async move {
+            assert!(!asker.runs_under_agent(1).await.unwrap(), "init is nobody's");
+            // It cannot be told apart from what is below the child that is being made.
+            assert!(asker.runs_under_agent(own).await.unwrap());
+            asker.know_shim(HostId(1), ProcessId::of(own).unwrap());
+            asker.unknow(HostId(1));
+            asker.reap_orphans();
+            let mut other = Command::new("sleep");
+            other.arg("600").stdin(Stdio::null());
+            detach_child(&mut other);
+            asker.discard(asker.start_users(&mut other).unwrap());
+            // The thread answers, too.
+            asker.usage(vec![own]).await;
+        };
+        let done = tokio::time::timeout(Duration::from_secs(20), tokio::spawn(all)).await;
+        // All of them: one byte each.
+        assert!(gate.read(&mut [0; 4 << 10]).unwrap() > 0);
+        let child = start.join().unwrap();
+        assert!(done.is_ok_and(|done| done.is_ok()), "it waited for the child");
+        assert!(!reaper.runs_under_agent(child.id()).await.unwrap(), "a command of the user's");
         reaper.discard(child);
     }
 }

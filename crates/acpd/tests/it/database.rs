@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use acpd_test::harness::{TestEnv, kill9, reason, until};
+use acpd_test::harness::{TestEnv, exists, kill9, reason, until};
 
 use crate::{echo, hosted};
 
@@ -62,6 +62,22 @@ fn l14_a_database_that_is_removed_is_noticed_while_nothing_happens_and_agents_go
     assert_eq!(client.answer(turn).unwrap()["stopReason"], "end_turn");
     wait_works(&env);
     assert_eq!(env.said("fix"), client.said(&session), "all is kept");
+}
+
+#[test]
+fn a_stop_ends_the_agents_of_a_database_that_is_gone_as_well() {
+    let env = hosted([echo()]);
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let (old, agent) = (env.shims(), env.agent_pid("echo").unwrap());
+    assert_eq!(old.len(), 1);
+    let database = Moved::away(&env);
+    failure(&env);
+    env.acpctl(&["daemon", "restart"]).success();
+    assert!(exists(agent), "its database may come back");
+    env.acpctl(&["run", "-s", "fix", "say #two"]).success();
+    env.acpctl(&["daemon", "stop"]).success().explains(&["acpd stopped"]);
+    assert!(!exists(agent) && !exists(old[0].pid), "nothing is left");
+    drop(database);
 }
 
 #[test]

@@ -126,6 +126,27 @@ fn l16_a_stopped_daemon_is_told_as_such_by_every_command() {
     at_once("a daemon that goes on", || env.acpctl(&["ps"]).success());
 }
 
+#[test]
+fn l16_a_daemon_that_is_stopped_while_something_runs_is_told_and_waited_for() {
+    let env = home([echo()]);
+    let mut client = env.client("echo");
+    client.new_session(&env.work("main"), Some("other"));
+    let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] done"]);
+    let mut attach = env.spawn_acpctl(&["attach", "other"]);
+    run.wait_stdout("paused at middle");
+    let pid = env.daemon_pid();
+    signal(pid, Signal::SIGSTOP);
+    let (stopped, way_out) = (format!("(pid {pid}, stopped)"), format!("kill -CONT {pid}"));
+    for command in [&mut run, &mut attach] {
+        command.wait_stderr(&stopped);
+        command.wait_stderr(&way_out);
+    }
+    signal(pid, Signal::SIGCONT);
+    env.release("middle");
+    let done = run.finish().success();
+    assert!(done.stdout().contains("done"), "{done:?}");
+}
+
 /// A daemon that may have few files open.
 fn with_few_files(env: &TestEnv) -> Running {
     let program = env.acpd_command();

@@ -210,6 +210,38 @@ fn l18_a_program_that_is_missing_or_broken_refuses_the_restart_and_nothing_stops
 }
 
 #[test]
+fn a_stop_that_comes_while_a_restart_is_tried_is_a_stop() {
+    let bin = tempfile::tempdir().unwrap();
+    let built = Path::new(env!("CARGO_BIN_EXE_acpd"));
+    for name in ["acpd", "acpctl", "acpd-scripted-agent"] {
+        symlink(built.with_file_name(name), bin.path().join(name)).unwrap();
+    }
+    let acpd = bin.path().join("acpd");
+    let slow = echo().flags("ignore-eof ignore-term").set("stop.eof", "\"100ms\"");
+    let env = TestEnv::new(&acpd, &Config::new([slow]).daemon("host", "\"shim\""));
+    env.acpctl(&["run", "-s", "fix", "say #one"]).success();
+    let daemon = env.daemon_pid();
+
+    let place = bin.path().display();
+    let script = format!(
+        "#!/bin/sh\n: > {place}/tried\nwhile [ ! -e {place}/go ]; do sleep 0.05; done\nexec {} \"$@\"\n",
+        built.display()
+    );
+    fs::remove_file(&acpd).unwrap();
+    fs::write(&acpd, script).unwrap();
+    fs::set_permissions(&acpd, fs::Permissions::from_mode(0o755)).unwrap();
+    let restart = env.spawn_acpctl(&["daemon", "restart"]);
+    until("the program to be tried", || bin.path().join("tried").exists().then_some(()));
+    let stop = env.spawn_acpctl(&["daemon", "stop"]);
+    env.wait_agent("echo", "stopping");
+    fs::write(bin.path().join("go"), "").unwrap();
+    restart.finish().code(1).explains(&["acpd is shutting down"]);
+    stop.finish().success().explains(&["acpd stopped"]);
+    assert!(!exists(daemon));
+    env.acpctl(&["--no-spawn", "ps"]).code(3);
+}
+
+#[test]
 fn a_killed_host_is_a_killed_agent_and_leaves_no_orphans() {
     let env = hosted([stubborn()]);
     let mut client = env.client("echo");

@@ -34,7 +34,7 @@ use tokio::sync::mpsc;
 use super::{AgentHost, HostEvents, Reaper};
 use crate::log::BoundedLog;
 
-pub(super) use stray::{end_strays, remove_lost_sockets};
+pub(super) use stray::{end_others, end_strays, remove_lost_sockets};
 
 /// What every shim's task needs.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! Shims that the database does not know: the word that they may go was lost, or the database was
-//! replaced. Those of this journal are ended; those of another one are somebody else's.
+//! replaced. Those of this journal are ended; those of another one go on, for that may come back, until a
+//! person stops the daemon and everything with it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +12,7 @@ use acpd_core::{Adopt, StopStep};
 use acpd_shim::bundle::{self, Bundle, Identity};
 use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::tender::{end_now, with_sources};
 use super::{Place, Shim};
@@ -45,6 +47,21 @@ pub(in crate::host) fn end_strays(
             }
         }
     }
+}
+
+/// Ends every shim of another journal than `generation`, and waits for that.
+pub(in crate::host) async fn end_others(state: &Path, generation: &str, place: impl Fn() -> Place) {
+    let own = format!("{generation}-");
+    let mut ending = JoinSet::new();
+    // That they cannot be listed was told at the start.
+    for bundle in bundle::list(state).unwrap_or_default() {
+        let host = bundle.marker().rsplit_once('-').and_then(|(_, host)| host.parse().ok());
+        if let Some(host) = host.filter(|_| !bundle.marker().starts_with(&own)).map(HostId) {
+            tracing::warn!(dir = %bundle.dir().display(), "an agent's host of another journal is ended");
+            ending.spawn(end_stray(host, bundle, place()));
+        }
+    }
+    ending.join_all().await;
 }
 
 /// Removes the sockets in this directory that belong to no bundle and that nobody listens on: both
