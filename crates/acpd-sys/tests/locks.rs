@@ -115,7 +115,7 @@ fn a_lock_is_not_taken_through_a_link() {
 }
 
 #[test]
-fn h7_h8_who_asks_whether_a_lock_is_held_makes_none_and_waits_for_no_pipe() {
+fn who_asks_whether_a_lock_is_held_makes_none_and_waits_for_no_pipe() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("lock");
     assert!(!is_held(&path).unwrap());
