@@ -12,9 +12,10 @@ mod word;
 use rable::{Node, NodeKind};
 
 pub(crate) use runner::{
-    Role, SHELLS, base, inner_commands, join, lines_in, role, runs_input, script,
-    without_blanks_around_unknown,
+    Role, SHELLS, aliases, base, inner_commands, join, lines_in, role, runs_input, script,
+    without_blanks_around_unknown, without_git_options,
 };
+use word::FED;
 pub(crate) use word::{UNKNOWN, Word};
 
 /// The longest line that is parsed.
