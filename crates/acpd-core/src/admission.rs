@@ -76,7 +76,10 @@ impl Hub {
         let refusal = if wish == Wish::Client && is_manager && clients >= most {
             let text = format!("{clients} clients are connected already");
             Fault::new(Reason::TooMany, text)
-                .hint("close one, or raise `max_clients` under `[daemon]` in the configuration")
+                .hint(
+                "close an editor or an `acpctl attach` (`acpctl ps` tells which sessions have clients), or raise \
+                 `max_clients` under `[daemon]` in the configuration and then `acpctl daemon restart`",
+            )
         } else if !is_new || self.clients.len() <= most + MANAGERS {
             return true;
         } else if wish == Wish::Other {
