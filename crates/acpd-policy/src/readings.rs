@@ -120,7 +120,7 @@ impl Finder {
         for command in &line.commands {
             self.simple(command);
         }
-        self.is_cut |= line.is_cut && trust == Trust::Runs;
+        self.is_cut |= line.is_cut;
         for inner in &line.inner {
             self.found_line(inner, Trust::May);
         }

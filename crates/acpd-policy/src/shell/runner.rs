@@ -228,9 +228,9 @@ pub(crate) fn runs_input<S: AsRef<str>>(words: &[S]) -> bool {
         "source" | "." => args.iter().all(is_option) || args.first().is_some_and(is_input),
         name if SHELLS.contains(&name) => {
             let reads = |word: &S| word.as_ref() == "-s";
-            let is_first = args.iter().find(|word| !word.as_ref().starts_with('-'));
+            let first = args.iter().find(|word| !word.as_ref().starts_with('-'));
             let reads_it = args.iter().all(is_option) || args.iter().any(reads);
-            script(words).is_none() && (reads_it || is_first.is_some_and(is_input))
+            script(words).is_none() && (reads_it || first.is_some_and(is_input))
         }
         _ => false,
     }
