@@ -323,7 +323,8 @@ pub(crate) enum Session {
         #[command(flatten)]
         which: Which,
     },
-    /// Close a session and leave it out of lists. The next prompt takes it out of the archive.
+    /// Close a session and leave it out of lists. A turn that runs is cut off. The next prompt takes it out
+    /// of the archive.
     Archive {
         #[command(flatten)]
         which: Which,
@@ -420,7 +421,7 @@ pub(crate) enum Agent {
         /// Its name.
         agent: String,
     },
-    /// Stop an agent and start it again; its sessions come back.
+    /// Stop an agent and start it again; its sessions come back. Turns that run are cut off.
     Restart {
         /// Its name.
         agent: String,

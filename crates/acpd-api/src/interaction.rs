@@ -95,6 +95,16 @@ pub struct AnswerParams {
     pub answer: GivenAnswer,
 }
 
+/// What an answer did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AnswerResult {
+    /// The name of the option that the agent got, if it is one of its own that holds from now on: the agent
+    /// may not ask again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_option: Option<Untrusted>,
+}
+
 /// What a person answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -35,8 +35,8 @@ pub use info::{
     Status, StoreState, TurnInfo, TurnState,
 };
 pub use interaction::{
-    AnswerParams, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
-    PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
+    AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
+    OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
 };
 pub use meta::{ClientMeta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{

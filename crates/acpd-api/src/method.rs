@@ -89,8 +89,8 @@ methods! {
     SESSION_REMOVE = "_acpd/session/remove", Refused("delete a session");
     /// Questions of agents that wait for a person: [`crate::Empty`] → [`crate::InteractionList`].
     INTERACTION_LIST = "_acpd/interaction/list", Allowed;
-    /// Answers one of them: [`crate::AnswerParams`] → [`crate::Empty`]. Refused to a client that runs under
-    /// an agent.
+    /// Answers one of them: [`crate::AnswerParams`] → [`crate::AnswerResult`]. Refused to a client that
+    /// runs under an agent.
     INTERACTION_ANSWER = "_acpd/interaction/answer", Refused("answer questions of agents");
     /// Remembered decisions: [`crate::Empty`] → [`crate::PolicyList`].
     POLICY_LIST = "_acpd/policy/list", Allowed;

@@ -109,8 +109,8 @@ impl Hub {
     /// # Errors
     /// When there is none that it may have.
     fn place_client(&mut self, newcomer: ClientId, out: &mut Batch) -> Result<(), Fault> {
-        const MORE: &str =
-            "close one, or raise `max_clients` under `[daemon]` in the configuration";
+        const MORE: &str = "close an editor or an `acpctl attach` (`acpctl ps` tells which sessions have clients), or raise \
+             `max_clients` under `[daemon]` in the configuration and then `acpctl daemon restart`";
         let most = self.config.max_clients as usize;
         let clients = self.clients.values().filter(|here| !here.is_manager()).count();
         let tools = self.clients.values().filter(|here| here.is_tool()).count();

@@ -56,7 +56,14 @@ impl Hub {
             Some(Sharing::Session) => refused(format!(
                 "agent `{profile}` has a process for each session, and a fork begins in that of \
                  another one"
-            )),
+            ))
+            .map_err(|fault| {
+                fault.hint(format!(
+                    "begin a new session: `acpctl run -s NAME PROMPT`; or let its sessions share a process, with \
+                     `sharing = \"agent\"` under `[agents.{profile}]` in the configuration: a crash then \
+                     takes all of them along, and MCP servers may be seen by other sessions"
+                ))
+            }),
             Some(Sharing::Agent) | None => Ok(()),
         }
     }

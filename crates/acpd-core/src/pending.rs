@@ -6,8 +6,8 @@ use acp_wire::acp::{
 };
 use acpd_api::escape::shell_word;
 use acpd_api::{
-    AnswerParams, Empty, ForgetParams, GivenAnswer, InteractionInfo, InteractionList, OptionInfo,
-    PolicyTestParams,
+    AnswerParams, AnswerResult, Empty, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
+    OptionInfo, PolicyTestParams,
 };
 use acpd_policy::{Situation, Verdict, explain};
 use serde_json::json;
@@ -64,20 +64,23 @@ impl Hub {
             Fault::invalid("no such question is open; it may be answered already")
                 .hint("`acpctl pending` lists the open questions")
         })?;
+        let is_named = matches!(
+            &answer,
+            GivenAnswer::Allow { option: Some(_), .. } | GivenAnswer::Deny { option: Some(_), .. }
+        );
         let (answer, always) = chosen(id, &self.interactions[&id].question, answer)?;
+        let own_option = lasting(&self.interactions[&id].question, &answer);
         if let Some(verdict) = always {
-            // The agent's own option says the same for as long as it lives.
-            if !self.remember(id, verdict, out) {
-                return Err(Fault::invalid(
-                    "the question does not say enough to know it again, so it cannot be remembered",
-                )
-                .hint("answer it without `--always`, or write a rule under `[policy]`"));
+            // Who names an option of the agent that holds from now on gets it, whatever acpd can remember.
+            let is_enough = is_named && own_option.is_some();
+            if !self.remember(id, verdict, out) && !is_enough {
+                return Err(not_remembered(id, verdict, &self.interactions[&id].question));
             }
         } else {
             self.remember_choice(id, &answer, out);
         }
         self.answer_interaction(id, &answer, out);
-        self.answer(to, &Empty {}, out);
+        self.answer(to, &AnswerResult { own_option: own_option.map(Into::into) }, out);
         Ok(())
     }
 
@@ -174,13 +177,11 @@ fn chosen(
             Ok((Answer::Permission(PermissionAnswer::Selected(option)), None))
         }
         (Question::Permission(options), GivenAnswer::Allow { always, option }) => {
-            let plain = Plain { word: "allow", once: "allow_once", forever: "allow_always" };
-            let option = plain.option_of(id, options, always, option.as_deref())?;
+            let option = ALLOW.option_of(id, options, always, option.as_deref())?;
             Ok((option, always.then_some(Verdict::Allow)))
         }
         (Question::Permission(options), GivenAnswer::Deny { always, option }) => {
-            let plain = Plain { word: "deny", once: "reject_once", forever: "reject_always" };
-            let option = plain.option_of(id, options, always, option.as_deref())?;
+            let option = DENY.option_of(id, options, always, option.as_deref())?;
             Ok((option, always.then_some(Verdict::Reject)))
         }
         (Question::Elicitation(mode), GivenAnswer::Accept { content }) => {
@@ -200,6 +201,34 @@ fn chosen(
     }
 }
 
+/// The name of the option that was chosen, if the agent means it to hold from now on.
+fn lasting(question: &Question, answer: &Answer) -> Option<String> {
+    let Question::Permission(options) = question else { return None };
+    let Answer::Permission(PermissionAnswer::Selected(chosen)) = answer else { return None };
+    let option = options.iter().find(|option| option.option_id == *chosen)?;
+    matches!(&*option.kind, "allow_always" | "reject_always").then(|| option.name.clone())
+}
+
+/// The refusal to remember what cannot be known again.
+fn not_remembered(id: InteractionId, verdict: Verdict, question: &Question) -> Fault {
+    let Plain { word, forever, .. } = if verdict == Verdict::Allow { ALLOW } else { DENY };
+    let options = if let Question::Permission(options) = question { &**options } else { &[] };
+    let own: Vec<_> = options.iter().filter(|option| option.kind == forever).collect();
+    let id = id.text();
+    let own = if own.is_empty() {
+        String::new()
+    } else {
+        let own = listed(own);
+        format!("; `acpctl {word} --always {id} --option O` sends the agent's own option {own}")
+    };
+    let hint = format!("answer it without `--always`, or write a rule under `[policy]`{own}");
+    Fault::invalid("the question does not say enough to know it again, so it cannot be remembered")
+        .hint(hint)
+}
+
+const ALLOW: Plain = Plain { word: "allow", once: "allow_once", forever: "allow_always" };
+const DENY: Plain = Plain { word: "deny", once: "reject_once", forever: "reject_always" };
+
 /// A plain yes or no.
 struct Plain {
     /// The command that says so.
@@ -212,6 +241,9 @@ struct Plain {
 
 impl Plain {
     /// The one option that says so. Of several a person has to choose.
+    ///
+    /// What is to hold from now on is said for once where that can be: acpd remembers it for exactly what was
+    /// asked, while an agent's own option may cover more, and the agent asks acpd no more.
     fn option_of(
         &self,
         id: InteractionId,
@@ -219,8 +251,10 @@ impl Plain {
         always: bool,
         wanted: Option<&str>,
     ) -> Result<Answer, Fault> {
-        let kinds = if always { [self.forever, self.once] } else { [self.once, self.forever] };
         let of_kind = |kind| options.iter().filter(move |option| option.kind == kind);
+        let is_for_once =
+            !always || of_kind(self.once).count() == 1 && of_kind(self.forever).count() < 2;
+        let kinds = if is_for_once { [self.once, self.forever] } else { [self.forever, self.once] };
         let fitting: Vec<&PermissionOption> = match wanted {
             Some(wanted) => {
                 let all = kinds.into_iter().flat_map(of_kind);

@@ -48,8 +48,14 @@ const QUEUE_LIMIT: usize = 32;
 /// Bytes of prompts that may wait in one session, beside one line of any length.
 const QUEUE_BYTES: usize = 8 << 20;
 
+/// How it goes on behind a turn that was interrupted.
+const GOES_ON: &str =
+    "the conversation comes back with the next prompt; the turn does not run again by itself";
+
 /// What to do about a session that works on prompts.
-pub(crate) const WAIT_OR_CANCEL: &str = "wait until it is done, or cancel it";
+pub(crate) fn wait_or_cancel(session: &str) -> String {
+    format!("wait until it is done, or cut it off: `acpctl session close {session}`")
+}
 
 /// A prompt in line.
 #[derive(Debug)]
@@ -143,11 +149,13 @@ impl Hub {
         let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
         if waiting + line.len() > self.config.line_limit as usize + QUEUE_BYTES {
             let text = "too many bytes of prompts already wait";
-            return Err(Fault::new(Reason::TooMany, text).hint(WAIT_OR_CANCEL));
+            let hint = wait_or_cancel(&session.row.public_id);
+            return Err(Fault::new(Reason::TooMany, text).hint(hint));
         }
         if session.queue.len() >= QUEUE_LIMIT {
             let text = format!("{QUEUE_LIMIT} prompts already wait in this session");
-            return Err(Fault::new(Reason::TooMany, text).hint(WAIT_OR_CANCEL));
+            let hint = wait_or_cancel(&session.row.public_id);
+            return Err(Fault::new(Reason::TooMany, text).hint(hint));
         }
         let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
         if stays_lost && session.row.rest == Rest::Lost && matches!(session.state, State::Resting) {
@@ -356,6 +364,7 @@ impl Hub {
                     failed = Some(fault);
                     Outcome::Error { code, message: message.into() }
                 } else {
+                    failed = self.cut_off(key, &stop_reason);
                     self.agent_mut(slot).renewed = false;
                     self.note_success(slot, "session/prompt", out);
                     Outcome::Stopped { stop_reason: stop_reason.into() }
@@ -424,6 +433,21 @@ impl Hub {
                 "check its login and its model provider; its output is in `{}`",
                 profile.log
             ))
+        })
+    }
+
+    /// The error for who waits for a turn that its agent ended in peace because acpd asked for that, on its
+    /// way to stop the agent: nobody cancelled the turn.
+    fn cut_off(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
+        let Session { slot, running, row, .. } = self.session(key);
+        let is_cut_off = stop_reason == "cancelled"
+            && running.as_ref()?.cancelling == Some(Canceller::Acpd)
+            && matches!(self.agents[slot].state, AgentState::Stopping { .. });
+        is_cut_off.then(|| {
+            let agent = &self.agents[slot];
+            let why = agent.reason.as_deref().unwrap_or("it is being stopped");
+            let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
+            Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
         })
     }
 
@@ -511,9 +535,7 @@ impl Hub {
                     "look at what was done (`acpctl session log {}`), then send it again if need be",
                     self.session(key).row.word()
                 ),
-                _ => "the conversation comes back with the next prompt; the turn does not run \
-                      again by itself"
-                    .to_owned(),
+                _ => GOES_ON.to_owned(),
             };
             let error = fault.session(&name).hint(hint).object();
             self.respond(&sender, Some(key), build::error(&sender.id, &error), out);

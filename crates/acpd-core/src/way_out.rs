@@ -23,7 +23,7 @@ use crate::manage::read;
 use crate::record::{Desired, Rest};
 use crate::reseed::{Summary, promise};
 use crate::session::{Session, State};
-use crate::turn::WAIT_OR_CANCEL;
+use crate::turn::wait_or_cancel;
 
 /// What the conversation says when a person has given the previous session up.
 const GIVEN_UP: &str = "a person gave it up";
@@ -185,6 +185,6 @@ impl Hub {
         }
         Err(Fault::new(Reason::SessionBlocked, "the session works on a prompt")
             .session(&row.public_id)
-            .hint(WAIT_OR_CANCEL))
+            .hint(wait_or_cancel(&row.public_id)))
     }
 }

@@ -122,6 +122,10 @@ fn to_be_named(Simple { assignments, words }: &Simple) -> Option<(usize, &str)> 
         match role {
             None => false,
             Some(shell::Role::Find) => inner.contains(&(at + 1)),
+            Some(shell::Role::Launcher) => {
+                let first = inner.first().copied().unwrap_or(usize::MAX);
+                at == first || at > first && shell::role(text).is_some()
+            }
             Some(_) => is_first || text.contains('=') || shell::role(text).is_some(),
         }
     };

@@ -120,6 +120,7 @@ impl Finder {
         for command in &line.commands {
             self.simple(command);
         }
+        self.is_cut |= line.is_cut;
         for inner in &line.inner {
             self.found_line(inner, Trust::May);
         }
@@ -148,6 +149,7 @@ impl Finder {
                 let is_end = |word: &&str| matches!(*word, ";" | "+" | "{}" | ":::");
                 let end = inner.iter().position(is_end).unwrap_or(inner.len());
                 self.command(&inner[..end]);
+                self.found(shell::join(&inner[..end]) + " \0");
             }
             if self.left == 0 {
                 return;
@@ -166,6 +168,12 @@ impl Finder {
         let base = shell::base(program);
         if base != *program {
             self.found(shell::join(&[&[base], args].concat()));
+        }
+        if let Some(words) = shell::without_git_options(words) {
+            self.found(shell::join(&words));
+        }
+        for line in shell::aliases(words) {
+            self.found_line(&line, Trust::May);
         }
         match shell::role(program) {
             Some(Role::Shell) => {

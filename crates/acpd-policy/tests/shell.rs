@@ -249,7 +249,7 @@ static NO_RULE: LazyLock<Policy> = LazyLock::new(Policy::default);
 static NO_PUSH: LazyLock<Policy> = LazyLock::new(|| reject("command = 'git push*'"));
 static TESTS: LazyLock<Policy> = LazyLock::new(|| allow("command = 'cargo test *'"));
 static OTHERS: LazyLock<Policy> = LazyLock::new(|| {
-    let commands = "['cargo test*', 'ls*', 'x *', 'sudo *', 'env *', 'bash *', 'find *', 'git -*']";
+    let commands = "['cargo test*', 'ls*', 'x *', 'sudo *', 'env *', 'bash *', 'find *']";
     allow(&format!("command = {commands}"))
 });
 

@@ -12,6 +12,7 @@ use acpd_api::{PermissionMeta, RawCall, Shown, ShownUnclear, escape};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::pending::own_option;
 use crate::error::Result;
 use crate::live::Live;
 use crate::paint::{BOLD, DIM, Paint, YELLOW};
@@ -93,6 +94,9 @@ impl Questions {
         if let Some(option) = typed.cloned() {
             let name = text!("  {}", Text::from(escape::one_line(&option.name)).cut(NAME));
             ui.say(ui.err_paint().apply(DIM, name));
+            if is_lasting(&option) {
+                ui.say(own_option(&option.name.as_str().into()));
+            }
             if let Some(question) = self.open.pop_front() {
                 live.answer(&question.id, &PermissionAnswer::Selected(option.option_id))?;
             }
@@ -171,6 +175,11 @@ impl Questions {
 
 /// Shows all of a call.
 const VIEW: char = 'v';
+
+/// Whether the agent means the option to hold from now on.
+fn is_lasting(option: &PermissionOption) -> bool {
+    matches!(&*option.kind, "allow_always" | "reject_always")
+}
 
 fn is_of_word(key: char) -> bool {
     key.is_ascii_alphanumeric()

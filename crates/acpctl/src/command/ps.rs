@@ -118,7 +118,7 @@ mod tests {
             "sessions": [
                 session("s-1", json!({"name": "fix", "queued": 1,
                     "turn": {"state": "working", "since": 94_000}})),
-                session("s-3", json!({"reason": "restored after a crash", "title": "Tidy up"})),
+                session("s-3", json!({"restore": "reseeded", "reason": "restored after a crash", "title": "Tidy up"})),
                 session("s-4", json!({"turn": {"state": "idle", "since": 90_000,
                     "last": "a reason\u{1b} that_is_much_longer_than_a_column"}})),
                 session("s-2", json!({"state": "lost", "reason": "unknown session",
@@ -144,11 +144,11 @@ mod tests {
         opencode  needs login  1m ago  -    -       -      0         0         `acpctl auth login opencode`, then try again
         cursor: it hangs: `acpctl agent restart …`
 
-        SESSION  AGENT  STATE  TURN                                      PROMPTS  USED     DIRECTORY  TITLE
-        fix      demo   live   working 6s +1                             3        10s ago  /work/app  -
-        s-3      demo   live   idle                                      3        10s ago  /work/app  Tidy up
-        s-4      demo   live   idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
-        s-2      demo   lost   idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` goes on
+        SESSION  AGENT  STATE            TURN                                      PROMPTS  USED     DIRECTORY  TITLE
+        fix      demo   live             working 6s +1                             3        10s ago  /work/app  -
+        s-3      demo   live (reseeded)  idle                                      3        10s ago  /work/app  Tidy up
+        s-4      demo   live             idle (a reason<U+001B> that is much lon…  3        10s ago  /work/app  -
+        s-2      demo   lost             idle                                      3        10s ago  /work/app  unknown session; `acpctl session reseed s-2` goes on
 
         1 more agent without sessions: acpctl agent ls
         ");

@@ -4,8 +4,9 @@ use acp_wire::acp::NewSessionResult;
 use acp_wire::{Message, parse};
 use acpd_api::{
     AgentInfo, AgentRef, ArchiveFilter, ClientMeta, Empty, ExitCode, InteractionList, LogParams,
-    LogResult, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
-    SessionListParams, SessionRef, SessionState, TitleParams, TurnState, Untrusted, escape, method,
+    LogResult, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, RestoreLevel, SessionInfo,
+    SessionList, SessionListParams, SessionRef, SessionState, TitleParams, TurnState, Untrusted,
+    escape, method,
 };
 use acpd_client::Connection;
 use anstyle::Style;
@@ -236,7 +237,7 @@ pub(super) fn table<'a>(
         table.row([
             Cell::new(handle(session), BOLD),
             (&session.agent).into(),
-            Cell::new(word(session), state_style(session.state)),
+            Cell::new(state(session), state_style(session.state)),
             Cell::new(turn.cut(TURN), style),
             text!("{}", session.prompts).into(),
             human::ago(session.updated, now).into(),
@@ -263,6 +264,7 @@ fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
         ("state", state),
     ]);
     rows.extend(session.hint.as_ref().map(|hint| ("hint", hint.into())));
+    rows.extend(restored(session).map(|kept| ("restored", kept.into())));
     rows.extend([
         ("turn", paint.apply(turn_style, turn)),
         ("prompts", text!("{}", session.prompts)),
@@ -306,6 +308,23 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     }
 }
 
+/// Its state for a table, with a mark if the agent goes on with a summary.
+fn state(session: &SessionInfo) -> Text {
+    let is_reseeded = session.restore == Some(RestoreLevel::Reseeded);
+    text!("{}{}", word(session), if is_reseeded { " (reseeded)" } else { "" })
+}
+
+/// What the last restore kept, if that is not all.
+fn restored(session: &SessionInfo) -> Option<&'static str> {
+    Some(match session.restore? {
+        RestoreLevel::Resumed => "resumed: the agent has the conversation",
+        RestoreLevel::Loaded => "loaded: the agent has the conversation",
+        RestoreLevel::Reseeded => "reseeded: the agent has a summary; the history is whole",
+        RestoreLevel::Lost => "lost: the agent has nothing of it; the history is whole",
+        RestoreLevel::Exact | RestoreLevel::Renewed => return None,
+    })
+}
+
 fn word(session: &SessionInfo) -> &'static str {
     match session.state {
         _ if session.archived => "archived",
@@ -325,5 +344,30 @@ fn state_style(state: SessionState) -> Style {
         SessionState::Restoring => CYAN,
         SessionState::Blocked => YELLOW,
         SessionState::Lost => RED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_card_says_what_the_last_restore_kept_if_that_is_not_all() {
+        let row = |restore: &str| {
+            let session = json!({"sessionId": "s", "agent": "demo", "cwd": "/w", "state": "live",
+                "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0, "prompts": 1,
+                "seq": 4, "created": 0, "updated": 0, "restore": restore});
+            let session: SessionInfo = serde_json::from_value(session).unwrap();
+            let card = card(&session, 0, Paint::plain()).to_string();
+            card.lines()
+                .find_map(|line| line.strip_prefix("restored"))
+                .map(|row| row.trim().to_owned())
+        };
+        for kept in ["resumed", "loaded", "reseeded", "lost"] {
+            assert!(row(kept).is_some_and(|row| row.starts_with(kept)), "{kept}");
+        }
+        assert_eq!((row("exact"), row("renewed")), (None, None));
     }
 }

@@ -44,10 +44,15 @@ fn page() -> Value {
 
 /// A daemon with these open questions that takes one answer, on a connection of its own.
 fn daemon(home: &Home, open: Vec<Value>) -> JoinHandle<Value> {
+    answering(home, open, json!({}))
+}
+
+/// A daemon with these open questions that answers an answer with this.
+fn answering(home: &Home, open: Vec<Value>, result: Value) -> JoinHandle<Value> {
     let listener = home.listen();
     thread::spawn(move || {
         Client::accept(&listener).answer(method::INTERACTION_LIST, json!({"interactions": open}));
-        let answer = Client::accept(&listener).answer(method::INTERACTION_ANSWER, json!({}));
+        let answer = Client::accept(&listener).answer(method::INTERACTION_ANSWER, result);
         answer["params"].clone()
     })
 }
@@ -133,9 +138,13 @@ fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_
     served.join().unwrap();
     // As it is told.
     let home = Home::new();
-    let served = daemon(&home, vec![several()]);
+    let served = answering(&home, vec![several()], json!({"ownOption": "Unless risky"}));
     let done = home.run(&["allow", "--always", "1-7", "--option", "risk based"]);
-    assert_eq!(done.err, "allowed, from now on: run `make` (demo, hands)\n");
+    assert_eq!(
+        done.err,
+        "allowed, from now on: run `make` (demo, hands)\nthe agent's own option `Unless risky`: it may \
+         not ask again, and `policy forget` does not take that back\n"
+    );
     let answer = json!({"kind": "allow", "always": true, "option": "risk based"});
     assert_eq!(served.join().unwrap(), json!({"id": "1-7", "answer": answer}));
 }

@@ -265,6 +265,24 @@ fn attended(home: &Home) -> (Person, Child, Client) {
     (person, child, client)
 }
 
+#[test]
+fn an_option_of_the_agent_that_holds_from_now_on_is_told_when_it_is_chosen() {
+    let home = Home::new();
+    let (mut person, child, mut client) = attended(&home);
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
+        "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "touch a"},
+            "_meta": about("touch a", &[]), "options": [
+                {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+                {"optionId": "all", "name": "All of touch", "kind": "allow_always"}]}}));
+    person.sees_at_the_end("All of touch\r\n");
+    person.types("a");
+    assert_eq!(client.read().unwrap(), chosen(1, "all"));
+    person.sees("the agent's own option `All of touch`: it may not ask again");
+    crate::run::interrupt(child.id());
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
+}
+
 fn chosen(id: u64, option: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id,
         "result": {"outcome": {"outcome": "selected", "optionId": option}}})

@@ -185,7 +185,11 @@ fn a_person_stops_an_agent_and_everybody_who_waited_is_answered() {
     bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     bench.agent_dies();
-    assert_eq!(words(&bench.got(a)), ["result 1", "error 2"]);
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error 1", "error 2"]);
+    let message = format!("agent `{AGENT}` was stopped in the turn: stopped by a person");
+    assert_eq!(got[0]["error"]["message"], message);
+    assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "interrupted");
     let got = bench.got(b);
     assert_eq!(got[0]["result"]["state"], "stopped");
     assert_eq!(bench.snapshot.agents[AGENT].desired, Desired::Down);
@@ -211,7 +215,10 @@ fn a_restart_by_a_person_keeps_the_prompts_in_line() {
     bench.agent_answers(&resume, &json!({}));
     let request = bench.heard_one("session/prompt");
     assert_eq!(request["params"]["prompt"][0]["text"], "two");
-    assert_eq!(words(&bench.got(a)), ["result 1", "result 9"]);
+    let got = bench.got(a);
+    assert_eq!(words(&got), ["error 1", "result 9"]);
+    let message = got[0]["error"]["message"].as_str().expect("a message");
+    assert!(message.ends_with("was stopped in the turn: restarted by a person"), "{message}");
 }
 
 #[test]

@@ -75,7 +75,10 @@ fn a_fork_is_offered_by_who_has_it() {
     assert_eq!(offered.get("fork"), None, "it would be a second session in one process");
     bench.session(a, "s");
     bench.say(a, &fork("f", "s", json!({})));
-    assert_eq!(bench.got(a)[0]["error"]["code"], -32601);
+    let error = bench.got(a).remove(0)["error"].take();
+    assert_eq!(error["code"], -32601);
+    let hint = error["data"]["_acpd"]["hint"].as_str().expect("a way out");
+    assert!(hint.contains("`acpctl run -s NAME PROMPT`") && hint.contains("`sharing = \"agent\"`"));
 }
 
 #[test]

@@ -122,9 +122,12 @@ fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one(
         ("allow_always", json!({"kind":"allow","option":"reject"}), None),
         ("allow_always", json!({"kind":"deny","option":"accept"}), None),
         ("allow_always", json!({"kind":"deny","always":true}), Some("reject")),
+        ("reject_always", json!({"kind":"deny","always":true}), Some("reject")),
+        ("reject_always", json!({"kind":"allow","always":true}), Some("accept")),
         ("allow_once", json!({"kind":"allow"}), None),
         ("allow_once", json!({"kind":"allow","option":"accept"}), Some("accept")),
         ("allow_once", json!({"kind":"allow","always":true}), Some("always")),
+        ("reject_once", json!({"kind":"deny","always":true}), None),
     ];
     for (risky, given, chosen) in cases {
         let mut bench = alone(Bench::new());
@@ -136,8 +139,11 @@ fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one(
         assert_eq!(got, chosen.map(|id| json!(id)).as_ref(), "{given}: {answered}");
         if chosen.is_none() {
             let hint = answered["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
-            assert!(hint.starts_with("`acpctl a"), "{given}: {hint}");
+            assert!(hint.starts_with("`acpctl "), "{given}: {hint}");
         }
+        // An option of the agent that holds from now on is named.
+        let own = chosen.filter(|id| ["always", "risky"].contains(id)).map(|id| json!(id));
+        assert_eq!(answered["result"].get("ownOption"), own.as_ref(), "{given}");
         let list = call(&mut bench, "_acpd/policy/list", &json!({}));
         let remembered = !list["result"]["remembered"].as_array().expect("a list").is_empty();
         assert_eq!(remembered, chosen.is_some() && given["always"] == true, "{given}");
@@ -145,11 +151,33 @@ fn a_plain_yes_is_the_one_option_that_says_so_and_of_several_a_person_names_one(
 }
 
 #[test]
+fn what_cannot_be_remembered_goes_to_the_agent_for_good_only_if_its_own_option_is_named() {
+    let mut bench = alone(Bench::new());
+    asks(&mut bench, 7, &json!({"toolCallId":"t"}));
+    let refused = answer(&mut bench, &json!({"kind":"allow","always":true}));
+    let hint = refused["error"]["data"]["_acpd"]["hint"].as_str().expect("a way out");
+    assert!(hint.ends_with("--option O` sends the agent's own option `ya`"), "{hint}");
+    let once = json!({"kind":"allow","always":true,"option":"y"});
+    assert!(answer(&mut bench, &once)["error"]["message"].is_string());
+    assert_eq!(bench.heard(), Vec::<Value>::new());
+    let own = json!({"kind":"allow","always":true,"option":"ya"});
+    assert_eq!(answer(&mut bench, &own)["result"], json!({"ownOption":"Always"}));
+    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "ya");
+    let list = call(&mut bench, "_acpd/policy/list", &json!({}));
+    assert_eq!(list["result"]["remembered"], json!([]));
+}
+
+#[test]
 fn what_is_allowed_for_good_is_remembered_and_can_be_forgotten() {
     let mut bench = alone(Bench::with_shims());
     asks(&mut bench, 7, &run("git push"));
-    answer(&mut bench, &json!({"kind":"allow","always":true}));
-    assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "ya");
+    let answered = answer(&mut bench, &json!({"kind":"allow","always":true}));
+    assert_eq!(answered["result"], json!({}));
+    assert_eq!(
+        bench.heard()[0]["result"]["outcome"]["optionId"],
+        "y",
+        "acpd remembers it, not the agent"
+    );
     bench.reboot();
     asks(&mut bench, 8, &run("git push"));
     assert_eq!(bench.heard()[0]["result"]["outcome"]["optionId"], "y", "only this once");

@@ -214,7 +214,7 @@ fn nobody_gives_up_by_mistake_what_an_agent_still_has() {
     let prompt = bench.heard_one("session/prompt");
     let refused = reseed(&mut bench, a, true);
     assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_blocked");
-    assert!(hint(&refused).contains("cancel"), "{refused}");
+    assert!(hint(&refused).contains("`acpctl session close s`"), "{refused}");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
     // Who says so explicitly gets it: the agent's copy is closed.
     let info = reseed(&mut bench, a, true)["result"].clone();

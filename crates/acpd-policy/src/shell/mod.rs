@@ -12,9 +12,10 @@ mod word;
 use rable::{Node, NodeKind};
 
 pub(crate) use runner::{
-    Role, SHELLS, base, inner_commands, join, lines_in, role, runs_input, script,
-    without_blanks_around_unknown,
+    Role, SHELLS, aliases, base, inner_commands, join, lines_in, role, runs_input, script,
+    without_blanks_around_unknown, without_git_options,
 };
+use word::FED;
 pub(crate) use word::{UNKNOWN, Word};
 
 /// The longest line that is parsed.
@@ -39,6 +40,8 @@ pub(crate) struct Line {
     pub(crate) inputs: Vec<String>,
     /// Lines in texts that the parser leaves as they are.
     pub(crate) inner: Vec<String>,
+    /// Whether where such a line ends could not be told.
+    pub(crate) is_cut: bool,
 }
 
 /// A command with its arguments, without redirections.
@@ -116,7 +119,15 @@ impl Line {
     }
 
     fn inner_of(&mut self, text: &str) {
-        self.inner.extend(substitutions(text));
+        let mut rest = text;
+        while let Some((opener, inside)) = first_opener(rest) {
+            let ends = Ends::of(opener, inside);
+            // An end that is a guess is no end where it could be that of a here-document.
+            self.is_cut |= ends.parsed.is_none() && inside.contains("<<");
+            let found = ends.parsed.or(ends.last);
+            self.inner.extend(found.map(|inside| inside.replace("\\`", "`")));
+            rest = ends.parsed.map_or(inside, |parsed| &inside[parsed.len()..]);
+        }
     }
 
     /// Takes what the node itself says; what is inside it becomes open.
@@ -224,11 +235,16 @@ fn whole_substitution(literal: &str) -> Option<&str> {
     inside.strip_suffix(')')
 }
 
-/// What runs in the substitutions of a text, each as far as it can be parsed.
-fn substitutions(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some((opener, inside)) = first_opener(rest) {
+/// What runs in a substitution of a text, as far as that can be told.
+struct Ends<'a> {
+    /// Up to the first end before which all can be parsed.
+    parsed: Option<&'a str>,
+    /// Up to the last end.
+    last: Option<&'a str>,
+}
+
+impl<'a> Ends<'a> {
+    fn of(opener: &str, inside: &'a str) -> Self {
         let closer = if opener == "`" { '`' } else { ')' };
         // `$((…))` is a sum, `$((…) )` is not.
         let is_sum = |inside: &str| inside.starts_with('(') && inside.ends_with(')');
@@ -238,11 +254,15 @@ fn substitutions(text: &str) -> Vec<String> {
             .filter(|inside| !is_sum(inside) && !inside.ends_with('\\'));
         let last = ends.clone().next_back();
         let mut tries = last.into_iter().chain(ends.by_ref().take(MOST_TRIES));
-        let parsed = tries.find(|inside| nodes(inside).is_some());
-        found.extend(parsed.or(last).map(|inside| inside.replace("\\`", "`")));
-        rest = parsed.map_or(inside, |parsed| &inside[parsed.len()..]);
+        let parsed = tries.find(|inside| nodes(inside).is_some() && !is_in_here_document(inside));
+        Self { parsed, last }
     }
-    found
+}
+
+/// Whether the text, which can be parsed, ends within a here-document: what cannot follow a command can
+/// follow it.
+fn is_in_here_document(text: &str) -> bool {
+    text.contains("<<") && nodes(&format!("{text}\n)")).is_some()
 }
 
 /// The first opener of a substitution, and the text behind it.

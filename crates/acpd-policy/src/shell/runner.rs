@@ -1,6 +1,6 @@
 //! Programs that run others: what they are given is looked into, too.
 
-use super::UNKNOWN;
+use super::{FED, UNKNOWN};
 
 /// How a program runs what it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum Role {
     Xargs,
     /// As that, but only behind `-exec` and the like.
     Find,
+    /// As a wrapper, but only behind certain words ([`LAUNCHERS`]).
+    Launcher,
 }
 
 /// The names of shells, without their folder.
@@ -22,7 +24,7 @@ pub(crate) const SHELLS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"];
 
 /// Programs that run what is in their arguments; others are not looked into.
-const WRAPPERS: [&str; 62] = [
+const WRAPPERS: [&str; 64] = [
     "alias",
     "at",
     "batch",
@@ -68,6 +70,7 @@ const WRAPPERS: [&str; 62] = [
     "pwsh",
     "rlwrap",
     "runuser",
+    "screen",
     "script",
     "setarch",
     "setpriv",
@@ -81,6 +84,7 @@ const WRAPPERS: [&str; 62] = [
     "taskset",
     "time",
     "timeout",
+    "tmux",
     "toybox",
     "trap",
     "unshare",
@@ -90,6 +94,43 @@ const WRAPPERS: [&str; 62] = [
 /// What finds things and runs a command with them, behind these arguments.
 const EXEC: [&str; 8] =
     ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+
+/// Programs that run what is behind these words of theirs. What follows an option may be glued to it.
+const LAUNCHERS: [(&str, &[&str]); 29] = [
+    ("asdf", &["exec"]),
+    ("bundle", &["exec"]),
+    ("conda", &["run"]),
+    ("doppler", &["run"]),
+    ("dotenvx", &["run"]),
+    ("git", &["bisect", "run"]),
+    ("git", &["rebase", "--exec"]),
+    ("git", &["rebase", "-x"]),
+    ("git", &["submodule", "foreach"]),
+    ("hatch", &["run"]),
+    ("mise", &["exec"]),
+    ("mise", &["x"]),
+    ("nix", &["--command"]),
+    ("nix", &["-c"]),
+    ("npm", &["exec"]),
+    ("npm", &["x"]),
+    ("npx", &["--call"]),
+    ("npx", &["-c"]),
+    ("op", &["run"]),
+    ("pipenv", &["run"]),
+    ("pixi", &["run"]),
+    ("pnpm", &["exec"]),
+    ("poetry", &["run"]),
+    ("pyenv", &["exec"]),
+    ("rbenv", &["exec"]),
+    ("rustup", &["run"]),
+    ("uv", &["run"]),
+    ("volta", &["run"]),
+    ("yarn", &["exec"]),
+];
+
+/// The options of git before its command that take the next word.
+const GIT_VALUES: [&str; 7] =
+    ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"];
 
 /// The name of a program without its folder.
 pub(crate) fn base(program: &str) -> &str {
@@ -104,18 +145,65 @@ pub(crate) fn role(program: &str) -> Option<Role> {
         "eval" => Some(Role::Eval),
         "xargs" | "parallel" => Some(Role::Xargs),
         "find" | "fd" | "fdfind" => Some(Role::Find),
-        name => WRAPPERS.contains(&name).then_some(Role::Wrapper),
+        name if WRAPPERS.contains(&name) => Some(Role::Wrapper),
+        name => LAUNCHERS.iter().any(|(known, _)| *known == name).then_some(Role::Launcher),
     }
+}
+
+/// Where the last of the words stands behind which a launcher runs what it is given.
+fn launched<S: AsRef<str>>(words: &[S]) -> Option<usize> {
+    let is_it = |word: &S, wanted: &str| {
+        let word = word.as_ref();
+        word == wanted || wanted.starts_with('-') && word.starts_with(wanted)
+    };
+    let behind = |wanted: &[&str]| {
+        wanted.iter().try_fold(0, |at, wanted| {
+            let next = words[at + 1..].iter().position(|word| is_it(word, wanted))?;
+            Some(at + 1 + next)
+        })
+    };
+    let program = base(words.first()?.as_ref());
+    LAUNCHERS.iter().filter(|(known, _)| *known == program).filter_map(|(_, all)| behind(all)).min()
+}
+
+/// The words of a call of git without the options before its command. Nothing if there are none.
+pub(crate) fn without_git_options<'a>(words: &[&'a str]) -> Option<Vec<&'a str>> {
+    let (program, args) = words.split_first().filter(|(program, _)| base(program) == "git")?;
+    let mut rest = args;
+    while let Some(option) = rest.first().filter(|word| word.starts_with('-')) {
+        let taken = 1 + usize::from(GIT_VALUES.contains(option));
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    (rest.len() < args.len()).then(|| [&[base(program)], rest].concat())
+}
+
+/// The lines that an alias stands for which the words make, for the shell (`alias g=git`) or for git
+/// (`git -c alias.p=push`), with what may be given to it.
+pub(crate) fn aliases(words: &[&str]) -> Vec<String> {
+    let value = |word: &str| word.split_once('=').map(|(_, value)| value.to_owned());
+    let of_git = |word: &str| {
+        let value = value(word.strip_prefix("alias.")?)?;
+        Some(value.strip_prefix('!').map_or_else(|| format!("git {value}"), str::to_owned))
+    };
+    let Some((program, args)) = words.split_first() else { return Vec::new() };
+    let args = args.iter();
+    let lines: Vec<String> = match base(program) {
+        "alias" => args.filter_map(|word| value(word)).collect(),
+        "git" => args.filter_map(|word| of_git(word)).collect(),
+        _ => Vec::new(),
+    };
+    lines.into_iter().map(|line| format!("{line} {UNKNOWN}")).collect()
 }
 
 /// Where commands may begin in the arguments of a program with this role.
 pub(crate) fn inner_commands<S: AsRef<str>>(role: Role, words: &[S]) -> Vec<usize> {
     let is_exec = |at: &usize| EXEC.contains(&words[at - 1].as_ref());
     let all = 1..words.len();
-    if role == Role::Find {
-        all.filter(|at| *at > 1 && is_exec(at)).collect()
-    } else {
-        all.collect()
+    match role {
+        Role::Find => all.filter(|at| *at > 1 && is_exec(at)).collect(),
+        // Also the word itself, to which the command may be glued.
+        Role::Launcher => launched(words).map_or_else(Vec::new, |at| (at..words.len()).collect()),
+        _ => all.collect(),
     }
 }
 
@@ -132,13 +220,17 @@ pub(crate) fn script<S: AsRef<str>>(words: &[S]) -> Option<usize> {
 /// Whether the command runs what it reads.
 pub(crate) fn runs_input<S: AsRef<str>>(words: &[S]) -> bool {
     let Some((program, args)) = words.split_first() else { return false };
-    let is_option = |word: &S| word.as_ref().starts_with('-') || word.as_ref() == "/dev/stdin";
+    let is_input = |word: &S| word.as_ref() == "/dev/stdin" || word.as_ref().starts_with(FED);
+    let is_option = |word: &S| word.as_ref().starts_with('-') || is_input(word);
     match base(program.as_ref()) {
         "ssh" | "at" | "batch" => true,
-        "crontab" | "source" | "." => args.iter().all(is_option),
+        "crontab" => args.iter().all(is_option),
+        "source" | "." => args.iter().all(is_option) || args.first().is_some_and(is_input),
         name if SHELLS.contains(&name) => {
             let reads = |word: &S| word.as_ref() == "-s";
-            script(words).is_none() && (args.iter().all(is_option) || args.iter().any(reads))
+            let first = args.iter().find(|word| !word.as_ref().starts_with('-'));
+            let reads_it = args.iter().all(is_option) || args.iter().any(reads);
+            script(words).is_none() && (reads_it || first.is_some_and(is_input))
         }
         _ => false,
     }

@@ -7,6 +7,9 @@ use rable::{Node, NodeKind, Span};
 /// No argument of a program can hold this character.
 pub(crate) const UNKNOWN: char = '\0';
 
+/// How the name of a file begins that a process substitution feeds.
+pub(super) const FED: &str = "/dev/fd/";
+
 /// A word.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Word {
@@ -35,6 +38,10 @@ impl Word {
                     reader.quote = Some('"');
                     reader.read(inner);
                     reader.quote = None;
+                }
+                NodeKind::ProcessSubstitution { .. } => {
+                    reader.text.push_str(FED);
+                    reader.unknown();
                 }
                 _ => reader.unknown(),
             }

@@ -71,7 +71,7 @@ fn a_stop_in_the_middle_of_a_turn_ends_it_in_peace() {
     let mut run = env.spawn_acpctl(&["run", "-s", "fix", "#one [pause middle] never"]);
     run.wait_stdout("paused at middle");
     env.acpctl(&["daemon", "stop"]).success();
-    run.finish().code(130).explains(&["cancelled"]);
+    run.finish().code(6).explains(&["was stopped in the turn: acpd is shutting down", "hint:"]);
     let record = env.record("echo");
     assert_eq!(record.last().map(|line| line.line.as_str()), Some("exit 0"), "it was not killed");
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();

@@ -49,7 +49,7 @@ fn m9_with_all_places_taken_every_command_that_needs_one_says_so_and_the_others_
             idle
         })
         .collect();
-    let words = ["2 clients are connected already", "hint:", "max_clients"];
+    let words = ["2 clients are connected already", "hint:", "max_clients", "`acpctl ps`"];
     env.acpctl(&["run", "-s", "fix", "say #one"]).code(1).explains(&words);
     let (editor, mut bridge) = env.bridge(&[]);
     let refused = bridge.call("initialize", json!({"protocolVersion": 1})).unwrap_err();

@@ -159,7 +159,7 @@ fn a_yes_for_always_holds_over_a_restart_until_it_is_forgotten() {
     let allowed = env.acpctl(&["allow", "--always"]).success();
     assert_eq!(allowed.stderr(), "allowed, from now on: run `make test` (asks, one)\n");
     let run = run.finish().success();
-    assert!(run.stdout().contains("got always"), "{run:?}");
+    assert!(run.stdout().contains("got yes"), "{run:?}");
 
     env.acpctl(&["daemon", "restart"]).success();
     let run = env.acpctl(&["run", "-s", "two", "go"]).success();

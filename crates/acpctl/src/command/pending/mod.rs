@@ -5,8 +5,8 @@ mod choice;
 pub(super) mod form;
 
 use acpd_api::{
-    AnswerParams, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList, Question,
-    Untrusted, escape, method,
+    AnswerParams, AnswerResult, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList,
+    Question, Untrusted, escape, method,
 };
 
 use super::Door;
@@ -70,9 +70,10 @@ pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mu
         (Decision::Deny, _) => (GivenAnswer::Deny { always, option }, "denied"),
     };
     let is_seen = decision == Decision::Allow && !is_by_id && call::confirm(&found, ui)?;
-    give(&found, answer, door)?;
+    let given = give(&found, answer, door)?;
     let always = if always { ", from now on" } else { "" };
     ui.say(text!("{}{}: {}", verb, always, described(&found)));
+    tell_own(&given, ui);
     if decision == Decision::Allow && !is_seen {
         ui.talk(&call::rest(&found, ui));
     }
@@ -84,8 +85,9 @@ pub(super) fn answer(args: &cli::Answer, door: Door, ui: &mut Ui) -> Result {
     let found = find(open(door)?, args.id.as_deref())?;
     let answer = chosen(&found, args, ui)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
-    give(&found, answer, door)?;
+    let given = give(&found, answer, door)?;
     ui.say(text!("{}: {}", verb, described(&found)));
+    tell_own(&given, ui);
     Ok(())
 }
 
@@ -154,10 +156,24 @@ fn open(door: Door) -> Result<InteractionList> {
 }
 
 /// Over a connection of its own: a person may have taken long.
-fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result {
+fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result<AnswerResult> {
     let params = AnswerParams { id: found.id.raw().to_owned(), answer };
-    let Empty {} = door.connect()?.call(method::INTERACTION_ANSWER, &params)?;
-    Ok(())
+    Ok(door.connect()?.call(method::INTERACTION_ANSWER, &params)?)
+}
+
+/// Says that the agent got an option of its own that holds from now on.
+fn tell_own(given: &AnswerResult, ui: &mut Ui) {
+    if let Some(name) = &given.own_option {
+        ui.say(own_option(name));
+    }
+}
+
+/// What it means that an agent gets an option of its own that holds from now on.
+pub(super) fn own_option(name: &Untrusted) -> Text {
+    text!(
+        "the agent's own option `{}`: it may not ask again, and `policy forget` does not take that back",
+        name
+    )
 }
 
 /// The question with this id, or the only one of this session, or the only one.
