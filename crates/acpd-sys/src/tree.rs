@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn h2_a_process_that_cannot_be_looked_at_is_neither_an_agents_nor_nobodys() {
+    fn a_process_that_cannot_be_looked_at_is_neither_an_agents_nor_nobodys() {
         assert!(is_below(LEADER, LEADER + 2, 3).unwrap());
         for looks in 0..3 {
             let told = is_below(LEADER, LEADER + 2, looks).unwrap_err();

@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn h1_a_child_whose_exec_is_held_up_holds_up_nobody() {
+    async fn a_child_whose_exec_is_held_up_holds_up_nobody() {
         let (tell, _events) = mpsc::channel(4);
         let reaper = Reaper::start(tell).unwrap();
         let (mut gate, start) = held_up(&reaper);
