@@ -210,7 +210,7 @@ impl World {
             stopped: false,
             stubborn: self.rng.permille(200),
             // Not drawn, so that what older seeds have found they find again.
-            undying: self.faults && self.days.hangs && self.next_pid % 9 == 0,
+            undying: self.faults && self.days.hangs && self.next_pid.is_multiple_of(9),
             failed: false,
             link: Some(Link::default()),
         };

@@ -126,11 +126,10 @@ impl World {
         match self.rng.below(100) {
             0..8 if self.rng.permille(100) => {
                 // A client may be back before the end of its last connection was seen.
-                let _ = if self.rng.permille(300) {
-                    self.come_back()? || self.see_closed()?
-                } else {
-                    self.see_closed()? || self.come_back()?
-                };
+                let comes_first = self.rng.permille(300);
+                if !(comes_first && self.come_back()?) && !self.see_closed()? && !comes_first {
+                    self.come_back()?;
+                }
             }
             0..8 => self.person()?,
             8..38 => {
