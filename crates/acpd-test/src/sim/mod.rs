@@ -126,8 +126,8 @@ impl World {
         match self.rng.below(100) {
             0..8 if self.rng.permille(100) => {
                 // A client may be back before the end of its last connection was seen.
-                let comes_first = self.rng.permille(300);
-                if !(comes_first && self.come_back()?) && !self.see_closed()? && !comes_first {
+                let came_first = self.rng.permille(300) && self.come_back()?;
+                if !came_first && !self.see_closed()? {
                     self.come_back()?;
                 }
             }
