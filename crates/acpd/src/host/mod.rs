@@ -96,7 +96,7 @@ pub enum HostEvent {
         /// The last lines of its stderr.
         stderr: String,
     },
-    /// Who is left of a tree that was killed; answers [`Reaper::find_left`], at any time.
+    /// Who is left of a tree that was killed; answers a look at what is left, at any time.
     Left(Vec<LeftProcess>),
     /// The whole tree is gone.
     Gone,
