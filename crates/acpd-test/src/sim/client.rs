@@ -484,9 +484,12 @@ impl Client {
         let key = key.filter(|key| store.snapshot.sessions.contains_key(key));
         let Some(key) = key else { return Ok(()) };
         let end = store.journals.get(key).map_or(0, |journal| journal.end_of(text));
-        let reused = store.reused.contains(session) || self.left.contains(session);
+        // After an answer that tells no outcome it does not know either whether it follows the session.
+        let untold = store.reused.contains(session)
+            || self.left.contains(session)
+            || self.unsure.contains(session);
         match self.place(session, store) {
-            None if self.ride.is_some() && !reused && line["error"].is_null() => {
+            None if self.ride.is_some() && !untold && line["error"].is_null() => {
                 Err(format!("{text} was answered, and its session was never shown"))
             }
             // Who closes a session while its own prompt runs there is told so, and no more.
