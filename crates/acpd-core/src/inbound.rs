@@ -124,10 +124,11 @@ impl Hub {
                 out.note(host, &format!("skipped a `{method}`, which only acpd may say"));
             }
             Message::Notification { method, params } => {
-                self.agent_notified(slot, host, &method, params, line, out);
+                // Before it is told: no rule may answer a question that it changes.
                 if !is_intact {
                     self.doubt_call(slot, line, out);
                 }
+                self.agent_notified(slot, host, &method, params, line, out);
             }
             Message::Request { id, method, .. }
                 if matches!(&*method, "session/request_permission" | "elicitation/create") =>

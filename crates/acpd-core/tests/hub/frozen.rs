@@ -140,6 +140,24 @@ fn h2_a_change_is_put_to_the_policy_first() {
 }
 
 #[test]
+fn h1_a_change_of_which_something_was_taken_out_is_for_a_person() {
+    let rules = json!({"rules":[{"name":"make","decision":"allow","command":"make*"}]});
+    for more in [r#""_acpd":"; rm -rf ~","#, r#""command":"rm -rf ~","#] {
+        let mut bench = alone(with_policy(&rules));
+        asks(&mut bench, 7, &run("ls"));
+        bench.agent_raw(&format!(
+            r#"{{"method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"tool_call_update","toolCallId":"t","rawInput":{{{more}"command":"make"}}}}}}}}"#
+        ));
+        assert_eq!(bench.heard(), Vec::<Value>::new(), "no rule answers: {more}");
+        let open = pending(&mut bench);
+        assert_eq!(open.len(), 1);
+        let question = &open[0]["question"];
+        assert_eq!(question["shown"]["commands"], json!(["make"]));
+        assert!(question["shown"]["raw"].is_object(), "it is not understood: {question}");
+    }
+}
+
+#[test]
 fn h2_a_call_that_never_stands_still_is_refused() {
     let mut bench = alone(Bench::new());
     asks(&mut bench, 7, &run("ls"));
