@@ -77,6 +77,7 @@ const MUST_OCCUR: &[&str] = &[
     "message becomes a prompt",
     "message came too late",
     "message given back",
+    "message not taken",
     "message said to be taken",
     "message taken into a turn",
     "new session never answered",

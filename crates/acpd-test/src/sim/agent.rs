@@ -519,7 +519,7 @@ impl Process {
                 Steering::Inject => Err((-32600, "no turn")),
             });
         };
-        if rng.permille(150) {
+        if rng.permille(300) {
             truth.hit("message not taken");
             return Ok(match way {
                 Steering::Extension => Ok(json!({"outcome":"failed","reason":"no"})),

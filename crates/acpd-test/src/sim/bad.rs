@@ -133,8 +133,11 @@ impl Process {
 
     /// Something that is asked first is never answered.
     pub(super) fn start_silent(&mut self, rng: &mut Rng) {
-        let first = ["initialize", "session/load", "session/resume", "session/new"];
-        self.silent.extend(rng.pick(&first).copied());
+        // The last two are asked only of an agent that comes back.
+        let rare = ["session/load", "session/resume"];
+        let first = ["initialize", "session/new", "session/load", "session/resume"];
+        let among = if rng.permille(500) { &rare[..] } else { &first };
+        self.silent.extend(rng.pick(among).copied());
     }
 
     /// Somebody waits for it as long as nobody stops it.

@@ -23,7 +23,8 @@ pub(super) struct Client {
     /// Sessions that it follows since it came back because of prompts, without having opened them:
     /// until it has caught up, what it is shown of them could be taken for a replay.
     followed: BTreeSet<String>,
-    /// Sessions of which it does not know whether it has opened them, until it has caught up.
+    /// Sessions of which it does not know, for the rest of a connection, whether it has opened them:
+    /// a replay may come at any time, and behind what it was shown for another reason.
     unsure: BTreeSet<String>,
     pub(super) agent: String,
     pub(super) view: View,
@@ -513,8 +514,7 @@ impl Client {
         let session = line["params"]["sessionId"].as_str().unwrap_or_default();
         let seq = line["params"]["seq"].as_u64().unwrap_or_default();
         self.followed.remove(session);
-        if self.unsure.remove(session) && !self.is_opening(session) {
-            self.places.insert(session.to_owned(), Place::At(seq));
+        if self.unsure.contains(session) {
             return Ok(());
         }
         let resumes = |asked: &Asked| matches!(asked, Asked::Open { session: of, load: false } if of == session);

@@ -33,6 +33,7 @@ impl World {
         match self.rng.below(100) {
             0..10 => self.new_session(id),
             10..50 => self.prompt(id),
+            50..58 if self.steers && self.rng.permille(500) => self.steer(id),
             50..58 => self.open_some(id),
             58..67 => self.attach(id),
             67..70 => self.cancel(id),
@@ -219,8 +220,7 @@ impl World {
                 self.say(id, "_acpd/session/reseed", params, Asked::Plain)
             }
             10..16 => self.fork(id),
-            16..19 if self.steers => self.steer(id),
-            19 if self.steers => self.put_away(id, &reference),
+            16..20 if self.steers => self.put_away(id, &reference),
             _ => self.say(id, "_acpd/status", json!({}), Asked::Plain),
         }
     }
