@@ -46,7 +46,7 @@ impl Wish {
     fn of(message: Option<&Message<'_>>) -> Wish {
         match message {
             Some(Message::Request { method, .. }) if method == "initialize" => Wish::Client,
-            Some(Message::Request { method, .. }) if method.starts_with("_acpd/") => Wish::Manage,
+            Some(Message::Request { method, .. }) if acpd_api::is_own(method) => Wish::Manage,
             _ => Wish::Other,
         }
     }

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use acp_wire::build;
 use acpd_api::{CaughtUp, Role, method};
 use bytes::Bytes;
+use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, Seq, SessionKey};
@@ -82,6 +83,15 @@ impl Hub {
         }
         let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: whose };
         out.records.push(Record::Event(row));
+    }
+
+    /// Says something to clients that are not shown the notice that says it.
+    pub(crate) fn banner(&mut self, key: SessionKey, text: &str, out: &mut Batch) {
+        let content = json!({ "type": "text", "text": format!("[acpd] {text}\n\n") });
+        let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+        let params = json!({ "sessionId": self.session(key).row.public_id, "update": update });
+        let line = build::notification("session/update", &params);
+        self.append(key, EventKind::Banner, line, None, out);
     }
 
     /// Shows a live-only notice to everyone attached who wants notices.

@@ -38,6 +38,10 @@ const RAW_BYTES: usize = 64 << 10;
 /// How often an agent may change a call while a person is asked about it.
 const CHANGES: u32 = 16;
 
+/// For clients that are not shown it in the question itself.
+const CHANGED: &str = "The agent changed a tool call while you were asked about it. The question was \
+                       withdrawn; look at the new one before you answer it.";
+
 /// The call that a permission question is about, as it was when it was asked about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frozen {
@@ -217,10 +221,18 @@ impl Hub {
 
     /// A call that something was said of, if there is room for it.
     fn call_mut(&mut self, key: SessionKey, name: &str) -> Option<&mut Call> {
-        let new = self.new_call(key, name);
-        let calls = &mut self.session_mut(key).calls;
-        let has_room = name.len() <= LONGEST_ID && calls.len() < OPEN_TOOLS;
-        (calls.contains_key(name) || has_room).then(|| calls.entry(name.to_owned()).or_insert(new))
+        if !self.session(key).calls.contains_key(name) {
+            if !self.has_room_for(key, name) {
+                return None;
+            }
+            let new = self.new_call(key, name);
+            self.session_mut(key).calls.insert(name.to_owned(), new);
+        }
+        self.session_mut(key).calls.get_mut(name)
+    }
+
+    fn has_room_for(&self, key: SessionKey, name: &str) -> bool {
+        name.len() <= LONGEST_ID && self.session(key).calls.len() < OPEN_TOOLS
     }
 
     /// A call of which this daemon has heard nothing yet. It may have been described to the last one, or
@@ -230,8 +242,7 @@ impl Hub {
         let is_whole = session.running.as_ref().is_none_or(|turn| turn.whole);
         // Of calls of subagents it is not known which are open.
         let was_told = session.row.open_tools.contains(name) || name.contains('\n');
-        let has_room = name.len() <= LONGEST_ID && session.calls.len() < OPEN_TOOLS;
-        let is_known = if is_whole { has_room } else { !was_told };
+        let is_known = if is_whole { self.has_room_for(key, name) } else { !was_told };
         if is_known { Call::default() } else { Call::unknown() }
     }
 
@@ -314,7 +325,7 @@ impl Hub {
         // What the agent said last takes the place of what it asked with.
         let line = call.put_into(&line);
         let frozen = Box::new(Frozen::of(call, frozen.changed + 1));
-        self.tell_changed(key, out);
+        self.banner(key, CHANGED, out);
         if let Some(answer) = self.decided(key, &frozen, &question, out) {
             self.host_write(slot, build::response(&agent_request, &answer), out);
             return;
@@ -322,17 +333,6 @@ impl Hub {
         let (id, session, at) = (InteractionId(self.ids.issue()), Some(key), self.now);
         let row = InteractionRow { id, session, host, line, at, frozen: Some(frozen) };
         self.open_interaction(row, agent_request, question, out);
-    }
-
-    /// Says so to clients that are not shown it in the question itself.
-    fn tell_changed(&mut self, key: SessionKey, out: &mut Batch) {
-        let text = "[acpd] The agent changed a tool call while you were asked about it. The question \
-                    was withdrawn; look at the new one before you answer it.\n\n";
-        let content = json!({ "type": "text", "text": text });
-        let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
-        let params = json!({ "sessionId": self.session(key).row.public_id, "update": update });
-        let line = build::notification("session/update", &params);
-        self.append(key, EventKind::Banner, line, None, out);
     }
 
     /// That nobody was asked, in the journal.

@@ -315,12 +315,9 @@ impl Hub {
         let Some(range) = locate(line, &["params"]) else { return };
         let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
-        if let Some(id) = &head.tool_call_id {
-            self.note_call(key, id, update_in(line));
-        }
-        if let Some(id) = &head.tool_call_id
-            && self.session_mut(key).follow_tool(id, &head.session_update, head.status.as_deref())
-        {
+        let Some(id) = &head.tool_call_id else { return };
+        self.note_call(key, id, update_in(line));
+        if self.session_mut(key).follow_tool(id, &head.session_update, head.status.as_deref()) {
             self.save(key);
         }
     }

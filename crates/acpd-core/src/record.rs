@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::{Id, StateKey};
+use acpd_api::escape::shell_word;
 use acpd_api::{AuthSource, AuthState, RestoreLevel};
 pub use acpd_policy::Remembered;
 use bytes::Bytes;
@@ -408,6 +409,18 @@ pub struct SessionRow {
     pub created: Time,
     /// Last prompt or state change.
     pub updated: Time,
+}
+
+impl SessionRow {
+    /// What people call it.
+    pub(crate) fn handle(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.public_id)
+    }
+
+    /// What commands call it: one word, although agents choose ids as they like.
+    pub(crate) fn word(&self) -> String {
+        shell_word(self.handle())
+    }
 }
 
 /// A session of a subagent, which a session has announced. Stored as JSON.

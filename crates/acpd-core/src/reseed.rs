@@ -23,7 +23,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::profile::OnInterrupted;
-use crate::record::{EventKind, Record, Rest, TurnRest, TurnRow};
+use crate::record::{Record, Rest, TurnRest, TurnRow};
 use crate::session::State;
 use crate::timers::Timer;
 use crate::turn::Queued;
@@ -87,15 +87,10 @@ impl Hub {
     /// Says so to clients that are not shown what `_acpd/restored` says.
     pub(crate) fn tell_reseeded(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
         let text = format!(
-            "[acpd] The previous session could not be restored: {reason}. The agent goes on in a new \
-             one, with a summary of the last request; your history is intact.\n\n"
+            "The previous session could not be restored: {reason}. The agent goes on in a new one, with a \
+             summary of the last request; your history is intact."
         );
-        let content = json!({ "type": "text", "text": text });
-        let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
-        let session_id = &self.session(key).row.public_id;
-        let params = json!({ "sessionId": session_id, "update": update });
-        let line = build::notification("session/update", &params);
-        self.append(key, EventKind::Banner, line, None, out);
+        self.banner(key, &text, out);
     }
 
     /// Whether a prompt that waits has to wait for the summary that goes before it.

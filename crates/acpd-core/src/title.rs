@@ -9,7 +9,6 @@
 use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
 use acp_wire::{Id, StateKey, build, set_member, str_at};
 use acpd_api::TitleParams;
-use acpd_api::escape::shell_word;
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -30,16 +29,6 @@ pub(crate) const SET_TITLE: &str = "session/set_title";
 pub(crate) const TITLE: usize = 200;
 
 impl SessionRow {
-    /// What people call it.
-    pub(crate) fn handle(&self) -> &str {
-        self.name.as_deref().unwrap_or(&self.public_id)
-    }
-
-    /// What commands call it: one word, although agents choose ids as they like.
-    pub(crate) fn word(&self) -> String {
-        shell_word(self.handle())
-    }
-
     /// The title that counts.
     pub(crate) fn shown_title(&self) -> Option<&str> {
         self.own_title.as_deref().or(self.title.as_deref())
