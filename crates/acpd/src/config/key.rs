@@ -23,9 +23,9 @@ pub(super) struct Key<T> {
     /// The first place where it may stand.
     pub(super) scope: Scope,
     /// What may be written, as in "true or false".
-    pub(super) kind: String,
+    pub(super) kind: fn() -> String,
     /// The default, as TOML.
-    pub(super) default: String,
+    pub(super) default: fn() -> String,
     /// The documentation, line by line.
     pub(super) doc: &'static [&'static str],
     /// Takes over a value.
@@ -76,13 +76,12 @@ macro_rules! keys {
 
         impl Keys for $name {
             fn keys() -> Vec<Key<Self>> {
-                let default = Self::default();
                 vec![$(
                     Key {
                         name: $key,
                         scope: Scope::$scope,
-                        kind: <$kind as Kind>::describe(),
-                        default: <$kind as Kind>::show(&default.$field),
+                        kind: <$kind as Kind>::describe,
+                        default: || <$kind as Kind>::show(&Self::default().$field),
                         doc: &[$($doc),*],
                         set: |this, value| {
                             <$kind as Kind>::merge(&mut this.$field, <$kind as Kind>::read(value)?);

@@ -52,12 +52,12 @@ fn section<T>(
     line(out, format_args!("| key | value | default | meaning |"));
     line(out, format_args!("| --- | --- | --- | --- |"));
     for key in keys.iter().filter(|key| wanted(key)) {
-        let default = match key.default.as_str() {
+        let default = match (key.default)().as_str() {
             "" => "unset".to_owned(),
             default => format!("`{default}`"),
         };
         let doc: Vec<_> = key.doc.iter().map(|line| line.trim()).collect();
-        let (name, kind, doc) = (key.name, &key.kind, doc.join(" "));
+        let (name, kind, doc) = (key.name, (key.kind)(), doc.join(" "));
         line(out, format_args!("| `{name}` | {kind} | {default} | {doc} |"));
     }
     out.push('\n');
