@@ -6,7 +6,7 @@ use crate::Result;
 use crate::workspace::{cargo_command, succeed};
 
 /// Optimized, with every check of a debug build.
-const PROFILE: &str = "torture";
+const PROFILE: &str = "fuzz";
 
 /// What is fuzzed, with what, and where to begin.
 #[derive(Debug, Args)]

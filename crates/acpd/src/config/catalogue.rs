@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use super::{ConfigError, Profile, file};
+use super::{Profile, file};
 
 const TEXT: &str = include_str!("../../catalogue.toml");
 
 /// Every known agent by its name, as the catalogue has it.
-pub(super) fn load() -> Result<BTreeMap<String, Profile>, ConfigError> {
+pub(super) static KNOWN: LazyLock<BTreeMap<String, Profile>> = LazyLock::new(|| {
     file::read_catalogue(Path::new("catalogue.toml"), TEXT)
-}
+        .expect("the built-in catalogue is tested")
+});

@@ -102,8 +102,7 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 /// # Errors
 /// As [`load`], but for the reading of the file.
 pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
-    let known = catalogue::load()?;
-    file::read(path, text, known)
+    file::read(path, text, catalogue::KNOWN.clone())
 }
 
 /// The names of the agents that can be used.

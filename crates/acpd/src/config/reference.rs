@@ -77,7 +77,7 @@ fn environment(out: &mut String) {
 }
 
 fn known_agents(out: &mut String) {
-    let agents = catalogue::load().expect("the built-in catalogue is tested");
+    let agents = catalogue::KNOWN.clone();
     heading(out, "Known agents");
     line(out, format_args!("| name | agent | command | tested | install | login |"));
     line(out, format_args!("| --- | --- | --- | --- | --- | --- |"));
