@@ -25,8 +25,6 @@ use crate::ui::Ui;
 const NAME: usize = 40;
 /// The longest word that counts as an answer.
 const WORD: usize = 16;
-/// How much of a call is shown if the daemon does not say what it is, in bytes.
-const RAW_BYTES: usize = 64 << 10;
 
 /// The open questions; the first one is on the screen.
 #[derive(Debug, Default)]
@@ -202,15 +200,13 @@ fn meta(params: &RawValue) -> Option<PermissionMeta> {
 
 /// A daemon of another version says nothing of it: nobody knows what the call is.
 fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
-    let json = params.get();
-    let text = &json[..json.floor_char_boundary(RAW_BYTES)];
     let unclear =
         ShownUnclear { why: "is of a daemon of another version".into(), ..Default::default() };
     let shown = Shown {
         kind: question.kind.as_deref().unwrap_or("other").into(),
         title: question.title.as_deref().map(Into::into),
         unclear: vec![unclear],
-        raw: Some(RawCall { text: text.into(), left_out: (json.len() - text.len()) as u64 }),
+        raw: Some(RawCall::beginning(params.get())),
         ..Shown::default()
     };
     PermissionMeta { shown, changed: 0 }
