@@ -25,6 +25,8 @@ use crate::ui::Ui;
 const NAME: usize = 40;
 /// The longest word that counts as an answer.
 const WORD: usize = 16;
+/// The key that shows all of a call.
+const VIEW: char = 'v';
 
 /// The open questions; the first one is on the screen.
 #[derive(Debug, Default)]
@@ -171,9 +173,6 @@ impl Questions {
     }
 }
 
-/// Shows all of a call.
-const VIEW: char = 'v';
-
 /// Whether the agent means the option to hold from now on.
 fn is_lasting(option: &PermissionOption) -> bool {
     matches!(&*option.kind, "allow_always" | "reject_always")
@@ -276,17 +275,7 @@ fn waiting(question: &Question, paint: Paint) -> Text {
 /// What is typed for each option: a letter by its kind, or its number where the letter says too little. If it
 /// is not easy to see what is asked, only a refusal has a key. What there is no key for is answered elsewhere.
 fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
-    const DIGITS: [(char, &str); 9] = [
-        ('1', "1"),
-        ('2', "2"),
-        ('3', "3"),
-        ('4', "4"),
-        ('5', "5"),
-        ('6', "6"),
-        ('7', "7"),
-        ('8', "8"),
-        ('9', "9"),
-    ];
+    const DIGITS: &str = "123456789";
     let is_alone = |kind: &str| options.iter().filter(|option| option.kind == kind).count() == 1;
     let of_kind = |kind: &str| match kind {
         "allow_once" => Some(('y', "allow")),
@@ -295,9 +284,13 @@ fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
         "reject_always" => Some(('d', "never")),
         _ => None,
     };
+    let by_place = |at: usize| {
+        let digit = DIGITS.get(at..=at)?;
+        Some((digit.chars().next()?, digit))
+    };
     let choice = |(at, option): (usize, &PermissionOption)| {
         let by_kind = of_kind(&option.kind).filter(|_| is_alone(&option.kind));
-        let (key, word) = by_kind.or_else(|| DIGITS.get(at).copied())?;
+        let (key, word) = by_kind.or_else(|| by_place(at))?;
         let is_refusal = option.kind.starts_with("reject_");
         let typed = if is_easy || is_refusal { Typed::Key(key) } else { Typed::Word(word) };
         Some(Choice { typed, option: option.clone() })
