@@ -220,8 +220,8 @@ impl Question {
     ) -> Question {
         let PermissionMeta { shown, changed } = meta;
         let sheet = Sheet::new(head, shown, *changed);
-        let is_easy = shown.is_understood() && *changed == 0;
-        Question { id, sheet, choices: choices(&question.options, is_easy) }
+        let choices = choices(&question.options, sheet.is_easy());
+        Question { id, sheet, choices }
     }
 
     fn of_key(&self, key: char) -> Option<&PermissionOption> {
