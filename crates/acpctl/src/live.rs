@@ -148,8 +148,7 @@ impl Live {
                 Step::Event(event) => return Ok(event),
                 Step::Silent(silent) => {
                     self.presence = Presence::Silent;
-                    let (told, hint) = (Untrusted::of(&silent), Untrusted::from(silent.hint()));
-                    ui.say(ui.err_paint().apply(DIM, text!("{}; {}", told, hint)));
+                    ui.say(ui.err_paint().apply(DIM, in_words(&silent)));
                 }
             }
         }
@@ -168,33 +167,42 @@ impl Live {
                     }
                 }
             };
-            if let News::Looked(silent) = news {
-                self.silence.is_looking = false;
-                // It may have said something meanwhile.
-                let is_silent = self.silence.since.elapsed() >= LOOK;
-                match silent.filter(|_| is_silent && self.presence == Presence::There) {
-                    Some(silent) => return Ok(Step::Silent(silent)),
-                    None => continue,
-                }
-            }
-            let is_of_user = matches!(news, News::Event(Event::Interrupt | Event::Key(_)));
-            if !is_of_user {
-                self.silence.ends();
-                if self.presence == Presence::Silent {
-                    self.presence = Presence::There;
-                }
-            }
             match news {
-                News::Event(event) => return Ok(Step::Event(event)),
-                News::Looked(_) => {}
-                News::Lost => self.presence = Presence::AwaySince(Instant::now()),
+                News::Event(event) => {
+                    if !matches!(event, Event::Interrupt | Event::Key(_)) {
+                        self.silence_ends();
+                    }
+                    return Ok(Step::Event(event));
+                }
+                News::Looked(silent) => {
+                    self.silence.is_looking = false;
+                    // It may have said something meanwhile.
+                    let is_silent = self.silence.since.elapsed() >= LOOK;
+                    let is_news = is_silent && self.presence == Presence::There;
+                    if let Some(silent) = silent.filter(|_| is_news) {
+                        return Ok(Step::Silent(silent));
+                    }
+                }
+                News::Lost => {
+                    self.silence_ends();
+                    self.presence = Presence::AwaySince(Instant::now());
+                }
                 News::Back => {
                     if self.presence == Presence::Told {
                         note(ui, "acpd is back");
                     }
+                    self.silence_ends();
                     self.presence = Presence::There;
                 }
             }
+        }
+    }
+
+    /// Something has come from the daemon, or of its connection.
+    fn silence_ends(&mut self) {
+        self.silence.ends();
+        if self.presence == Presence::Silent {
+            self.presence = Presence::There;
         }
     }
 
@@ -350,6 +358,11 @@ impl Drop for Live {
 fn leave(daemon: &LinkWriter) {
     daemon.leave();
     daemon.flush(LAST_WORDS);
+}
+
+/// What is known of a daemon that does not answer, and the way out, on one line.
+pub(crate) fn in_words(silent: &NotAnswering) -> Text {
+    text!("{}; {}", Untrusted::of(silent), Untrusted::from(silent.hint()))
 }
 
 /// A word about the connection, for people.
