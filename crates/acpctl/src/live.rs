@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
 use acpd_api::{ExitCode, Untrusted, method};
 use acpd_client::{
-    CallError, Incoming, LinkError, LinkReader, LinkWriter, NotAnswering, Paths, silent_daemon,
+    CallError, Doubt, Incoming, LinkError, LinkReader, LinkWriter, NotAnswering, Paths, silent_daemon,
     stopped_daemon,
 };
 use bytes::Bytes;
@@ -29,8 +29,6 @@ const QUEUE: usize = 256;
 const QUIET: Duration = Duration::from_secs(1);
 /// How often it is looked whether a daemon that says nothing is stopped.
 const LOOK: Duration = Duration::from_secs(5);
-/// A daemon that is there is asked less and less often whether it hangs, but not less often than this.
-const SELDOM: Duration = Duration::from_mins(1);
 /// How long the last words to the daemon may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -83,14 +81,14 @@ struct Silence {
     since: Instant,
     looked: Instant,
     is_looking: bool,
-    /// It is asked for a word when its silence is this long.
-    patience: Duration,
+    /// When it is asked for a word.
+    doubt: Doubt,
 }
 
 impl Silence {
     fn begin() -> Silence {
         let now = Instant::now();
-        Silence { since: now, looked: now, is_looking: false, patience: LOOK }
+        Silence { since: now, looked: now, is_looking: false, doubt: Doubt::new(LOOK) }
     }
 
     fn ends(&mut self) {
@@ -243,9 +241,9 @@ impl Live {
             return;
         }
         silence.looked = Instant::now();
-        let is_asked = silence.since.elapsed() >= silence.patience;
+        let is_asked = silence.since.elapsed() >= silence.doubt.after();
         if is_asked {
-            silence.patience += silence.patience.min(SELDOM);
+            silence.doubt.asked();
         }
         let Ok(paths) = Paths::discover() else { return };
         let tell = self.sender.clone();
