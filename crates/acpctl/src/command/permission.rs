@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
-use acpd_api::{PermissionMeta, RawCall, Shown, ShownUnclear, escape};
+use acpd_api::{Meta, PermissionMeta, RawCall, Shown, ShownUnclear, escape};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -186,15 +186,10 @@ fn is_of_word(key: char) -> bool {
 fn meta(params: &RawValue) -> Option<PermissionMeta> {
     #[derive(Deserialize)]
     struct Params {
-        #[serde(rename = "_meta")]
-        meta: Meta,
+        #[serde(rename = "_meta", default)]
+        meta: Meta<Option<PermissionMeta>>,
     }
-    #[derive(Deserialize)]
-    struct Meta {
-        #[serde(rename = "_acpd")]
-        own: PermissionMeta,
-    }
-    serde_json::from_str(params.get()).map(|params: Params| params.meta.own).ok()
+    serde_json::from_str::<Params>(params.get()).ok()?.meta.own
 }
 
 /// A daemon of another version says nothing of it: nobody knows what the call is.
