@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
 use acpd_api::{ExitCode, Untrusted, method};
 use acpd_client::{
-    CallError, Doubt, Incoming, LinkError, LinkReader, LinkWriter, NotAnswering, Paths, silent_daemon,
-    stopped_daemon,
+    CallError, Doubt, Incoming, LinkError, LinkReader, LinkWriter, NotAnswering, Paths,
+    silent_daemon, stopped_daemon,
 };
 use bytes::Bytes;
 use serde::Serialize;
