@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use acp_wire::{ErrorObject, Id, Message, Outcome, build, code, parse};
 use acpd_api::{ExitCode, Untrusted, method};
 use acpd_client::{
-    CallError, Incoming, LinkError, LinkReader, LinkWriter, NotAnswering, Paths, silent_daemon,
-    stopped_daemon,
+    CallError, Doubt, Incoming, LinkError, LinkReader, LinkWriter, NotAnswering, Paths,
+    silent_daemon, stopped_daemon,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -29,8 +29,6 @@ const QUEUE: usize = 256;
 const QUIET: Duration = Duration::from_secs(1);
 /// How often it is looked whether a daemon that says nothing is stopped.
 const LOOK: Duration = Duration::from_secs(5);
-/// A daemon that is there is asked less and less often whether it hangs, but not less often than this.
-const SELDOM: Duration = Duration::from_mins(1);
 /// How long the last words to the daemon may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -83,14 +81,14 @@ struct Silence {
     since: Instant,
     looked: Instant,
     is_looking: bool,
-    /// It is asked for a word when its silence is this long.
-    patience: Duration,
+    /// When it is asked for a word.
+    doubt: Doubt,
 }
 
 impl Silence {
     fn begin() -> Silence {
         let now = Instant::now();
-        Silence { since: now, looked: now, is_looking: false, patience: LOOK }
+        Silence { since: now, looked: now, is_looking: false, doubt: Doubt::new(LOOK) }
     }
 
     fn ends(&mut self) {
@@ -148,8 +146,7 @@ impl Live {
                 Step::Event(event) => return Ok(event),
                 Step::Silent(silent) => {
                     self.presence = Presence::Silent;
-                    let (told, hint) = (Untrusted::of(&silent), Untrusted::from(silent.hint()));
-                    ui.say(ui.err_paint().apply(DIM, text!("{}; {}", told, hint)));
+                    ui.say(ui.err_paint().apply(DIM, in_words(&silent)));
                 }
             }
         }
@@ -168,33 +165,42 @@ impl Live {
                     }
                 }
             };
-            if let News::Looked(silent) = news {
-                self.silence.is_looking = false;
-                // It may have said something meanwhile.
-                let is_silent = self.silence.since.elapsed() >= LOOK;
-                match silent.filter(|_| is_silent && self.presence == Presence::There) {
-                    Some(silent) => return Ok(Step::Silent(silent)),
-                    None => continue,
-                }
-            }
-            let is_of_user = matches!(news, News::Event(Event::Interrupt | Event::Key(_)));
-            if !is_of_user {
-                self.silence.ends();
-                if self.presence == Presence::Silent {
-                    self.presence = Presence::There;
-                }
-            }
             match news {
-                News::Event(event) => return Ok(Step::Event(event)),
-                News::Looked(_) => {}
-                News::Lost => self.presence = Presence::AwaySince(Instant::now()),
+                News::Event(event) => {
+                    if !matches!(event, Event::Interrupt | Event::Key(_)) {
+                        self.silence_ends();
+                    }
+                    return Ok(Step::Event(event));
+                }
+                News::Looked(silent) => {
+                    self.silence.is_looking = false;
+                    // It may have said something meanwhile.
+                    let is_silent = self.silence.since.elapsed() >= LOOK;
+                    let is_news = is_silent && self.presence == Presence::There;
+                    if let Some(silent) = silent.filter(|_| is_news) {
+                        return Ok(Step::Silent(silent));
+                    }
+                }
+                News::Lost => {
+                    self.silence_ends();
+                    self.presence = Presence::AwaySince(Instant::now());
+                }
                 News::Back => {
                     if self.presence == Presence::Told {
                         note(ui, "acpd is back");
                     }
+                    self.silence_ends();
                     self.presence = Presence::There;
                 }
             }
+        }
+    }
+
+    /// Something has come from the daemon, or of its connection.
+    fn silence_ends(&mut self) {
+        self.silence.ends();
+        if self.presence == Presence::Silent {
+            self.presence = Presence::There;
         }
     }
 
@@ -235,9 +241,9 @@ impl Live {
             return;
         }
         silence.looked = Instant::now();
-        let is_asked = silence.since.elapsed() >= silence.patience;
+        let is_asked = silence.since.elapsed() >= silence.doubt.after();
         if is_asked {
-            silence.patience += silence.patience.min(SELDOM);
+            silence.doubt.asked();
         }
         let Ok(paths) = Paths::discover() else { return };
         let tell = self.sender.clone();
@@ -350,6 +356,11 @@ impl Drop for Live {
 fn leave(daemon: &LinkWriter) {
     daemon.leave();
     daemon.flush(LAST_WORDS);
+}
+
+/// What is known of a daemon that does not answer, and the way out, on one line.
+pub(crate) fn in_words(silent: &NotAnswering) -> Text {
+    text!("{}; {}", Untrusted::of(silent), Untrusted::from(silent.hint()))
 }
 
 /// A word about the connection, for people.

@@ -1,4 +1,5 @@
-//! Shows text from outside to a person. This is the only escaper of the project.
+//! Shows text from outside to a person. Who prints such text uses this and nothing else; reasons of the policy
+//! come with what they quote escaped already (`acpd-policy/src/one_line.rs`).
 //!
 //! A character that a reader can see is shown as it is. Every other one is shown by its number, such as
 //! `<U+202E>`:

@@ -38,7 +38,7 @@ pub use interaction::{
     AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
     OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
 };
-pub use meta::{ClientMeta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
+pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
     AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
     StateChanged, TurnEnded, TurnStarted, Unanswered,

@@ -4,6 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClientToken, Shown};
 
+/// `_meta`, and of it what is acpd's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct Meta<T> {
+    /// The member `_acpd`.
+    #[serde(rename = "_acpd", default)]
+    pub own: T,
+}
+
 /// `_meta._acpd` of a client's `initialize`: what it wants beyond plain ACP. Absent = plain ACP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Untrusted;
 
+/// How much of a call is shown as the agent gave it, in bytes.
+const RAW_BYTES: usize = 64 << 10;
+
 /// A tool call, as it was when a person was asked about it.
 ///
 /// Texts are whole, as the agent wrote them; what is bounded says how much it leaves out.
@@ -71,6 +74,14 @@ pub struct RawCall {
     /// How many bytes follow that are not here.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
+}
+
+impl RawCall {
+    /// As much of a call's JSON as is shown: its first 64 KiB, up to the last whole character in them.
+    pub fn beginning(json: &str) -> RawCall {
+        let text = &json[..json.floor_char_boundary(RAW_BYTES)];
+        RawCall { text: text.into(), left_out: (json.len() - text.len()) as u64 }
+    }
 }
 
 impl Shown {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::connect::{Options, connect};
 use crate::error::CallError;
-use crate::silence::{Doubt, NotAnswering, PATIENCE, is_timeout};
+use crate::silence::{Doubt, NotAnswering, PATIENCE, QUIET, is_timeout};
 
 /// Bytes asked for in one read.
 const BLOCK: usize = 64 * 1024;
@@ -121,10 +121,12 @@ impl Connection {
 
     /// The next line, as long as the daemon is there.
     fn next_line(&mut self) -> Result<Option<Bytes>, CallError> {
-        let mut doubt = Doubt::new();
+        let (since, mut doubt) = (Instant::now(), Doubt::new(QUIET));
         loop {
+            // There is no limit of zero.
+            let left = doubt.after().saturating_sub(since.elapsed()).max(Duration::from_millis(1));
             // As above.
-            self.reader.stream.set_recv_timeout(Some(doubt.after())).ok();
+            self.reader.stream.set_recv_timeout(Some(left)).ok();
             match self.reader.next_line() {
                 Err(error) if is_timeout(&error) => doubt.check(&self.options)?,
                 line => return Ok(line?),

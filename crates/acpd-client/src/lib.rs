@@ -23,4 +23,4 @@ pub use connect::{Options, connect, daemon_exe, wait_until_gone};
 pub use connection::{Connection, Reader, Writer, initialize_params};
 pub use error::{CallError, ConnectError, LinkError, error_data};
 pub use link::{Incoming, LinkReader, LinkWriter, PATIENCE, link};
-pub use silence::{NotAnswering, silent_daemon, stopped_daemon};
+pub use silence::{Doubt, NotAnswering, silent_daemon, stopped_daemon};

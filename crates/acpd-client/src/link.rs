@@ -17,7 +17,7 @@ use crate::connect::{Options, connect};
 use crate::connection::{read_block, write_line};
 use crate::error::{ConnectError, LinkError};
 use crate::resume::{Resumption, Verdict, unnumbered};
-use crate::silence::{Doubt, NotAnswering, is_timeout};
+use crate::silence::{Doubt, NotAnswering, QUIET, is_timeout};
 
 /// How long a daemon that went away may take to come back, if the caller has no other wish. While
 /// nobody waits for it, it may take any time.
@@ -88,7 +88,7 @@ pub fn link(
         framer: Framer::new(usize::MAX),
         block: vec![0; BLOCK].into(),
         ready: VecDeque::new(),
-        doubt: Some(Doubt::new()),
+        doubt: Some(Doubt::new(QUIET)),
         away: None,
         waiting: None,
         pause: Duration::ZERO,

@@ -74,25 +74,30 @@ pub fn silent_daemon(paths: &Paths) -> Option<NotAnswering> {
     check_answers(&Options { spawn: false, paths: paths.clone() }).err()
 }
 
-/// When the daemon is to be asked whether it is there.
+/// When the daemon is to be asked whether it is there: less and less often in one silence.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Doubt(Duration);
+pub struct Doubt(Duration);
 
 impl Doubt {
-    pub(crate) fn new() -> Doubt {
-        Doubt(QUIET)
+    /// The doubt at the beginning of a silence: the daemon is to be asked first after `first` of it.
+    pub fn new(first: Duration) -> Doubt {
+        Doubt(first)
     }
 
-    /// After so long a silence.
-    pub(crate) fn after(self) -> Duration {
+    /// The length of the silence at which the daemon is to be asked next.
+    pub fn after(self) -> Duration {
         self.0
     }
 
-    /// It was silent for that long: makes sure that it is there, and doubts it less from then on.
+    /// The daemon is asked now.
+    pub fn asked(&mut self) {
+        self.0 += self.0.min(SELDOM);
+    }
+
+    /// It was silent for that long: makes sure that it is there.
     pub(crate) fn check(&mut self, options: &Options) -> Result<(), NotAnswering> {
-        check_answers(options)?;
-        self.0 = (self.0 * 2).min(SELDOM);
-        Ok(())
+        self.asked();
+        check_answers(options)
     }
 }
 
@@ -120,4 +125,20 @@ fn ping(stream: &Stream) -> io::Result<usize> {
 
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_is_there_is_asked_less_and_less_often_but_every_minute() {
+        let mut doubt = Doubt::new(Duration::from_secs(2));
+        let asked = std::iter::repeat_with(|| {
+            let at = doubt.after().as_secs();
+            doubt.asked();
+            at
+        });
+        assert_eq!(asked.take(9).collect::<Vec<_>>(), [2, 4, 8, 16, 32, 64, 124, 184, 244]);
+    }
 }

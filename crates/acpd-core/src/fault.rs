@@ -21,7 +21,8 @@ pub(crate) fn in_words(error: &ErrorObject) -> String {
 
 /// An error of acpd: message, machine-readable reason, way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+#[must_use]
+pub struct Fault {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: ErrorData,
@@ -29,7 +30,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// `-32603` with a reason: acpd mints no codes of its own.
-    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Fault {
+    pub fn new(reason: Reason, message: impl Into<String>) -> Fault {
         Fault { code: code::INTERNAL, message: message.into(), data: ErrorData::new(reason) }
     }
 
@@ -38,12 +39,14 @@ impl Fault {
         Fault { code: code::INVALID_PARAMS, ..Fault::new(Reason::Invalid, message) }
     }
 
-    pub(crate) fn with_code(mut self, code: i64) -> Fault {
+    /// With another code.
+    pub fn with_code(mut self, code: i64) -> Fault {
         self.code = code;
         self
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<Untrusted>) -> Fault {
+    /// With the way out.
+    pub fn hint(mut self, hint: impl Into<Untrusted>) -> Fault {
         self.data.hint = Some(hint.into());
         self
     }
@@ -68,7 +71,8 @@ impl Fault {
             .hint("`acpctl session ls` lists the sessions")
     }
 
-    pub(crate) fn object(&self) -> ErrorObject {
+    /// What is told to the client.
+    pub fn object(&self) -> ErrorObject {
         let error = ErrorObject::new(self.code, self.message.clone());
         match &self.data.session_id {
             Some(id) => error.with_data(&json!({ NAMESPACE: self.data, "sessionId": id })),

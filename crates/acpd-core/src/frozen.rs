@@ -33,8 +33,6 @@ use crate::session::OPEN_TOOLS;
 
 /// The longest texts of diffs that are shown, of all diffs of a call, in bytes.
 const DIFF_BYTES: usize = 128 << 10;
-/// How much is shown of a call that is not understood, in bytes.
-const RAW_BYTES: usize = 64 << 10;
 /// How often an agent may change a call while a person is asked about it.
 const CHANGES: u32 = 16;
 
@@ -154,17 +152,12 @@ fn shown(understanding: Understanding, call: &Call, json: &str) -> Shown {
         shown.unclear.push(not_read("", "does not say what it does"));
     }
     let is_all = shown.unclear.is_empty() && shown.diffs.iter().all(|diff| diff.left_out == 0);
-    shown.raw = (!is_all).then(|| beginning(json));
+    shown.raw = (!is_all).then(|| RawCall::beginning(json));
     shown
 }
 
 fn not_read(member: &str, why: &str) -> ShownUnclear {
     ShownUnclear { member: member.into(), why: why.into() }
-}
-
-fn beginning(json: &str) -> RawCall {
-    let text = &json[..json.floor_char_boundary(RAW_BYTES)];
-    RawCall { text: text.into(), left_out: (json.len() - text.len()) as u64 }
 }
 
 /// The diffs in the content of a call; nothing if one of them cannot be read.

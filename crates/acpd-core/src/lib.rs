@@ -92,6 +92,7 @@ mod unwritten;
 pub mod view;
 mod way_out;
 
+pub use fault::Fault;
 pub use frozen::Frozen;
 pub use hub::Hub;
 pub use input::{

@@ -78,8 +78,7 @@ pub(crate) fn path(member: &str, text: &str) -> Result<(), Fault> {
     let drive = cfg!(windows) && text.as_bytes().get(1) == Some(&b':');
     let is_absolute = text.starts_with('/') || text.starts_with("\\\\") || drive;
     if text.len() > LONGEST_PATH || text.contains('\0') || !is_absolute {
-        let shown = clipped(text, 100).escape_debug().to_string();
-        let text = format!("`{member}` must be an absolute path, not `{shown}`");
+        let text = format!("`{member}` must be an absolute path, not `{}`", clipped(text, 100));
         return Err(Fault::invalid(text));
     }
     Ok(())
@@ -92,7 +91,7 @@ pub(crate) fn valid_name(name: &str) -> Result<(), Fault> {
         || name.trim() != name
         || name.chars().any(char::is_control);
     if bad {
-        let text = format!("`{}` is not a session name", name.escape_debug());
+        let text = format!("`{}` is not a session name", clipped(name, 100));
         return Err(Fault::invalid(text).hint(
             "a name has 1 to 100 characters, no control characters, no white space at its ends \
              and does not begin with `-`",

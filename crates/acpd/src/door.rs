@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use acp_wire::{ErrorObject, Id, build, code};
-use acpd_api::{ErrorData, NAMESPACE, Reason};
+use acpd_api::Reason;
+use acpd_core::Fault;
 use acpd_core::ids::ClientId;
 use acpd_sys::dir::private_dir;
 use acpd_sys::limits::Spare;
@@ -27,7 +28,6 @@ use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::{GenericFilePath, ListenerOptions};
 use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
-use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -266,8 +266,8 @@ fn stranger(stream: &Stream) -> Option<ErrorObject> {
     }
     let who = peer.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"));
     let text = format!("this acpd belongs to user {own}, not to {who}");
-    let data = ErrorData::new(Reason::Other).with_hint("each user runs an acpd of their own");
-    Some(ErrorObject::new(code::INVALID_REQUEST, text).with_data(&json!({ NAMESPACE: data })))
+    let fault = Fault::new(Reason::Other, text).with_code(code::INVALID_REQUEST);
+    Some(fault.hint("each user runs an acpd of their own").object())
 }
 
 pub(crate) fn no_descriptors() -> ErrorObject {
@@ -286,8 +286,7 @@ pub(crate) fn silent_for_too_long() -> ErrorObject {
 }
 
 fn too_many(text: &str, hint: &str) -> ErrorObject {
-    let data = ErrorData::new(Reason::TooMany).with_hint(hint);
-    ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data }))
+    Fault::new(Reason::TooMany, text).hint(hint).object()
 }
 
 /// The only line to a connection that is closed after it: there is room for it.

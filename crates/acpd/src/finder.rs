@@ -9,13 +9,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use acp_wire::{ErrorObject, Id, build, code};
-use acpd_api::{ErrorData, Hit, NAMESPACE, Reason, SearchResult};
-use acpd_core::Search;
+use acp_wire::{Id, build};
+use acpd_api::{Hit, Reason, SearchResult};
 use acpd_core::ids::SessionKey;
+use acpd_core::{Fault, Search};
 use acpd_store::{Index, StoreError};
 use bytes::Bytes;
-use serde_json::json;
 use tokio::sync::oneshot;
 
 enum Job {
@@ -128,7 +127,6 @@ fn find(index: &mut Index, search: Search) -> Result<SearchResult, StoreError> {
 }
 
 fn failure(id: &Id, error: impl fmt::Display) -> Bytes {
-    let data = ErrorData::new(Reason::StoreFailed);
     let text = format!("the search index cannot be used: {error}");
-    build::error(id, &ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data })))
+    build::error(id, &Fault::new(Reason::StoreFailed, text).object())
 }

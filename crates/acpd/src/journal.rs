@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use acp_wire::{ErrorObject, Id, StateKey, build, code, locate, set_member};
-use acpd_api::{ErrorData, LogEntry, LogResult, NAMESPACE, Reason};
+use acp_wire::{Id, StateKey, build, locate, set_member};
+use acpd_api::{LogEntry, LogResult, Reason};
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, ValueKey};
 use acpd_core::view::without_boolean_options;
-use acpd_core::{Read, ReadStyle};
+use acpd_core::{Fault, Read, ReadStyle};
 use acpd_store::{Reader, StoreError};
 use bytes::Bytes;
 use serde_json::json;
@@ -218,7 +218,6 @@ fn session_values(reader: &mut Reader, asked: Values) -> Bytes {
 }
 
 fn failure(id: &Id, error: impl fmt::Display) -> Bytes {
-    let data = ErrorData::new(Reason::StoreFailed);
     let text = format!("the journal could not be read: {error}");
-    build::error(id, &ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data })))
+    build::error(id, &Fault::new(Reason::StoreFailed, text).object())
 }

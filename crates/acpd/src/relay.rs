@@ -18,13 +18,12 @@ use std::io;
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
-use acp_wire::{Body, ErrorObject, Id, build, code};
-use acpd_api::{Empty, ErrorData, NAMESPACE, Reason};
+use acp_wire::{Body, Id, build};
+use acpd_api::{Empty, Reason};
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Accepted, Batch, Effect, Hub, Input, LeftOut, StopStep};
+use acpd_core::{Accepted, Batch, Effect, Fault, Hub, Input, LeftOut, StopStep};
 use acpd_store::{CommitBatch, Report, StoreError, Writer};
 use bytes::Bytes;
-use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::asleep::Sleep;
@@ -772,11 +771,12 @@ impl Relay {
             return self.leave_for(client, &id, out);
         };
         tracing::warn!(reason = failure.message(), "the daemon is not restarted");
-        let mut data = ErrorData::new(Reason::Other);
-        data.hint = failure.hint().map(Into::into);
         let text = format!("acpd would not start again: {}", failure.message());
-        let error = ErrorObject::new(code::INTERNAL, text).with_data(&json!({ NAMESPACE: data }));
-        self.send(client, Op::Line(build::error(&id, &error)), out);
+        let mut fault = Fault::new(Reason::Other, text);
+        if let Some(hint) = failure.hint() {
+            fault = fault.hint(hint);
+        }
+        self.send(client, Op::Line(build::error(&id, &fault.object())), out);
     }
 
     /// Ends the daemon because a person wants it.

@@ -548,6 +548,9 @@ fn every_agent_of_the_catalogue_has_a_valid_name_a_title_and_a_command() {
         assert!(agent.title.as_ref().is_some_and(|title| !title.is_empty()), "{name}");
         assert!(agent.command.first().is_some_and(|program| !program.is_empty()), "{name}");
         assert_eq!(agent.source, Source::Catalogue);
+        // What `npx` says last is shown when it fails.
+        let is_quiet = agent.env.keys().any(|name| name == "NPM_CONFIG_UPDATE_NOTIFIER");
+        assert_eq!(is_quiet, agent.command[0] == "npx", "{name}");
     }
     let tried = config.agents.values().filter(|agent| agent.tried);
     let tried: Vec<_> = tried.map(|agent| agent.name.as_str()).collect();

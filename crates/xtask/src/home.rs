@@ -12,6 +12,8 @@ use crate::Result;
 
 /// How long processes that are going down may take.
 const GOING: Duration = Duration::from_secs(2);
+/// How often it is looked whether something has happened.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Directories of its own for acpd, its agents and their sessions. On drop the daemon is stopped and
 /// everything is removed, whatever happened before.
@@ -140,7 +142,7 @@ impl Home {
             if processes.is_empty() || Instant::now() > deadline {
                 return processes;
             }
-            thread::sleep(Duration::from_millis(10));
+            thread::sleep(LOOK);
         }
     }
 
@@ -164,6 +166,21 @@ impl Drop for Home {
             kill_tree(process);
         }
     }
+}
+
+/// Looks again and again until something is so.
+///
+/// # Errors
+/// When it is not so after `patience`: then `what` was waited for in vain.
+pub fn wait_for(what: &str, patience: Duration, mut is_so: impl FnMut() -> bool) -> Result {
+    let deadline = Instant::now() + patience;
+    while !is_so() {
+        if Instant::now() > deadline {
+            return Err(format!("waited {patience:?} in vain for {what}").into());
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// Kills a process and everything below it at once; returns what was killed.

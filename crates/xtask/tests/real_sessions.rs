@@ -6,11 +6,15 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use xtask::home::{Home, kill_tree};
+use xtask::home::{Home, kill_tree, wait_for};
 use xtask::real::{Model, Scripts, ready};
 use xtask::{Result, workspace};
+
+/// How long acpd may take to notice that an agent has ended.
+const NOTICE: Duration = Duration::from_secs(30);
 
 #[test]
 fn claude_hears_what_is_said_into_its_turn_and_remembers_it() {
@@ -65,9 +69,8 @@ fn steered(agent: &str) -> Result {
     let old = home.agent(agent)?;
     kill_tree(old);
     // A prompt that comes before acpd has noticed is a turn that is cut off.
-    while home.agent(agent).is_ok_and(|now| now == old) {
-        std::thread::yield_now();
-    }
+    let is_noticed = || !home.agent(agent).is_ok_and(|now| now == old);
+    wait_for("the end of the agent in acpd's eyes", NOTICE, is_noticed)?;
     let said = home.read(&["run", "-s", "work", "say #four"])?;
     assert!(said.contains("tags=one,two,three,four"), "{said}");
     let log = home.read(&["session", "log", "work"])?;

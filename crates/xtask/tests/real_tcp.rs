@@ -7,9 +7,9 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use xtask::home::{Home, kill_tree};
+use xtask::home::{Home, kill_tree, wait_for};
 use xtask::real::{Scripts, ready};
 use xtask::{Result, workspace};
 
@@ -121,13 +121,8 @@ impl Agent {
     /// Starts it and waits until it listens.
     fn start(mut command: Command, port: u16) -> Result<Agent> {
         let agent = Agent(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
-        let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if start.elapsed() > START {
-                return Err("the agent does not listen".into());
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
+        let listens = || TcpStream::connect(("127.0.0.1", port)).is_ok();
+        wait_for("the agent to listen", START, listens)?;
         Ok(agent)
     }
 }

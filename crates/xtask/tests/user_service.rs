@@ -10,12 +10,11 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use xtask::home::Home;
+use xtask::home::{Home, wait_for};
 use xtask::{Result, workspace};
 
 const MANAGER: &str = "/usr/lib/systemd/systemd";
@@ -104,7 +103,7 @@ impl User {
         command.arg("--user").stdout(Stdio::null()).stderr(Stdio::null());
         let user = User { manager: command.spawn()?, home };
         let ready = user.home.path("xdg/systemd/private");
-        wait_for("the manager's socket", || ready.exists())?;
+        wait_for("the manager's socket", PATIENCE, || ready.exists())?;
         user.systemctl(&["is-system-running", "--wait"])?;
         Ok(user)
     }
@@ -184,17 +183,6 @@ fn in_home(home: &Home, program: &Path) -> Command {
     command.env_remove("ACPD_RUNTIME_DIR").env("XDG_RUNTIME_DIR", home.path("xdg"));
     command.env("XDG_CONFIG_HOME", home.path(""));
     command
-}
-
-fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) -> Result {
-    let start = Instant::now();
-    while !is_there() {
-        if start.elapsed() > PATIENCE {
-            return Err(format!("{what} does not come").into());
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
 }
 
 /// `acpctl run` whose answer is so many numbered lines.

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acp_wire::code;
-use acpd_api::{DaemonInfo, DaemonStopParams, Empty, ExitCode, Status, Untrusted, method};
+use acpd_api::{DaemonInfo, DaemonStopParams, Empty, ExitCode, Status, method};
 use acpd_client::{
     CallError, ConnectError, Connection, Options, Paths, connect, link, stopped_daemon,
     wait_until_gone,
@@ -15,7 +15,7 @@ use super::{Door, log_file, ps};
 use crate::cli::{Daemon, Json};
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::live::{Event, Live};
+use crate::live::{Event, Live, in_words};
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -176,8 +176,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
 /// Tells of a daemon that a signal has stopped: it may go on. Returns whether there is one.
 fn tell_stopped(paths: &Paths, ui: &mut Ui) -> bool {
     let Some(stopped) = stopped_daemon(paths) else { return false };
-    let (told, hint) = (Untrusted::of(&stopped), Untrusted::from(stopped.hint()));
-    ui.say(text!("{}; {}", told, hint));
+    ui.say(in_words(&stopped));
     true
 }
 

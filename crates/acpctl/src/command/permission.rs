@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
-use acpd_api::{PermissionMeta, RawCall, Shown, ShownUnclear, escape};
+use acpd_api::{Meta, PermissionMeta, RawCall, Shown, ShownUnclear, escape};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -25,8 +25,8 @@ use crate::ui::Ui;
 const NAME: usize = 40;
 /// The longest word that counts as an answer.
 const WORD: usize = 16;
-/// How much of a call is shown if the daemon does not say what it is, in bytes.
-const RAW_BYTES: usize = 64 << 10;
+/// The key that shows all of a call.
+const VIEW: char = 'v';
 
 /// The open questions; the first one is on the screen.
 #[derive(Debug, Default)]
@@ -173,9 +173,6 @@ impl Questions {
     }
 }
 
-/// Shows all of a call.
-const VIEW: char = 'v';
-
 /// Whether the agent means the option to hold from now on.
 fn is_lasting(option: &PermissionOption) -> bool {
     matches!(&*option.kind, "allow_always" | "reject_always")
@@ -189,28 +186,21 @@ fn is_of_word(key: char) -> bool {
 fn meta(params: &RawValue) -> Option<PermissionMeta> {
     #[derive(Deserialize)]
     struct Params {
-        #[serde(rename = "_meta")]
-        meta: Meta,
+        #[serde(rename = "_meta", default)]
+        meta: Meta<Option<PermissionMeta>>,
     }
-    #[derive(Deserialize)]
-    struct Meta {
-        #[serde(rename = "_acpd")]
-        own: PermissionMeta,
-    }
-    serde_json::from_str(params.get()).map(|params: Params| params.meta.own).ok()
+    serde_json::from_str::<Params>(params.get()).ok()?.meta.own
 }
 
 /// A daemon of another version says nothing of it: nobody knows what the call is.
 fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
-    let json = params.get();
-    let text = &json[..json.floor_char_boundary(RAW_BYTES)];
     let unclear =
         ShownUnclear { why: "is of a daemon of another version".into(), ..Default::default() };
     let shown = Shown {
         kind: question.kind.as_deref().unwrap_or("other").into(),
         title: question.title.as_deref().map(Into::into),
         unclear: vec![unclear],
-        raw: Some(RawCall { text: text.into(), left_out: (json.len() - text.len()) as u64 }),
+        raw: Some(RawCall::beginning(params.get())),
         ..Shown::default()
     };
     PermissionMeta { shown, changed: 0 }
@@ -225,8 +215,8 @@ impl Question {
     ) -> Question {
         let PermissionMeta { shown, changed } = meta;
         let sheet = Sheet::new(head, shown, *changed);
-        let is_easy = shown.is_understood() && *changed == 0;
-        Question { id, sheet, choices: choices(&question.options, is_easy) }
+        let choices = choices(&question.options, sheet.is_easy());
+        Question { id, sheet, choices }
     }
 
     fn of_key(&self, key: char) -> Option<&PermissionOption> {
@@ -280,17 +270,7 @@ fn waiting(question: &Question, paint: Paint) -> Text {
 /// What is typed for each option: a letter by its kind, or its number where the letter says too little. If it
 /// is not easy to see what is asked, only a refusal has a key. What there is no key for is answered elsewhere.
 fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
-    const DIGITS: [(char, &str); 9] = [
-        ('1', "1"),
-        ('2', "2"),
-        ('3', "3"),
-        ('4', "4"),
-        ('5', "5"),
-        ('6', "6"),
-        ('7', "7"),
-        ('8', "8"),
-        ('9', "9"),
-    ];
+    const DIGITS: &str = "123456789";
     let is_alone = |kind: &str| options.iter().filter(|option| option.kind == kind).count() == 1;
     let of_kind = |kind: &str| match kind {
         "allow_once" => Some(('y', "allow")),
@@ -299,9 +279,13 @@ fn choices(options: &[PermissionOption], is_easy: bool) -> Vec<Choice> {
         "reject_always" => Some(('d', "never")),
         _ => None,
     };
+    let by_place = |at: usize| {
+        let digit = DIGITS.get(at..=at)?;
+        Some((digit.chars().next()?, digit))
+    };
     let choice = |(at, option): (usize, &PermissionOption)| {
         let by_kind = of_kind(&option.kind).filter(|_| is_alone(&option.kind));
-        let (key, word) = by_kind.or_else(|| DIGITS.get(at).copied())?;
+        let (key, word) = by_kind.or_else(|| by_place(at))?;
         let is_refusal = option.kind.starts_with("reject_");
         let typed = if is_easy || is_refusal { Typed::Key(key) } else { Typed::Word(word) };
         Some(Choice { typed, option: option.clone() })

@@ -11,7 +11,7 @@ mod tests;
 mod tool;
 mod update;
 
-use acpd_api::{Untrusted, UpdateMeta, escape, method};
+use acpd_api::{Meta, Untrusted, UpdateMeta, escape, method};
 use serde::Deserialize;
 
 use crate::paint::{BOLD, DIM, Paint};
@@ -116,12 +116,7 @@ impl Transcript {
             session_id: Untrusted,
             update: Update,
             #[serde(rename = "_meta", default)]
-            meta: Meta,
-        }
-        #[derive(Default, Deserialize)]
-        struct Meta {
-            #[serde(rename = "_acpd", default)]
-            own: UpdateMeta,
+            meta: Meta<UpdateMeta>,
         }
         if name == "session/update" {
             return match serde_json::from_str::<Params>(params) {

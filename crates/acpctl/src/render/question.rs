@@ -28,6 +28,7 @@ const LEAST: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Sheet {
     parts: Vec<Part>,
+    is_easy: bool,
 }
 
 /// Lines that belong together.
@@ -54,7 +55,8 @@ impl Sheet {
     pub(crate) fn new(head: &'static str, shown: &Shown, changed: u32) -> Sheet {
         let title = shown.title.as_ref().filter(|title| !title.raw().trim().is_empty());
         let title = Text::from(title.unwrap_or(&shown.kind));
-        let mut sheet = Sheet { parts: Vec::new() };
+        let is_easy = shown.is_understood() && changed == 0;
+        let mut sheet = Sheet { parts: Vec::new(), is_easy };
         let times = if changed > 1 { text!(" ({} times)", changed) } else { Text::new() };
         let mark = text!("changed while you looked{}: this is another call", times);
         sheet.add(1, (changed > 0).then_some(("", BOLD, mark)));
@@ -77,6 +79,12 @@ impl Sheet {
         sheet.add(LEAST, unclear.map(|line| (OWN, YELLOW, line)));
         sheet.add_long(shown.raw.iter().flat_map(raw));
         sheet
+    }
+
+    /// Whether one key is enough to allow it: acpd understands all of the call, and it did not change while
+    /// somebody looked.
+    pub(crate) fn is_easy(&self) -> bool {
+        self.is_easy
     }
 
     fn add(&mut self, most: usize, lines: impl IntoIterator<Item = Line>) {

@@ -18,6 +18,13 @@ fn agents(env: &TestEnv) -> Vec<u32> {
 }
 
 #[test]
+fn a_name_that_is_refused_is_shown_as_all_else_is() {
+    let env = home([echo()]);
+    let shown = "`a<U+001B><U+202E>b` is not a session name";
+    env.acpctl(&["run", "-s", "a\u{1b}\u{202e}b", "say #one"]).code(2).explains(&[shown]);
+}
+
+#[test]
 fn sessions_are_renamed_closed_and_deleted() {
     let env = home([echo()]);
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();

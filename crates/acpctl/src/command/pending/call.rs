@@ -42,14 +42,13 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
         let (width, height) = ui.err_size();
         let (text, hidden) = sheet.fitting(width, height.saturating_sub(4), paint);
         ui.talk(&text);
-        let is_easy = shown.is_understood() && changed == 0;
-        let yes = if is_easy { "y" } else { "allow" };
+        let yes = if sheet.is_easy() { "y" } else { "allow" };
         let view = if hidden > 0 { ", or v to see all of it" } else { "" };
         loop {
             let line = ui.ask(text!("type `{}` to allow it{} > ", yes, view))?;
             match line.as_deref() {
                 Some("allow" | "yes") => return Ok(true),
-                Some("y" | "Y") if is_easy => return Ok(true),
+                Some("y" | "Y") if sheet.is_easy() => return Ok(true),
                 Some("v") => {
                     ui.talk(&sheet.whole(Some(width), paint));
                     ui.talk(&text);

@@ -1,6 +1,6 @@
 //! Our turn's place among the turns of a session that others prompt, too.
 
-use acpd_api::UpdateMeta;
+use acpd_api::{Meta, UpdateMeta};
 use serde::Deserialize;
 
 /// Where we are.
@@ -52,12 +52,7 @@ fn is_prompt(params: &str) -> bool {
     struct Params {
         update: Update,
         #[serde(rename = "_meta", default)]
-        meta: Meta,
-    }
-    #[derive(Default, Deserialize)]
-    struct Meta {
-        #[serde(rename = "_acpd", default)]
-        own: UpdateMeta,
+        meta: Meta<UpdateMeta>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
