@@ -2,10 +2,18 @@
 
 mod cli;
 mod command;
+mod dirs;
+mod door;
+mod elsewhere;
 mod error;
+mod form;
 mod human;
+mod info;
+mod last;
 mod live;
+mod log_file;
 mod paint;
+mod permission;
 mod render;
 mod screen;
 mod settings;

@@ -22,11 +22,10 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{Door, last, session_ref};
-use crate::cli;
+use crate::door::{Door, session_ref};
 use crate::error::{CommandError, Result, gone};
-use crate::signal;
 use crate::text::text;
+use crate::{cli, last, signal};
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;

@@ -8,14 +8,14 @@ use acpd_api::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::elsewhere::Elsewhere;
-use super::permission::Questions;
-use super::session::handle;
-use super::{Door, initialize_params, which};
 use crate::cli;
+use crate::door::{Door, initialize_params, which};
+use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
+use crate::info::session::handle;
 use crate::live::{Event, Live};
 use crate::paint::YELLOW;
+use crate::permission::Questions;
 use crate::screen::Screen;
 use crate::text::text;
 use crate::ui::Ui;

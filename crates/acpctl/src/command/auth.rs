@@ -12,23 +12,20 @@ use acp_wire::acp::{
 };
 use acp_wire::{ErrorObject, Message, Outcome, parse};
 use acpd_api::{
-    AgentInfo, AgentList, AgentRef, AuthInfo, AuthSource, AuthState, ClientMeta, Empty, ExitCode,
-    LOGIN_NOT_BEGUN, Untrusted, escape, method,
+    AgentInfo, AgentList, AgentRef, AuthState, ClientMeta, Empty, ExitCode, LOGIN_NOT_BEGUN,
+    Untrusted, escape, method,
 };
-use anstyle::Style;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::pending::form;
-use super::{Door, initialize_params};
 use crate::cli::{Auth, Json};
+use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result, gone};
-use crate::human;
 use crate::live::{Event, Live};
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, YELLOW};
-use crate::table::{Cell, Table};
+use crate::paint::{BOLD, CYAN};
 use crate::text::{Text, text};
 use crate::ui::Ui;
+use crate::{form, human, info};
 
 /// Runs an `auth` command.
 pub(super) fn auth(command: Auth, door: Door, ui: &mut Ui) -> Result {
@@ -56,62 +53,7 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
         ui.say("nothing is known of any login: no agent has worked yet");
         return Ok(());
     }
-    Ok(ui.print(table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
-}
-
-fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
-    let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "WAY OUT"]);
-    for AgentInfo { name, auth, .. } in agents {
-        table.row([
-            Cell::new(name, BOLD),
-            Cell::new(word(auth.state), style(auth.state)),
-            human::ago(auth.since, now).into(),
-            auth.source.as_ref().map(known_from).unwrap_or_default().into(),
-            text!("{}", auth.hint).into(),
-        ]);
-    }
-    table.render(paint, width)
-}
-
-/// The state for people.
-pub(super) fn word(state: AuthState) -> &'static str {
-    match state {
-        AuthState::Unknown => "not known",
-        AuthState::NotRequired => "not needed",
-        AuthState::Authenticated => "logged in",
-        AuthState::NeedsLogin => "needs login",
-        AuthState::Expired => "login expired",
-    }
-}
-
-fn style(state: AuthState) -> Style {
-    match state {
-        AuthState::Unknown | AuthState::NotRequired => DIM,
-        AuthState::Authenticated => GREEN,
-        AuthState::NeedsLogin | AuthState::Expired => YELLOW,
-    }
-}
-
-fn known_from(source: &AuthSource) -> Text {
-    match source {
-        AuthSource::Refused { method } => text!("`{}` was refused", method),
-        AuthSource::Pattern { method } => text!("an error of `{}`", method),
-        AuthSource::Worked { method } => text!("`{}` worked", method),
-        AuthSource::Status => "the agent".into(),
-        AuthSource::Login => "a login".into(),
-        AuthSource::LoginFile => "its login file".into(),
-        AuthSource::Logout => "a logout".into(),
-    }
-}
-
-/// Everything about a login in one line.
-pub(super) fn sentence(auth: &AuthInfo) -> Text {
-    let since = match auth.since {
-        0 => Text::new(),
-        since => text!(" since {}", human::clock(since)),
-    };
-    let from = auth.source.as_ref().map(|source| text!(" ({})", known_from(source)));
-    text!("{}{}{}", word(auth.state), since, from)
+    Ok(ui.print(info::login::table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
 /// A way to log in.

@@ -10,14 +10,14 @@ use acpd_client::{
     wait_until_gone,
 };
 
-use super::agent::key_values;
-use super::{Door, log_file, ps};
 use crate::cli::{Daemon, Json};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::human;
 use crate::live::{Event, Live, in_words};
+use crate::table::key_values;
 use crate::text::text;
 use crate::ui::Ui;
+use crate::{human, info, log_file};
 
 /// How long the daemon may take to end after it has answered that its agents are gone.
 const END_DEADLINE: Duration = Duration::from_secs(30);
@@ -229,7 +229,7 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
         return Ok(ui.json(&daemon)?);
     }
     let paint = ui.out_paint();
-    ui.print(ps::daemon_line(&daemon, human::now(), paint))?;
+    ui.print(info::daemon::line(&daemon, human::now(), paint))?;
     let rows = [
         ("socket", daemon.socket.into()),
         ("database", daemon.database.into()),

@@ -7,8 +7,9 @@ use acpd_client::CallError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Door, current_dir, utf8};
 use crate::cli::{Json, Policy, PolicyTest};
+use crate::dirs::{current_dir, utf8};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};

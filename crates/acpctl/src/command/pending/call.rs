@@ -2,8 +2,9 @@
 
 use acpd_api::{ExitCode, InteractionInfo, Question, Shown};
 
-use super::{asked, nothing, wrong};
 use crate::error::{CommandError, Result};
+use crate::form::{nothing, wrong};
+use crate::info::question::asked;
 use crate::render::Sheet;
 use crate::text::{Text, text};
 use crate::ui::Ui;

@@ -2,8 +2,10 @@
 
 use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
 
-use super::{Decision, call, described, nothing, wrong};
+use super::{Decision, call};
 use crate::error::{CommandError, Result};
+use crate::form::{nothing, wrong};
+use crate::info::question::described;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use crate::command::{absolute, utf8};
+use crate::dirs::{absolute, utf8};
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::text::{Text, text};

@@ -26,15 +26,16 @@ use acpd_client::error_data;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::session::handle;
-use super::{Door, current_dir, directory, initialize_params, last, utf8};
-use crate::cli;
+use crate::dirs::{current_dir, directory, utf8};
+use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
+use crate::info::session::handle;
 use crate::live::Live;
 use crate::paint::DIM;
 use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
+use crate::{cli, last};
 use attachment::Attachment;
 use turn::Turn;
 

@@ -8,9 +8,11 @@ use serde_json::value::RawValue;
 
 use super::{Said, Target};
 use crate::cli;
-use crate::command::session::handle;
-use crate::command::{Door, current_dir, directory, initialize_params, last, utf8};
+use crate::dirs::{current_dir, directory, utf8};
+use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
+use crate::info::session::handle;
+use crate::last;
 use crate::live::Live;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::session::handle;
-use super::{Door, initialize_params, which};
 use crate::cli::{Json, Which};
+use crate::door::{Door, initialize_params, which};
 use crate::error::{CommandError, Result};
+use crate::info::session::handle;
 use crate::live::Live;
 use crate::paint::{BOLD, CYAN};
 use crate::settings::{ConfigOption, Mode, Settings};

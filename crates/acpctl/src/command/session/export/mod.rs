@@ -9,8 +9,8 @@ mod markdown;
 use acpd_api::{LogParams, LogResult, SessionInfo, SessionRef, method};
 use serde_json::json;
 
-use super::{Door, which};
 use crate::cli::{Format, Which};
+use crate::door::{Door, which};
 use crate::error::Result;
 use crate::ui::Ui;
 use collect::{Collector, Item};

@@ -2,10 +2,10 @@
 
 use acpd_api::{ReseedParams, SessionInfo, SessionState, method};
 
-use super::session::handle;
-use super::{Door, which};
 use crate::cli::Which;
+use crate::door::{Door, which};
 use crate::error::Result;
+use crate::info::session::handle;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
