@@ -16,11 +16,12 @@ mod link;
 mod request;
 pub mod resume;
 mod silence;
+mod stream;
 
 pub use acpd_sys::file::open as open_file;
 pub use acpd_sys::paths::{PathError, Paths};
-pub use connect::{Options, connect, daemon_exe, wait_until_gone};
-pub use connection::{Connection, Reader, Writer, initialize_params};
-pub use error::{CallError, ConnectError, LinkError, error_data};
-pub use link::{Incoming, LinkReader, LinkWriter, PATIENCE, link};
-pub use silence::{Doubt, NotAnswering, silent_daemon, stopped_daemon};
+pub use connect::{Options, daemon_exe, wait_until_gone};
+pub use connection::{Connection, Reader, Writer, connect, initialize_params};
+pub use error::{CallError, ConnectError, NotAnswering, error_data};
+pub use link::{Incoming, LinkError, LinkReader, LinkWriter, PATIENCE, link};
+pub use silence::{Doubt, silent_daemon, stopped_daemon};

@@ -4,20 +4,24 @@
 //! whoever calls [`LinkReader::recv`] reads and connects again.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acp_wire::{Body, Framer};
+use acp_wire::{Body, ErrorObject, Framer};
+use acpd_api::Untrusted;
 use bytes::Bytes;
 use interprocess::local_socket::Stream;
 use interprocess::local_socket::traits::Stream as _;
+use thiserror::Error;
 
-use crate::connect::{Options, connect};
-use crate::connection::{read_block, write_line};
-use crate::error::{ConnectError, LinkError};
-use crate::resume::{Resumption, Verdict, unnumbered};
-use crate::silence::{Doubt, NotAnswering, QUIET, is_timeout};
+use crate::connect::Options;
+use crate::connection::connect;
+use crate::error::{ConnectError, NotAnswering, error_data};
+use crate::resume::{Resumption, Unresumable, Verdict, unnumbered};
+use crate::silence::{Doubt, QUIET};
+use crate::stream::{is_timeout, read_block, write_line};
 
 /// How long a daemon that went away may take to come back, if the caller has no other wish. While
 /// nobody waits for it, it may take any time.
@@ -51,6 +55,48 @@ pub enum Incoming {
     Back,
     /// The daemon closed the connection, and it cannot be taken up again.
     Closed,
+}
+
+/// Why a connection that outlives the daemon has ended.
+#[derive(Debug, Error)]
+pub enum LinkError {
+    /// The daemon did not come back in time.
+    #[error("acpd has not come back in {seconds} s")]
+    GaveUp {
+        /// How long it had.
+        seconds: u64,
+        /// What the last attempt said.
+        source: ConnectError,
+    },
+    /// It came back, but what we had with it is gone.
+    #[error(transparent)]
+    Unresumable(#[from] Unresumable),
+    /// The daemon is there and has not said a word.
+    #[error(transparent)]
+    NotAnswering(#[from] NotAnswering),
+    /// The daemon closed the connection and said why.
+    #[error("{}", .0.message)]
+    LetGo(ErrorObject),
+    /// The connection cannot be read.
+    #[error("the connection to acpd broke")]
+    Io(#[from] io::Error),
+}
+
+impl LinkError {
+    /// The way out, as a sentence without its period.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            // Whether we were to start it or not, a person may.
+            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. } => {
+                Some("start it with `acpctl daemon start`".to_owned())
+            }
+            LinkError::GaveUp { source, .. } => source.hint(),
+            LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
+            LinkError::NotAnswering(silent) => Some(silent.hint()),
+            LinkError::LetGo(error) => error_data(error)?.hint.map(Untrusted::into_raw),
+            LinkError::Io(_) => None,
+        }
+    }
 }
 
 /// Connects and gives the two directions, for two threads.
