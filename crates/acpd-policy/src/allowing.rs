@@ -1,11 +1,11 @@
 //! Rules that allow: all that the call does must be known, and all of it must match.
 
-use crate::command;
 use crate::config::Kind;
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
 use crate::place::{below, resolve, strict_url};
+use crate::readings::operator;
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::{self, Simple};
 
@@ -91,7 +91,7 @@ fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
             None => no("cannot be parsed"),
         };
     }
-    if let Some(operator) = command::operator(line) {
+    if let Some(operator) = operator(line) {
         let operator = quoted(operator.encode_utf8(&mut [0; 4]));
         return no(&format!("has {operator}: a wildcard does not allow that"));
     }

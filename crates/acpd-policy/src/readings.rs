@@ -8,7 +8,6 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use crate::command::{is_operator, script};
 use crate::shell::{self, Role, Simple, UNKNOWN};
 
 /// The most text that is looked at, the same text in several readings counted each time.
@@ -236,4 +235,40 @@ fn texts(line: &str) -> BTreeSet<String> {
         texts.insert(line);
     }
     texts
+}
+
+/// The first character that lets a line do more than run one program: control operators,
+/// redirections, substitutions and everything that ends a line.
+///
+/// Quotes are not taken into account: what is quoted for one shell is not for another. Any
+/// parenthesis counts, since `(…)` alone is a substitution in fish.
+pub(crate) fn operator(line: &str) -> Option<char> {
+    line.chars().find(|&c| is_operator(c))
+}
+
+fn is_operator(c: char) -> bool {
+    matches!(c, ';' | '&' | '|' | '<' | '>' | '(' | ')' | '`') || (c.is_control() && c != '\t')
+}
+
+/// The script of `SHELL -FLAGS… -c SCRIPT`.
+pub(crate) struct Script<'a> {
+    pub(crate) shell: &'a str,
+    pub(crate) text: &'a str,
+    /// Nothing follows the script.
+    pub(crate) is_all: bool,
+}
+
+/// Finds the script where it stands in the plainest way.
+pub(crate) fn script(words: &[String]) -> Option<Script<'_>> {
+    let (shell, rest) = words.split_first()?;
+    if shell::role(shell) != Some(shell::Role::Shell) {
+        return None;
+    }
+    let is_flag = |word: &String| {
+        word.strip_prefix('-').is_some_and(|f| f.chars().all(|c| c.is_ascii_alphabetic()))
+    };
+    let flags = rest.iter().take_while(|word| is_flag(word)).count();
+    let takes_script = rest[..flags].last()?.ends_with('c');
+    let text = rest.get(flags).filter(|_| takes_script)?;
+    Some(Script { shell, text, is_all: rest.len() == flags + 1 })
 }
