@@ -3,6 +3,7 @@
 //! A method cannot be declared without saying what it is to a client that runs under an agent
 //! ([`UnderAgent`]).
 
+use crate::under_agent::ACP;
 use crate::under_agent::UnderAgent::{self, Allowed, OwnTurns, Refused};
 
 /// Declares methods that clients call, and the table of them.
@@ -139,4 +140,12 @@ notices! {
     AGENT_STATE = "_acpd/agent_state";
     /// Notice [`crate::AuthChanged`]: it changed whether an agent is logged in. Live only.
     AUTH_CHANGED = "_acpd/auth_changed";
+}
+
+impl UnderAgent {
+    /// Whether a method is for a client that runs under an agent.
+    pub fn of_method(name: &str) -> UnderAgent {
+        let known = METHODS.iter().chain(ACP).find(|(known, _)| *known == name);
+        known.map_or(Allowed, |(_, side)| *side)
+    }
 }

@@ -6,8 +6,6 @@
 //! This is the one list of what is refused; `docs/protocol.md` shows it, and the daemon asks it before
 //! anything else.
 
-use crate::method::METHODS;
-
 /// Whether something is for a client that runs under an agent. What it is not for is said in words that
 /// follow "may not".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +69,3 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("after", Allowed),
     ("permissions", Refused("answer questions of agents beforehand")),
 ];
-
-impl UnderAgent {
-    /// Whether a method is for such a client.
-    pub fn of_method(name: &str) -> UnderAgent {
-        let known = METHODS.iter().chain(ACP).find(|(known, _)| *known == name);
-        known.map_or(Allowed, |(_, side)| *side)
-    }
-}

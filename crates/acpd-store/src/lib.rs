@@ -20,6 +20,7 @@
 mod apply;
 mod checkpoint;
 mod code;
+mod connection;
 mod error;
 mod files;
 mod open;

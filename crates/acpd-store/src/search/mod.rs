@@ -24,8 +24,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::checkpoint::checkpoint;
 use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown};
+use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
-use crate::open::{LOCK_WAIT, connect};
 use crate::reader::Reader;
 use crate::snapshot::number;
 use turn::{Document, Turn};
