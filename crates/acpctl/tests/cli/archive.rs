@@ -35,8 +35,7 @@ fn sessions_get_titles_and_lose_them() {
 
 #[test]
 fn sessions_are_put_into_the_archive_and_taken_out() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let mut away = session("s-1");
         away["archived"] = json!(true);

@@ -203,8 +203,7 @@ fn several_questions_are_listed_instead_of_guessed_about() {
 
 #[test]
 fn the_daemons_refusal_is_told() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let served = thread::spawn(move || {
         Client::accept(&listener)
             .answer(method::INTERACTION_LIST, json!({"interactions": [push()]}));
@@ -404,8 +403,7 @@ fn a_page_is_shown_and_agreed_to_with_a_word() {
 fn a_remembered_decision_is_listed_and_forgotten() {
     let known = json!({"remembered": [{"id": 3, "agent": "demo", "workspace": "/work",
         "subject": "run `git push`", "verdict": "allow", "at": 1}]});
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let served = thread::spawn(move || {
         Client::accept(&listener).answer(method::POLICY_LIST, known.clone());
         let mut client = Client::accept(&listener);
@@ -445,9 +443,7 @@ fn the_answer_given_beforehand_goes_with_the_prompt_and_its_use_is_told() {
     for (flag, permissions) in [("--yes", "allow"), ("--deny", "reject")] {
         let home = Home::new();
         let served = home.daemon(move |mut client| {
-            client.answer("initialize", capable());
-            client.answer("session/new", json!({"sessionId": "s-1"}));
-            let prompt = client.expect("session/prompt");
+            let prompt = client.begins();
             client.notice(
                 method::PERMISSION_DECIDED,
                 json!({"toolCallId": "t", "title": "Write demo.txt", "optionId": "o",

@@ -66,8 +66,7 @@ fn with_a_named_session_all_words_are_said() {
 
 #[test]
 fn what_cannot_be_said_comes_with_the_way_out() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let outcomes = [
             json!({"outcome": "promptRequired", "reason": "noRunningTurn"}),
