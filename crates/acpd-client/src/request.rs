@@ -185,7 +185,8 @@ impl Kind {
             }
             (Kind::Attach { after }, Some(result)) => {
                 if let Some(AttachResult { session }) = member(result, &[]) {
-                    let at = after.unwrap_or(session.seq);
+                    // Who asks for what is behind the end gets what comes.
+                    let at = after.unwrap_or(session.seq).min(session.seq);
                     cursors.insert(session.session_id.into_raw(), Cursor::At(at));
                 }
             }
