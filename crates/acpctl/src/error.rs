@@ -194,7 +194,7 @@ fn way_out(reason: Reason) -> Option<&'static str> {
         }
         Reason::NeedsLogin => Some(NEEDS_LOGIN),
         Reason::AgentExited | Reason::Interrupted => {
-            Some("what was shown is kept; send a prompt to go on in the session")
+            Some("what was shown is kept; send a prompt to continue the session")
         }
         Reason::AgentStopped => Some("start it with `acpctl agent start`"),
         Reason::AgentCrashLoop => Some("look into `acpctl agent logs`, then `acpctl agent start`"),

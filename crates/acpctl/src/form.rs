@@ -102,7 +102,7 @@ fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
             Some(default) if line.is_empty() => return Ok(Some(default.clone())),
             None if line.is_empty() && !field.required => return Ok(None),
             None if line.is_empty() => {
-                wrong(ui, "it must be filled in");
+                wrong(ui, "this field is required");
                 continue;
             }
             _ => {}
@@ -131,7 +131,7 @@ fn wanted_short(kind: &FieldKind) -> Text {
         FieldKind::Text { format: Some(format), .. } => escape::one_line(format).into(),
         FieldKind::Text { format: None, .. } => "text".into(),
         FieldKind::One(_) => "one of".into(),
-        FieldKind::Many { .. } => "some of, with commas between:".into(),
+        FieldKind::Many { .. } => "some of these, separated by commas:".into(),
         FieldKind::Number { whole: true, .. } => "a whole number".into(),
         FieldKind::Number { .. } => "a number".into(),
         FieldKind::Boolean => "yes or no".into(),
@@ -199,7 +199,7 @@ mod tests {
         hint: `acpctl answer 1-2 --field NAME=VALUE` for each of the fields, or `--decline`:
           branch  one of main, next; else main
           count  a whole number; required
-          tags  some of, with commas between: a, b
+          tags  some of these, separated by commas: a, b
           really  yes or no; else no
         ");
         assert!(fill(&["branch=next"]).unwrap_err().starts_with("error: `count` is missing\n"));

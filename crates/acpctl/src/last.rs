@@ -20,7 +20,7 @@ pub(crate) fn used(list: SessionList) -> Option<SessionInfo> {
 /// There is none.
 pub(crate) fn none(cwd: &str, agent: Option<&str>) -> CommandError {
     let agent = agent.map(|agent| text!(" of `{}`", escape::one_line(agent)));
-    let text = text!("no session{} in `{}` to go on with", agent, escape::one_line(cwd));
+    let text = text!("no session{} in `{}` to continue", agent, escape::one_line(cwd));
     CommandError::new(ExitCode::NotFound, text)
-        .hint("begin one: leave out `--continue`, or name it with `--session`")
+        .hint("start one without `--continue`, or name one with `--session`")
 }

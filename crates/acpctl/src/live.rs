@@ -290,7 +290,7 @@ impl Live {
                 Event::Interrupt => {
                     return Err(CommandError::new(
                         ExitCode::Cancelled,
-                        "no longer waiting; acpd goes on with it",
+                        "no longer waiting; acpd carries on",
                     ));
                 }
                 Event::Key(_) => continue,

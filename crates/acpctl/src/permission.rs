@@ -195,7 +195,7 @@ fn meta(params: &RawValue) -> Option<PermissionMeta> {
 /// A daemon of another version says nothing of it: nobody knows what the call is.
 fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
     let unclear =
-        ShownUnclear { why: "is of a daemon of another version".into(), ..Default::default() };
+        ShownUnclear { why: "comes from a daemon of another version".into(), ..Default::default() };
     let shown = Shown {
         kind: question.kind.as_deref().unwrap_or("other").into(),
         title: question.title.as_deref().map(Into::into),

@@ -61,7 +61,7 @@ pub enum ConnectError {
     #[error("cannot prepare the connection")]
     System(#[source] io::Error),
     /// The daemon answers, but not with what the connection was.
-    #[error("it does not take the connection up again{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    #[error("it does not accept the returning connection{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     NotTakenBack {
         /// What it said, if it said anything.
         reason: Option<String>,
@@ -108,7 +108,7 @@ impl ConnectError {
                     .to_owned(),
             ),
             ConnectError::Lock(LockError::Held { .. }) => {
-                Some("another acpctl starts the daemon; try again when it is done".to_owned())
+                Some("another acpctl is starting the daemon; try again in a moment".to_owned())
             }
             ConnectError::Lock(LockError::Io { .. }) => None,
             ConnectError::Spawn(error) => error.hint(),
@@ -153,9 +153,9 @@ impl NotAnswering {
     pub fn hint(&self) -> String {
         let log = self.log.display();
         match self.process {
-            Some((pid, Condition::Stopped)) => format!("`kill -CONT {pid}` lets it go on"),
+            Some((pid, Condition::Stopped)) => format!("`kill -CONT {pid}` continues it"),
             Some((pid, _)) => format!(
-                "look into its log `{log}`; `kill -9 {pid}` ends it, and the next command starts another one"
+                "look into its log `{log}`; `kill -9 {pid}` ends it, and the next command starts a new daemon"
             ),
             None => format!("look into its log `{log}`"),
         }

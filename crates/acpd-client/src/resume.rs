@@ -42,7 +42,7 @@ const COPIED: usize = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unresumable {
     /// The journal is not the one that we have seen.
-    #[error("acpd came back with another journal: a backup was restored, or its database is new")]
+    #[error("acpd came back with another journal: somebody restored a backup or removed the database")]
     OtherJournal,
     /// acpd no longer knows what it had of us.
     #[error("acpd came back and no longer knows this connection")]
@@ -52,7 +52,7 @@ pub enum Unresumable {
 impl Unresumable {
     /// The way out, as a sentence without its period.
     pub fn hint(self) -> &'static str {
-        "begin again; `acpctl ps` shows what is there"
+        "start again; `acpctl ps` shows what is there"
     }
 }
 

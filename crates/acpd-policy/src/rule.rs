@@ -79,7 +79,7 @@ impl Rule {
         let empty = |key: &str| PolicyError {
             rule: name.clone(),
             problem: format!("`{key}` is an empty list"),
-            hint: Some("leave the condition out, or name what it is to match".to_owned()),
+            hint: Some("remove the condition, or list what it should match".to_owned()),
         };
         let globs = |key: &str, list: &Option<List<String>>, usage: Use| {
             let Some(List(texts)) = list else { return Ok(None) };

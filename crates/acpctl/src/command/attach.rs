@@ -23,7 +23,7 @@ use crate::ui::Ui;
 /// Follows until Ctrl-C, or until the session is deleted.
 pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     if args.control && !ui.can_ask() {
-        return Err(CommandError::usage("`--control` asks with single keys, and needs a terminal")
+        return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
             .hint(
                 "answer with `acpctl allow` or `acpctl deny`; without `--control`, attach only \
                  follows",

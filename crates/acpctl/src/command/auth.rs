@@ -50,7 +50,7 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
         return Ok(ui.json(&agents.iter().map(of).collect::<Vec<Value>>())?);
     }
     if agents.is_empty() {
-        ui.say("nothing is known of any login: no agent has worked yet");
+        ui.say("no login is known yet: no agent has worked so far");
         return Ok(());
     }
     Ok(ui.print(info::login::table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
@@ -143,7 +143,7 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
     let agent = escape::one_line(agent);
     let at = match (wanted, ways.len()) {
         (_, 0) => {
-            let text = text!("agent `{}` offers no way to log in", agent);
+            let text = text!("agent `{}` offers no login method", agent);
             return Err(CommandError::new(ExitCode::Error, text).hint(text!(
                 "log in with its own command, then `acpctl agent restart {}`",
                 agent
@@ -153,14 +153,14 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
             let at = ways.iter().position(|way| way.id == wanted);
             at.ok_or_else(|| {
                 let wanted = escape::one_line(wanted);
-                CommandError::usage(text!("agent `{}` has no way `{}` to log in", agent, wanted))
+                CommandError::usage(text!("agent `{}` has no login method `{}`", agent, wanted))
                     .hint(text!("it has {}", listed()))
             })?
         }
         (None, 1) => 0,
         (None, _) if ui.can_ask() => ask_for_one(&ways, ui)?,
         (None, _) => {
-            return Err(CommandError::usage(text!("agent `{}` has several ways to log in", agent))
+            return Err(CommandError::usage(text!("agent `{}` has several login methods", agent))
                 .hint(text!("choose one with `--method`: {}", listed())));
         }
     };
@@ -177,7 +177,7 @@ fn ask_for_one(ways: &[Way], ui: &mut Ui) -> Result<usize> {
         if let Some(at) = number.filter(|at| *at < ways.len()) {
             return Ok(at);
         }
-        ui.say(text!("one of the numbers 1 to {} is wanted", ways.len()));
+        ui.say(text!("type a number from 1 to {}", ways.len()));
     }
 }
 
@@ -233,7 +233,7 @@ fn answer(question: &ElicitationRequest<'_>, ui: &mut Ui) -> Result<ElicitationA
         }
         ElicitationMode::Url { url, .. } => {
             ui.say(ui.err_paint().apply(CYAN, escape::one_line(url)));
-            let agrees = yes(ui, "open it, and agree? y/n > ")?;
+            let agrees = yes(ui, "open it and agree? y/n > ")?;
             let accept = ElicitationAnswer::Accept { content: None };
             Ok(if agrees { accept } else { ElicitationAnswer::Decline })
         }
@@ -247,7 +247,7 @@ fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
             None => return Err(left()),
             Some("y" | "Y" | "yes") => return Ok(true),
             Some("n" | "N" | "no") => return Ok(false),
-            Some(_) => ui.say("`y` or `n` is wanted"),
+            Some(_) => ui.say("type `y` or `n`"),
         }
     }
 }
@@ -289,9 +289,9 @@ fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
             .hint("log out with its own command, then restart it with `acpctl agent restart`"));
     }
     if !sure {
-        let concerns = text!("it concerns all clients and {} sessions", info.sessions);
+        let concerns = text!("this affects all clients and {} sessions", info.sessions);
         if !ui.can_ask() {
-            return Err(CommandError::usage(text!("a logout is to be confirmed: {}", concerns))
+            return Err(CommandError::usage(text!("a logout needs confirmation: {}", concerns))
                 .hint("add `--yes`"));
         }
         if !yes(ui, text!("log out of {}? {}. y/n > ", shown, concerns))? {

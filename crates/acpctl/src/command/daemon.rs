@@ -41,7 +41,7 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
 fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     if let Some(mut connection) = running(paths)? {
         let pid = info(&mut connection)?.pid;
-        ui.say(text!("acpd runs already (pid {})", pid));
+        ui.say(text!("acpd is already running (pid {})", pid));
         return Ok(());
     }
     let mut connection = door.connect()?;
@@ -68,7 +68,7 @@ fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
         }
     }
     let text = "acpd died while it was stopping, and its agents may still run";
-    Err(CommandError::new(ExitCode::Error, text).hint("`acpctl daemon stop` again ends them"))
+    Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon stop` again to end them"))
 }
 
 /// How often a daemon may die while it is stopping.

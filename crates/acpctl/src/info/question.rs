@@ -10,7 +10,7 @@ use crate::text::{Text, text};
 /// What it means that an agent gets an option of its own that holds from now on.
 pub(crate) fn own_option(name: &Untrusted) -> Text {
     text!(
-        "the agent's own option `{}`: it may not ask again, and `policy forget` does not take that back",
+        "the agent's own option `{}`: it may not ask again, and `policy forget` does not undo that",
         name
     )
 }

@@ -108,8 +108,8 @@ fn restored(session: &SessionInfo) -> Option<&'static str> {
     Some(match session.restore? {
         RestoreLevel::Resumed => "resumed: the agent has the conversation",
         RestoreLevel::Loaded => "loaded: the agent has the conversation",
-        RestoreLevel::Reseeded => "reseeded: the agent has a summary; the history is whole",
-        RestoreLevel::Lost => "lost: the agent has nothing of it; the history is whole",
+        RestoreLevel::Reseeded => "reseeded: the agent has a summary; your history is complete",
+        RestoreLevel::Lost => "lost: the agent has nothing of it; your history is complete",
         RestoreLevel::Exact | RestoreLevel::Renewed => return None,
     })
 }

@@ -161,7 +161,7 @@ fn start_says_whose_pid_serves() {
         client.answer(method::STATUS, status());
     });
     let done = home.run(&["daemon", "start"]);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd runs already (pid 4711)\n"));
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd is already running (pid 4711)\n"));
     daemon.join().unwrap();
 }
 
@@ -283,14 +283,14 @@ fn sessions_are_renamed_closed_and_deleted() {
     let done = home.run(&["session", "rename", "s", "fix"]);
     assert_eq!(done.err, "session s-1 is `fix` now\n");
     let done = home.run(&["session", "close", "fix"]);
-    assert_eq!(done.err, "fix is closed; the next prompt brings it back\n");
+    assert_eq!(done.err, "fix is closed; the next prompt restores it\n");
     let done = home.run(&["session", "rm", "b", "fi", "s-1"]);
     assert_eq!(done.code, Some(3));
     assert_eq!(
         done.err,
         "error: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n\
          deleted fix\n\
-         error: no session has exactly the name or the id `fi`\n\n\
+         error: no session has exactly the name or id `fi`\n\n\
          hint: to delete `fix`: `acpctl session rm fix`\n"
     );
     daemon.join().unwrap();

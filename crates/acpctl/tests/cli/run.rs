@@ -173,7 +173,7 @@ fn a_directory_that_is_gone_may_have_moved() {
     let home = Home::new();
     let output = home.run(&["run", "-s", "fix", "--cwd", "/nowhere/app", "more"]);
     assert_eq!(output.code, Some(3), "{}", output.err);
-    let hint = "hint: if it was moved, tell its sessions: `acpctl session move SESSION --cwd DIR`";
+    let hint = "hint: if it was moved, change the directory of its sessions: `acpctl session move SESSION --cwd DIR`";
     assert!(output.err.contains(hint), "{}", output.err);
 }
 
@@ -217,7 +217,7 @@ fn the_last_used_session_of_the_directory_goes_on() {
     assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
     let done = home.run(&["run", "--continue", "-a", "x", "more"]);
     assert_eq!(done.code, Some(3));
-    let error = "error: no session of `x` in `[HOME]/work` to go on with\n";
+    let error = "error: no session of `x` in `[HOME]/work` to continue\n";
     assert!(done.err.starts_with(error), "{}", done.err);
     assert_eq!(home.run(&["run", "-c", "-s", "fix", "more"]).code, Some(2));
     daemon.join().unwrap();
@@ -464,7 +464,7 @@ fn stdin_alone_is_the_prompt_and_must_be_text() {
         home.wait(child)
     };
     let done = run(b"\xff");
-    let error = "error: what stdin holds is not text in UTF-8\n";
+    let error = "error: stdin is not text in UTF-8\n";
     assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
     let daemon = home.daemon(|mut client| {
         let prompt = client.begins();
@@ -525,7 +525,7 @@ fn nothing_to_say_is_a_usage_error_before_any_daemon_is_asked() {
     let home = Home::new();
     let done = home.run(&["run"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.starts_with("error: there is nothing to say\n\nhint: "), "{}", done.err);
+    assert!(done.err.starts_with("error: the prompt is empty\n\nhint: "), "{}", done.err);
     let done = home.run(&["run", "--file", "nothing.txt", "x"]);
     assert_eq!(done.code, Some(3));
     assert!(done.err.contains("cannot read `nothing.txt`"), "{}", done.err);

@@ -227,6 +227,6 @@ fn the_commands_are_those_that_the_agent_told_last() {
     let done = home.run(&["session", "commands", "fix", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), last);
     let done = home.run(&["session", "commands", "fix"]);
-    assert_eq!(done.err, "the agent has told no commands yet\n");
+    assert_eq!(done.err, "the agent has not listed any commands yet\n");
     daemon.join().unwrap();
 }

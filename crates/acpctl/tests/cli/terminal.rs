@@ -193,7 +193,7 @@ fn attach_with_control_tells_how_a_form_is_answered() {
 fn attach_with_control_wants_a_terminal() {
     let done = Home::new().run(&["attach", "fix", "--control"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("`--control` asks with single keys, and needs a terminal"));
+    assert!(done.err.contains("`--control` reads single keys, which needs a terminal"));
     assert!(done.err.contains("hint: answer with `acpctl allow`"), "{}", done.err);
 }
 
@@ -264,7 +264,7 @@ fn m3_a_call_that_is_not_understood_is_shown_raw_and_no_single_key_allows_it() {
     assert_eq!(client.read().unwrap(), chosen(1, "yes"));
     // A daemon of another version does not say what it is.
     asks_about(&mut client, 2, &json!({}));
-    person.sees("is of a daemon of another version");
+    person.sees("comes from a daemon of another version");
     person.sees_at_the_end("Reject\r\n");
     person.types("yn");
     person.types("\u{7f}\u{7f}n");

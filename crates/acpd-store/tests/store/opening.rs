@@ -368,7 +368,7 @@ fn l14_an_empty_file_where_a_journal_was_is_no_new_database() {
     let error = check(&path, &index).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("`{}` is empty, and it held a journal before", path.display())
+        format!("`{}` is empty, but it held a journal before", path.display())
     );
     assert!(error.hint().unwrap().contains("backup"), "{error:?}");
     fs::remove_file(&path).unwrap();

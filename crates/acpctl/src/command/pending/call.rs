@@ -55,14 +55,14 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
                     ui.talk(&text);
                 }
                 None | Some("" | "n" | "N" | "no") => return Err(nothing()),
-                Some(_) => wrong(ui, text!("`{}` or nothing is wanted", yes)),
+                Some(_) => wrong(ui, text!("type `{}`, or nothing to leave", yes)),
             }
         }
     }
     if changed == 0 {
         return Ok(false);
     }
-    let text = "the agent changed its call while somebody was asked about it: nothing was answered";
+    let text = "the agent changed its call while you were asked about it: nothing was answered";
     let hint = text!(
         "`acpctl pending {}` shows what it asks now, `acpctl allow {}` allows that",
         open.id,

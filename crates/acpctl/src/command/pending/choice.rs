@@ -16,7 +16,7 @@ pub(super) fn of_all(
     ui: &mut Ui,
 ) -> Result<GivenAnswer> {
     let all: Vec<&OptionInfo> = options.iter().collect();
-    let option = chosen(found, &all, "an option is to be chosen".into(), "answer", ui)?;
+    let option = chosen(found, &all, "the question needs an option".into(), "answer", ui)?;
     Ok(GivenAnswer::Option { option })
 }
 
@@ -81,7 +81,7 @@ fn chosen(
         if let Some(option) = number.and_then(|number| options.get(number)) {
             return Ok(option.option_id.raw().to_owned());
         }
-        wrong(ui, text!("one of the numbers 1 to {} is wanted", options.len()));
+        wrong(ui, text!("type a number from 1 to {}", options.len()));
     }
 }
 

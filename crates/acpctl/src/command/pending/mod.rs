@@ -107,14 +107,14 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
                 ui.say(ui.err_paint().apply(BOLD, message));
                 form::ask(&form, ui)?
             } else {
-                return Err(CommandError::usage("a form is to be filled in")
+                return Err(CommandError::usage("the question needs a filled-in form")
                     .hint(form::usage(&form, &found.id)));
             };
             Ok(GivenAnswer::Accept { content: Some(content) })
         }
         _ if !args.fields.is_empty() => {
-            Err(CommandError::usage("the question is no form: it has no fields")
-                .hint("`acpctl pending` shows what is asked"))
+            Err(CommandError::usage("the question is not a form: it has no fields")
+                .hint("`acpctl pending` shows the question"))
         }
         Question::Permission { options, .. } => choice::of_all(found, options, ui),
         Question::Url { .. } => page(found, ui),
@@ -125,7 +125,7 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
 fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
     let id = &found.id;
     if !ui.can_ask() {
-        let text = text!("a person is to look at a page: {}", described(found));
+        let text = text!("a person must look at a page: {}", described(found));
         let hint = text!("`acpctl allow {}` when it is done, or `acpctl deny {}`", id, id);
         return Err(CommandError::usage(text).hint(hint));
     }
@@ -135,7 +135,7 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
             None => return Err(nothing()),
             Some("y" | "Y" | "yes") => return Ok(GivenAnswer::Accept { content: None }),
             Some("n" | "N" | "no") => return Ok(GivenAnswer::Decline),
-            Some(_) => wrong(ui, "`y` or `n` is wanted"),
+            Some(_) => wrong(ui, "type `y` or `n`"),
         }
     }
 }

@@ -69,18 +69,18 @@ fn told(session: &SessionInfo, result: &RawValue, ui: &mut Ui) -> Result<ExitCod
     let name = handle(session);
     let error = match steering_outcome(result).as_deref() {
         Some("injected") => {
-            ui.say(text!("{} goes on with it", name));
+            ui.say(text!("{} continues with your message", name));
             return Ok(ExitCode::Ok);
         }
         Some("startedNewTurn") => {
-            ui.say(text!("{} has begun a turn of its own with it", name));
+            ui.say(text!("{} has started a new turn with your message", name));
             return Ok(ExitCode::Ok);
         }
         Some("promptRequired") => text!("no turn runs in session `{}`", name),
         _ => {
             let reason = str_at(result.get().as_bytes(), &["reason"]);
             let reason = reason.map(|reason| text!(": {}", escape::one_line(&reason)));
-            text!("{} did not take it{}", session.agent, reason)
+            text!("{} did not take the message{}", session.agent, reason)
         }
     };
     let hint = text!("send it as a prompt: `acpctl run -s {} …`", shell_word(name));

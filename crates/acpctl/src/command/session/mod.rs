@@ -54,7 +54,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
                 return Ok(());
             }
             if list.sessions.is_empty() {
-                ui.say("no sessions; begin one with `acpctl run -s NAME PROMPT`");
+                ui.say("no sessions; start one with `acpctl run -s NAME PROMPT`");
                 return Ok(());
             }
             Ok(ui.print(table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
@@ -100,7 +100,10 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
         Session::Archive { which: session } => {
             let info: SessionInfo =
                 door.connect()?.call(method::SESSION_ARCHIVE, &which(&session))?;
-            ui.say(text!("{} is in the archive; the next prompt takes it out", handle(&info)));
+            ui.say(text!(
+                "{} is archived; the next prompt takes it out of the archive",
+                handle(&info)
+            ));
             Ok(())
         }
         Session::Unarchive { which: session } => {
@@ -121,7 +124,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
         Session::Close { which: session } => {
             let info: SessionInfo =
                 door.connect()?.call(method::SESSION_CLOSE, &which(&session))?;
-            ui.say(text!("{} is closed; the next prompt brings it back", handle(&info)));
+            ui.say(text!("{} is closed; the next prompt restores it", handle(&info)));
             Ok(())
         }
         Session::Rm { sessions, agent } => {
@@ -166,8 +169,7 @@ fn remove(connection: &mut Connection, wanted: &str, agent: Option<&str>, ui: &m
     let found: SessionInfo = connection.call(method::SESSION_SHOW, &session_ref(wanted, agent))?;
     let handle = handle(&found);
     if *handle != wanted && found.session_id != wanted {
-        let text =
-            text!("no session has exactly the name or the id `{}`", escape::one_line(wanted));
+        let text = text!("no session has exactly the name or id `{}`", escape::one_line(wanted));
         return Err(CommandError::new(ExitCode::NotFound, text).hint(text!(
             "to delete `{}`: `acpctl session rm {}`",
             handle,

@@ -223,7 +223,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
         return Ok(ui.json(&commands)?);
     }
     if commands.is_empty() {
-        ui.say("the agent has told no commands yet");
+        ui.say("the agent has not listed any commands yet");
         return Ok(());
     }
     let mut table = Table::new(["COMMAND", "INPUT", "DESCRIPTION"]);
