@@ -1,5 +1,5 @@
-//! How much is taken of what a peer calls things. Names are kept for long and told again and again, in
-//! lists, errors and logs, so the longest line would be there again with each of them.
+//! Clips names that a peer gives. Names live long and are repeated in lists, errors and logs; unclipped, a
+//! name of the maximum line length would be repeated with each of them.
 
 /// The longest id, of a request, a session or anything else, and the longest name of a method, in bytes.
 /// What has a longer one is refused or left out: a part of an id is another id.

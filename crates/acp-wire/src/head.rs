@@ -1,4 +1,4 @@
-//! What can still be made out of a line that is no message, or of the beginning of a line.
+//! Recovers ids from a line that is not a message, or from the beginning of one.
 //!
 //! Somebody waits for the answer that such a line was to be, or sent it to get one. Under which id, its
 //! outermost members mostly tell.

@@ -1,4 +1,4 @@
-//! The method table of protocol v1, as data (protocol brief, section 3).
+//! The method table of protocol v1, as data.
 //!
 //! A method that is not in the table is routed by `params.sessionId`. Every request has its JSON-RPC
 //! id rewritten from hop to hop; that is not listed.

@@ -1,5 +1,5 @@
-//! Questions that this command cannot put to its person: forms and pages, and all of them if it runs under
-//! an agent. It tells how to answer them.
+//! Questions that this command cannot ask itself: forms and pages, and all questions if it runs under an agent.
+//! It tells the person how to answer them.
 
 use std::collections::HashSet;
 

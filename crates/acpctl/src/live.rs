@@ -1,4 +1,4 @@
-//! A connection on which anything may come at any time, and the keyboard beside it.
+//! A connection that delivers events at any time, together with the keyboard.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError};

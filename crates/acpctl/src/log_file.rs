@@ -1,4 +1,4 @@
-//! The end of a log file, and what is written later.
+//! Prints the end of a log file and, with `--follow`, what is written later.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};

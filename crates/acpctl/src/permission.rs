@@ -1,8 +1,8 @@
-//! Questions that an agent asks before it acts.
+//! Permission questions: an agent asks before it acts.
 //!
 //! On a terminal the user answers with one key, or with a word where one key is too easily pressed: if acpd
-//! does not understand all of the call, and if the call changed while they looked. Elsewhere nobody answers for
-//! them: the question is told and stays open for another client.
+//! does not understand all of the call, and if the call changed while they looked. Without a terminal, the
+//! command only reports the question, which stays open for another client.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Puts the pieces of a conversation on the right stream.
+//! Writes each piece of a conversation to stdout or to stderr.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What can be set in a session: its modes and options (protocol brief, section 3.3).
+//! Settings of a session: its modes and options.
 //!
 //! Reading is lenient: what cannot be read is left out.
 

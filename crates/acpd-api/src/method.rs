@@ -1,7 +1,6 @@
 //! Names of the extension methods and notices.
 //!
-//! A method cannot be declared without saying what it is to a client that runs under an agent
-//! ([`UnderAgent`]).
+//! Every method declares what a client that runs under an agent may do with it ([`UnderAgent`]).
 
 use crate::under_agent::ACP;
 use crate::under_agent::UnderAgent::{self, Allowed, OwnTurns, Refused};

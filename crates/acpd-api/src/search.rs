@@ -1,4 +1,4 @@
-//! Searching what was said.
+//! Full-text search: parameters and results.
 
 use serde::{Deserialize, Serialize};
 

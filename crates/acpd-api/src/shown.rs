@@ -1,4 +1,4 @@
-//! A tool call as a person sees it who decides on it.
+//! A tool call as it is shown to the person who decides on it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The way to acpd for the command line and for plugins: blocking, with no runtime.
+//! Connections to acpd for the command line and for plugins: blocking, without a runtime.
 //!
 //! [`connect`] finds the daemon's socket, makes sure that it is the user's own, and starts the
 //! daemon if there is none. A [`Connection`] is good for requests one after another

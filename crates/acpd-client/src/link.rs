@@ -1,7 +1,7 @@
 //! A connection that outlives the daemon's process.
 //!
-//! One thread writes, so that a daemon that is slow to read never keeps its lines from being read;
-//! whoever calls [`LinkReader::recv`] reads and connects again.
+//! A thread of its own writes, so that a daemon that reads slowly never blocks reading; the caller of
+//! [`LinkReader::recv`] reads, and connects again when the connection is lost.
 
 use std::collections::VecDeque;
 use std::io;

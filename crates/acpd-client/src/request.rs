@@ -1,4 +1,4 @@
-//! What the requests of a client do to its place in each session.
+//! How the requests of a client change its position in each session.
 
 use std::collections::HashMap;
 

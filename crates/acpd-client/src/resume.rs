@@ -1,17 +1,17 @@
-//! What a client remembers so that a lost connection costs nobody a line: pure, no I/O.
+//! Resuming a connection: a client's memory, with which a lost connection loses and repeats no line. No I/O.
 //!
 //! Three things are kept: the lines of ours that acpd has not committed (`unsafe_lines`), the requests
 //! that wait for an answer in either direction (`open`, `asked`), and per session the last sequence
-//! number (`cursors`). With these the next `initialize` says what is there, and the answer to it says
-//! what is to be sent again. See `docs/protocol.md`, "Coming back after a lost connection".
+//! number (`cursors`). The next `initialize` reports them, and its answer says which requests to send
+//! again. See `docs/protocol.md`, "Coming back after a lost connection".
 //!
 //! ```text
-//! Bare ── initialize ──> Greeting ── answer ──> Riding (acpd can be come back to) ── leave ──> Left
+//! Bare ── initialize ──> Greeting ── answer ──> Riding (the connection can be resumed) ── leave ──> Left
 //!   ^────── error ──────────┘ └─── answer ────> Plain  (an older daemon)
 //! ```
 //!
-//! Lines that follow an unanswered `initialize` wait for its answer. So nothing that counts can be
-//! under way before it is known how to ask for it.
+//! Lines that follow an unanswered `initialize` wait for its answer, because before it nobody knows whether
+//! the connection can be resumed.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -42,7 +42,9 @@ const COPIED: usize = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unresumable {
     /// The journal is not the one that we have seen.
-    #[error("acpd came back with another journal: somebody restored a backup or removed the database")]
+    #[error(
+        "acpd came back with another journal: somebody restored a backup or removed the database"
+    )]
     OtherJournal,
     /// acpd no longer knows what it had of us.
     #[error("acpd came back and no longer knows this connection")]

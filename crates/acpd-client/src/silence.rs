@@ -1,6 +1,6 @@
-//! A daemon that does not answer, told from one that waits for an agent.
+//! Tells a daemon that does not answer from one that waits for an agent.
 //!
-//! Many requests are answered late for a good reason. So who waits asks the daemon itself, after
+//! Many answers are late for a good reason. So a client that waits asks the daemon itself, after
 //! [`QUIET`] and on a connection of its own: [`method::PING`] is answered at once, whatever agents and
 //! disks do. A daemon that does not answer that either is stopped or hangs, and the system tells which.
 

@@ -1,4 +1,4 @@
-//! Rules that allow: all that the call does must be known, and all of it must match.
+//! `allow` rules: acpd must understand everything that the call does, and all of it must match.
 
 use crate::config::Kind;
 use crate::facts::{Facts, Unclear};

@@ -1,4 +1,4 @@
-//! Rules that reject or ask: one thing that matches is enough, and so is one that might.
+//! `reject` and `ask` rules: a single match in the call is enough, and so is a possible match.
 
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;

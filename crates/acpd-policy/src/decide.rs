@@ -1,4 +1,4 @@
-//! The decision, and the way to it.
+//! Decides a question, and explains the decision.
 
 use std::fmt;
 

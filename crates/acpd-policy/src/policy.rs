@@ -1,4 +1,4 @@
-//! The rules in a form that can be used.
+//! The compiled policy: its rules and its default.
 
 use crate::config::{PolicyConfig, Ruling};
 use crate::rule::{PolicyError, Rule};

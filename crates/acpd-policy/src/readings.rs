@@ -1,9 +1,9 @@
-//! Every way to read a command line that a cautious rule looks at.
+//! Readings of a command line: every text that a `reject` or `ask` rule compares.
 //!
 //! First the text: the whole, its parts between shell operators, the scripts in them, all also with
-//! single blanks. Then what a shell would run: every command in the parsed line, what runs inside
+//! single blanks. Then the commands that a shell would run: every command in the parsed line, what runs inside
 //! commands that run others ([`shell::role`]), the scripts of shells and what is fed to them. These are
-//! more than what runs: any argument that could begin a command counts as one.
+//! more than a shell really runs: any argument that could begin a command counts as one.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What exactly a person decided when they said "always".
+//! What exactly a decision for always covers.
 
 use std::collections::BTreeSet;
 use std::fmt;

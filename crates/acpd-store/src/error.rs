@@ -1,4 +1,4 @@
-//! What can go wrong, in the words that a person gets to read.
+//! Errors, worded for the person who reads them.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,9 @@ impl StoreError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            StoreError::DiskFull(_) => Some("free space on the disk; acpd then continues by itself"),
+            StoreError::DiskFull(_) => {
+                Some("free space on the disk; acpd then continues by itself")
+            }
             StoreError::Gone(_) => Some(GONE_HINT),
             StoreError::Io(_) => Some("check the disk and the permissions of the state directory"),
             StoreError::Busy(_) => {

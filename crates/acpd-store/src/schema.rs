@@ -1,4 +1,4 @@
-//! The tables, and how they became what they are.
+//! The tables, and the migrations that make them.
 //!
 //! `PRAGMA user_version` counts the migrations that were applied. A released migration is never
 //! edited: a change is a new one at the end, with a fixture of the schema before it in `tests/`.

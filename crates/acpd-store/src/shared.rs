@@ -1,4 +1,4 @@
-//! What the writer's handle, the writer's thread and the checkpoint thread tell each other.
+//! Signals between the writer's handle, the writer's thread and the checkpoint thread.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,8 +1,7 @@
-//! `elicitation/create`: an agent asks a person for more than a yes or no (protocol brief, section
-//! 3.2).
+//! `elicitation/create`: an agent asks a person for more than a yes or no.
 //!
-//! Forms are flat: each property of the schema is one field. What a form accepts is checked here, once
-//! for what clients answer and once for what a person types.
+//! Forms are flat: each property of the schema is one field. This module checks values against a form, both the
+//! answers of clients and what a person types.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,10 +1,12 @@
 //! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
 //!
-//! Bytes pass as they are. Only the editor's `initialize` is told which agent it means, and, with a
-//! session name, each `session/new` which session. With `--continue` and `--attach` the first
-//! `session/new` becomes a `session/resume` of the last used session or of that one, and its answer that
-//! of a `session/new`. A restart of the daemon is no more than a pause to the editor. The process ends when the editor closes stdin and has its answers, or at once when it
-//! closes stdout, and any signal may kill it. Unless it is killed, it tells acpd that nobody comes back.
+//! Lines pass unchanged, with few exceptions: `initialize` gets the agent's name, and with a session name each
+//! `session/new` gets that. With `--continue` and `--attach` the first `session/new` becomes a `session/resume`
+//! of the last used or the named session, and its answer becomes that of a `session/new`.
+//!
+//! To the editor, a restart of the daemon is only a pause. The process ends when the editor has closed stdin and
+//! has its answers, or at once when it closes stdout; any signal may kill it. Unless it is killed, it tells acpd
+//! that it will not come back.
 
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::sync::atomic::{AtomicI64, Ordering};

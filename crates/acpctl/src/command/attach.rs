@@ -1,4 +1,4 @@
-//! `acpctl attach`: follow a session, and if wanted answer for it.
+//! `acpctl attach`: follow a session and, with `--control`, answer its questions.
 
 use acp_wire::{Id, Message, Outcome, parse};
 use acpd_api::{

@@ -1,7 +1,7 @@
 //! `acpctl auth …`: logins of agents.
 //!
 //! A login is a call of `authenticate` on a connection to the agent, or a command that gets the
-//! terminal; after a command the agent is started anew, because it reads its login at its start.
+//! terminal; after such a command acpd restarts the agent, because an agent reads its login when it starts.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `acpctl policy …`: who answers agents without asking a person.
+//! `acpctl policy …`: rules and remembered decisions that answer agents without asking a person.
 
 use acpd_api::{
     Empty, ExitCode, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, Untrusted, method,

@@ -1,4 +1,4 @@
-//! What acpd tells of itself, as tables, cards and sentences for a person.
+//! The daemon, its agents, sessions, logins and questions, as tables, cards and sentences for a person.
 
 pub(crate) mod agent;
 pub(crate) mod daemon;

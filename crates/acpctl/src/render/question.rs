@@ -1,8 +1,8 @@
-//! A tool call that a person decides on: all that is decided, and nothing that could be taken for acpd's words.
+//! A tool call that a person decides on: it shows all that is decided, and nothing in it can pass for acpd's words.
 //!
 //! Text of the agent stands behind a bar, on every row of the screen: it can neither push what comes before it
-//! off the screen nor look like a question itself. Where it is too long, its beginning and its end are shown, and
-//! how many rows are hidden between them.
+//! off the screen nor look like a question itself. Of a text that is too long, it shows the beginning, the end and
+//! the number of rows that are hidden between them.
 
 use acpd_api::{RawCall, Shown, ShownDiff, Untrusted, escape};
 use anstyle::Style;

@@ -1,5 +1,5 @@
-//! Tool calls: one line when they begin, one when they end, below it their diffs and, for commands,
-//! the end of what they printed.
+//! Tool calls: one line at the start and one at the end, followed by diffs and, for commands, by the end of
+//! their output.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};

@@ -1,4 +1,4 @@
-//! The parts of a `session/update` that are shown (protocol brief, section 3.3).
+//! The parts of a `session/update` that are shown.
 //!
 //! Reading is lenient: what is missing or unknown is simply not shown.
 

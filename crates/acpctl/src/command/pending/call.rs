@@ -1,4 +1,4 @@
-//! The tool call that a question is about, as it is shown to who decides from a terminal.
+//! The tool call of a question, shown to a person who decides from a terminal.
 
 use acpd_api::{ExitCode, InteractionInfo, Question, Shown};
 

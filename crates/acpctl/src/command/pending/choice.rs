@@ -1,4 +1,5 @@
-//! Which option of a permission question is meant. Where several are, a person chooses; nobody guesses.
+//! Finds the option of a permission question that the person means. If several fit, the person chooses; acpctl
+//! never guesses.
 
 use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
 

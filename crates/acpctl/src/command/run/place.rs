@@ -1,4 +1,4 @@
-//! Our turn's place among the turns of a session that others prompt, too.
+//! Tells our own turn from the turns of other clients in the same session.
 
 use acpd_api::{Meta, UpdateMeta};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `acpctl run --steer`: something to add while the agent works.
+//! `acpctl run --steer`: a message into the running turn.
 
 use acp_wire::acp::{InitializeResult, steering_outcome};
 use acp_wire::str_at;

@@ -1,4 +1,4 @@
-//! One turn: everything that comes while an answer is waited for.
+//! One turn: everything that arrives between the prompt and its answer.
 
 use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};

@@ -1,4 +1,4 @@
-//! `acpctl session reseed`: goes on without what the agent had.
+//! `acpctl session reseed`: continues a session in a new one of the agent, with a summary.
 
 use acpd_api::{ReseedParams, SessionInfo, SessionState, method};
 

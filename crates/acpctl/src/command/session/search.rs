@@ -1,4 +1,4 @@
-//! `acpctl session search`: what was said, found by its words.
+//! `acpctl session search`: full-text search in the histories of sessions.
 
 use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, escape, method};
 

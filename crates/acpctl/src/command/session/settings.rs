@@ -1,4 +1,4 @@
-//! `acpctl session mode`, `set` and `commands`: what can be set in a session, and what its agent offers.
+//! `acpctl session mode`, `set` and `commands`: the settings of a session, and the slash commands of its agent.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acp_wire::{Message, parse};

@@ -1,4 +1,4 @@
-//! A journal as things that were said and done: chunks become messages, updates become tool calls.
+//! Turns journal lines into items: chunks become messages, updates become tool calls.
 
 use std::collections::HashSet;
 
