@@ -8,10 +8,10 @@ pub const LONGEST_ID: usize = 1 << 10;
 pub const LONGEST_PATH: usize = 4 << 10;
 /// Characters of a name that is only shown.
 pub const NAME: usize = 200;
-/// Characters of a sentence that is told again.
+/// The longest sentence that is kept, in characters.
 pub const SENTENCE: usize = 1_000;
 
-/// The text, or so many of its characters and a sign that there are more.
+/// The text, cut to this many characters with a sign that there are more.
 pub fn clipped(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

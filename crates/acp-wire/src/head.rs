@@ -51,7 +51,7 @@ impl Head {
     }
 }
 
-/// The id that these bytes begin with. A number at their end may go on.
+/// The id that these bytes begin with. A number at the very end may be cut off.
 fn id(bytes: &[u8]) -> Option<Id> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<&RawValue>();
     let value = values.next()?.ok()?;

@@ -51,7 +51,7 @@ pub enum Scope {
     Connection,
 }
 
-/// Who takes care of a call.
+/// Who handles a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Passed to the other side, which answers it.
@@ -248,7 +248,7 @@ pub enum UpdateClass {
     ToolCall,
     /// The last value counts.
     State(StateKey),
-    /// Shown to who is there, never replayed.
+    /// Shown to attached clients, never replayed.
     Live,
     /// Unknown, or appended like any other record.
     Other,

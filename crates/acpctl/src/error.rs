@@ -108,7 +108,7 @@ impl CommandError {
         self.kind == Kind::Gone
     }
 
-    /// What is printed to stderr; empty if nobody is to be told.
+    /// What is printed to stderr; empty if the user already knows.
     pub(crate) fn render(&self, paint: Paint) -> Text {
         if matches!(self.kind, Kind::BrokenPipe | Kind::Told) {
             return Text::new();

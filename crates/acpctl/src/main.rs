@@ -69,7 +69,7 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
             let text = Untrusted::from(text.trim_end());
             ui.talk(&error::CommandError::usage(text.prose()).render(ui.err_paint()));
         }
-        // Who does not read it does not want to know.
+        // A reader that has closed the pipe does not want the rest.
         None => drop(error.print()),
     }
     ExitCode::from(error.exit_code() as u8)

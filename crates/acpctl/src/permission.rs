@@ -192,7 +192,7 @@ fn meta(params: &RawValue) -> Option<PermissionMeta> {
     serde_json::from_str::<Params>(params.get()).ok()?.meta.own
 }
 
-/// A daemon of another version says nothing of it: nobody knows what the call is.
+/// A daemon of another version sends nothing about the call, so it counts as not understood.
 fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
     let unclear =
         ShownUnclear { why: "comes from a daemon of another version".into(), ..Default::default() };

@@ -16,7 +16,7 @@ use thiserror::Error;
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// No daemon runs, and none was to be started.
+    /// No daemon runs, and the options forbid to start one.
     #[error("acpd is not running")]
     NotRunning {
         /// Where it would listen.
@@ -124,11 +124,11 @@ impl ConnectError {
     }
 }
 
-/// A daemon is there, and says nothing.
+/// A daemon runs but does not answer.
 #[derive(Debug, Error)]
 #[error("acpd does not answer{}", .process.map(|(pid, condition)| format!(" (pid {pid}, {condition})")).unwrap_or_default())]
 pub struct NotAnswering {
-    /// Which process it is, as far as its lock file tells, and what that does.
+    /// Its process, as far as the lock file tells, and the state of that.
     process: Option<(u32, Condition)>,
     log: PathBuf,
 }
@@ -136,7 +136,7 @@ pub struct NotAnswering {
 impl NotAnswering {
     /// What is known of the daemon at this moment.
     pub(crate) fn now(paths: &Paths) -> NotAnswering {
-        // The pid that nobody stands for may be anybody's by now.
+        // Without the lock, the pid may belong to any process by now.
         let is_held = lock::is_held(&paths.lock()).unwrap_or(false);
         let signature = is_held.then(|| lock::signature(&paths.lock())).flatten();
         let pid = signature.map(|signature| signature.pid);

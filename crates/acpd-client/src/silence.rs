@@ -35,35 +35,35 @@ pub fn silent_daemon(paths: &Paths) -> Option<NotAnswering> {
     check_answers(&Options { spawn: false, paths: paths.clone() }).err()
 }
 
-/// When the daemon is to be asked whether it is there: less and less often in one silence.
+/// Schedules the pings during one silence of the daemon: less and less often.
 #[derive(Debug, Clone, Copy)]
 pub struct Doubt(Duration);
 
 impl Doubt {
-    /// The doubt at the beginning of a silence: the daemon is to be asked first after `first` of it.
+    /// The doubt at the beginning of a silence: the first ping is due after `first`.
     pub fn new(first: Duration) -> Doubt {
         Doubt(first)
     }
 
-    /// The length of the silence at which the daemon is to be asked next.
+    /// The length of the silence at which the next ping is due.
     pub fn after(self) -> Duration {
         self.0
     }
 
-    /// The daemon is asked now.
+    /// A ping is sent now.
     pub fn asked(&mut self) {
         self.0 += self.0.min(SELDOM);
     }
 
-    /// It was silent for that long: makes sure that it is there.
+    /// Pings the daemon because it was silent for that long.
     pub(crate) fn check(&mut self, options: &Options) -> Result<(), NotAnswering> {
         self.asked();
         check_answers(options)
     }
 }
 
-/// Makes sure that the daemon answers. One that is not there any more is not silent: whoever is connected
-/// to it hears that.
+/// Makes sure that the daemon answers. A daemon that has ended does not count as silent: its clients notice
+/// the end of their connections.
 pub(crate) fn check_answers(options: &Options) -> Result<(), NotAnswering> {
     let stream = match open(options) {
         Ok(Some(stream)) => stream,

@@ -55,7 +55,7 @@ impl fmt::Display for By {
 pub enum Decision {
     /// A person answers it.
     Ask {
-        /// Why nobody else does.
+        /// Why nothing else answers it.
         why: String,
     },
     /// This is the answer.

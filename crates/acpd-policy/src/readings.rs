@@ -84,7 +84,7 @@ impl Finder {
         }
     }
 
-    /// Whether so many bytes more may be looked at.
+    /// Takes this many bytes of the limit; returns whether there are any left.
     fn take(&mut self, bytes: usize) -> bool {
         match self.left.checked_sub(bytes + 1) {
             Some(left) => self.left = left,

@@ -107,9 +107,9 @@ pub struct Field {
 pub enum FieldKind {
     /// Text; lengths in characters.
     Text {
-        /// At least so long.
+        /// The least length.
         min: Option<u64>,
-        /// At most so long.
+        /// The greatest length.
         max: Option<u64>,
         /// `email`, `uri`, `date` or `date-time`, for the person; not checked.
         format: Option<String>,
@@ -120,9 +120,9 @@ pub enum FieldKind {
     Many {
         /// What there is to choose from.
         choices: Vec<Choice>,
-        /// At least so many.
+        /// The least number.
         min: Option<u64>,
-        /// At most so many.
+        /// The greatest number.
         max: Option<u64>,
     },
     /// A number.

@@ -202,7 +202,7 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End 
     }
 }
 
-/// A line for a person who plays the editor.
+/// An escaped line, for a person who types in place of an editor.
 fn shown(line: &[u8]) -> Bytes {
     match serde_json::from_slice::<&RawValue>(line).and_then(json::line) {
         Ok(line) => line.into(),
@@ -256,7 +256,7 @@ impl Resumed {
     }
 }
 
-/// What the editor's first session is to be.
+/// What becomes of the editor's first `session/new`.
 enum First {
     New,
     LastUsed,
@@ -270,7 +270,7 @@ struct Rewriter<F> {
     agent_is_told: bool,
     /// JSON text for every `session/new`.
     session: Option<String>,
-    /// What the next `session/new` is to be.
+    /// What becomes of the next `session/new`.
     first: First,
     resumed: Arc<Resumed>,
     last_used: F,

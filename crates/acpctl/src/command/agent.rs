@@ -66,7 +66,7 @@ fn discover(json: Json) -> Result {
     let exe = daemon_exe();
     let mut command = Command::new(&exe);
     command.arg("discover").args(json.json.then_some("--json"));
-    // It only comes back with an error.
+    // `exec` only returns with an error.
     let error = command.exec();
     Err(CommandError::file("run", &exe, &error))
 }

@@ -23,7 +23,7 @@ use crate::{human, info, log_file};
 const END_DEADLINE: Duration = Duration::from_secs(30);
 /// How often it is looked whether a daemon that does not end is stopped.
 const LOOK: Duration = Duration::from_secs(2);
-/// A daemon that is not there for so long while it restarts has died.
+/// A restarting daemon that is away longer than this has died.
 const DIED: Duration = Duration::from_secs(1);
 
 /// Runs a `daemon` command.
@@ -173,7 +173,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Tells of a daemon that a signal has stopped: it may go on. Returns whether there is one.
+/// Reports a daemon that a signal has stopped, since it may be continued. Returns whether there is one.
 fn tell_stopped(paths: &Paths, ui: &mut Ui) -> bool {
     let Some(stopped) = stopped_daemon(paths) else { return false };
     ui.say(in_words(&stopped));

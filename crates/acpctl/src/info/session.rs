@@ -65,7 +65,7 @@ pub(crate) fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
     key_values(&rows, paint)
 }
 
-/// Why a session cannot go on and what to do, else what it is about.
+/// Why a session cannot continue and what to do, else its title.
 fn about(session: &SessionInfo) -> Text {
     let stuck = matches!(session.state, SessionState::Lost | SessionState::Blocked);
     let told = [&session.reason, &session.hint].into_iter().flatten().filter(|_| stuck);
@@ -73,7 +73,7 @@ fn about(session: &SessionInfo) -> Text {
     if told.is_empty() { text!("{}", session.title.as_ref()) } else { Text::join(told, "; ") }
 }
 
-/// What people call it.
+/// The name of a session, or its id if it has none.
 pub(crate) fn handle(session: &SessionInfo) -> &Untrusted {
     session.name.as_ref().unwrap_or(&session.session_id)
 }
@@ -97,7 +97,7 @@ fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
     }
 }
 
-/// Its state for a table, with a mark if the agent goes on with a summary.
+/// Its state for a table, with a mark if the agent has only a summary.
 fn state(session: &SessionInfo) -> Text {
     let is_reseeded = session.restore == Some(RestoreLevel::Reseeded);
     text!("{}{}", word(session), if is_reseeded { " (reseeded)" } else { "" })

@@ -14,7 +14,7 @@ use super::update::FileDiff;
 use crate::paint::{BOLD, CYAN, DIM, Paint, YELLOW};
 use crate::text::{Text, text};
 
-/// Before the first row of a line that the agent has written, and before the rows that a line goes on in.
+/// Before the first row of a line of the agent's, and before the rows that continue it.
 const BAR: &str = "  │ ";
 const BROKEN_BAR: &str = "  ┆ ";
 /// Before what acpd says of the call.
@@ -100,7 +100,7 @@ impl Sheet {
         self.parts.iter().flat_map(|part| part.rows(width)).map(|row| row.show(paint)).collect()
     }
 
-    /// As much of it as fits into so many columns and rows, and how many rows are hidden.
+    /// As much of it as fits into this many columns and rows, and the number of hidden rows.
     pub(crate) fn fitting(&self, width: usize, height: usize, paint: Paint) -> (Text, usize) {
         let parts: Vec<Vec<Row>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
         let wanted: usize = parts.iter().map(Vec::len).sum();

@@ -54,7 +54,7 @@ impl Tools {
         let ends_now = end.is_some() && !shown.ended;
         match end {
             Some(_) if shown.ended => {}
-            // It began before we came: an id alone tells nobody what has ended.
+            // It began before this command was attached: an id alone does not say what has ended.
             Some(_) if !is_known(&shown.call) => shown.ended = true,
             Some((mark, style)) => {
                 shown.ended = true;

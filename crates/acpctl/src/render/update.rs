@@ -18,7 +18,7 @@ pub(crate) enum Update {
     AgentThoughtChunk(Chunk),
     /// A tool call begins.
     ToolCall(ToolCall),
-    /// A tool call goes on.
+    /// A tool call changes.
     #[serde(rename = "tool_call_update")]
     ToolCallChanged(ToolCall),
     /// The whole plan.

@@ -219,7 +219,7 @@ impl Index {
         tx.execute("DELETE FROM documents WHERE rowid BETWEEN ?1 AND ?2", journal)?;
         tx.execute("DELETE FROM cursors WHERE session = ?1", [session.0])?;
         tx.commit()?;
-        // What was deleted is to be gone from the log as well.
+        // Deleted text must leave the write-ahead log, too.
         checkpoint(&self.conn, "TRUNCATE")?;
         Ok(())
     }

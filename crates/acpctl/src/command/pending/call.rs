@@ -33,8 +33,8 @@ pub(super) fn rest(open: &InteractionInfo, ui: &Ui) -> Text {
     }
 }
 
-/// Shows what is to be allowed to who has not named it by its id, and asks whether they mean that; whether
-/// they have seen it. An id stands for one call, the name of a session for whatever it asks.
+/// Shows the call to a person who named only the session, and asks whether to allow it. Returns whether the
+/// person has seen it. The id of a question stands for one call, the name of a session for whatever it asks.
 pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
     let Some((shown, changed)) = shown(&open.question) else { return Ok(false) };
     if ui.can_ask() {

@@ -327,7 +327,7 @@ fn is_piped() -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
 }
 
-/// Reads stdin. If that takes long, nobody may know what is waited for.
+/// Reads stdin. If that takes long, the user is told what the command waits for.
 fn stdin(ui: &mut Ui) -> Result<String> {
     let (sender, read) = mpsc::channel();
     thread::Builder::new()

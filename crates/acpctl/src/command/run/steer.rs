@@ -54,7 +54,7 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
     let params = json!({
         "sessionId": target.session_id,
         "prompt": target.blocks(&said)?,
-        // It is to be no turn that nobody watches.
+        // The message must not become a turn that nobody watches.
         "_meta": {"steering": {"idleBehavior": "promptRequired"}},
     });
     let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;

@@ -148,7 +148,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
     }
 }
 
-/// Makes a session that goes on from where this one is, with its directory and its MCP servers.
+/// Copies a session, with its directory and its MCP servers.
 fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.lasting_link()?)?;
     let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
