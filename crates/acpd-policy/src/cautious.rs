@@ -67,7 +67,7 @@ fn might(globs: &[Glob], line: &str, readings: &Readings) -> Option<String> {
     let fitting = globs.iter().find(|glob| unknown().any(|reading| glob.might_match(reading)));
     if let Some(glob) = fitting {
         let line = quoted(line);
-        return Some(format!("what the shell fills in could make command {line} match `{glob}`"));
+        return Some(format!("shell expansion could make command {line} match `{glob}`"));
     }
     let is_cut = !readings.is_whole;
     is_cut.then(|| format!("command {} cannot be parsed to its end", quoted(line)))
