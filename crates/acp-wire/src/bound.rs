@@ -1,5 +1,5 @@
-//! How much is taken of what a peer calls things. Names are kept for long and told again and again, in
-//! lists, errors and logs, so the longest line would be there again with each of them.
+//! Clips names that a peer gives. Names live long and are repeated in lists, errors and logs; unclipped, a
+//! name of the maximum line length would be repeated with each of them.
 
 /// The longest id, of a request, a session or anything else, and the longest name of a method, in bytes.
 /// What has a longer one is refused or left out: a part of an id is another id.
@@ -8,10 +8,10 @@ pub const LONGEST_ID: usize = 1 << 10;
 pub const LONGEST_PATH: usize = 4 << 10;
 /// Characters of a name that is only shown.
 pub const NAME: usize = 200;
-/// Characters of a sentence that is told again.
+/// The longest sentence that is kept, in characters.
 pub const SENTENCE: usize = 1_000;
 
-/// The text, or so many of its characters and a sign that there are more.
+/// The text, cut to this many characters with a sign that there are more.
 pub fn clipped(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

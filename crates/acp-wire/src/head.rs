@@ -1,4 +1,4 @@
-//! What can still be made out of a line that is no message, or of the beginning of a line.
+//! Recovers ids from a line that is not a message, or from the beginning of one.
 //!
 //! Somebody waits for the answer that such a line was to be, or sent it to get one. Under which id, its
 //! outermost members mostly tell.
@@ -51,7 +51,7 @@ impl Head {
     }
 }
 
-/// The id that these bytes begin with. A number at their end may go on.
+/// The id that these bytes begin with. A number at the very end may be cut off.
 fn id(bytes: &[u8]) -> Option<Id> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<&RawValue>();
     let value = values.next()?.ok()?;

@@ -1,4 +1,4 @@
-//! The method table of protocol v1, as data (protocol brief, section 3).
+//! The method table of protocol v1, as data.
 //!
 //! A method that is not in the table is routed by `params.sessionId`. Every request has its JSON-RPC
 //! id rewritten from hop to hop; that is not listed.
@@ -51,7 +51,7 @@ pub enum Scope {
     Connection,
 }
 
-/// Who takes care of a call.
+/// Who handles a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Passed to the other side, which answers it.
@@ -248,7 +248,7 @@ pub enum UpdateClass {
     ToolCall,
     /// The last value counts.
     State(StateKey),
-    /// Shown to who is there, never replayed.
+    /// Shown to attached clients, never replayed.
     Live,
     /// Unknown, or appended like any other record.
     Other,

@@ -30,7 +30,7 @@ pub fn set_id(line: &Bytes, id: &Id) -> Bytes {
 /// Sets the member at `path` to `value` (JSON text): replaces the value or adds the member, together
 /// with the parents that are missing or no objects.
 ///
-/// The line comes back unchanged if `path` is empty or if the line itself is no object.
+/// The line is returned unchanged if `path` is empty or the line is not an object.
 pub fn set_member(line: &Bytes, path: &[&str], value: &[u8]) -> Bytes {
     let mut at = json::skip_space(line, 0);
     for (depth, key) in path.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is taken out of a line before anything reads it, so that whoever reads it later reads the same.
+//! Removes from a line, before anything reads it, what readers could take in different ways.
 //!
 //! - Members of a name that the sender may not use ([`Reserved`]).
 //! - Members that come twice in their object. Most readers of JSON take the last one, some the first, some

@@ -55,9 +55,9 @@ pub(crate) enum When {
 pub(crate) enum Command {
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
     Run(Run),
-    /// Follow a session: its history, then what comes.
+    /// Follow a session: show its history, then what happens.
     Attach(Attach),
-    /// Be an ACP agent on stdin and stdout, for editors.
+    /// Serve an editor: speak ACP on stdin and stdout.
     Acp(Acp),
     /// Show the daemon, its agents and its sessions.
     #[command(visible_alias = "status")]
@@ -71,16 +71,16 @@ pub(crate) enum Command {
     /// Show the logins of agents, log in and log out.
     #[command(subcommand)]
     Auth(Auth),
-    /// List what agents ask and wait for.
+    /// List the open questions of agents.
     Pending(Pending),
     /// Allow what an agent asks for.
     Allow(Decide),
     /// Refuse what an agent asks for.
     Deny(Decide),
-    /// Answer a question by an option, a form, or a yes to a page.
+    /// Answer a question: choose an option, fill in a form or agree to a page.
     #[command(after_help = ANSWER)]
     Answer(Answer),
-    /// See and test who answers agents without asking you.
+    /// Show and test what is decided without asking you.
     #[command(subcommand)]
     Policy(Policy),
     /// Start and stop the daemon.
@@ -104,19 +104,19 @@ pub(crate) struct Json {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without a prompt, or if it is `-`, stdin is the prompt. With one, a file or a pipe on stdin is
-what it is about: git diff | acpctl run 'review this'. A `-` after the words makes stdin a part of
-the prompt itself. In scripts whose stdin is not meant: acpctl run 'do it' < /dev/null
+Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on
+stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the words puts stdin into
+the text of the prompt. A script keeps its own stdin out of it: acpctl run 'do it' < /dev/null
 
 The answer goes to stdout, everything else to stderr.")]
 pub(crate) struct Run {
     /// Use this agent [default: the session's, else the configured one].
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
-    /// Go on in the session of this name or whole id, or begin one of this name.
+    /// Continue the session with this name or full id, or start one with this name.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) session: Option<String>,
-    /// Go on in the last used session of this directory (and agent).
+    /// Continue the last used session of this directory (and agent).
     #[arg(short = 'c', long = "continue", conflicts_with = "session")]
     pub(crate) goes_on: bool,
     /// Work in this directory [default: the current one].
@@ -134,17 +134,17 @@ pub(crate) struct Run {
     /// Print each relayed message as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Allow what the agent asks for in this turn, unless a rule refuses it or might.
+    /// Allow what the agent asks for in this turn, unless a `reject` rule matches or might match.
     #[arg(long, conflicts_with = "deny")]
     pub(crate) yes: bool,
-    /// Refuse everything that the agent asks for in this turn.
+    /// Refuse what the agent asks for in this turn.
     #[arg(long)]
     pub(crate) deny: bool,
-    /// Say it to the agent that is at work in a session, into its turn. Without `--session` or
-    /// `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
+    /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
+    /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
     #[arg(long, conflicts_with_all = ["thoughts", "yes", "deny"])]
     pub(crate) steer: bool,
-    /// What to say; several words are joined.
+    /// The prompt; several words are joined.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 }
@@ -167,7 +167,7 @@ pub(crate) struct Attach {
     /// Leave out the history.
     #[arg(long)]
     pub(crate) tail: bool,
-    /// Be asked what the agent wants to know, and answer with one key.
+    /// Answer the agent's questions here, with one key.
     #[arg(short = 'C', long)]
     pub(crate) control: bool,
     /// Show what the agent thinks.
@@ -183,13 +183,13 @@ pub(crate) struct Attach {
 pub(crate) struct Acp {
     /// The agent [default: the configured one].
     pub(crate) agent: Option<String>,
-    /// Give new sessions this name; if it is taken, go on in that session.
+    /// Give new sessions this name; if a session has it already, continue that one.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) session: Option<String>,
-    /// Go on in the last used session of the editor's directory instead of beginning the first one.
+    /// Continue the last used session of the editor's directory in place of its first new one.
     #[arg(short = 'c', long = "continue", conflicts_with = "session")]
     pub(crate) goes_on: bool,
-    /// Go on in this session (name, id or the beginning of one) instead of beginning the first one.
+    /// Continue this session (name, id or unique prefix) in place of the editor's first new one.
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["session", "goes_on"])]
     pub(crate) attach: Option<String>,
 }
@@ -198,16 +198,16 @@ pub(crate) struct Acp {
 pub(crate) enum Session {
     /// List sessions, the most recently used first.
     Ls {
-        /// Only those of this agent.
+        /// Only sessions of this agent.
         #[arg(short, long)]
         agent: Option<String>,
-        /// Only those of this directory.
+        /// Only sessions of this directory.
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: Option<PathBuf>,
-        /// Those in the archive instead.
+        /// List archived sessions instead.
         #[arg(long)]
         archived: bool,
-        /// Those in the archive, too.
+        /// List archived sessions, too.
         #[arg(long, conflicts_with = "archived")]
         all: bool,
         #[command(flatten)]
@@ -277,22 +277,22 @@ pub(crate) enum Session {
         /// The new name.
         #[arg(required_unless_present = "clear")]
         name: Option<String>,
-        /// Take the name away.
+        /// Remove the name.
         #[arg(long, conflicts_with = "name")]
         clear: bool,
     },
-    /// Give a session a title, which stays whatever its agent calls it.
+    /// Give a session a title, which the agent's own titles do not replace.
     Title {
         #[command(flatten)]
         which: Which,
         /// The title.
         #[arg(required_unless_present = "clear")]
         title: Option<String>,
-        /// Take the title away: the agent's counts again.
+        /// Remove the title; the agent's own title shows again.
         #[arg(long, conflicts_with = "title")]
         clear: bool,
     },
-    /// Make a session that goes on from where another one is, and print its id.
+    /// Copy a session and its history, and print the id of the copy.
     Fork {
         #[command(flatten)]
         which: Which,
@@ -300,31 +300,31 @@ pub(crate) enum Session {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Tell a session that its directory is another one, after it was moved or renamed.
+    /// Change the directory of a session, after that directory was moved or renamed.
     Move {
         #[command(flatten)]
         which: Which,
-        /// The directory that it works in from now on.
+        /// The new directory.
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         cwd: PathBuf,
     },
-    /// Give up what the agent has of a session that does not come back: the next prompt goes on in a new
+    /// Give up the agent's copy of a session that cannot be restored: the next prompt continues in a new
     /// one, with a summary.
     Reseed {
         #[command(flatten)]
         which: Which,
-        /// Also if the agent may still have it: what it remembers is given up.
+        /// Do it even if the agent may still have the conversation; what it remembers is lost.
         #[arg(long)]
         discard: bool,
     },
-    /// Free what the agent holds of a session; the next prompt brings it back. A turn that runs is
+    /// Close a session, so that the agent can free it; the next prompt restores it. A running turn is
     /// cut off.
     Close {
         #[command(flatten)]
         which: Which,
     },
-    /// Close a session and leave it out of lists. A turn that runs is cut off. The next prompt takes it out
-    /// of the archive.
+    /// Close a session and leave it out of lists; the next prompt takes it out of the archive. A running
+    /// turn is cut off.
     Archive {
         #[command(flatten)]
         which: Which,
@@ -336,7 +336,7 @@ pub(crate) enum Session {
     },
     /// Delete sessions and their history for good.
     Rm {
-        /// Whole names or whole ids.
+        /// Full names or full ids.
         #[arg(required = true)]
         sessions: Vec<String>,
         /// Only among the sessions of this agent.
@@ -348,7 +348,7 @@ pub(crate) enum Session {
 /// Arguments of `session search`.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// What to look for: all of it.
+    /// Words to find; a match has all of them.
     #[arg(required = true, value_name = "WORDS")]
     pub(crate) words: Vec<String>,
     /// Only in sessions of this agent.
@@ -357,7 +357,7 @@ pub(crate) struct Search {
     /// Only in sessions of the current directory.
     #[arg(long)]
     pub(crate) here: bool,
-    /// Show at most so many matches.
+    /// Show at most N matches.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
@@ -367,9 +367,9 @@ pub(crate) struct Search {
 
 /// How `session search` reads words.
 const SEARCH: &str = "\
-It looks into what was said, and into the titles of tool calls. Case, accents and punctuation do not
-matter. Words in quotes follow each other: 'merge conflict'. A `*` ends the beginning of a word:
-'pars*'. A turn can be found when it is over.";
+The search covers messages and the titles of tool calls. Case, accents and punctuation do not matter.
+Quoted words must follow each other: 'merge conflict'. A `*` stands for the rest of a word: 'pars*'.
+A turn is found only after it has ended.";
 
 /// What `session export --format json` prints.
 const EXPORT: &str = "\
@@ -421,11 +421,11 @@ pub(crate) enum Agent {
         /// Its name.
         agent: String,
     },
-    /// Stop an agent and start it again; its sessions come back. Turns that run are cut off.
+    /// Stop an agent and start it again; its sessions are restored. Running turns are cut off.
     Restart {
         /// Its name.
         agent: String,
-        /// Do not wait for processes of its last run that do not end, not even by SIGKILL.
+        /// Start even while processes of its last run are left that SIGKILL does not end.
         #[arg(long)]
         force: bool,
     },
@@ -440,26 +440,26 @@ pub(crate) enum Agent {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Auth {
-    /// Tell which agents are logged in, and how that is known.
+    /// Show which agents are logged in, and how acpd knows it.
     Status {
         /// Only this agent.
         agent: Option<String>,
         #[command(flatten)]
         json: Json,
     },
-    /// Log in to an agent; what waited for it goes on.
+    /// Log in to an agent; what waited for the login continues.
     Login {
         /// Its name.
         agent: String,
-        /// The way to log in, by its id.
+        /// The login method, by its id.
         #[arg(long, value_name = "M")]
         method: Option<String>,
     },
-    /// Log out of an agent, for all who use it.
+    /// Log out of an agent, for all its clients and sessions.
     Logout {
         /// Its name.
         agent: String,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
@@ -470,10 +470,10 @@ pub(crate) enum Auth {
 pub(crate) struct Decide {
     /// Id of the question, or the session that asks it [default: the only open question].
     pub(crate) id: Option<String>,
-    /// Also from now on: remember it for this agent and directory.
+    /// Remember the decision for this agent and directory.
     #[arg(long)]
     pub(crate) always: bool,
-    /// Which answer, where several say so.
+    /// The option to choose, if several allow or deny.
     #[arg(long, value_name = "OPTION")]
     pub(crate) option: Option<String>,
 }
@@ -505,19 +505,19 @@ pub(crate) struct Answer {
 
 /// How `answer` asks.
 const ANSWER: &str = "\
-Without options, and on a terminal, it asks for each field of a form, for an option, or whether you
-agree to a page. With some `--field`, the fields that are not named have their defaults.";
+Without options, on a terminal, it asks for each field of a form, for an option, or whether you agree
+to open a page. Fields that no `--field` names get their defaults.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
-    /// List what was decided for always.
+    /// List the decisions that acpd remembers.
     Ls(Json),
-    /// Take a decision back.
+    /// Forget a remembered decision.
     Forget {
         /// Its id, as `policy ls` shows it.
         id: i64,
     },
-    /// Tell who would answer for a tool call in this directory, and why.
+    /// Show who would answer a question about a tool call in this directory, and why.
     Test(PolicyTest),
 }
 
@@ -571,7 +571,7 @@ pub(crate) enum Daemon {
         #[arg(long)]
         detach: bool,
     },
-    /// Run the installed daemon in place of the running one; agents and turns go on.
+    /// Run the installed daemon in place of the running one; agents and turns continue.
     Restart,
     /// Show the daemon; exit with 3 if none runs.
     Status(Json),
@@ -582,10 +582,10 @@ pub(crate) enum Daemon {
 /// Which part of a log.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Tail {
-    /// Go on with what is written later.
+    /// Keep printing what is written later.
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Begin with the last N lines.
+    /// Start with the last N lines.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     pub(crate) lines: usize,
 }

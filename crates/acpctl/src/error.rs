@@ -108,7 +108,7 @@ impl CommandError {
         self.kind == Kind::Gone
     }
 
-    /// What is printed to stderr; empty if nobody is to be told.
+    /// What is printed to stderr; empty if the user already knows.
     pub(crate) fn render(&self, paint: Paint) -> Text {
         if matches!(self.kind, Kind::BrokenPipe | Kind::Told) {
             return Text::new();
@@ -194,7 +194,7 @@ fn way_out(reason: Reason) -> Option<&'static str> {
         }
         Reason::NeedsLogin => Some(NEEDS_LOGIN),
         Reason::AgentExited | Reason::Interrupted => {
-            Some("what was shown is kept; send a prompt to go on in the session")
+            Some("what was shown is kept; send a prompt to continue the session")
         }
         Reason::AgentStopped => Some("start it with `acpctl agent start`"),
         Reason::AgentCrashLoop => Some("look into `acpctl agent logs`, then `acpctl agent start`"),

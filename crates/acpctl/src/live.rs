@@ -1,4 +1,4 @@
-//! A connection on which anything may come at any time, and the keyboard beside it.
+//! A connection that delivers events at any time, together with the keyboard.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError};
@@ -138,8 +138,8 @@ impl Live {
         Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence, silence })
     }
 
-    /// The next event. What was printed is sent out before a wait, and the spinner moves during it. A
-    /// daemon that does not answer is told, and waited for: it may go on.
+    /// Waits for the next event. Flushes the output before the wait and moves the spinner during it. Reports a
+    /// daemon that does not answer, and keeps waiting: it may recover.
     pub(crate) fn next(&mut self, ui: &mut Ui) -> Result<Event> {
         loop {
             match self.step(ui)? {
@@ -280,7 +280,7 @@ impl Live {
         loop {
             let event = match self.step(ui)? {
                 Step::Event(event) => event,
-                // Nothing goes on that would have to be waited for.
+                // No work is under way that would have to be waited for.
                 Step::Silent(silent) => return Err(CallError::from(silent).into()),
             };
             let line = match event {
@@ -290,7 +290,7 @@ impl Live {
                 Event::Interrupt => {
                     return Err(CommandError::new(
                         ExitCode::Cancelled,
-                        "no longer waiting; acpd goes on with it",
+                        "no longer waiting; acpd carries on",
                     ));
                 }
                 Event::Key(_) => continue,
@@ -347,7 +347,7 @@ impl Live {
 }
 
 impl Drop for Live {
-    /// However the command ends, it does not come back; and what it has sent is to arrive.
+    /// However the command ends, it will not come back; what it has sent must still arrive.
     fn drop(&mut self) {
         leave(&self.writer);
     }

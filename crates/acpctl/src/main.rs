@@ -2,10 +2,18 @@
 
 mod cli;
 mod command;
+mod dirs;
+mod door;
+mod elsewhere;
 mod error;
+mod form;
 mod human;
+mod info;
+mod last;
 mod live;
+mod log_file;
 mod paint;
+mod permission;
 mod render;
 mod screen;
 mod settings;
@@ -61,7 +69,7 @@ fn wrong_usage(error: &clap::Error) -> ExitCode {
             let text = Untrusted::from(text.trim_end());
             ui.talk(&error::CommandError::usage(text.prose()).render(ui.err_paint()));
         }
-        // Who does not read it does not want to know.
+        // A reader that has closed the pipe does not want the rest.
         None => drop(error.print()),
     }
     ExitCode::from(error.exit_code() as u8)

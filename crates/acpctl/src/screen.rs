@@ -1,4 +1,4 @@
-//! Puts the pieces of a conversation on the right stream.
+//! Writes each piece of a conversation to stdout or to stderr.
 
 use std::io;
 
@@ -46,7 +46,7 @@ impl Screen {
         self.put(ui, pieces)
     }
 
-    /// Shows what is to be said at the end of a turn that was run here.
+    /// Shows how a turn ended that this command ran.
     pub(crate) fn end_turn(&mut self, ui: &mut Ui) -> io::Result<()> {
         let pieces = self.transcript.turn_ended();
         self.put(ui, pieces)

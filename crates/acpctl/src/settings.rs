@@ -1,4 +1,4 @@
-//! What can be set in a session: its modes and options (protocol brief, section 3.3).
+//! Settings of a session: its modes and options.
 //!
 //! Reading is lenient: what cannot be read is left out.
 
@@ -36,7 +36,7 @@ pub(crate) struct Mode {
     pub(crate) id: Untrusted,
     /// For people.
     pub(crate) name: Option<Untrusted>,
-    /// For people who want to know more.
+    /// A longer explanation.
     pub(crate) description: Option<Untrusted>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct ConfigOption {
     pub(crate) id: Untrusted,
     /// For people.
     pub(crate) name: Option<Untrusted>,
-    /// For people who want to know more.
+    /// A longer explanation.
     pub(crate) description: Option<Untrusted>,
     /// `mode`, `model`, `thought_level` or another.
     pub(crate) category: Option<Untrusted>,

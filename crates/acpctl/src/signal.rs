@@ -1,4 +1,5 @@
-//! Ctrl-C: the first one is an event, the second one leaves at once. And last words before a SIGTERM.
+//! Signals: the first Ctrl-C is an event, the second one ends the process at once; before SIGTERM ends it,
+//! a last line can be written.
 
 use std::io;
 use std::process;

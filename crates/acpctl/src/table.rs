@@ -2,8 +2,8 @@
 
 use anstyle::Style;
 
-use crate::paint::Paint;
-use crate::text::Text;
+use crate::paint::{DIM, Paint};
+use crate::text::{Text, text};
 
 /// Rows under a header; every column is as wide as its widest cell.
 pub(crate) struct Table {
@@ -71,6 +71,16 @@ impl Table {
         }
         lines
     }
+}
+
+/// Lines of `key  value`.
+pub(crate) fn key_values(rows: &[(&'static str, Text)], paint: Paint) -> Text {
+    let width = rows.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    let line = |(key, value): &(&'static str, Text)| {
+        let gap = Text::repeated(" ", width - key.len());
+        text!("{}{}  {}\n", paint.apply(DIM, *key), gap, value)
+    };
+    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]

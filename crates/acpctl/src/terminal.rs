@@ -1,7 +1,7 @@
 //! Single keys from the terminal.
 //!
 //! While a question is open, the terminal hands over each key at once and does not echo it; Ctrl-C
-//! stays a signal. What was typed before the question is thrown away: it cannot answer it.
+//! stays a signal. Keys typed before the question are discarded: they cannot answer it.
 
 use std::io::{self, Read as _};
 use std::sync::{Mutex, PoisonError};

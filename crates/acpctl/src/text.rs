@@ -144,7 +144,7 @@ impl Text {
         self.0.width()
     }
 
-    /// In at most so many columns.
+    /// Cut to at most this many columns.
     pub(crate) fn cut(&self, room: usize) -> Text {
         if self.width() <= room {
             return self.clone();
@@ -157,7 +157,7 @@ impl Text {
         Text(self.0.chars().take_while(fits).chain(['…']).collect())
     }
 
-    /// Its rows where a row has so many columns, if it has no styles. A line without text is a row.
+    /// Its rows on a screen of this width, if it has no styles. An empty line is a row.
     pub(crate) fn rows(&self, room: usize) -> Vec<Text> {
         let (mut rows, mut used) = (vec![String::new()], 0);
         for char in self.0.chars() {

@@ -89,7 +89,7 @@ pub enum Reason {
     LineTooLong,
     /// More than acpd accepts: clients, requests in flight, queued prompts.
     TooMany,
-    /// Another connection came with the client's token; this one is closed and is not to come back.
+    /// Another connection came with the client's token; this one is closed and must not be resumed.
     Replaced,
     /// The client runs under an agent and must not decide for a person.
     UnderAgent,

@@ -1,5 +1,5 @@
-//! Shows text from outside to a person. Who prints such text uses this and nothing else; reasons of the policy
-//! come with what they quote escaped already (`acpd-policy/src/one_line.rs`).
+//! Escapes text from outside for a person. All code that prints such text uses this module; only the reasons of
+//! the policy arrive with their quotations already escaped (`acpd-policy/src/one_line.rs`).
 //!
 //! A character that a reader can see is shown as it is. Every other one is shown by its number, such as
 //! `<U+202E>`:

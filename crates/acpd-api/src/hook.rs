@@ -1,4 +1,4 @@
-//! What commands of the `[hooks]` table of the configuration are told.
+//! The input of hooks: the JSON that commands of the configuration's `[hooks]` table get.
 
 use serde::{Deserialize, Serialize};
 

@@ -110,8 +110,8 @@ pub struct AgentInfo {
     pub log: Untrusted,
     /// Whether the launch line was tried by acpd's authors.
     pub tried: bool,
-    /// What a person could do for it. What it takes to install it is told only where one agent is told
-    /// about.
+    /// What a person can do about its state. How to install it is said only in the info of a single agent,
+    /// not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Untrusted>,
     /// MCP servers of the configuration that its sessions get.
@@ -276,7 +276,7 @@ pub enum RestoreLevel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnInfo {
-    /// What goes on.
+    /// What happens in the session.
     pub state: TurnState,
     /// Since when (ms since the epoch); 0 when there was no turn yet.
     pub since: u64,

@@ -1,4 +1,4 @@
-//! Questions of agents that wait for a person, and who may answer them beforehand.
+//! Open questions of agents, their answers, and the rules and decisions that answer without a person.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

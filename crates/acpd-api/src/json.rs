@@ -1,6 +1,6 @@
-//! JSON that is printed.
+//! JSON for output.
 //!
-//! It may end on a terminal, so every character that [`escape`] would not show as it is
+//! It may end up on a terminal, so every character that [`escape`] would not show as it is
 //! becomes `\uXXXX`. Readers of JSON see no difference.
 
 use serde::Serialize;

@@ -58,7 +58,7 @@ pub use untrusted::Untrusted;
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";
 
-/// Whether a method is one that only acpd, or who speaks with it, may use.
+/// Whether a method belongs to acpd's own protocol.
 pub fn is_own(method: &str) -> bool {
     method.strip_prefix(NAMESPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

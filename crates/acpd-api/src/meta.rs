@@ -30,7 +30,7 @@ pub struct ClientMeta {
     /// numbers whatever `seq` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientToken>,
-    /// What such a client is again in the sessions that it comes back to.
+    /// The role of such a client in the sessions that it resumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }

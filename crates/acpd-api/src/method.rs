@@ -1,8 +1,8 @@
 //! Names of the extension methods and notices.
 //!
-//! A method cannot be declared without saying what it is to a client that runs under an agent
-//! ([`UnderAgent`]).
+//! Every method declares what a client that runs under an agent may do with it ([`UnderAgent`]).
 
+use crate::under_agent::ACP;
 use crate::under_agent::UnderAgent::{self, Allowed, OwnTurns, Refused};
 
 /// Declares methods that clients call, and the table of them.
@@ -34,7 +34,7 @@ methods! {
     /// Ends running turns, stops every agent, then the daemon: [`crate::DaemonStopParams`] →
     /// [`crate::Empty`]. The answer is sent when the agents are gone, or, with `detach`, left alone.
     DAEMON_STOP = "_acpd/daemon/stop", Refused("stop the daemon");
-    /// Runs the installed program in the daemon's place, under the same pid; agents and turns go on:
+    /// Runs the installed program in the daemon's place, under the same pid; agents and turns continue:
     /// [`crate::Empty`] → [`crate::Empty`]. If that program could not start, the reason is the error, and nothing
     /// changes. The answer is sent before; the successor has another [`crate::DaemonInfo::boot`].
     DAEMON_RESTART = "_acpd/daemon/restart", Allowed;
@@ -71,13 +71,13 @@ methods! {
     /// Gives a session a title, which stands before the agent's: [`crate::TitleParams`] →
     /// [`crate::SessionInfo`].
     SESSION_TITLE = "_acpd/session/title", Refused("rename a session");
-    /// Tells a session that its directory is another one; it comes back there: [`crate::MoveParams`] →
+    /// Changes the directory of a session, where it is then restored: [`crate::MoveParams`] →
     /// [`crate::SessionInfo`]. Refused while a turn runs in it.
     SESSION_MOVE = "_acpd/session/move", Refused("move a session");
-    /// Gives up what the agent has of a session: the next prompt goes on in a new one, behind a summary, and
-    /// that is told: [`crate::ReseedParams`] → [`crate::SessionInfo`].
+    /// Gives up the agent's copy of a session: the next prompt continues in a new one, after a summary, and
+    /// the journal says so: [`crate::ReseedParams`] → [`crate::SessionInfo`].
     SESSION_RESEED = "_acpd/session/reseed", Refused("give up a conversation");
-    /// Frees the agent's copy; the session stays listed and comes back with the next prompt:
+    /// Frees the agent's copy; the session stays listed, and the next prompt restores it:
     /// [`crate::SessionRef`] → [`crate::SessionInfo`].
     SESSION_CLOSE = "_acpd/session/close", OwnTurns("close a session");
     /// Closes a session for all and leaves it out of lists: [`crate::SessionRef`] →
@@ -101,7 +101,7 @@ methods! {
     POLICY_TEST = "_acpd/policy/test", Allowed;
     /// Notification [`crate::Answered`] of a client with a token. A counted line.
     CLIENT_ANSWERED = "_acpd/client/answered", Allowed;
-    /// Notification [`crate::Empty`] of a client with a token: it ends and will not come back, so that
+    /// Notification [`crate::Empty`] of a client with a token: it leaves for good, so that
     /// acpd forgets it at once. Its last line; not counted.
     CLIENT_LEAVE = "_acpd/client/leave", Allowed;
 }
@@ -139,4 +139,12 @@ notices! {
     AGENT_STATE = "_acpd/agent_state";
     /// Notice [`crate::AuthChanged`]: it changed whether an agent is logged in. Live only.
     AUTH_CHANGED = "_acpd/auth_changed";
+}
+
+impl UnderAgent {
+    /// Whether a method is for a client that runs under an agent.
+    pub fn of_method(name: &str) -> UnderAgent {
+        let known = METHODS.iter().chain(ACP).find(|(known, _)| *known == name);
+        known.map_or(Allowed, |(_, side)| *side)
+    }
 }

@@ -177,7 +177,7 @@ pub struct LogParams {
     /// Entries after this sequence number.
     #[serde(default)]
     pub after: u64,
-    /// At most so many entries; 1000 when absent, and never more than about 4 MiB in one answer.
+    /// The most entries to return; 1000 when absent, and never more than about 4 MiB in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Going on without what the agent had.
+//! Reseeding: continuing a session without the agent's copy of it.
 
 use serde::{Deserialize, Serialize};
 

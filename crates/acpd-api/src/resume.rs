@@ -29,7 +29,7 @@ pub struct ClientToken {
     pub resume: Option<Resume>,
 }
 
-/// What a client has that comes back.
+/// What a returning client has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resume {
@@ -47,7 +47,7 @@ pub struct Resume {
 }
 
 /// What `agentCapabilities._meta._acpd` of the answer to `initialize` adds for a client with a
-/// token. A daemon that leaves it out cannot be come back to.
+/// token. A daemon that leaves it out cannot resume connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resumed {
@@ -60,7 +60,7 @@ pub struct Resumed {
     pub again: Vec<RawId>,
 }
 
-/// So many of the client's lines are safe: acpd has committed them or is done with them.
+/// How many of the client's lines are safe: acpd has committed them or is done with them.
 ///
 /// Lines are counted from 1 after the first `initialize`; lines `initialize` never count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

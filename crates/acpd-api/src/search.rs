@@ -1,4 +1,4 @@
-//! Searching what was said.
+//! Full-text search: parameters and results.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,8 @@ use crate::{SessionInfo, Untrusted};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchParams {
-    /// All of them are to be found. One may be several words that follow each other, and a `*` at its
-    /// end stands for any end. Case, accents and punctuation do not matter.
+    /// A hit has all of them. One may be several words that follow each other, and a `*` at its end stands
+    /// for the rest of a word. Case, accents and punctuation do not matter.
     pub words: Vec<String>,
     /// Only sessions of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -17,7 +17,7 @@ pub struct SearchParams {
     /// Only sessions with this working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// At most so many hits; 20 when absent, and never more than 1000.
+    /// The most hits to return; 20 when absent, and never more than 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! A tool call as a person sees it who decides on it.
+//! A tool call as it is shown to the person who decides on it.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +31,8 @@ pub struct Shown {
     pub diffs: Vec<ShownDiff>,
     /// What of the call acpd does not understand.
     pub unclear: Vec<ShownUnclear>,
-    /// The call itself, if the members above do not say all of it. Then nobody should allow it without
-    /// a look at this.
+    /// The call itself, if the members above do not show all of it. Then a person should look at this before
+    /// allowing it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<RawCall>,
     /// What "always" remembers; absent if the call does not say enough to know it again.

@@ -1,12 +1,10 @@
-//! What a client may do that runs under an agent: a tool that an agent has started, or anything below
-//! it.
+//! What a client that runs under an agent may do: a tool that an agent has started, or one of its
+//! descendants.
 //!
 //! Agents work with other agents, so such a client reads, opens and prompts sessions like any other. It
-//! does not decide for a person, nor take away what a person uses: that would be the agent's own doing.
-//! This is the one list of what is refused; `docs/protocol.md` shows it, and the daemon asks it before
+//! must not decide for a person, nor take away what a person uses, because the agent itself would then do
+//! so. This is the only list of refusals; `docs/protocol.md` shows it, and the daemon checks it before
 //! anything else.
-
-use crate::method::METHODS;
 
 /// Whether something is for a client that runs under an agent. What it is not for is said in words that
 /// follow "may not".
@@ -71,11 +69,3 @@ pub const FLAGS: &[(&str, UnderAgent)] = &[
     ("after", Allowed),
     ("permissions", Refused("answer questions of agents beforehand")),
 ];
-
-impl UnderAgent {
-    /// Whether a method is for such a client.
-    pub fn of_method(name: &str) -> UnderAgent {
-        let known = METHODS.iter().chain(ACP).find(|(known, _)| *known == name);
-        known.map_or(Allowed, |(_, side)| *side)
-    }
-}

@@ -24,7 +24,7 @@ use crate::escape::{self, Escaped};
 pub struct Untrusted(String);
 
 impl Untrusted {
-    /// What something displays, as text of which nobody knows what is in it.
+    /// What a value displays, as untrusted text.
     pub fn of(shown: impl fmt::Display) -> Untrusted {
         Untrusted(shown.to_string())
     }

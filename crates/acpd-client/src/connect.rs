@@ -15,10 +15,11 @@ use interprocess::local_socket::Stream;
 use interprocess::local_socket::prelude::*;
 use interprocess::os::unix::uds_local_socket::Stream as UdsStream;
 
-use crate::connection::Connection;
-use crate::error::ConnectError;
-use crate::silence::{NotAnswering, PATIENCE, is_timeout};
+use crate::error::{ConnectError, NotAnswering};
+use crate::stream::is_timeout;
 
+/// How long a daemon that does not take up connections is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a daemon may take until it listens.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 /// From one try to start a daemon to the next, while another one is not there yet or not gone yet.
@@ -35,15 +36,11 @@ pub struct Options {
     pub paths: Paths,
 }
 
-/// Connects to the user's daemon, and starts it first if none runs and `spawn` is set.
-///
-/// Nothing is sent before the socket's directory and the user id of the server are checked. Clients
-/// that find no daemon at the same time start one daemon. If it cannot start, its own reason is the
-/// error.
-pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
+/// The socket of the user's daemon; see [`connect`](crate::connect()).
+pub(crate) fn open_or_start(options: &Options) -> Result<Stream, ConnectError> {
     let paths = &options.paths;
-    if let Some(connection) = try_connect(options)? {
-        return Ok(connection);
+    if let Some(stream) = open(options)? {
+        return Ok(stream);
     }
     let not_running = || ConnectError::NotRunning { socket: paths.socket() };
     if !options.spawn {
@@ -52,28 +49,28 @@ pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
     dir::private_dir(&paths.runtime)?;
     let lock = InstanceLock::acquire_wait(&paths.runtime.join("acpd.start.lock"), START_DEADLINE)?;
     // Whoever held the lock may have started it.
-    if let Some(connection) = try_connect(options)? {
-        return Ok(connection);
+    if let Some(stream) = open(options)? {
+        return Ok(stream);
     }
-    let connection = start_and_connect(options)?;
+    let stream = start_and_open(options)?;
     drop(lock);
-    connection.ok_or_else(not_running)
+    stream.ok_or_else(not_running)
 }
 
 /// Starts the daemon, unless another one is on its way up or down: that one is waited for.
-fn start_and_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
+fn start_and_open(options: &Options) -> Result<Option<Stream>, ConnectError> {
     let end = Instant::now() + START_DEADLINE;
     loop {
         let started = start(&options.paths);
         // Also after a failure: a daemon that somebody else started is the usual reason for one.
-        let connection = try_connect(options)?;
+        let stream = open(options)?;
         match started {
-            Err(error) if connection.is_none() => {
+            Err(error) if stream.is_none() => {
                 if !is_taken(&options.paths, &error) || Instant::now() >= end {
                     return Err(error);
                 }
             }
-            Ok(()) | Err(_) => return Ok(connection),
+            Ok(()) | Err(_) => return Ok(stream),
         }
         thread::sleep(TAKEN);
     }
@@ -131,11 +128,6 @@ pub fn daemon_exe() -> PathBuf {
 /// A connection, or `None` if no daemon listens: neither at the usual place, nor where the daemon of
 /// this user's database says that it does. That is another place if it was started in a login with
 /// another runtime directory.
-fn try_connect(options: &Options) -> Result<Option<Connection>, ConnectError> {
-    Ok(open(options)?.map(|stream| Connection::new(stream, options.clone())))
-}
-
-/// The same, with nothing around it.
 pub(crate) fn open(options: &Options) -> Result<Option<Stream>, ConnectError> {
     let paths = &options.paths;
     let usual = paths.socket();

@@ -1,7 +1,7 @@
 //! A connection to the daemon.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,22 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::connect::{Options, connect};
-use crate::error::CallError;
-use crate::silence::{Doubt, NotAnswering, PATIENCE, QUIET, is_timeout};
+use crate::connect::{Options, PATIENCE, open_or_start};
+use crate::error::{CallError, ConnectError, NotAnswering};
+use crate::silence::{Doubt, QUIET};
+use crate::stream::{is_timeout, read_block, write_line};
 
 /// Bytes asked for in one read.
 const BLOCK: usize = 64 * 1024;
+
+/// Connects to the user's daemon, and starts it first if none runs and `spawn` is set.
+///
+/// Nothing is sent before the socket's directory and the user id of the server are checked. Clients
+/// that find no daemon at the same time start one daemon. If it cannot start, its own reason is the
+/// error.
+pub fn connect(options: &Options) -> Result<Connection, ConnectError> {
+    Ok(Connection::new(open_or_start(options)?, options.clone()))
+}
 
 /// A connection to the daemon.
 #[derive(Debug)]
@@ -36,7 +46,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: Stream, options: Options) -> Connection {
+    fn new(stream: Stream, options: Options) -> Connection {
         // Some systems refuse it for a connection that has ended: then the first write tells.
         stream.set_send_timeout(Some(PATIENCE)).ok();
         let stream = Arc::new(stream);
@@ -227,29 +237,6 @@ impl Reader {
             }
         }
     }
-}
-
-/// Reads some bytes; 0 at the end.
-pub(crate) fn read_block(mut stream: &Stream, block: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match stream.read(block) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The daemon died with something unread: the end all the same.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(0),
-            read => return read,
-        }
-    }
-}
-
-/// Writes a line and its newline.
-pub(crate) fn write_line(mut stream: &Stream, line: &[u8]) -> io::Result<()> {
-    // Nearly always everything goes out at once, without a copy.
-    let sent = stream.write_vectored(&[IoSlice::new(line), IoSlice::new(b"\n")])?;
-    if sent <= line.len() {
-        stream.write_all(&line[sent..])?;
-        stream.write_all(b"\n")?;
-    }
-    stream.flush()
 }
 
 /// What goes to the daemon.

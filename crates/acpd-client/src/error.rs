@@ -4,20 +4,19 @@ use std::io;
 use std::path::PathBuf;
 
 use acp_wire::ErrorObject;
-use acpd_api::{ErrorData, Untrusted};
+use acpd_api::ErrorData;
 use acpd_sys::dir::DirError;
-use acpd_sys::lock::LockError;
+use acpd_sys::lock::{self, LockError};
+use acpd_sys::paths::Paths;
+use acpd_sys::process::{Condition, condition};
 use acpd_sys::startup::SpawnError;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::resume::Unresumable;
-use crate::silence::NotAnswering;
-
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// No daemon runs, and none was to be started.
+    /// No daemon runs, and the options forbid to start one.
     #[error("acpd is not running")]
     NotRunning {
         /// Where it would listen.
@@ -62,7 +61,7 @@ pub enum ConnectError {
     #[error("cannot prepare the connection")]
     System(#[source] io::Error),
     /// The daemon answers, but not with what the connection was.
-    #[error("it does not take the connection up again{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    #[error("it does not accept the returning connection{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     NotTakenBack {
         /// What it said, if it said anything.
         reason: Option<String>,
@@ -109,7 +108,7 @@ impl ConnectError {
                     .to_owned(),
             ),
             ConnectError::Lock(LockError::Held { .. }) => {
-                Some("another acpctl starts the daemon; try again when it is done".to_owned())
+                Some("another acpctl is starting the daemon; try again in a moment".to_owned())
             }
             ConnectError::Lock(LockError::Io { .. }) => None,
             ConnectError::Spawn(error) => error.hint(),
@@ -125,44 +124,40 @@ impl ConnectError {
     }
 }
 
-/// Why a connection that outlives the daemon has ended.
+/// A daemon runs but does not answer.
 #[derive(Debug, Error)]
-pub enum LinkError {
-    /// The daemon did not come back in time.
-    #[error("acpd has not come back in {seconds} s")]
-    GaveUp {
-        /// How long it had.
-        seconds: u64,
-        /// What the last attempt said.
-        source: ConnectError,
-    },
-    /// It came back, but what we had with it is gone.
-    #[error(transparent)]
-    Unresumable(#[from] Unresumable),
-    /// The daemon is there and has not said a word.
-    #[error(transparent)]
-    NotAnswering(#[from] NotAnswering),
-    /// The daemon closed the connection and said why.
-    #[error("{}", .0.message)]
-    LetGo(ErrorObject),
-    /// The connection cannot be read.
-    #[error("the connection to acpd broke")]
-    Io(#[from] io::Error),
+#[error("acpd does not answer{}", .process.map(|(pid, condition)| format!(" (pid {pid}, {condition})")).unwrap_or_default())]
+pub struct NotAnswering {
+    /// Its process, as far as the lock file tells, and the state of that.
+    process: Option<(u32, Condition)>,
+    log: PathBuf,
 }
 
-impl LinkError {
+impl NotAnswering {
+    /// What is known of the daemon at this moment.
+    pub(crate) fn now(paths: &Paths) -> NotAnswering {
+        // Without the lock, the pid may belong to any process by now.
+        let is_held = lock::is_held(&paths.lock()).unwrap_or(false);
+        let signature = is_held.then(|| lock::signature(&paths.lock())).flatten();
+        let pid = signature.map(|signature| signature.pid);
+        let process = pid.and_then(|pid| Some((pid, condition(pid)?)));
+        NotAnswering { process, log: paths.daemon_log() }
+    }
+
+    /// Whether a signal or a debugger has stopped it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.process, Some((_, Condition::Stopped)))
+    }
+
     /// The way out, as a sentence without its period.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            // Whether we were to start it or not, a person may.
-            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. } => {
-                Some("start it with `acpctl daemon start`".to_owned())
-            }
-            LinkError::GaveUp { source, .. } => source.hint(),
-            LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
-            LinkError::NotAnswering(silent) => Some(silent.hint()),
-            LinkError::LetGo(error) => error_data(error)?.hint.map(Untrusted::into_raw),
-            LinkError::Io(_) => None,
+    pub fn hint(&self) -> String {
+        let log = self.log.display();
+        match self.process {
+            Some((pid, Condition::Stopped)) => format!("`kill -CONT {pid}` continues it"),
+            Some((pid, _)) => format!(
+                "look into its log `{log}`; `kill -9 {pid}` ends it, and the next command starts a new daemon"
+            ),
+            None => format!("look into its log `{log}`"),
         }
     }
 }

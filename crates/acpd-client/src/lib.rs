@@ -1,4 +1,4 @@
-//! The way to acpd for the command line and for plugins: blocking, with no runtime.
+//! Connections to acpd for the command line and for plugins: blocking, without a runtime.
 //!
 //! [`connect`] finds the daemon's socket, makes sure that it is the user's own, and starts the
 //! daemon if there is none. A [`Connection`] is good for requests one after another
@@ -16,11 +16,12 @@ mod link;
 mod request;
 pub mod resume;
 mod silence;
+mod stream;
 
 pub use acpd_sys::file::open as open_file;
 pub use acpd_sys::paths::{PathError, Paths};
-pub use connect::{Options, connect, daemon_exe, wait_until_gone};
-pub use connection::{Connection, Reader, Writer, initialize_params};
-pub use error::{CallError, ConnectError, LinkError, error_data};
-pub use link::{Incoming, LinkReader, LinkWriter, PATIENCE, link};
-pub use silence::{Doubt, NotAnswering, silent_daemon, stopped_daemon};
+pub use connect::{Options, daemon_exe, wait_until_gone};
+pub use connection::{Connection, Reader, Writer, connect, initialize_params};
+pub use error::{CallError, ConnectError, NotAnswering, error_data};
+pub use link::{Incoming, LinkError, LinkReader, LinkWriter, PATIENCE, link};
+pub use silence::{Doubt, silent_daemon, stopped_daemon};

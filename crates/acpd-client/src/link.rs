@@ -1,26 +1,30 @@
 //! A connection that outlives the daemon's process.
 //!
-//! One thread writes, so that a daemon that is slow to read never keeps its lines from being read;
-//! whoever calls [`LinkReader::recv`] reads and connects again.
+//! A thread of its own writes, so that a daemon that reads slowly never blocks reading; the caller of
+//! [`LinkReader::recv`] reads, and connects again when the connection is lost.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acp_wire::{Body, Framer};
+use acp_wire::{Body, ErrorObject, Framer};
+use acpd_api::Untrusted;
 use bytes::Bytes;
 use interprocess::local_socket::Stream;
 use interprocess::local_socket::traits::Stream as _;
+use thiserror::Error;
 
-use crate::connect::{Options, connect};
-use crate::connection::{read_block, write_line};
-use crate::error::{ConnectError, LinkError};
-use crate::resume::{Resumption, Verdict, unnumbered};
-use crate::silence::{Doubt, NotAnswering, QUIET, is_timeout};
+use crate::connect::Options;
+use crate::connection::connect;
+use crate::error::{ConnectError, NotAnswering, error_data};
+use crate::resume::{Resumption, Unresumable, Verdict, unnumbered};
+use crate::silence::{Doubt, QUIET};
+use crate::stream::{is_timeout, read_block, write_line};
 
-/// How long a daemon that went away may take to come back, if the caller has no other wish. While
-/// nobody waits for it, it may take any time.
+/// The usual patience of a link: how long a daemon may stay away while the user waits for it. While the
+/// user waits for nothing, it may stay away for any time.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes that may wait to be written before [`LinkWriter::send`] blocks.
@@ -31,13 +35,13 @@ const BLOCK: usize = 64 * 1024;
 /// look at the clock while a daemon does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
-/// How often it is looked whether somebody waits for the daemon's first word.
+/// How often the link checks whether the user waits for the daemon's first line.
 const FIRST_LOOK: Duration = Duration::from_millis(500);
-/// A connection that held so long was a good one: the next attempt begins at once.
+/// After a connection that held this long, the next attempt begins at once.
 const GOOD: Duration = Duration::from_secs(5);
-/// A daemon that puts another one in its place gets so much time before we start one.
+/// How long a daemon may take to be replaced by another one before the link starts one.
 const SPAWN_AFTER: Duration = Duration::from_millis(100);
-/// A daemon is not started by us more often than this.
+/// The link does not start daemons more often than this.
 const SPAWN_PAUSE: Duration = Duration::from_millis(500);
 
 /// What comes from the daemon.
@@ -53,12 +57,54 @@ pub enum Incoming {
     Closed,
 }
 
-/// Connects and gives the two directions, for two threads.
+/// Why a connection that outlives the daemon has ended.
+#[derive(Debug, Error)]
+pub enum LinkError {
+    /// The daemon did not come back in time.
+    #[error("acpd has not come back in {seconds} s")]
+    GaveUp {
+        /// How long it had.
+        seconds: u64,
+        /// What the last attempt said.
+        source: ConnectError,
+    },
+    /// It came back, but what we had with it is gone.
+    #[error(transparent)]
+    Unresumable(#[from] Unresumable),
+    /// The daemon is there and has not said a word.
+    #[error(transparent)]
+    NotAnswering(#[from] NotAnswering),
+    /// The daemon closed the connection and said why.
+    #[error("{}", .0.message)]
+    LetGo(ErrorObject),
+    /// The connection cannot be read.
+    #[error("the connection to acpd broke")]
+    Io(#[from] io::Error),
+}
+
+impl LinkError {
+    /// The way out, as a sentence without its period.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            // Whether we were to start it or not, a person may.
+            LinkError::GaveUp { source: ConnectError::NotRunning { .. }, .. } => {
+                Some("start it with `acpctl daemon start`".to_owned())
+            }
+            LinkError::GaveUp { source, .. } => source.hint(),
+            LinkError::Unresumable(reason) => Some(reason.hint().to_owned()),
+            LinkError::NotAnswering(silent) => Some(silent.hint()),
+            LinkError::LetGo(error) => error_data(error)?.hint.map(Untrusted::into_raw),
+            LinkError::Io(_) => None,
+        }
+    }
+}
+
+/// Connects, and returns the two directions, for two threads.
 ///
-/// When the connection is lost it is made again: for up to `patience` from when the user waits for
-/// something, and without an end before; zero means never. What the daemon then needs to know is
-/// sent for the user of this link, who sees each line once. That begins with the user's
-/// `initialize`; before it, requests that have no answer are sent again.
+/// When the connection is lost, the link connects again. It tries for up to `patience` after the user
+/// begins to wait for something, and for any time before that; zero means never. The link itself tells the
+/// daemon what it needs for that, and the user gets each line once. This holds from the user's `initialize`
+/// on; before it, the link sends unanswered requests again.
 pub fn link(
     options: Options,
     patience: Duration,
@@ -124,7 +170,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Passes a line to the memory, one way or the other, and counts what is to be written for it.
+    /// Passes a line to the memory and counts what it adds to the queue.
     fn with<T>(&mut self, step: impl FnOnce(&mut Resumption, &mut VecDeque<Bytes>) -> T) -> T {
         let old = self.out.len();
         let result = step(&mut self.memory, &mut self.out);
@@ -194,7 +240,7 @@ impl LinkWriter {
         true
     }
 
-    /// Says that nobody comes back, so that acpd forgets us at once: the end of a link that was meant.
+    /// Ends the link on purpose: tells acpd that the client will not come back, so that acpd forgets it at once.
     /// It is the last line that is sent; nothing is received after it.
     pub fn leave(&self) {
         let mut inner = self.shared.lock();
@@ -225,7 +271,7 @@ pub struct LinkReader {
     doubt: Option<Doubt>,
     /// When the connection was lost, until acpd knows us again.
     away: Option<Instant>,
-    /// Since when somebody waits for its first word, or for it to come back.
+    /// Since when the user waits for its first line or its return.
     waiting: Option<Instant>,
     pause: Duration,
     good_since: Instant,
@@ -328,7 +374,7 @@ impl LinkReader {
         Some(Incoming::Back)
     }
 
-    /// The connection is gone. What the user is told, if it does not know yet.
+    /// The connection is gone. Returns what to tell the user, unless the user knows.
     fn lost(&mut self) -> Result<Option<Incoming>, LinkError> {
         let mut inner = self.shared.lock();
         inner.stream = None;
@@ -347,7 +393,7 @@ impl LinkReader {
             return Ok(Some(Incoming::Closed));
         }
         self.stream = None;
-        // What is not heard from here on is waited for as what comes back.
+        // From here on the link waits for the daemon's return, not for its first line.
         self.doubt = None;
         // A line that was cut off will come again.
         self.framer = Framer::new(usize::MAX);
@@ -405,7 +451,7 @@ impl LinkReader {
         }
     }
 
-    /// Pauses before an attempt, but not from when somebody begins to wait.
+    /// Pauses before an attempt; the pause ends when the user begins to wait.
     fn rest(&mut self) {
         let pause = jittered(self.pause);
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
@@ -419,8 +465,9 @@ impl LinkReader {
         }
     }
 
-    /// A daemon that ends takes its socket with it. It was told to, and is started again only for
-    /// somebody who waits for something. One that died is replaced by anybody, for a while.
+    /// Whether this link may start a daemon. One that ended removed its socket: somebody stopped it, so it is
+    /// started again only if the user waits for something. One that died left its socket, so any link
+    /// replaces it for a while.
     fn may_spawn(&mut self) -> bool {
         let since = *self.away.get_or_insert_with(Instant::now);
         let is_due = since.elapsed() >= SPAWN_AFTER
@@ -432,7 +479,7 @@ impl LinkReader {
         self.options.spawn && is_due && (self.shared.lock().memory.waits() || has_died())
     }
 
-    /// A daemon that is connected to and says nothing must not hold us up for ever.
+    /// Limits how long one read blocks, so that a silent daemon does not block the link for ever.
     fn limit_reads(&self, limit: Option<Duration>) {
         if let Some(stream) = &self.stream {
             // Some systems refuse it for a connection that has ended: then the next read tells.
@@ -459,7 +506,7 @@ impl Drop for LinkReader {
     }
 }
 
-/// Up to a quarter more, so that clients that were cut off together do not come back together.
+/// Adds up to a quarter, so that clients that were cut off together do not return together.
 fn jittered(pause: Duration) -> Duration {
     let part = getrandom::u32().unwrap_or_default() % 256;
     pause + pause * part / 1024

@@ -1,4 +1,4 @@
-//! What the requests of a client do to its place in each session.
+//! How the requests of a client change its position in each session.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(crate) enum Cursor {
 }
 
 impl Cursor {
-    /// The place to come back to; none while a load is open, which then goes on by itself.
+    /// The position to resume from; none while a load is open, because its request continues it.
     pub(crate) fn known(&self) -> Option<u64> {
         match self {
             Cursor::At(seq) => Some(*seq),
@@ -32,7 +32,7 @@ impl Cursor {
         }
     }
 
-    /// The connection is lost: nothing of before is under way any more.
+    /// The connection is lost: no earlier line is on its way any more.
     pub(crate) fn cut_off(&mut self) {
         if let Cursor::Loading { before, seen: None, .. } = self {
             *before = 0;
@@ -127,7 +127,7 @@ impl Kind {
                 .map(|params| Kind::Attach { after: params.after }),
             _ => None,
         };
-        // A load that goes on where another one was cut off is its sender's own affair.
+        // A client that continues a load itself also tracks it itself.
         match (&kind, member::<LoadMeta>(params, &["_meta", NAMESPACE])) {
             (Some(Kind::Load { .. }), Some(LoadMeta { after: Some(_) })) => Kind::Other,
             _ => kind.unwrap_or(Kind::Other),
@@ -185,7 +185,8 @@ impl Kind {
             }
             (Kind::Attach { after }, Some(result)) => {
                 if let Some(AttachResult { session }) = member(result, &[]) {
-                    let at = after.unwrap_or(session.seq);
+                    // A position behind the end counts as the end.
+                    let at = after.unwrap_or(session.seq).min(session.seq);
                     cursors.insert(session.session_id.into_raw(), Cursor::At(at));
                 }
             }

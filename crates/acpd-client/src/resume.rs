@@ -1,17 +1,17 @@
-//! What a client remembers so that a lost connection costs nobody a line: pure, no I/O.
+//! Resuming a connection: a client's memory, with which a lost connection loses and repeats no line. No I/O.
 //!
 //! Three things are kept: the lines of ours that acpd has not committed (`unsafe_lines`), the requests
 //! that wait for an answer in either direction (`open`, `asked`), and per session the last sequence
-//! number (`cursors`). With these the next `initialize` says what is there, and the answer to it says
-//! what is to be sent again. See `docs/protocol.md`, "Coming back after a lost connection".
+//! number (`cursors`). The next `initialize` reports them, and its answer says which requests to send
+//! again. See `docs/protocol.md`, "Coming back after a lost connection".
 //!
 //! ```text
-//! Bare ── initialize ──> Greeting ── answer ──> Riding (acpd can be come back to) ── leave ──> Left
+//! Bare ── initialize ──> Greeting ── answer ──> Riding (the connection can be resumed) ── leave ──> Left
 //!   ^────── error ──────────┘ └─── answer ────> Plain  (an older daemon)
 //! ```
 //!
-//! Lines that follow an unanswered `initialize` wait for its answer. So nothing that counts can be
-//! under way before it is known how to ask for it.
+//! Lines that follow an unanswered `initialize` wait for its answer, because before it nobody knows whether
+//! the connection can be resumed.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -31,7 +31,7 @@ use thiserror::Error;
 use crate::error::error_data;
 use crate::request::{Cursor, Kind, member};
 
-/// The id of the `initialize` with which we come back. None of the user's own.
+/// The id of the `initialize` that resumes a connection. The user has no such id.
 const RETURN_ID: &str = "\"acpd-return\"";
 /// Takes the place of an answered request that is not safe yet, so that it does not run twice.
 const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","params":{"ids":[]}}"#;
@@ -42,7 +42,9 @@ const COPIED: usize = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unresumable {
     /// The journal is not the one that we have seen.
-    #[error("acpd came back with another journal: a backup was restored, or its database is new")]
+    #[error(
+        "acpd came back with another journal: somebody restored a backup or removed the database"
+    )]
     OtherJournal,
     /// acpd no longer knows what it had of us.
     #[error("acpd came back and no longer knows this connection")]
@@ -52,7 +54,7 @@ pub enum Unresumable {
 impl Unresumable {
     /// The way out, as a sentence without its period.
     pub fn hint(self) -> &'static str {
-        "begin again; `acpctl ps` shows what is there"
+        "start again; `acpctl ps` shows what is there"
     }
 }
 
@@ -120,7 +122,7 @@ pub struct Resumption {
     held_bytes: usize,
     /// What acpd said when it last closed the connection, or did not take us back.
     refusal: Option<ErrorObject>,
-    /// So many of our lines are committed.
+    /// How many of our lines are committed.
     safe: u64,
     /// The lines after those; the first one has the number `safe + 1`.
     unsafe_lines: VecDeque<Bytes>,
@@ -174,7 +176,7 @@ impl Resumption {
         self.refusal.is_some() && !is_riding && self.waits()
     }
 
-    /// Whether nobody comes back.
+    /// Whether the connection cannot be resumed any more.
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Plain | Phase::Left)
     }
@@ -189,7 +191,7 @@ impl Resumption {
         self.held_bytes
     }
 
-    /// Takes a line of the user. What is to be written now is added to `out`.
+    /// Takes a line of the user; adds to `out` what to write now.
     pub fn send(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
         match self.phase {
             Phase::Plain => out.push_back(line),
@@ -200,7 +202,7 @@ impl Resumption {
         }
     }
 
-    /// The user ends, and nobody comes back. What is to be written now is added to `out`.
+    /// The user leaves for good; adds to `out` what to write now.
     pub fn leave(&mut self, out: &mut VecDeque<Bytes>) {
         if !matches!(self.phase, Phase::Riding { .. }) {
             return;
@@ -212,7 +214,7 @@ impl Resumption {
         }
     }
 
-    /// Takes a line of acpd. What is to be written now is added to `out`.
+    /// Takes a line of acpd; adds to `out` what to write now.
     pub fn receive(
         &mut self,
         line: &Bytes,
@@ -271,7 +273,7 @@ impl Resumption {
         !self.is_over()
     }
 
-    /// There is a new connection: what is written to it first.
+    /// There is a new connection: returns what to write to it first.
     pub fn back(&mut self) -> VecDeque<Bytes> {
         let mut out: VecDeque<Bytes> = self.early.iter().map(|(_, line)| line.clone()).collect();
         self.line = Line::Up;
@@ -293,7 +295,7 @@ impl Resumption {
     fn send_bare(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
         let own_client = ["params", "_meta", NAMESPACE, "client"];
         match parse(&line) {
-            // A client that comes back by itself.
+            // A client that resumes its connection itself.
             Ok(Message::Request { method, .. })
                 if method == "initialize" && locate(&line, &own_client).is_some() =>
             {
@@ -341,8 +343,8 @@ impl Resumption {
         self.release(out);
     }
 
-    /// An `initialize` is answered. Its agent is the one to come back to, whatever is the default by
-    /// then.
+    /// An `initialize` is answered. The connection is resumed with the agent in this answer, even if another
+    /// one is the default by then.
     fn bound(&mut self, outcome: Outcome<'_>) {
         let Outcome::Result(result) = outcome else { return };
         let text = result.get().as_bytes();
@@ -457,7 +459,7 @@ impl Resumption {
         }
     }
 
-    /// acpd knows us again: everything that it does not have is sent.
+    /// acpd has resumed the connection: adds everything that it does not have to `out`.
     fn taken_back(
         &mut self,
         resumed: Resumed,
@@ -509,7 +511,7 @@ impl Resumption {
         Ok(())
     }
 
-    /// The line of a request that is sent once more: a load goes on where it was cut off.
+    /// The line of a request that is sent again: a load continues where it was cut off.
     fn again(&self, id: &Id, request: &Open) -> Bytes {
         match request.kind.seen(id, &self.cursors) {
             Some(seen) => {
@@ -520,7 +522,7 @@ impl Resumption {
         }
     }
 
-    /// So many lines are safe now.
+    /// Drops the lines that are committed now.
     fn committed(&mut self, lines: u64) {
         while self.safe < lines && self.unsafe_lines.pop_front().is_some() {
             self.safe += 1;
@@ -611,7 +613,7 @@ impl Resumption {
     }
 }
 
-/// A line as it is for who did not ask for its number.
+/// A line without its number, for a user who did not ask for numbers.
 pub(crate) fn unnumbered(line: &Bytes) -> Bytes {
     let own = ["params", "_meta", NAMESPACE];
     let of = |member| [own[0], own[1], own[2], member];

@@ -1,11 +1,11 @@
-//! Rules that allow: all that the call does must be known, and all of it must match.
+//! `allow` rules: acpd must understand everything that the call does, and all of it must match.
 
-use crate::command;
 use crate::config::Kind;
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
 use crate::one_line::quoted;
 use crate::place::{below, resolve, strict_url};
+use crate::readings::operator;
 use crate::rule::{Call, Check, Rule, plain, unquoted};
 use crate::shell::{self, Simple};
 
@@ -72,7 +72,7 @@ fn commands(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowe
         let cwd = resolve(situation.cwd, situation.cwd, None);
         let inside = place.zip(cwd).is_some_and(|(place, cwd)| below(&place, &cwd).is_some());
         if !inside {
-            return Err(format!("it is to run in {}, outside the workspace", quoted(folder)));
+            return Err(format!("it would run in {}, outside the workspace", quoted(folder)));
         }
     }
     all("command", &facts.commands, |command| line("command", &command.runs, globs))
@@ -91,7 +91,7 @@ fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
             None => no("cannot be parsed"),
         };
     }
-    if let Some(operator) = command::operator(line) {
+    if let Some(operator) = operator(line) {
         let operator = quoted(operator.encode_utf8(&mut [0; 4]));
         return no(&format!("has {operator}: a wildcard does not allow that"));
     }
@@ -102,9 +102,10 @@ fn line(what: &str, line: &str, globs: &[Glob]) -> Allowed {
     let named = |glob: &Glob| glob.literal_start().chars().count();
     match to_be_named(&simple) {
         Some((end, _)) if globs.iter().any(|g| g.matches(line) && named(g) >= end) => Ok(matching),
-        Some((_, word)) => {
-            no(&format!("puts {} before what runs: a wildcard does not allow that", quoted(word)))
-        }
+        Some((_, word)) => no(&format!(
+            "puts {} before the command that runs: a wildcard does not allow that",
+            quoted(word)
+        )),
         None => Ok(matching),
     }
 }
@@ -137,7 +138,7 @@ fn to_be_named(Simple { assignments, words }: &Simple) -> Option<(usize, &str)> 
 fn paths(globs: &[Glob], Call { situation, facts, home }: Call<'_>) -> Allowed {
     let cwd = resolve(situation.cwd, situation.cwd, None);
     all("path", &facts.paths, |path| match resolve(path, situation.cwd, home) {
-        None => Err(format!("where {} is cannot be known", quoted(path))),
+        None => Err(format!("the place of {} is unknown", quoted(path))),
         Some(place) => plain("path", path, globs, |glob| glob.matches_path(&place, cwd.as_deref())),
     })
 }

@@ -1,4 +1,4 @@
-//! Rules that reject or ask: one thing that matches is enough, and so is one that might.
+//! `reject` and `ask` rules: a single match in the call is enough, and so is a possible match.
 
 use crate::facts::{Facts, Unclear};
 use crate::glob::Glob;
@@ -67,7 +67,7 @@ fn might(globs: &[Glob], line: &str, readings: &Readings) -> Option<String> {
     let fitting = globs.iter().find(|glob| unknown().any(|reading| glob.might_match(reading)));
     if let Some(glob) = fitting {
         let line = quoted(line);
-        return Some(format!("what the shell fills in could make command {line} match `{glob}`"));
+        return Some(format!("shell expansion could make command {line} match `{glob}`"));
     }
     let is_cut = !readings.is_whole;
     is_cut.then(|| format!("command {} cannot be parsed to its end", quoted(line)))

@@ -1,21 +1,7 @@
-//! The commands of a tool call, and the readings of their lines that need no parser.
+//! The commands of a tool call.
 
 use crate::members::is_known_shell;
-use crate::readings::{Readings, Text};
-use crate::shell;
-
-/// The first character that lets a line do more than run one program: control operators,
-/// redirections, substitutions and everything that ends a line.
-///
-/// Quotes are not taken into account: what is quoted for one shell is not for another. Any
-/// parenthesis counts, since `(…)` alone is a substitution in fish.
-pub(crate) fn operator(line: &str) -> Option<char> {
-    line.chars().find(|&c| is_operator(c))
-}
-
-pub(crate) fn is_operator(c: char) -> bool {
-    matches!(c, ';' | '&' | '|' | '<' | '>' | '(' | ')' | '`') || (c.is_control() && c != '\t')
-}
+use crate::readings::{Readings, Script, Text, script};
 
 /// A command that is to run.
 #[derive(Debug)]
@@ -62,29 +48,6 @@ impl Command {
     pub(crate) fn readings(&self) -> &Readings {
         self.line.readings()
     }
-}
-
-/// The script of `SHELL -FLAGS… -c SCRIPT`.
-pub(crate) struct Script<'a> {
-    shell: &'a str,
-    pub(crate) text: &'a str,
-    /// Nothing follows the script.
-    is_all: bool,
-}
-
-/// Finds the script where it stands in the plainest way.
-pub(crate) fn script(words: &[String]) -> Option<Script<'_>> {
-    let (shell, rest) = words.split_first()?;
-    if shell::role(shell) != Some(shell::Role::Shell) {
-        return None;
-    }
-    let is_flag = |word: &String| {
-        word.strip_prefix('-').is_some_and(|f| f.chars().all(|c| c.is_ascii_alphabetic()))
-    };
-    let flags = rest.iter().take_while(|word| is_flag(word)).count();
-    let takes_script = rest[..flags].last()?.ends_with('c');
-    let text = rest.get(flags).filter(|_| takes_script)?;
-    Some(Script { shell, text, is_all: rest.len() == flags + 1 })
 }
 
 /// The script, if it is all that runs and its shell is a known one.

@@ -1,4 +1,4 @@
-//! What the user writes under `[policy]`.
+//! The table `[policy]` of the configuration.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! The decision, and the way to it.
+//! Decides a question, and explains the decision.
 
 use std::fmt;
 
@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Ruling;
 use crate::facts::Facts;
+use crate::matching::{Outcome, check};
 use crate::one_line::quoted;
 use crate::policy::Policy;
-use crate::rule::{Call, Outcome, Rule};
+use crate::rule::{Call, Rule};
 use crate::situation::{Situation, Verdict};
 use crate::subject::{Remembered, Subject, subject};
 
@@ -54,7 +55,7 @@ impl fmt::Display for By {
 pub enum Decision {
     /// A person answers it.
     Ask {
-        /// Why nobody else does.
+        /// Why nothing else answers it.
         why: String,
     },
     /// This is the answer.
@@ -133,7 +134,7 @@ pub fn decide(
     let facts = Facts::of(request);
     let known = recall(remembered, situation, subject(&facts, request).as_ref());
     let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
-    let outcomes = policy.rules.iter().map(|rule| (rule, rule.check(call)));
+    let outcomes = policy.rules.iter().map(|rule| (rule, check(rule, call)));
     let candidates: Vec<Candidate<'_>> = outcomes.filter_map(Candidate::new).collect();
     answer(policy.default, &candidates, known, situation, request)
 }
@@ -148,7 +149,7 @@ pub fn explain(
     let facts = Facts::of(request);
     let call = Call { situation, facts: &facts, home: policy.home.as_deref() };
     let report = |rule: &Rule| {
-        let outcome = rule.check(call);
+        let outcome = check(rule, call);
         RuleReport {
             rule: rule.name.clone(),
             ruling: rule.ruling,

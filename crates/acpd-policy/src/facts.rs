@@ -1,7 +1,7 @@
-//! What is known about a tool call that waits: read from its kind, title, input and places.
+//! What acpd knows about a tool call: read from its kind, title, input and locations.
 //!
 //! Architecture invariant: a member of the input that is not understood is never passed over. It is
-//! kept, with every text in it, so that no rule that allows speaks for it and each that forbids sees it.
+//! kept with every text in it, so that no `allow` rule covers it and every `reject` rule sees it.
 
 use std::collections::BTreeSet;
 

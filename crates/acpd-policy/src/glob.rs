@@ -57,7 +57,7 @@ impl Glob {
     ) -> Result<Self, BadGlob> {
         let bad = |problem: &str, hint| Err(BadGlob { problem: problem.to_owned(), hint });
         if text.is_empty() {
-            return bad("is empty", Some("leave the condition out, or write `*`"));
+            return bad("is empty", Some("remove the condition, or write `*`"));
         }
         let braces = text.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
         if let Some((inside, _)) = braces.filter(|(inside, _)| inside.contains(',')) {
@@ -77,7 +77,10 @@ impl Glob {
             }
             if source == "~" || source.starts_with("~/") {
                 let Some(home) = home else {
-                    return bad("needs a home folder, and none is known", Some("write it in full"));
+                    return bad(
+                        "needs a home directory, but none is known",
+                        Some("write it in full"),
+                    );
                 };
                 let home = home.replace(std::path::MAIN_SEPARATOR, "/");
                 let home = home.trim_end_matches('/');

@@ -1,5 +1,4 @@
-//! JSON with every member, also those that are repeated: which of them counts differs from reader
-//! to reader.
+//! JSON that keeps repeated members: readers disagree about which of them counts.
 
 use std::collections::BTreeSet;
 use std::fmt;

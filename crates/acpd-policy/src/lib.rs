@@ -92,6 +92,7 @@ mod decide;
 mod facts;
 mod glob;
 mod json;
+mod matching;
 mod members;
 mod one_line;
 mod place;
@@ -106,7 +107,8 @@ mod workspaces;
 
 pub use config::{Kind, List, PolicyConfig, RuleConfig, Ruling};
 pub use decide::{By, Decision, Explanation, RuleReport, decide, explain};
-pub use policy::{Policy, PolicyError};
+pub use policy::Policy;
+pub use rule::PolicyError;
 pub use situation::{Situation, Verdict};
 pub use subject::{Remembered, Subject};
 pub use understanding::{UnclearMember, Understanding, commands_of, subject_of};

@@ -1,4 +1,4 @@
-//! Text of agents as a part of one line for people. Nothing is cut here: who prints, shortens.
+//! Quotes text of agents within one line for people. It cuts nothing off: whoever prints the line does.
 
 use std::fmt;
 

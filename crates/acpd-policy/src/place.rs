@@ -1,4 +1,5 @@
-//! Paths and addresses, brought into one form before they are compared. Nothing is looked up.
+//! Brings paths and addresses into one form before they are compared. It never looks at the file system or the
+//! network.
 
 use std::path::{Component, Path, PathBuf, is_separator};
 

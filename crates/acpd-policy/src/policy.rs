@@ -1,7 +1,7 @@
-//! The rules in a form that can be used.
+//! The compiled policy: its rules and its default.
 
 use crate::config::{PolicyConfig, Ruling};
-use crate::rule::Rule;
+use crate::rule::{PolicyError, Rule};
 
 /// Rules and their default, compiled. The default value has no rules and asks.
 #[derive(Debug, Clone, Default)]
@@ -9,27 +9,6 @@ pub struct Policy {
     pub(crate) default: Ruling,
     pub(crate) rules: Vec<Rule>,
     pub(crate) home: Option<String>,
-}
-
-/// A rule that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("policy rule `{rule}`: {problem}")]
-pub struct PolicyError {
-    pub(crate) rule: String,
-    pub(crate) problem: String,
-    pub(crate) hint: Option<String>,
-}
-
-impl PolicyError {
-    /// The name of the rule, or `rule N`.
-    pub fn rule(&self) -> &str {
-        &self.rule
-    }
-
-    /// The way out.
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
 }
 
 impl Policy {

@@ -1,14 +1,13 @@
-//! Every way to read a command line that a cautious rule looks at.
+//! Readings of a command line: every text that a `reject` or `ask` rule compares.
 //!
 //! First the text: the whole, its parts between shell operators, the scripts in them, all also with
-//! single blanks. Then what a shell would run: every command in the parsed line, what runs inside
+//! single blanks. Then the commands that a shell would run: every command in the parsed line, what runs inside
 //! commands that run others ([`shell::role`]), the scripts of shells and what is fed to them. These are
-//! more than what runs: any argument that could begin a command counts as one.
+//! more than a shell really runs: any argument that could begin a command counts as one.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use crate::command::{is_operator, script};
 use crate::shell::{self, Role, Simple, UNKNOWN};
 
 /// The most text that is looked at, the same text in several readings counted each time.
@@ -85,7 +84,7 @@ impl Finder {
         }
     }
 
-    /// Whether so many bytes more may be looked at.
+    /// Takes this many bytes of the limit; returns whether there are any left.
     fn take(&mut self, bytes: usize) -> bool {
         match self.left.checked_sub(bytes + 1) {
             Some(left) => self.left = left,
@@ -236,4 +235,40 @@ fn texts(line: &str) -> BTreeSet<String> {
         texts.insert(line);
     }
     texts
+}
+
+/// The first character that lets a line do more than run one program: control operators,
+/// redirections, substitutions and everything that ends a line.
+///
+/// Quotes are not taken into account: what is quoted for one shell is not for another. Any
+/// parenthesis counts, since `(…)` alone is a substitution in fish.
+pub(crate) fn operator(line: &str) -> Option<char> {
+    line.chars().find(|&c| is_operator(c))
+}
+
+fn is_operator(c: char) -> bool {
+    matches!(c, ';' | '&' | '|' | '<' | '>' | '(' | ')' | '`') || (c.is_control() && c != '\t')
+}
+
+/// The script of `SHELL -FLAGS… -c SCRIPT`.
+pub(crate) struct Script<'a> {
+    pub(crate) shell: &'a str,
+    pub(crate) text: &'a str,
+    /// Nothing follows the script.
+    pub(crate) is_all: bool,
+}
+
+/// Finds the script where it stands in the plainest way.
+pub(crate) fn script(words: &[String]) -> Option<Script<'_>> {
+    let (shell, rest) = words.split_first()?;
+    if shell::role(shell) != Some(shell::Role::Shell) {
+        return None;
+    }
+    let is_flag = |word: &String| {
+        word.strip_prefix('-').is_some_and(|f| f.chars().all(|c| c.is_ascii_alphabetic()))
+    };
+    let flags = rest.iter().take_while(|word| is_flag(word)).count();
+    let takes_script = rest[..flags].last()?.ends_with('c');
+    let text = rest.get(flags).filter(|_| takes_script)?;
+    Some(Script { shell, text, is_all: rest.len() == flags + 1 })
 }

@@ -1,22 +1,19 @@
-//! A rule, and why it does or does not match.
+//! A rule, compiled, and what its conditions are checked with.
 
 use crate::config::{Kind, List, RuleConfig, Ruling};
 use crate::facts::Facts;
 use crate::glob::{Glob, Use};
 use crate::one_line::quoted;
-use crate::place::resolve;
-use crate::policy::PolicyError;
 use crate::situation::Situation;
-use crate::{allowing, cautious};
 
 /// A rule, ready for use.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) name: String,
     pub(crate) ruling: Ruling,
-    agent: Option<Vec<Glob>>,
-    workspace: Option<Vec<Glob>>,
-    kind: Option<Vec<Kind>>,
+    pub(crate) agent: Option<Vec<Glob>>,
+    pub(crate) workspace: Option<Vec<Glob>>,
+    pub(crate) kind: Option<Vec<Kind>>,
     pub(crate) title: Option<Vec<Glob>>,
     pub(crate) command: Option<Vec<Glob>>,
     pub(crate) path: Option<Vec<Glob>>,
@@ -49,15 +46,25 @@ impl From<Result<String, String>> for Check {
     }
 }
 
-/// What became of a rule.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    /// It matches, for a reason of each condition.
-    Matches(Vec<String>),
-    /// It matches if something does that cannot be told.
-    Might(String),
-    /// It does not match.
-    Differs(String),
+/// A rule that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("policy rule `{rule}`: {problem}")]
+pub struct PolicyError {
+    rule: String,
+    problem: String,
+    hint: Option<String>,
+}
+
+impl PolicyError {
+    /// The name of the rule, or `rule N`.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// The way out.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
 }
 
 impl Rule {
@@ -72,7 +79,7 @@ impl Rule {
         let empty = |key: &str| PolicyError {
             rule: name.clone(),
             problem: format!("`{key}` is an empty list"),
-            hint: Some("leave the condition out, or name what it is to match".to_owned()),
+            hint: Some("remove the condition, or list what it should match".to_owned()),
         };
         let globs = |key: &str, list: &Option<List<String>>, usage: Use| {
             let Some(List(texts)) = list else { return Ok(None) };
@@ -103,42 +110,6 @@ impl Rule {
             name,
             ruling,
         })
-    }
-
-    /// Whether every condition holds.
-    pub(crate) fn check(&self, call: Call<'_>) -> Outcome {
-        let Call { situation, facts, .. } = call;
-        let about_the_session = [
-            self.agent.as_ref().map(|globs| {
-                plain("agent", situation.agent, globs, |glob| glob.matches(situation.agent))
-            }),
-            self.workspace.as_ref().map(|globs| {
-                let cwd = resolve(situation.cwd, situation.cwd, None);
-                let matches = |glob: &Glob| cwd.as_ref().is_some_and(|cwd| glob.matches(cwd));
-                plain("workspace", situation.cwd, globs, matches)
-            }),
-            self.kind.as_ref().map(|kinds| {
-                let is_listed = kinds.contains(&facts.kind);
-                let verb = if is_listed { "is" } else { "is not" };
-                let why = format!("kind `{}` {verb} in the list", facts.kind);
-                if is_listed { Ok(why) } else { Err(why) }
-            }),
-        ];
-        let about_the_call = if self.ruling == Ruling::Allow {
-            allowing::checks(self, call)
-        } else {
-            cautious::checks(self, call)
-        };
-        let (mut reasons, mut might) = (Vec::new(), None);
-        for check in about_the_session.into_iter().flatten().map(Check::from).chain(about_the_call)
-        {
-            match check {
-                Check::Holds(why) => reasons.push(why),
-                Check::Might(why) => might = might.or(Some(why)),
-                Check::Fails(why) => return Outcome::Differs(why),
-            }
-        }
-        might.map_or(Outcome::Matches(reasons), Outcome::Might)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a question comes up, and what can be answered.
+//! The session of a question, and the possible verdicts.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What exactly a person decided when they said "always".
+//! What exactly a decision for always covers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +17,7 @@ const LONGEST_INPUT: usize = 16 * 1024;
 
 /// What a remembered decision is about: this, in the same agent and workspace, and nothing else.
 ///
-/// There are no patterns in it; who wants to decide on more than was seen writes a rule.
+/// It has no patterns: a decision on more than was seen takes a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Subject {

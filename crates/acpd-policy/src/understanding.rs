@@ -1,4 +1,4 @@
-//! What acpd understands of a tool call, for those who show it.
+//! What acpd understands of a tool call, for clients that show the call.
 
 use acp_wire::acp::PermissionRequest;
 use serde::Serialize;

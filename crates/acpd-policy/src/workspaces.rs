@@ -1,4 +1,4 @@
-//! Directories that something applies to, by the same globs as a rule's `workspace`.
+//! Sets of directories, named by the same globs as a rule's `workspace`.
 
 use crate::config::Ruling;
 use crate::glob::{Glob, Use};

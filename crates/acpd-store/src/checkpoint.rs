@@ -13,9 +13,9 @@ use rusqlite::Connection;
 
 use crate::shared::{Shared, Wake};
 
-/// Commits are gathered for so long.
+/// How long commits are gathered.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Without a commit for so long it is quiet.
+/// The store counts as quiet after this long without a commit.
 const QUIET: Duration = Duration::from_secs(2);
 /// A log file of more bytes is cut when it is quiet.
 const GROWN: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! What can go wrong, in the words that a person gets to read.
+//! Errors, worded for the person who reads them.
 
 use std::path::PathBuf;
 
@@ -39,11 +39,13 @@ impl StoreError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            StoreError::DiskFull(_) => Some("make room on the disk; acpd goes on by itself"),
+            StoreError::DiskFull(_) => {
+                Some("free space on the disk; acpd then continues by itself")
+            }
             StoreError::Gone(_) => Some(GONE_HINT),
             StoreError::Io(_) => Some("check the disk and the permissions of the state directory"),
             StoreError::Busy(_) => {
-                Some("close the other program that has acpd.db open; acpd goes on by itself")
+                Some("close the other program that has acpd.db open; acpd then continues by itself")
             }
             StoreError::Damaged(_) => Some(DAMAGED_HINT),
             StoreError::Range { .. } | StoreError::Other(_) => None,
@@ -78,7 +80,7 @@ pub enum OpenError {
     #[error(transparent)]
     File(#[from] acpd_sys::dir::DirError),
     /// It held a journal, and is empty.
-    #[error("`{path}` is empty, and it held a journal before")]
+    #[error("`{path}` is empty, but it held a journal before")]
     Emptied {
         /// The database.
         path: PathBuf,
@@ -94,7 +96,7 @@ pub enum OpenError {
         known: u32,
     },
     /// The file system has no shared memory for the write-ahead log (network file systems).
-    #[error("`{path}` cannot have a write-ahead log (journal mode is {mode})")]
+    #[error("`{path}` does not support a write-ahead log (journal mode is {mode})")]
     NoLog {
         /// The database.
         path: PathBuf,
@@ -134,7 +136,7 @@ impl OpenError {
             OpenError::File(error) => error.hint(),
             OpenError::Migrate { .. } | OpenError::Thread { .. } => None,
             OpenError::Emptied { path } => Some(format!(
-                "put a backup in its place, or remove `{}` to begin an empty journal",
+                "put a backup in its place, or remove `{}` to start an empty journal",
                 path.display()
             )),
             OpenError::Newer { path, .. } => Some(format!(
@@ -148,7 +150,7 @@ impl OpenError {
     }
 }
 
-const GONE_HINT: &str = "put that very file back and acpd goes on by itself; `acpctl daemon restart` goes on with \
+const GONE_HINT: &str = "put that same file back, and acpd continues by itself; `acpctl daemon restart` continues with \
                          what is there now, and what is not there is lost";
 const DAMAGED_HINT: &str = "move acpd.db, acpd.db-wal and acpd.db-shm away and start again, \
                             or put a backup of all three in their place";

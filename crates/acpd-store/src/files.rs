@@ -1,7 +1,6 @@
-//! The files of an open database, and whether they are still where they were.
+//! Notices when the files of an open database are removed, replaced or cut.
 //!
-//! SQLite goes on writing into files that were removed, replaced or cut under it: into nothing, as far as
-//! the next daemon is concerned.
+//! SQLite keeps writing into such files, and the next daemon finds nothing of it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! The journal on disk: everything that acpd must still know after it was killed.
 //!
 //! The only SQL of the project. One SQLite file, three connections, each on a thread of its own, and
-//! beside it a file that can always be made again:
+//! beside it an index that can always be rebuilt:
 //!
 //! - [`Writer`] applies batches of records, one transaction per wake-up, and reports each batch when
 //!   it is committed.
@@ -20,6 +20,7 @@
 mod apply;
 mod checkpoint;
 mod code;
+mod connection;
 mod error;
 mod files;
 mod open;

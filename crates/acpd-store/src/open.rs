@@ -10,17 +10,13 @@ use acpd_core::record::Snapshot;
 use acpd_sys::file::stamp;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
 use crate::files::Files;
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::writer::{LONG, QUEUE, Report, Work, Writer};
 use crate::{checkpoint, schema, snapshot};
-
-/// Statements kept prepared per connection; more than there are.
-const STATEMENTS: usize = 64;
-/// How long the writer and the reader wait for a lock. Short: a failed commit is tried again anyway.
-pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(250);
 
 /// Opens the database, makes it if there is none, and starts the threads of writer and checkpoints.
 ///
@@ -96,22 +92,6 @@ pub fn check(path: &Path, index: &Path) -> Result<(), OpenError> {
     let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
     conn.busy_timeout(LOCK_WAIT).map_err(failed)?;
     schema::check(&conn, path)
-}
-
-/// A connection with all that is the same for each. `cache` is in KiB.
-pub(crate) fn connect(
-    path: &Path,
-    lock_wait: Duration,
-    cache: i32,
-) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags)?;
-    conn.busy_timeout(lock_wait)?;
-    conn.set_prepared_statement_cache_capacity(STATEMENTS);
-    conn.pragma_update(None, "cache_size", -cache)?;
-    conn.pragma_update(None, "synchronous", "FULL")?;
-    conn.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
-    Ok(conn)
 }
 
 /// Where SQLite puts the write-ahead log.

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::code::{LIVE, MAX_SEQ, SLOTS, STATE, event_key, kind_of, seq_of, slot_code, value_of};
+use crate::connection::{LOCK_WAIT, connect};
 use crate::error::StoreError;
-use crate::open::{LOCK_WAIT, connect};
 use crate::snapshot::{bytes, number};
 
 /// A connection that only reads. Blocks for the time of a disk access: keep it off an async thread.

@@ -1,4 +1,4 @@
-//! The tables, and how they became what they are.
+//! The tables, and the migrations that make them.
 //!
 //! `PRAGMA user_version` counts the migrations that were applied. A released migration is never
 //! edited: a change is a new one at the end, with a fixture of the schema before it in `tests/`.
@@ -13,12 +13,26 @@ use crate::error::{OpenError, StoreError};
 /// Schema 1.
 ///
 /// - `meta`: one row. `generation` names this journal: a random id of its own for each new file.
+/// - `agents`, `sessions`: `client_meta` is JSON; so are `sessions.options`, `open_tools` and `children`.
+/// - `auth`: whether agents are logged in; `what` is JSON.
+/// - `hosts.inside`: `offset` lies inside a line that is being dropped.
+/// - `parked`: lines for sessions that are not known yet, in the order of `place`: SQLite gives a new
+///   row one more than the highest there is.
+/// - `asked`: open requests to agents; `what` is JSON. It may hold secrets, as `outbox` may, and is
+///   gone with the answer.
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
 /// - `sessions.head`: last `seq` of the journal, moved once per transaction.
 /// - `session_state`: for each slot (a state key's number) the `seq` of its last event.
-/// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others.
+/// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others. `sender` is JSON.
 /// - `secrets`: `mcpServers` of clients, for as long as there is the session.
+/// - `interactions`: open questions; `session` is 0 for one about a request, `frozen` is JSON.
+/// - `decisions`: what a person decided for good; `what` is JSON.
+/// - `clients`, `replies`: who may come back, and the answers kept for them. `replies.id` is the raw
+///   JSON text of the client's id.
+///
+/// Only `HostGone` and `Unparked` look for a host in `asked` and `parked`. Both are rare and the
+/// tables are small, so an index would cost each request more than it ever gives back.
 ///
 /// Numbers that do not fit a signed integer keep their bits (`last_prompt`).
 const V1: &str = "
@@ -35,16 +49,27 @@ CREATE TABLE agents (
     desired TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     initialize BLOB,
-    resume_lies INTEGER NOT NULL
+    resume_lies INTEGER NOT NULL,
+    load_lies INTEGER NOT NULL,
+    client_meta TEXT
 ) STRICT;
+
+CREATE TABLE auth (
+    agent TEXT PRIMARY KEY,
+    what TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hosts (
     host INTEGER PRIMARY KEY,
     agent TEXT NOT NULL,
     pid INTEGER NOT NULL,
     start INTEGER NOT NULL,
-    offset INTEGER NOT NULL,
-    written INTEGER NOT NULL
+    session INTEGER,
+    ready INTEGER,
+    stopping INTEGER NOT NULL,
+    offset INTEGER NOT NULL DEFAULT 0,
+    inside INTEGER NOT NULL DEFAULT 0,
+    written INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE outbox (
@@ -61,17 +86,23 @@ CREATE TABLE sessions (
     agent TEXT NOT NULL,
     public_id TEXT NOT NULL,
     agent_id TEXT NOT NULL,
+    host INTEGER,
     name TEXT,
     cwd TEXT NOT NULL,
     params BLOB NOT NULL,
+    client_meta TEXT,
     rest TEXT NOT NULL,
     reason TEXT,
     restore TEXT,
+    archived INTEGER NOT NULL,
     mode TEXT,
     options TEXT NOT NULL,
     open_tools TEXT NOT NULL,
+    children TEXT NOT NULL,
     title TEXT,
+    own_title TEXT,
     prompts INTEGER NOT NULL,
+    heard INTEGER NOT NULL,
     last_prompt INTEGER NOT NULL,
     last_outcome TEXT,
     created INTEGER NOT NULL,
@@ -102,7 +133,8 @@ CREATE TABLE events (
     pv INTEGER NOT NULL,
     kind INTEGER NOT NULL,
     at INTEGER NOT NULL,
-    line BLOB NOT NULL
+    line BLOB NOT NULL,
+    origin TEXT
 ) STRICT;
 
 CREATE TABLE turns (
@@ -111,6 +143,8 @@ CREATE TABLE turns (
     host INTEGER,
     chunk INTEGER,
     at INTEGER NOT NULL,
+    sender TEXT,
+    cancelling TEXT,
     line BLOB,
     PRIMARY KEY (session, ticket)
 ) STRICT;
@@ -120,34 +154,9 @@ CREATE TABLE interactions (
     session INTEGER NOT NULL,
     host INTEGER NOT NULL,
     line BLOB NOT NULL,
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    frozen TEXT
 ) STRICT;
-";
-
-/// Schema 2: what a daemon that takes over a running process has to know of it.
-///
-/// - `hosts.inside`: `offset` lies inside a line that is being dropped.
-/// - `parked`: lines for sessions that are not known yet, in the order of `place`: SQLite gives a new
-///   row one more than the highest there is.
-/// - `asked`: open requests to agents; `what` is JSON. It may hold secrets, as `outbox` may, and is
-///   gone with the answer.
-/// - `decisions`: what a person decided for good; `what` is JSON.
-/// - `interactions.session` is 0 for a question about a request.
-/// - `clients`, `replies`: who may come back, and the answers kept for them. `replies.id` is the raw
-///   JSON text of the client's id; `turns.sender` is JSON.
-///
-/// Only `HostGone` and `Unparked` look for a host in `asked` and `parked`. Both are rare and the
-/// tables are small, so an index would cost each request more than it ever gives back.
-const V2: &str = "
-ALTER TABLE hosts ADD COLUMN session INTEGER;
-ALTER TABLE hosts ADD COLUMN ready INTEGER;
-ALTER TABLE hosts ADD COLUMN stopping INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE hosts ADD COLUMN inside INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE sessions ADD COLUMN host INTEGER;
-ALTER TABLE sessions ADD COLUMN heard INTEGER NOT NULL DEFAULT 1;
-ALTER TABLE turns ADD COLUMN sender TEXT;
-ALTER TABLE turns ADD COLUMN cancelling TEXT;
-ALTER TABLE events ADD COLUMN origin TEXT;
 
 CREATE TABLE parked (
     place INTEGER PRIMARY KEY,
@@ -181,42 +190,17 @@ CREATE TABLE replies (
 ) STRICT;
 ";
 
-/// Schema 3: whether agents are logged in; `what` is JSON.
-const V3: &str = "
-CREATE TABLE auth (
-    agent TEXT PRIMARY KEY,
-    what TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-";
-
-/// Schema 4: sessions of subagents; `children` is JSON. They go with the process, so no session of an
-/// older database has one.
-const V4: &str = "
-ALTER TABLE sessions ADD COLUMN children TEXT NOT NULL DEFAULT '{}';
-";
-
-/// Schema 5: whether `session/load` is only offered.
-const V5: &str = "
-ALTER TABLE agents ADD COLUMN load_lies INTEGER NOT NULL DEFAULT 0;
-";
-
-/// Schema 6: titles that people gave, the archive, what agents hear of clients, and what questions are about;
-/// `client_meta` and `frozen` are JSON.
-const V6: &str = "
-ALTER TABLE sessions ADD COLUMN own_title TEXT;
-ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE sessions ADD COLUMN client_meta TEXT;
-ALTER TABLE agents ADD COLUMN client_meta TEXT;
-ALTER TABLE interactions ADD COLUMN frozen TEXT;
-";
-
-const MIGRATIONS: &[M<'static>] =
-    &[M::up(V1), M::up(V2), M::up(V3), M::up(V4), M::up(V5), M::up(V6)];
+const MIGRATIONS: &[M<'static>] = &[M::up(V1)];
 
 /// Brings the schema up to date; refuses one that a newer acpd wrote.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
     check(conn, path)?;
-    Migrations::from_slice(MIGRATIONS)
+    apply(MIGRATIONS, conn, path)
+}
+
+/// Applies what the database does not have yet, all or nothing.
+fn apply(all: &[M<'_>], conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    Migrations::from_slice(all)
         .to_latest(conn)
         .map_err(|source| OpenError::Migrate { path: path.into(), source })
 }
@@ -231,4 +215,33 @@ pub(crate) fn check(conn: &Connection, path: &Path) -> Result<(), OpenError> {
         return Err(OpenError::Newer { path: path.into(), found, known });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database of this build's schema after one more migration, with its version and its boots.
+    fn migrated(next: &str) -> (Result<(), OpenError>, u32, u32) {
+        let mut conn = Connection::open_in_memory().unwrap();
+        migrate(&mut conn, Path::new("acpd.db")).unwrap();
+        conn.execute("UPDATE meta SET boot = 3", []).unwrap();
+        let all: Vec<M<'_>> = MIGRATIONS.iter().cloned().chain([M::up(next)]).collect();
+        let outcome = apply(&all, &mut conn, Path::new("acpd.db"));
+        let version = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        let boot = conn.query_row("SELECT boot FROM meta", [], |row| row.get(0)).unwrap();
+        (outcome, version, boot)
+    }
+
+    #[test]
+    fn a_later_schema_is_reached_with_all_that_is_in_the_database_or_not_at_all() {
+        let known = MIGRATIONS.len() as u32;
+        let (outcome, version, boot) = migrated("ALTER TABLE meta ADD COLUMN more INTEGER;");
+        outcome.unwrap();
+        assert_eq!((version, boot), (known + 1, 3));
+
+        let (outcome, version, boot) = migrated("UPDATE meta SET boot = 4; ALTER TABLE nothing;");
+        assert!(matches!(outcome, Err(OpenError::Migrate { .. })), "{outcome:?}");
+        assert_eq!((version, boot), (known, 3));
+    }
 }

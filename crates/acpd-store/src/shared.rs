@@ -1,4 +1,4 @@
-//! What the writer's handle, the writer's thread and the checkpoint thread tell each other.
+//! Signals between the writer's handle, the writer's thread and the checkpoint thread.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +22,7 @@ struct Signs {
     fresh: bool,
     /// The checkpoint thread sleeps until there is a commit, and wants to be woken by it.
     idle: bool,
-    /// Nothing more is to be awaited.
+    /// The store is closed.
     closed: bool,
     /// For tests: most pages that the database may have.
     page_limit: Option<u32>,
@@ -43,7 +43,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a commit, at most so long. Tells what ended the wait.
+    /// Waits for a commit, at most this long. Returns what ended the wait.
     pub(crate) fn await_commit(&self, at_most: Option<Duration>) -> Wake {
         let mut signs = self.lock();
         signs.idle = true;
@@ -63,7 +63,7 @@ impl Shared {
         }
     }
 
-    /// Lets commits gather for so long. False when all is over.
+    /// Lets commits gather for this long. Returns false when the store is closed.
     pub(crate) fn gather(&self, time: Duration) -> bool {
         let waited = self.committed.wait_timeout_while(self.lock(), time, |signs| !signs.closed);
         let signs = match waited {
@@ -73,7 +73,7 @@ impl Shared {
         !signs.closed
     }
 
-    /// Waits out a failure; less when something changes. False when all is over.
+    /// Waits until the next attempt, or until something changes. Returns false when the store is closed.
     pub(crate) fn await_retry(&self, time: Duration, limit: Option<u32>) -> bool {
         let waited = self.retry.wait_timeout_while(self.lock(), time, |signs| {
             !signs.closed && signs.page_limit == limit
@@ -95,7 +95,7 @@ impl Shared {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing more is to be awaited.
+    /// The store is closed.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.committed.notify_all();
@@ -116,6 +116,6 @@ pub(crate) enum Wake {
     Commit,
     /// There was none in all that time.
     Quiet,
-    /// All is over.
+    /// The store is closed.
     Closed,
 }

@@ -1,4 +1,4 @@
-//! Reading back what the records so far add up to.
+//! Reads the state that all records so far add up to.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ pub(crate) const QUEUE: usize = 256;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// Longest wait between attempts.
 const LAST_DELAY: Duration = Duration::from_secs(2);
-/// Time between two looks at the files while nothing is to be written.
+/// How often an idle writer checks its files.
 const LOOK: Duration = Duration::from_secs(2);
 /// A log of more pages is emptied before the next transaction: 64 MiB.
 pub(crate) const LONG: u32 = (64 << 20) / 4096;
@@ -59,7 +59,7 @@ pub enum Report {
     },
     /// It could not be written and is tried again until it is. Said once per reason.
     Failing {
-        /// Which; none if nothing was to be written, and nothing could be.
+        /// Which; none if a check of the files failed while nothing waited to be written.
         tag: Option<u64>,
         /// Why.
         reason: StoreError,
@@ -70,7 +70,7 @@ pub enum Report {
 
 /// The handle of the writer's thread.
 ///
-/// Dropping it lets the thread finish what waits, without anybody knowing when; see
+/// When it is dropped, the thread still writes what waits, but nothing reports when that is done; see
 /// [`Writer::close`].
 #[derive(Debug)]
 pub struct Writer {

@@ -52,6 +52,9 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-policy"]),
     ("xtask", &["acpd-sys"]),
 ];
+/// Crates in which no module imports, through others, itself.
+const WITHOUT_CIRCLES: &[&str] =
+    &["acp-wire", "acpctl", "acpd-api", "acpd-client", "acpd-policy", "acpd-store"];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included.
 const MOST_CRATES: usize = 120;
 /// Lines of a source file.
@@ -70,6 +73,35 @@ fn our_crates_depend_only_on_those_below_them() {
             assert!(may.contains(&used.as_str()), "{name} depends on {used}");
         }
     }
+}
+
+#[test]
+fn modules_do_not_import_each_other_in_a_circle() {
+    let mut circles = Vec::new();
+    for name in WITHOUT_CIRCLES {
+        let modules = Modules::of(name);
+        let mut imports = modules.imports();
+        assert!(!imports.is_empty(), "this test does not find what modules of {name} import");
+        // What imports nothing that is left is in no circle; nor is what nothing left imports.
+        loop {
+            let all = imports.len();
+            let users: BTreeSet<String> = imports.iter().map(|(user, _)| user.clone()).collect();
+            let used: BTreeSet<String> = imports.iter().map(|(_, used)| used.clone()).collect();
+            imports.retain(|(from, to)| used.contains(from) && users.contains(to));
+            if imports.len() == all {
+                break;
+            }
+        }
+        circles.extend(imports.iter().map(|(user, used)| format!("{name}: {user} -> {used}")));
+    }
+    assert!(circles.is_empty(), "modules import each other in a circle: {circles:#?}");
+}
+
+#[test]
+fn no_command_imports_another() {
+    let mut between = Modules::of("acpctl").imports();
+    between.retain(|(user, _)| user.starts_with("command::") && user.matches("::").count() == 1);
+    assert!(between.is_empty(), "what commands share is beside them: {between:?}");
 }
 
 #[test]
@@ -148,6 +180,138 @@ fn source_files(dir: &Path, files: &mut Vec<PathBuf>) {
             files.push(path);
         }
     }
+}
+
+/// The source files of a crate by the paths of their modules, without tests and comments.
+struct Modules {
+    files: BTreeMap<Vec<String>, String>,
+}
+
+impl Modules {
+    fn of(name: &str) -> Modules {
+        let src = workspace::root().join("crates").join(name).join("src");
+        let mut paths = Vec::new();
+        source_files(&src, &mut paths);
+        let mut files = BTreeMap::new();
+        for path in paths {
+            let inside = path.strip_prefix(&src).unwrap().with_extension("");
+            let mut module: Vec<String> =
+                inside.iter().map(|name| name.to_str().unwrap().to_owned()).collect();
+            match module.last().unwrap().as_str() {
+                "tests" => continue,
+                "lib" | "main" | "mod" => drop(module.pop()),
+                _ => {}
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+            let code = text.lines().map(|line| line.split("//").next().unwrap());
+            let code: String = code.flat_map(|line| [line, "\n"]).collect();
+            // A crate that is a library and a program has two roots.
+            files.entry(module).or_insert_with(String::new).push_str(&code);
+        }
+        Modules { files }
+    }
+
+    /// Which module uses which, between modules with the same parent; what is inside of a module counts as
+    /// the module itself.
+    fn imports(&self) -> BTreeSet<(String, String)> {
+        let mut imports = BTreeSet::new();
+        for (user, code) in &self.files {
+            for used in self.used_in(user, code) {
+                let shared = user.iter().zip(&used).take_while(|(a, b)| a == b).count();
+                if shared < user.len() && shared < used.len() {
+                    imports.insert((user[..=shared].join("::"), used[..=shared].join("::")));
+                }
+            }
+        }
+        imports
+    }
+
+    /// The modules that paths from `crate::` and `super::` lead to in this code.
+    fn used_in(&self, user: &[String], code: &str) -> Vec<Vec<String>> {
+        let mut used = Vec::new();
+        for (at, start) in code.match_indices("crate::").chain(code.match_indices("super::")) {
+            // `super::super::` is read from its beginning, and `$crate` is of a macro.
+            if code[..at].ends_with([':', '$']) {
+                continue;
+            }
+            let mut rest = &code[at..];
+            let mut base = user.to_vec();
+            while let Some(after) = rest.strip_prefix("super::") {
+                base.pop();
+                rest = after;
+            }
+            if start == "crate::" {
+                base.clear();
+                rest = &rest[start.len()..];
+            }
+            used.extend(paths(rest).iter().map(|path| self.resolve(&base, path)));
+        }
+        used
+    }
+
+    /// The module that a path from `base` leads to, also by way of a `use` of a parent.
+    fn resolve(&self, base: &[String], path: &[String]) -> Vec<String> {
+        let mut module = base.to_vec();
+        for name in path {
+            let child = [&module[..], std::slice::from_ref(name)].concat();
+            if self.files.contains_key(&child) {
+                module = child;
+            } else {
+                return self.reexported(&module, name).unwrap_or(module);
+            }
+        }
+        module
+    }
+
+    /// The child from which a module has this name by a `use`.
+    fn reexported(&self, module: &[String], name: &str) -> Option<Vec<String>> {
+        let code = self.files.get(module)?;
+        let uses = code.split("use ").skip(1).flat_map(paths);
+        uses.filter(|path| path.last().is_some_and(|last| last == name)).find_map(|path| {
+            let child = [module, &path[..1]].concat();
+            self.files.contains_key(&child).then_some(child)
+        })
+    }
+}
+
+/// The paths of a tree such as `a::{b, c::d}` at the beginning of a text.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let mut found = match rest.strip_prefix("::") {
+        Some(rest) if rest.starts_with('{') => branches(rest),
+        Some(rest) => paths(rest),
+        None if name.is_empty() && rest.starts_with('{') => branches(rest),
+        None => vec![Vec::new()],
+    };
+    if !name.is_empty() {
+        for path in &mut found {
+            path.insert(0, name.to_owned());
+        }
+    }
+    found
+}
+
+/// The paths of the trees between the braces that a text begins with.
+fn branches(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let (mut depth, mut start) = (0, 1);
+    for (at, char) in text.char_indices() {
+        match char {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if (depth, char) == (1, ',') || depth == 0 {
+            found.extend(paths(text[start..at].trim()));
+            start = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    found
 }
 
 /// What `cargo metadata` tells of this platform's dependencies, those of tests left out.

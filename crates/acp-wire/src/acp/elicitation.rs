@@ -1,8 +1,7 @@
-//! `elicitation/create`: an agent asks a person for more than a yes or no (protocol brief, section
-//! 3.2).
+//! `elicitation/create`: an agent asks a person for more than a yes or no.
 //!
-//! Forms are flat: each property of the schema is one field. What a form accepts is checked here, once
-//! for what clients answer and once for what a person types.
+//! Forms are flat: each property of the schema is one field. This module checks values against a form, both the
+//! answers of clients and what a person types.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -108,9 +107,9 @@ pub struct Field {
 pub enum FieldKind {
     /// Text; lengths in characters.
     Text {
-        /// At least so long.
+        /// The least length.
         min: Option<u64>,
-        /// At most so long.
+        /// The greatest length.
         max: Option<u64>,
         /// `email`, `uri`, `date` or `date-time`, for the person; not checked.
         format: Option<String>,
@@ -121,9 +120,9 @@ pub enum FieldKind {
     Many {
         /// What there is to choose from.
         choices: Vec<Choice>,
-        /// At least so many.
+        /// The least number.
         min: Option<u64>,
-        /// At most so many.
+        /// The greatest number.
         max: Option<u64>,
     },
     /// A number.

@@ -1,4 +1,4 @@
-//! Reading what sessions are made of: setup, prompts, updates, permissions.
+//! Reading the messages of a session: setup, prompts, updates, permissions.
 
 use std::borrow::Cow;
 

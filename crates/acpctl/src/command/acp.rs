@@ -1,10 +1,12 @@
 //! `acpctl acp`: an ACP agent on stdin and stdout that relays to the daemon.
 //!
-//! Bytes pass as they are. Only the editor's `initialize` is told which agent it means, and, with a
-//! session name, each `session/new` which session. With `--continue` and `--attach` the first
-//! `session/new` becomes a `session/resume` of the last used session or of that one, and its answer that
-//! of a `session/new`. A restart of the daemon is no more than a pause to the editor. The process ends when the editor closes stdin and has its answers, or at once when it
-//! closes stdout, and any signal may kill it. Unless it is killed, it tells acpd that nobody comes back.
+//! Lines pass unchanged, with few exceptions: `initialize` gets the agent's name, and with a session name each
+//! `session/new` gets that. With `--continue` and `--attach` the first `session/new` becomes a `session/resume`
+//! of the last used or the named session, and its answer becomes that of a `session/new`.
+//!
+//! To the editor, a restart of the daemon is only a pause. The process ends when the editor has closed stdin and
+//! has its answers, or at once when it closes stdout; any signal may kill it. Unless it is killed, it tells acpd
+//! that it will not come back.
 
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,11 +24,10 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{Door, last, session_ref};
-use crate::cli;
+use crate::door::{Door, session_ref};
 use crate::error::{CommandError, Result, gone};
-use crate::signal;
 use crate::text::text;
+use crate::{cli, last, signal};
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
@@ -201,7 +202,7 @@ fn to_editor(mut daemon: LinkReader, wanted: &Wanted, resumed: &Resumed) -> End 
     }
 }
 
-/// A line for a person who plays the editor.
+/// An escaped line, for a person who types in place of an editor.
 fn shown(line: &[u8]) -> Bytes {
     match serde_json::from_slice::<&RawValue>(line).and_then(json::line) {
         Ok(line) => line.into(),
@@ -255,7 +256,7 @@ impl Resumed {
     }
 }
 
-/// What the editor's first session is to be.
+/// What becomes of the editor's first `session/new`.
 enum First {
     New,
     LastUsed,
@@ -269,7 +270,7 @@ struct Rewriter<F> {
     agent_is_told: bool,
     /// JSON text for every `session/new`.
     session: Option<String>,
-    /// What the next `session/new` is to be.
+    /// What becomes of the next `session/new`.
     first: First,
     resumed: Arc<Resumed>,
     last_used: F,

@@ -1,4 +1,4 @@
-//! `acpctl attach`: follow a session, and if wanted answer for it.
+//! `acpctl attach`: follow a session and, with `--control`, answer its questions.
 
 use acp_wire::{Id, Message, Outcome, parse};
 use acpd_api::{
@@ -8,14 +8,14 @@ use acpd_api::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::elsewhere::Elsewhere;
-use super::permission::Questions;
-use super::session::handle;
-use super::{Door, initialize_params, which};
 use crate::cli;
+use crate::door::{Door, initialize_params, which};
+use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
+use crate::info::session::handle;
 use crate::live::{Event, Live};
 use crate::paint::YELLOW;
+use crate::permission::Questions;
 use crate::screen::Screen;
 use crate::text::text;
 use crate::ui::Ui;
@@ -23,7 +23,7 @@ use crate::ui::Ui;
 /// Follows until Ctrl-C, or until the session is deleted.
 pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     if args.control && !ui.can_ask() {
-        return Err(CommandError::usage("`--control` asks with single keys, and needs a terminal")
+        return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
             .hint(
                 "answer with `acpctl allow` or `acpctl deny`; without `--control`, attach only \
                  follows",

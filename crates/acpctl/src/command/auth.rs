@@ -1,7 +1,7 @@
 //! `acpctl auth …`: logins of agents.
 //!
 //! A login is a call of `authenticate` on a connection to the agent, or a command that gets the
-//! terminal; after a command the agent is started anew, because it reads its login at its start.
+//! terminal; after such a command acpd restarts the agent, because an agent reads its login when it starts.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,23 +12,20 @@ use acp_wire::acp::{
 };
 use acp_wire::{ErrorObject, Message, Outcome, parse};
 use acpd_api::{
-    AgentInfo, AgentList, AgentRef, AuthInfo, AuthSource, AuthState, ClientMeta, Empty, ExitCode,
-    LOGIN_NOT_BEGUN, Untrusted, escape, method,
+    AgentInfo, AgentList, AgentRef, AuthState, ClientMeta, Empty, ExitCode, LOGIN_NOT_BEGUN,
+    Untrusted, escape, method,
 };
-use anstyle::Style;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::pending::form;
-use super::{Door, initialize_params};
 use crate::cli::{Auth, Json};
+use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result, gone};
-use crate::human;
 use crate::live::{Event, Live};
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, YELLOW};
-use crate::table::{Cell, Table};
+use crate::paint::{BOLD, CYAN};
 use crate::text::{Text, text};
 use crate::ui::Ui;
+use crate::{form, human, info};
 
 /// Runs an `auth` command.
 pub(super) fn auth(command: Auth, door: Door, ui: &mut Ui) -> Result {
@@ -53,65 +50,10 @@ fn status(agent: Option<String>, json: Json, door: Door, ui: &mut Ui) -> Result 
         return Ok(ui.json(&agents.iter().map(of).collect::<Vec<Value>>())?);
     }
     if agents.is_empty() {
-        ui.say("nothing is known of any login: no agent has worked yet");
+        ui.say("no login is known yet: no agent has worked so far");
         return Ok(());
     }
-    Ok(ui.print(table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
-}
-
-fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
-    let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "WAY OUT"]);
-    for AgentInfo { name, auth, .. } in agents {
-        table.row([
-            Cell::new(name, BOLD),
-            Cell::new(word(auth.state), style(auth.state)),
-            human::ago(auth.since, now).into(),
-            auth.source.as_ref().map(known_from).unwrap_or_default().into(),
-            text!("{}", auth.hint).into(),
-        ]);
-    }
-    table.render(paint, width)
-}
-
-/// The state for people.
-pub(super) fn word(state: AuthState) -> &'static str {
-    match state {
-        AuthState::Unknown => "not known",
-        AuthState::NotRequired => "not needed",
-        AuthState::Authenticated => "logged in",
-        AuthState::NeedsLogin => "needs login",
-        AuthState::Expired => "login expired",
-    }
-}
-
-fn style(state: AuthState) -> Style {
-    match state {
-        AuthState::Unknown | AuthState::NotRequired => DIM,
-        AuthState::Authenticated => GREEN,
-        AuthState::NeedsLogin | AuthState::Expired => YELLOW,
-    }
-}
-
-fn known_from(source: &AuthSource) -> Text {
-    match source {
-        AuthSource::Refused { method } => text!("`{}` was refused", method),
-        AuthSource::Pattern { method } => text!("an error of `{}`", method),
-        AuthSource::Worked { method } => text!("`{}` worked", method),
-        AuthSource::Status => "the agent".into(),
-        AuthSource::Login => "a login".into(),
-        AuthSource::LoginFile => "its login file".into(),
-        AuthSource::Logout => "a logout".into(),
-    }
-}
-
-/// Everything about a login in one line.
-pub(super) fn sentence(auth: &AuthInfo) -> Text {
-    let since = match auth.since {
-        0 => Text::new(),
-        since => text!(" since {}", human::clock(since)),
-    };
-    let from = auth.source.as_ref().map(|source| text!(" ({})", known_from(source)));
-    text!("{}{}{}", word(auth.state), since, from)
+    Ok(ui.print(info::login::table(&agents, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
 /// A way to log in.
@@ -201,7 +143,7 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
     let agent = escape::one_line(agent);
     let at = match (wanted, ways.len()) {
         (_, 0) => {
-            let text = text!("agent `{}` offers no way to log in", agent);
+            let text = text!("agent `{}` offers no login method", agent);
             return Err(CommandError::new(ExitCode::Error, text).hint(text!(
                 "log in with its own command, then `acpctl agent restart {}`",
                 agent
@@ -211,14 +153,14 @@ fn choose(agent: &str, mut ways: Vec<Way>, wanted: Option<&str>, ui: &mut Ui) ->
             let at = ways.iter().position(|way| way.id == wanted);
             at.ok_or_else(|| {
                 let wanted = escape::one_line(wanted);
-                CommandError::usage(text!("agent `{}` has no way `{}` to log in", agent, wanted))
+                CommandError::usage(text!("agent `{}` has no login method `{}`", agent, wanted))
                     .hint(text!("it has {}", listed()))
             })?
         }
         (None, 1) => 0,
         (None, _) if ui.can_ask() => ask_for_one(&ways, ui)?,
         (None, _) => {
-            return Err(CommandError::usage(text!("agent `{}` has several ways to log in", agent))
+            return Err(CommandError::usage(text!("agent `{}` has several login methods", agent))
                 .hint(text!("choose one with `--method`: {}", listed())));
         }
     };
@@ -235,7 +177,7 @@ fn ask_for_one(ways: &[Way], ui: &mut Ui) -> Result<usize> {
         if let Some(at) = number.filter(|at| *at < ways.len()) {
             return Ok(at);
         }
-        ui.say(text!("one of the numbers 1 to {} is wanted", ways.len()));
+        ui.say(text!("type a number from 1 to {}", ways.len()));
     }
 }
 
@@ -291,7 +233,7 @@ fn answer(question: &ElicitationRequest<'_>, ui: &mut Ui) -> Result<ElicitationA
         }
         ElicitationMode::Url { url, .. } => {
             ui.say(ui.err_paint().apply(CYAN, escape::one_line(url)));
-            let agrees = yes(ui, "open it, and agree? y/n > ")?;
+            let agrees = yes(ui, "open it and agree? y/n > ")?;
             let accept = ElicitationAnswer::Accept { content: None };
             Ok(if agrees { accept } else { ElicitationAnswer::Decline })
         }
@@ -305,7 +247,7 @@ fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
             None => return Err(left()),
             Some("y" | "Y" | "yes") => return Ok(true),
             Some("n" | "N" | "no") => return Ok(false),
-            Some(_) => ui.say("`y` or `n` is wanted"),
+            Some(_) => ui.say("type `y` or `n`"),
         }
     }
 }
@@ -347,9 +289,9 @@ fn logout(agent: &str, sure: bool, door: Door, ui: &mut Ui) -> Result {
             .hint("log out with its own command, then restart it with `acpctl agent restart`"));
     }
     if !sure {
-        let concerns = text!("it concerns all clients and {} sessions", info.sessions);
+        let concerns = text!("this affects all clients and {} sessions", info.sessions);
         if !ui.can_ask() {
-            return Err(CommandError::usage(text!("a logout is to be confirmed: {}", concerns))
+            return Err(CommandError::usage(text!("a logout needs confirmation: {}", concerns))
                 .hint("add `--yes`"));
         }
         if !yes(ui, text!("log out of {}? {}. y/n > ", shown, concerns))? {

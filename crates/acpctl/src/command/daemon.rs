@@ -10,20 +10,20 @@ use acpd_client::{
     wait_until_gone,
 };
 
-use super::agent::key_values;
-use super::{Door, log_file, ps};
 use crate::cli::{Daemon, Json};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::human;
 use crate::live::{Event, Live, in_words};
+use crate::table::key_values;
 use crate::text::text;
 use crate::ui::Ui;
+use crate::{human, info, log_file};
 
 /// How long the daemon may take to end after it has answered that its agents are gone.
 const END_DEADLINE: Duration = Duration::from_secs(30);
 /// How often it is looked whether a daemon that does not end is stopped.
 const LOOK: Duration = Duration::from_secs(2);
-/// A daemon that is not there for so long while it restarts has died.
+/// A restarting daemon that is away longer than this has died.
 const DIED: Duration = Duration::from_secs(1);
 
 /// Runs a `daemon` command.
@@ -41,7 +41,7 @@ pub(super) fn daemon(command: Daemon, door: Door, ui: &mut Ui) -> Result {
 fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
     if let Some(mut connection) = running(paths)? {
         let pid = info(&mut connection)?.pid;
-        ui.say(text!("acpd runs already (pid {})", pid));
+        ui.say(text!("acpd is already running (pid {})", pid));
         return Ok(());
     }
     let mut connection = door.connect()?;
@@ -68,7 +68,7 @@ fn stop(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result {
         }
     }
     let text = "acpd died while it was stopping, and its agents may still run";
-    Err(CommandError::new(ExitCode::Error, text).hint("`acpctl daemon stop` again ends them"))
+    Err(CommandError::new(ExitCode::Error, text).hint("run `acpctl daemon stop` again to end them"))
 }
 
 /// How often a daemon may die while it is stopping.
@@ -173,7 +173,7 @@ fn restart(paths: &Paths, ui: &mut Ui) -> Result {
     Ok(())
 }
 
-/// Tells of a daemon that a signal has stopped: it may go on. Returns whether there is one.
+/// Reports a daemon that a signal has stopped, since it may be continued. Returns whether there is one.
 fn tell_stopped(paths: &Paths, ui: &mut Ui) -> bool {
     let Some(stopped) = stopped_daemon(paths) else { return false };
     ui.say(in_words(&stopped));
@@ -229,7 +229,7 @@ fn status(paths: &Paths, json: Json, ui: &mut Ui) -> Result {
         return Ok(ui.json(&daemon)?);
     }
     let paint = ui.out_paint();
-    ui.print(ps::daemon_line(&daemon, human::now(), paint))?;
+    ui.print(info::daemon::line(&daemon, human::now(), paint))?;
     let rows = [
         ("socket", daemon.socket.into()),
         ("database", daemon.database.into()),

@@ -1,4 +1,4 @@
-//! `acpctl policy …`: who answers agents without asking a person.
+//! `acpctl policy …`: rules and remembered decisions that answer agents without asking a person.
 
 use acpd_api::{
     Empty, ExitCode, ForgetParams, PolicyList, PolicyTestParams, RememberedInfo, Untrusted, method,
@@ -7,8 +7,9 @@ use acpd_client::CallError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Door, current_dir, utf8};
 use crate::cli::{Json, Policy, PolicyTest};
+use crate::dirs::{current_dir, utf8};
+use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};

@@ -1,14 +1,14 @@
 //! `acpctl ps`: everything at a glance.
 
-use acpd_api::{AgentState, DaemonInfo, Empty, Status, StoreState, method};
+use acpd_api::{AgentState, Empty, Status, method};
 
-use super::{Door, agent, session};
 use crate::cli::Json;
+use crate::door::Door;
 use crate::error::Result;
-use crate::human;
-use crate::paint::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
+use crate::paint::{DIM, Paint, YELLOW};
 use crate::text::{Text, text};
 use crate::ui::Ui;
+use crate::{human, info};
 
 /// Shows the daemon, the agents that are up or have something to say, and all sessions.
 pub(super) fn ps(json: Json, door: Door, ui: &mut Ui) -> Result {
@@ -20,14 +20,14 @@ pub(super) fn ps(json: Json, door: Door, ui: &mut Ui) -> Result {
 }
 
 fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> Text {
-    let mut text = daemon_line(&status.daemon, now, paint);
+    let mut text = info::daemon::line(&status.daemon, now, paint);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
         agent.state != AgentState::Stopped || agent.sessions > 0
     };
     let agents: Vec<_> = status.agents.iter().filter(busy).collect();
     if !agents.is_empty() {
-        text += text!("\n{}", agent::table(agents.iter().copied(), now, paint, width));
+        text += text!("\n{}", info::agent::table(agents.iter().copied(), now, paint, width));
     }
     for agent in agents {
         if let Some(hint) = &agent.hint {
@@ -35,41 +35,13 @@ fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> Te
         }
     }
     if !status.sessions.is_empty() {
-        text += text!("\n{}", session::table(&status.sessions, now, paint, width));
+        text += text!("\n{}", info::session::table(&status.sessions, now, paint, width));
     }
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
         let agents = if idle == 1 { "agent" } else { "agents" };
         let line = text!("\n{} more {} without sessions: acpctl agent ls", idle, agents);
         text += paint.apply(DIM, line) + "\n";
-    }
-    text
-}
-
-/// The daemon in one line, and a second one if the journal cannot be written.
-pub(super) fn daemon_line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
-    let mut parts = vec![
-        text!("{} {}", paint.apply(BOLD, "acpd"), daemon.version),
-        paint.apply(GREEN, "running"),
-        text!("pid {}", daemon.pid),
-        text!("up {}", human::duration(now.saturating_sub(daemon.since))),
-    ];
-    parts.extend(daemon.rss.map(human::bytes));
-    parts.push(match daemon.clients {
-        1 => "1 client".into(),
-        clients => text!("{} clients", clients),
-    });
-    let mut text = Text::join(parts, "  ") + "\n";
-    if let StoreState::Failing { reason, hint, since } = &daemon.store {
-        let line = text!(
-            "cannot write its journal: {} (since {}); nothing new is shown until it can",
-            reason,
-            human::ago(*since, now),
-        );
-        text += paint.apply(RED, line) + "\n";
-        if let Some(hint) = hint {
-            text += text!("hint: {}\n", hint);
-        }
     }
     text
 }

@@ -1,5 +1,5 @@
-//! What a tool call is about, as acpd reads it in the call. A title is often no more than the agent's own
-//! description: whoever decides must see what runs, not what it is called.
+//! What a tool call does, as acpd reads it from the call itself. Its title is often only the agent's own
+//! description: whoever decides must see what runs, not what the agent calls it.
 
 use acp_wire::acp::PermissionRequest;
 use acpd_api::{Untrusted, escape};

@@ -34,7 +34,7 @@ pub(super) fn diff(file: &FileDiff, paint: Paint) -> Text {
     text
 }
 
-/// All lines of the same, for who decides on it: the head, then the hunks.
+/// All lines of a change, for the person who decides on it: the head, then the hunks.
 pub(super) fn lines_of(file: &FileDiff) -> (Text, Vec<(Style, Text)>) {
     let changes = changes(file);
     let (path, [added, removed], new) = head(file, &changes);

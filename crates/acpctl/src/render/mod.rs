@@ -101,7 +101,7 @@ impl Transcript {
         self.state.know(settings);
     }
 
-    /// What is to be said at the end of a turn.
+    /// The end of a turn, in words.
     pub(crate) fn turn_ended(&mut self) -> Vec<Piece> {
         let lines = self.state.usage(self.options.paint);
         self.lines(lines)

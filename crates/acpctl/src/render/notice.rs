@@ -41,7 +41,7 @@ fn styled(name: &str, params: &str, whole: bool) -> Option<(Style, Text)> {
         method::SKIPPED => {
             let Skipped { bytes, limit, .. } = read(params)?;
             let (bytes, limit) = (human::bytes(bytes), human::bytes(limit));
-            (YELLOW, text!("a line of {} is left out: the limit is {}", bytes, limit))
+            (YELLOW, text!("a line of {} was left out: the limit is {}", bytes, limit))
         }
         method::PERMISSION_DECIDED => (DIM, decided(&read(params)?)),
         method::PROMPT_QUEUED => {
@@ -78,12 +78,12 @@ fn ended(outcome: &Outcome) -> Option<(Style, Text)> {
             (YELLOW, text!("turn interrupted: {}; the last message may be incomplete", reason))
         }
         Outcome::Unwedged { reason } => {
-            (YELLOW, text!("turn cancelled: {}; the session comes back", reason))
+            (YELLOW, text!("turn cancelled: {}; acpd restores the session", reason))
         }
         Outcome::OutcomeUnknown { reason } => (
             YELLOW,
             text!(
-                "outcome unknown: {}; the prompt is not sent again by itself: look at what was done",
+                "outcome unknown: {}; acpd does not send the prompt again: check what was done",
                 reason
             ),
         ),

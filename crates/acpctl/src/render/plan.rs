@@ -1,4 +1,4 @@
-//! Plans: always whole, with a mark at what has changed.
+//! Plans: each time the whole plan, with a mark at every changed entry.
 
 use super::update::PlanEntry;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, YELLOW};

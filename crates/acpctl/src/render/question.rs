@@ -1,8 +1,8 @@
-//! A tool call that a person decides on: all that is decided, and nothing that could be taken for acpd's words.
+//! A tool call that a person decides on: it shows all that is decided, and nothing in it can pass for acpd's words.
 //!
 //! Text of the agent stands behind a bar, on every row of the screen: it can neither push what comes before it
-//! off the screen nor look like a question itself. Where it is too long, its beginning and its end are shown, and
-//! how many rows are hidden between them.
+//! off the screen nor look like a question itself. Of a text that is too long, it shows the beginning, the end and
+//! the number of rows that are hidden between them.
 
 use acpd_api::{RawCall, Shown, ShownDiff, Untrusted, escape};
 use anstyle::Style;
@@ -14,7 +14,7 @@ use super::update::FileDiff;
 use crate::paint::{BOLD, CYAN, DIM, Paint, YELLOW};
 use crate::text::{Text, text};
 
-/// Before the first row of a line that the agent has written, and before the rows that a line goes on in.
+/// Before the first row of a line of the agent's, and before the rows that continue it.
 const BAR: &str = "  │ ";
 const BROKEN_BAR: &str = "  ┆ ";
 /// Before what acpd says of the call.
@@ -100,7 +100,7 @@ impl Sheet {
         self.parts.iter().flat_map(|part| part.rows(width)).map(|row| row.show(paint)).collect()
     }
 
-    /// As much of it as fits into so many columns and rows, and how many rows are hidden.
+    /// As much of it as fits into this many columns and rows, and the number of hidden rows.
     pub(crate) fn fitting(&self, width: usize, height: usize, paint: Paint) -> (Text, usize) {
         let parts: Vec<Vec<Row>> = self.parts.iter().map(|part| part.rows(Some(width))).collect();
         let wanted: usize = parts.iter().map(Vec::len).sum();

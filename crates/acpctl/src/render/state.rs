@@ -1,4 +1,4 @@
-//! What a session is in and what it has used: shown when it changes, usage when a turn ends.
+//! State of a session: mode and options, shown when they change, and usage, shown when a turn ends.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Tool calls: one line when they begin, one when they end, below it their diffs and, for commands,
-//! the end of what they printed.
+//! Tool calls: one line at the start and one at the end, followed by diffs and, for commands, by the end of
+//! their output.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -54,7 +54,7 @@ impl Tools {
         let ends_now = end.is_some() && !shown.ended;
         match end {
             Some(_) if shown.ended => {}
-            // It began before we came: an id alone tells nobody what has ended.
+            // It began before this command was attached: an id alone does not say what has ended.
             Some(_) if !is_known(&shown.call) => shown.ended = true,
             Some((mark, style)) => {
                 shown.ended = true;

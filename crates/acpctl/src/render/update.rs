@@ -1,4 +1,4 @@
-//! The parts of a `session/update` that are shown (protocol brief, section 3.3).
+//! The parts of a `session/update` that are shown.
 //!
 //! Reading is lenient: what is missing or unknown is simply not shown.
 
@@ -18,7 +18,7 @@ pub(crate) enum Update {
     AgentThoughtChunk(Chunk),
     /// A tool call begins.
     ToolCall(ToolCall),
-    /// A tool call goes on.
+    /// A tool call changes.
     #[serde(rename = "tool_call_update")]
     ToolCallChanged(ToolCall),
     /// The whole plan.

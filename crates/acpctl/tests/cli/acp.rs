@@ -26,8 +26,7 @@ fn greet_plainly(child: &mut Child, client: &mut Client) {
 
 #[test]
 fn bytes_pass_as_they_are_both_ways_and_the_end_of_stdin_ends_it() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = bridge(&home, &[]);
     let mut client = Client::accept(&listener);
     let odd = r#"{ "id":"a\u0062" ,"method":"initialize", "x":[1.0]}"#;
@@ -49,8 +48,7 @@ fn bytes_pass_as_they_are_both_ways_and_the_end_of_stdin_ends_it() {
 
 #[test]
 fn the_agent_and_the_session_name_are_added_for_the_editor() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = bridge(&home, &["demo", "-s", "fix"]);
     let mut client = Client::accept(&listener);
     let initialize =
@@ -75,8 +73,7 @@ fn the_agent_and_the_session_name_are_added_for_the_editor() {
 
 #[test]
 fn an_editor_goes_on_in_the_last_used_session() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = bridge(&home, &["demo", "--continue"]);
     let mut client = Client::accept(&listener);
     greet_plainly(&mut child, &mut client);
@@ -103,8 +100,7 @@ fn an_editor_goes_on_in_the_last_used_session() {
 
 #[test]
 fn answers_to_open_requests_still_arrive_after_stdin_has_ended() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = bridge(&home, &[]);
     let mut client = Client::accept(&listener);
     type_line(&mut child, r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
@@ -123,8 +119,7 @@ fn answers_to_open_requests_still_arrive_after_stdin_has_ended() {
 
 #[test]
 fn a_daemon_that_dies_leaves_whole_lines_only_and_a_word_on_stderr() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = bridge(&home, &[]);
     let mut client = Client::accept(&listener);
     greet_plainly(&mut child, &mut client);
@@ -141,8 +136,7 @@ fn a_daemon_that_dies_leaves_whole_lines_only_and_a_word_on_stderr() {
 #[test]
 fn a_big_line_passes_in_one_piece() {
     const SIZE: usize = 20 << 20;
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = bridge(&home, &[]);
     let mut client = Client::accept(&listener);
     greet_plainly(&mut child, &mut client);
@@ -165,8 +159,7 @@ fn a_big_line_passes_in_one_piece() {
 
 #[test]
 fn an_editor_that_closes_stdout_ends_it() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = bridge(&home, &[]);
     drop(child.stdout.take());
     let _open = child.stdin.take();

@@ -35,8 +35,7 @@ fn sessions_get_titles_and_lose_them() {
 
 #[test]
 fn sessions_are_put_into_the_archive_and_taken_out() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let mut away = session("s-1");
         away["archived"] = json!(true);
@@ -55,7 +54,7 @@ fn sessions_are_put_into_the_archive_and_taken_out() {
         client.answer(method::SESSION_SHOW, away);
     });
     let done = home.run(&["session", "archive", "fix"]);
-    assert_eq!(done.err, "fix is in the archive; the next prompt takes it out\n");
+    assert_eq!(done.err, "fix is archived; the next prompt takes it out of the archive\n");
     let done = home.run(&["session", "unarchive", "fix"]);
     assert_eq!(done.err, "fix is out of the archive\n");
     for args in

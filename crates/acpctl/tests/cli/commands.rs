@@ -110,8 +110,7 @@ fn two_commands_that_find_no_daemon_start_one() {
 
 #[test]
 fn ps_shows_text_for_people_and_json_for_programs() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         for _ in 0..2 {
             let mut client = Client::accept(&listener);
@@ -131,8 +130,7 @@ fn ps_shows_text_for_people_and_json_for_programs() {
 
 #[test]
 fn a_daemon_that_dies_as_it_is_reached_is_followed_by_the_next() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         drop(Client::accept(&listener));
         let mut next = Client::accept(&listener);
@@ -163,7 +161,7 @@ fn start_says_whose_pid_serves() {
         client.answer(method::STATUS, status());
     });
     let done = home.run(&["daemon", "start"]);
-    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd runs already (pid 4711)\n"));
+    assert_eq!((done.code, done.err.as_str()), (Some(0), "acpd is already running (pid 4711)\n"));
     daemon.join().unwrap();
 }
 
@@ -203,8 +201,7 @@ fn attach_shows_the_history_then_what_comes() {
 
 #[test]
 fn a_log_is_fetched_page_by_page() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let entry = |seq: u64, text: &str| {
             json!({"seq": seq, "line": {"jsonrpc": "2.0", "method": "session/update",
@@ -232,8 +229,7 @@ fn a_log_is_fetched_page_by_page() {
 
 #[test]
 fn the_log_ends_in_what_its_turn_waits_for() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = thread::spawn(move || {
         let question = |id: &str, session: &str| {
             json!({"id": id, "agent": "demo", "sessionId": session, "cwd": "/w", "at": 1,
@@ -287,14 +283,14 @@ fn sessions_are_renamed_closed_and_deleted() {
     let done = home.run(&["session", "rename", "s", "fix"]);
     assert_eq!(done.err, "session s-1 is `fix` now\n");
     let done = home.run(&["session", "close", "fix"]);
-    assert_eq!(done.err, "fix is closed; the next prompt brings it back\n");
+    assert_eq!(done.err, "fix is closed; the next prompt restores it\n");
     let done = home.run(&["session", "rm", "b", "fi", "s-1"]);
     assert_eq!(done.code, Some(3));
     assert_eq!(
         done.err,
         "error: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n\
          deleted fix\n\
-         error: no session has exactly the name or the id `fi`\n\n\
+         error: no session has exactly the name or id `fi`\n\n\
          hint: to delete `fix`: `acpctl session rm fix`\n"
     );
     daemon.join().unwrap();
@@ -302,8 +298,7 @@ fn sessions_are_renamed_closed_and_deleted() {
 
 #[test]
 fn a_list_without_a_match_says_so_and_an_unknown_agent_is_an_error() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let mut client = Client::accept(&listener);
         client.answer(method::SESSION_LIST, json!({"sessions": []}));
@@ -346,9 +341,7 @@ fn attach_tells_that_an_answer_is_waited_for() {
     let daemon = home.daemon(|mut client| {
         let mut waits = session("s-1");
         waits["turn"] = json!({"state": "needs_action", "since": 1});
-        client.answer(method::SESSION_SHOW, waits.clone());
-        client.answer("initialize", capable());
-        client.answer(method::SESSION_ATTACH, json!({"session": waits}));
+        client.follows(&waits);
         let working = json!({"state": "live", "turn": "working", "queued": 0});
         client.notice(method::SESSION_STATE, working);
         let asks = json!({"state": "live", "turn": "needs_action", "queued": 0});
@@ -363,8 +356,7 @@ fn attach_tells_that_an_answer_is_waited_for() {
 
 #[test]
 fn an_agent_that_fails_to_start_is_an_error() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let mut client = Client::accept(&listener);
         client.answer(method::AGENT_START, agent("ready", "/l"));
@@ -381,8 +373,7 @@ fn an_agent_that_fails_to_start_is_an_error() {
 
 #[test]
 fn what_is_left_of_an_agent_is_told_and_a_restart_by_force_does_not_wait_for_it() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let hint = "`acpctl agent restart demo --force` starts the agent beside it";
         let data = json!({"reason": "agent_leftovers", "hint": hint});
@@ -445,13 +436,10 @@ fn a_followed_log_goes_on_with_what_is_written_later() {
 
 #[test]
 fn ctrl_c_ends_attach_without_an_error() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let child = home.acpctl(["attach", "fix", "--tail", "--json"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
-    client.answer(method::SESSION_SHOW, session("s-1"));
-    client.answer("initialize", capable());
-    let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+    let attach = client.follows(&session("s-1"));
     assert_eq!(attach["params"].get("after"), None);
     // Answered only by a client that already listens to Ctrl-C.
     client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "unknown"}));

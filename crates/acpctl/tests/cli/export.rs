@@ -158,8 +158,7 @@ fn data_is_one_array_of_items_with_a_type() {
 
 #[test]
 fn a_session_without_a_word_is_a_head_and_an_empty_journal() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = thread::spawn(move || {
         for _ in 0..2 {
             let mut client = Client::accept(&listener);

@@ -4,8 +4,8 @@
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, about, capable, session};
-use crate::terminal::Person;
+use crate::support::{Home, about, session};
+use crate::terminal::in_turn;
 
 /// Runs a command that shows this session.
 fn show(session: Value, args: &[&str]) -> String {
@@ -29,18 +29,10 @@ fn m5_a_stop_reason_that_sets_the_clipboard_is_shown_and_does_nothing() {
 
 #[test]
 fn m6_a_question_shows_what_would_turn_or_hide_its_words() {
-    let home = Home::new();
-    let listener = home.listen();
-    let (mut person, child) = Person::start(&home, "dumb", &["run", "hello"]);
-    let mut client = Client::accept(&listener);
-    client.answer("initialize", capable());
-    client.answer("session/new", json!({"sessionId": "s-1"}));
-    let prompt = client.expect("session/prompt");
+    let (home, mut person, child, mut client, prompt) = in_turn("dumb");
     let command = "echo \u{202e}x\u{200b}y\u{ad}z\u{e0041}\u{200d}";
-    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
-    "params": {"sessionId": "s-1",
-        "toolCall": {"toolCallId": "t"}, "_meta": about("list\u{2066}", &[command]),
-        "options": [{"optionId": "y", "name": "Allow\u{202e}", "kind": "allow_once"}]}}));
+    let meta = about("list\u{2066}", &[command]);
+    client.asks(1, &json!({"toolCallId": "t"}), &meta, &[("y", "Allow\u{202e}", "allow_once")]);
     person.sees("list<U+2066>");
     person.sees("echo <U+202E>x<U+200B>y<U+00AD>z<U+E0041><U+200D>");
     person.sees("[y] Allow<U+202E>");

@@ -143,7 +143,7 @@ fn of_several_that_mean_always_one_is_named_and_without_a_terminal_the_commands_
     assert_eq!(
         done.err,
         "allowed, from now on: run `make` (demo, hands)\nthe agent's own option `Unless risky`: it may \
-         not ask again, and `policy forget` does not take that back\n"
+         not ask again, and `policy forget` does not undo that\n"
     );
     let answer = json!({"kind": "allow", "always": true, "option": "risk based"});
     assert_eq!(served.join().unwrap(), json!({"id": "1-7", "answer": answer}));
@@ -156,7 +156,7 @@ fn on_a_terminal_it_is_asked_which_of_several_is_meant() {
     let (mut person, child) = Person::start(&home, "dumb", &["allow", "--always"]);
     person.sees("run `make` (demo, hands)\r\n  1  Always proceed\r\n  2  Unless risky\r\n> ");
     person.types("3\n");
-    person.sees("one of the numbers 1 to 2 is wanted");
+    person.sees("type a number from 1 to 2");
     person.types("2\n");
     assert_eq!(home.wait(child).code, Some(0));
     let answer = json!({"kind": "allow", "always": true, "option": "risk based"});
@@ -203,8 +203,7 @@ fn several_questions_are_listed_instead_of_guessed_about() {
 
 #[test]
 fn the_daemons_refusal_is_told() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let served = thread::spawn(move || {
         Client::accept(&listener)
             .answer(method::INTERACTION_LIST, json!({"interactions": [push()]}));
@@ -259,7 +258,7 @@ fn h2_a_session_whose_call_changed_is_not_allowed_by_its_name_without_a_person()
         assert_eq!(done.code, Some(5));
         assert_eq!(
             done.err,
-            "error: the agent changed its call while somebody was asked about it: nothing was \
+            "error: the agent changed its call while you were asked about it: nothing was \
              answered\n\nhint: `acpctl pending 1-4` shows what it asks now, `acpctl allow 1-4` \
              allows that\n"
         );
@@ -282,7 +281,7 @@ fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
     person.sees("  │ git push\r\n");
     person.sees("type `y` to allow it > ");
     person.types("what\n");
-    person.sees("`y` or nothing is wanted");
+    person.sees("type `y`, or nothing to leave");
     person.types("y\n");
     person.sees("allowed: run `git push` (demo, fix)");
     assert_eq!(home.wait(child).code, Some(0));
@@ -294,7 +293,7 @@ fn h2_on_a_terminal_a_session_is_allowed_by_its_name_after_a_look() {
     person.sees("changed while you looked (2 times): this is another call\r\n");
     person.sees("type `allow` to allow it > ");
     person.types("y\n");
-    person.sees("`allow` or nothing is wanted");
+    person.sees("type `allow`, or nothing to leave");
     person.types("\n");
     person.sees("nothing was answered; the question stays open");
     assert_eq!(home.wait(child).code, Some(130));
@@ -330,7 +329,7 @@ fn a_form_without_a_terminal_names_its_fields() {
     assert_eq!(done.code, Some(2));
     assert_eq!(
         done.err,
-        "error: a form is to be filled in\n\nhint: `acpctl answer 1-5 --field NAME=VALUE` for \
+        "error: the question needs a filled-in form\n\nhint: `acpctl answer 1-5 --field NAME=VALUE` for \
          each of the fields, or `--decline`:\n  branch  one of main, next; required\n  \
          count  a whole number; else 2\n  note  text\n"
     );
@@ -404,8 +403,7 @@ fn a_page_is_shown_and_agreed_to_with_a_word() {
 fn a_remembered_decision_is_listed_and_forgotten() {
     let known = json!({"remembered": [{"id": 3, "agent": "demo", "workspace": "/work",
         "subject": "run `git push`", "verdict": "allow", "at": 1}]});
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let served = thread::spawn(move || {
         Client::accept(&listener).answer(method::POLICY_LIST, known.clone());
         let mut client = Client::accept(&listener);
@@ -445,9 +443,7 @@ fn the_answer_given_beforehand_goes_with_the_prompt_and_its_use_is_told() {
     for (flag, permissions) in [("--yes", "allow"), ("--deny", "reject")] {
         let home = Home::new();
         let served = home.daemon(move |mut client| {
-            client.answer("initialize", capable());
-            client.answer("session/new", json!({"sessionId": "s-1"}));
-            let prompt = client.expect("session/prompt");
+            let prompt = client.begins();
             client.notice(
                 method::PERMISSION_DECIDED,
                 json!({"toolCallId": "t", "title": "Write demo.txt", "optionId": "o",

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use acpd_api::method;
@@ -53,6 +54,15 @@ struct Editor {
 }
 
 impl Editor {
+    /// An editor that has greeted and has a session, and the daemon's side of it.
+    fn begun() -> (Home, UnixListener, Editor, Client) {
+        let (home, listener) = Home::listening();
+        let mut editor = Editor::new(&home);
+        let mut client = Client::accept(&listener);
+        editor.begin(&mut client);
+        (home, listener, editor, client)
+    }
+
     fn new(home: &Home) -> Editor {
         let mut child = home.acpctl(["acp"]).stdin(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -102,11 +112,7 @@ impl Editor {
 
 #[test]
 fn an_editor_sees_one_stream_while_its_prompt_outlives_a_daemon() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, mut editor, mut client) = Editor::begun();
     editor.say(&json!({"id": 2, "method": "session/prompt", "params": {"sessionId": "s-1"}}));
     client.expect("session/prompt");
     received(&mut client, 3);
@@ -133,11 +139,7 @@ fn an_editor_sees_one_stream_while_its_prompt_outlives_a_daemon() {
 
 #[test]
 fn lines_that_are_not_safe_are_sent_again_and_answered_ones_do_not_run_twice() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, mut editor, mut client) = Editor::begun();
     editor.say(&json!({"id": 2, "method": "session/set_mode", "params": {"sessionId": "s-1"}}));
     client.answer("session/set_mode", json!({}));
     editor.hear();
@@ -161,11 +163,7 @@ fn lines_that_are_not_safe_are_sent_again_and_answered_ones_do_not_run_twice() {
 
 #[test]
 fn requests_that_acpd_knows_nothing_of_are_sent_as_new_lines() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, mut editor, mut client) = Editor::begun();
     editor.say(&json!({"id": 2, "method": "session/list"}));
     client.expect("session/list");
     editor.say(&json!({"id": 3, "method": "session/prompt", "params": {"sessionId": "s-1"}}));
@@ -191,11 +189,7 @@ fn requests_that_acpd_knows_nothing_of_are_sent_as_new_lines() {
 
 #[test]
 fn a_question_stays_on_the_screen_and_its_answer_arrives() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, mut editor, mut client) = Editor::begun();
     for id in [70, 71] {
         let params = json!({"sessionId": "s-1"});
         client.send(json!({"id": id, "method": "session/request_permission", "params": params}));
@@ -220,11 +214,7 @@ fn a_question_stays_on_the_screen_and_its_answer_arrives() {
 
 #[test]
 fn a_load_goes_on_where_it_was_cut_off() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, mut editor, mut client) = Editor::begun();
     editor.say(&json!({"id": 2, "method": "session/load", "params": {"sessionId": "s-1"}}));
     client.expect("session/load");
     received(&mut client, 3);
@@ -249,8 +239,7 @@ fn a_load_goes_on_where_it_was_cut_off() {
 
 #[test]
 fn a_greeting_without_an_answer_is_repeated_and_what_follows_it_waits() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut editor = Editor::new(&home);
     drop(Client::accept(&listener));
     let mut client = Client::accept(&listener);
@@ -270,11 +259,7 @@ fn a_greeting_without_an_answer_is_repeated_and_what_follows_it_waits() {
 
 #[test]
 fn a_daemon_that_cannot_take_its_clients_back_yet_is_tried_again() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, mut editor, client) = Editor::begun();
     drop(client);
 
     let mut client = Client::accept(&listener);
@@ -289,11 +274,7 @@ fn a_daemon_that_cannot_take_its_clients_back_yet_is_tried_again() {
 
 #[test]
 fn a_daemon_that_has_no_room_yet_is_tried_again_without_a_word_to_the_editor() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, editor, client) = Editor::begun();
     drop(client);
 
     let mut client = Client::accept(&listener);
@@ -308,11 +289,7 @@ fn a_daemon_that_has_no_room_yet_is_tried_again_without_a_word_to_the_editor() {
 
 #[test]
 fn an_editor_comes_back_to_its_agent_whatever_is_the_default_by_then() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, editor, client) = Editor::begun();
     drop(client);
 
     let mut client = Client::accept(&listener);
@@ -323,11 +300,7 @@ fn an_editor_comes_back_to_its_agent_whatever_is_the_default_by_then() {
 
 #[test]
 fn an_editor_that_terminates_its_agent_does_not_come_back() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, _listener, editor, client) = Editor::begun();
     let pid = editor.child.id().to_string();
     assert!(Command::new("/bin/kill").args(["-TERM", &pid]).status().unwrap().success());
     leaves(client);
@@ -337,11 +310,7 @@ fn an_editor_that_terminates_its_agent_does_not_come_back() {
 
 #[test]
 fn a_session_that_is_being_closed_is_not_followed_again() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, mut editor, mut client) = Editor::begun();
     let close = json!({"id": 2, "method": "session/close", "params": {"sessionId": "s-1"}});
     editor.say(&close);
     client.expect("session/close");
@@ -358,8 +327,7 @@ fn a_session_that_is_being_closed_is_not_followed_again() {
 
 #[test]
 fn a_daemon_that_died_is_started_again() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let started = home.path("started");
     let made = Command::new("mkfifo").arg(&started).status().unwrap();
     assert!(made.success());
@@ -381,8 +349,7 @@ fn a_daemon_that_died_is_started_again() {
 
 #[test]
 fn a_daemon_that_was_stopped_is_not_started_for_an_editor_that_waits_for_nothing() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     home.install_daemon(&format!("echo yes > {}", home.path("started").display()));
     let mut editor = Editor::new(&home);
     let mut client = Client::accept(&listener);
@@ -400,11 +367,7 @@ fn a_daemon_that_was_stopped_is_not_started_for_an_editor_that_waits_for_nothing
 
 #[test]
 fn after_a_goodbye_nobody_comes_back() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, mut editor, mut client) = Editor::begun();
     client.send(json!({"method":"_acpd/daemon/stopped","params":{}}));
     drop(client);
     let _open = editor.child.stdin.take();
@@ -415,11 +378,7 @@ fn after_a_goodbye_nobody_comes_back() {
 
 #[test]
 fn another_journal_ends_the_connection_with_a_word() {
-    let home = Home::new();
-    let listener = home.listen();
-    let mut editor = Editor::new(&home);
-    let mut client = Client::accept(&listener);
-    editor.begin(&mut client);
+    let (home, listener, editor, client) = Editor::begun();
     drop(client);
 
     let mut client = Client::accept(&listener);
@@ -434,8 +393,7 @@ fn another_journal_ends_the_connection_with_a_word() {
 
 #[test]
 fn run_shows_the_whole_answer_once() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let child = home.acpctl(["run", "hello"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
     client.answer("initialize", welcome(0, &json!([])));
@@ -464,8 +422,7 @@ fn run_shows_the_whole_answer_once() {
 
 #[test]
 fn attach_goes_on_behind_what_it_has_shown() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let child = home.acpctl(["attach", "fix"]).spawn().unwrap();
     // Nothing was promised yet: the question is simply asked again.
     let mut client = Client::accept(&listener);
@@ -499,8 +456,7 @@ fn attach_goes_on_behind_what_it_has_shown() {
 
 #[test]
 fn attach_with_control_is_asked_again_by_the_next_daemon() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let (mut person, child) = Person::start(&home, "dumb", &["attach", "fix", "-C", "--tail"]);
     let mut client = Client::accept(&listener);
     client.answer(method::SESSION_SHOW, session("s-1"));
@@ -535,8 +491,7 @@ fn status(boot: u64) -> Value {
 
 #[test]
 fn restart_waits_for_the_next_incarnation() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
     client.answer(method::STATUS, status(3));
@@ -551,8 +506,7 @@ fn restart_waits_for_the_next_incarnation() {
 
 #[test]
 fn restart_takes_a_daemon_that_dies_as_it_is_asked_for_one_that_has_ended() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let child = home.acpctl(["daemon", "restart"]).spawn().unwrap();
     // The first request is made once more, of a daemon that dies as well.
     for _ in 0..2 {
@@ -587,8 +541,7 @@ fn restart_without_a_daemon_starts_one() {
 
 #[test]
 fn stop_says_whether_agents_stay_and_takes_the_end_for_an_answer() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let socket = home.path("run").join("acpd.sock");
     let child = home.acpctl(["daemon", "stop", "--detach"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
@@ -604,8 +557,7 @@ fn stop_says_whether_agents_stay_and_takes_the_end_for_an_answer() {
 
 #[test]
 fn stop_waits_for_the_daemon_that_was_asked_and_not_for_its_successor() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let child = home.acpctl(["daemon", "stop"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
     client.answer(method::STATUS, status(1));

@@ -7,13 +7,6 @@ use crate::support::{Client, Home, about, capable, session};
 use acpd_api::method;
 use serde_json::{Value, json};
 
-/// Serves everything up to the prompt of an unnamed session.
-fn begin(client: &mut Client) -> Value {
-    client.answer("initialize", capable());
-    client.answer("session/new", json!({"sessionId": "s-1"}));
-    client.expect("session/prompt")
-}
-
 #[test]
 fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
     let home = Home::new();
@@ -61,7 +54,7 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
 fn json_prints_what_is_relayed_and_the_answer_to_the_prompt() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let prompt = begin(&mut client);
+        let prompt = client.begins();
         client.says("hi");
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
@@ -145,7 +138,7 @@ fn a_name_that_other_directories_have_begins_a_session_and_says_so() {
         there
     };
     let begins = |mut client: Client| {
-        let prompt = begin(&mut client);
+        let prompt = client.begins();
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     };
     let home = Home::new();
@@ -180,7 +173,7 @@ fn a_directory_that_is_gone_may_have_moved() {
     let home = Home::new();
     let output = home.run(&["run", "-s", "fix", "--cwd", "/nowhere/app", "more"]);
     assert_eq!(output.code, Some(3), "{}", output.err);
-    let hint = "hint: if it was moved, tell its sessions: `acpctl session move SESSION --cwd DIR`";
+    let hint = "hint: if it was moved, change the directory of its sessions: `acpctl session move SESSION --cwd DIR`";
     assert!(output.err.contains(hint), "{}", output.err);
 }
 
@@ -189,9 +182,7 @@ fn a_whole_id_goes_on_with_its_session() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
         client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
-        client.answer(method::SESSION_SHOW, session("s-1"));
-        client.answer("initialize", capable());
-        client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+        client.follows(&session("s-1"));
         let prompt = client.expect("session/prompt");
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
@@ -226,7 +217,7 @@ fn the_last_used_session_of_the_directory_goes_on() {
     assert_eq!((done.err.as_str(), done.code), ("", Some(0)));
     let done = home.run(&["run", "--continue", "-a", "x", "more"]);
     assert_eq!(done.code, Some(3));
-    let error = "error: no session of `x` in `[HOME]/work` to go on with\n";
+    let error = "error: no session of `x` in `[HOME]/work` to continue\n";
     assert!(done.err.starts_with(error), "{}", done.err);
     assert_eq!(home.run(&["run", "-c", "-s", "fix", "more"]).code, Some(2));
     daemon.join().unwrap();
@@ -238,9 +229,7 @@ fn in_a_busy_session_only_the_own_turn_is_shown() {
     let daemon = home.daemon(|mut client| {
         let mut busy = session("s-1");
         busy["turn"] = json!({"state": "working", "since": 1});
-        client.answer(method::SESSION_SHOW, busy.clone());
-        client.answer("initialize", capable());
-        client.answer(method::SESSION_ATTACH, json!({"session": busy}));
+        client.follows(&busy);
         let ended = json!({"turn": 1, "at": 1,
             "outcome": {"kind": "stopped", "stopReason": "end_turn"}});
         client.says("before the prompt came");
@@ -277,7 +266,7 @@ fn how_a_turn_ends_decides_the_exit_code() {
     for (result, code, err) in ends {
         let home = Home::new();
         let daemon = home.daemon(move |mut client| {
-            let prompt = begin(&mut client);
+            let prompt = client.begins();
             client.result(&prompt, result);
         });
         let done = home.run(&["run", "hello"]);
@@ -290,7 +279,7 @@ fn how_a_turn_ends_decides_the_exit_code() {
 fn an_error_tells_its_reason_its_hint_and_keeps_what_was_shown() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let prompt = begin(&mut client);
+        let prompt = client.begins();
         client.says("half an ans");
         let data = json!({"reason": "interrupted", "hint": "say it again", "stderr": "boom"});
         client.error(&prompt, "agent `demo` was killed", data);
@@ -304,11 +293,10 @@ fn an_error_tells_its_reason_its_hint_and_keeps_what_was_shown() {
 
 #[test]
 fn ctrl_c_cancels_the_turn_once() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let child = home.acpctl(["run", "hello"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
-    let prompt = begin(&mut client);
+    let prompt = client.begins();
     interrupt(child.id());
     let cancel = client.expect("session/cancel");
     assert_eq!(cancel["params"]["sessionId"], "s-1");
@@ -324,11 +312,10 @@ fn ctrl_c_cancels_the_turn_once() {
 
 #[test]
 fn a_second_ctrl_c_leaves_at_once() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let child = home.acpctl(["run", "hello"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
-    begin(&mut client);
+    client.begins();
     interrupt(child.id());
     client.expect("session/cancel");
     interrupt(child.id());
@@ -344,11 +331,10 @@ pub(crate) fn interrupt(pid: u32) {
 
 #[test]
 fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = home.acpctl(["run", "hello"]).spawn().unwrap();
     let mut client = Client::accept(&listener);
-    let prompt = begin(&mut client);
+    let prompt = client.begins();
     let ask = json!({"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "rm -rf /"},
         "_meta": about("rm -rf /", &[]), "options": [{"optionId": "o", "name": "Allow", "kind": "allow_once"}]});
     client.send(json!({"jsonrpc": "2.0", "id": "q1", "method": "session/request_permission",
@@ -372,7 +358,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
 fn a_question_with_only_an_id_shows_what_the_daemon_knows_of_its_call() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let prompt = begin(&mut client);
+        let prompt = client.begins();
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Tidy up",
             "kind": "execute", "rawInput": {"command": "rm -rf /"}});
         client.notice("session/update", json!({"sessionId": "s-1", "update": call}));
@@ -395,7 +381,7 @@ fn a_question_with_only_an_id_shows_what_the_daemon_knows_of_its_call() {
 fn requests_for_services_that_were_not_offered_are_refused() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let prompt = begin(&mut client);
+        let prompt = client.begins();
         client.send(json!({"jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file",
             "params": {"sessionId": "s-1", "path": "/etc/passwd"}}));
         let refused = client.read().unwrap();
@@ -412,7 +398,7 @@ fn files_images_and_stdin_become_blocks_of_the_prompt() {
     std::fs::write(home.work().join("notes.md"), "# notes").unwrap();
     std::fs::write(home.work().join("dot.png"), b"\x89PNG").unwrap();
     let daemon = home.daemon(|mut client| {
-        let prompt = begin(&mut client);
+        let prompt = client.begins();
         client.result(&prompt, json!({"stopReason": "end_turn"}));
         prompt
     });
@@ -478,10 +464,10 @@ fn stdin_alone_is_the_prompt_and_must_be_text() {
         home.wait(child)
     };
     let done = run(b"\xff");
-    let error = "error: what stdin holds is not text in UTF-8\n";
+    let error = "error: stdin is not text in UTF-8\n";
     assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
     let daemon = home.daemon(|mut client| {
-        let prompt = begin(&mut client);
+        let prompt = client.begins();
         assert_eq!(prompt["params"]["prompt"], json!([{"type": "text", "text": "hello"}]));
         client.result(&prompt, json!({"stopReason": "end_turn"}));
     });
@@ -506,12 +492,11 @@ fn an_agent_that_takes_no_images_is_named() {
 
 #[test]
 fn an_answer_nobody_reads_any_more_ends_the_command_in_silence() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let mut child = home.acpctl(["run", "hello"]).spawn().unwrap();
     drop(child.stdout.take());
     let mut client = Client::accept(&listener);
-    begin(&mut client);
+    client.begins();
     client.says("is anybody there?");
     client.closed();
     let done = home.wait(child);
@@ -522,7 +507,7 @@ fn an_answer_nobody_reads_any_more_ends_the_command_in_silence() {
 fn a_daemon_that_dies_in_the_middle_is_told() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        begin(&mut client);
+        client.begins();
         client.says("half");
     });
     let done = home.run(&["run", "hello"]);
@@ -540,7 +525,7 @@ fn nothing_to_say_is_a_usage_error_before_any_daemon_is_asked() {
     let home = Home::new();
     let done = home.run(&["run"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.starts_with("error: there is nothing to say\n\nhint: "), "{}", done.err);
+    assert!(done.err.starts_with("error: the prompt is empty\n\nhint: "), "{}", done.err);
     let done = home.run(&["run", "--file", "nothing.txt", "x"]);
     assert_eq!(done.code, Some(3));
     assert!(done.err.contains("cannot read `nothing.txt`"), "{}", done.err);

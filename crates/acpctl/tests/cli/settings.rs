@@ -34,8 +34,7 @@ fn open(client: &mut Client, values: Value) {
 
 #[test]
 fn modes_are_listed_with_the_current_one_marked() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         for _ in 0..2 {
             let mut client = Client::accept(&listener);
@@ -57,8 +56,7 @@ fn modes_are_listed_with_the_current_one_marked() {
 
 #[test]
 fn a_mode_is_set_by_its_id_or_its_name() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         for _ in 0..2 {
             let mut client = Client::accept(&listener);
@@ -98,8 +96,7 @@ fn an_agent_that_does_not_answer_is_told_while_it_is_waited_for() {
 
 #[test]
 fn what_does_not_exist_is_named_with_what_does() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         for values in [values(), values(), values(), json!({})] {
             let mut client = Client::accept(&listener);
@@ -135,8 +132,7 @@ fn what_does_not_exist_is_named_with_what_does() {
 
 #[test]
 fn options_and_the_values_of_one_are_listed() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         for values in [values(), values(), values(), values(), json!({})] {
             let mut client = Client::accept(&listener);
@@ -171,8 +167,7 @@ fn options_and_the_values_of_one_are_listed() {
 
 #[test]
 fn an_option_is_set_and_what_has_changed_is_told() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let mut client = Client::accept(&listener);
         open(&mut client, values());
@@ -198,8 +193,7 @@ fn an_option_is_set_and_what_has_changed_is_told() {
 
 #[test]
 fn the_commands_are_those_that_the_agent_told_last() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let last = json!([
         {"name": "plan", "description": "make a plan", "input": {"hint": "what for"}},
         {"name": "compact", "description": "forget details", "input": null}]);
@@ -233,6 +227,6 @@ fn the_commands_are_those_that_the_agent_told_last() {
     let done = home.run(&["session", "commands", "fix", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), last);
     let done = home.run(&["session", "commands", "fix"]);
-    assert_eq!(done.err, "the agent has told no commands yet\n");
+    assert_eq!(done.err, "the agent has not listed any commands yet\n");
     daemon.join().unwrap();
 }

@@ -35,7 +35,7 @@ fn a_text_is_said_into_the_turn_of_a_session() {
     let done = home.run(&["run", "--steer", "fi", "the", "red one"]);
     assert_eq!(
         (done.out.as_str(), done.err.as_str(), done.code),
-        ("", "fix goes on with it\n", Some(0))
+        ("", "fix continues with your message\n", Some(0))
     );
     daemon.join().unwrap();
 }
@@ -66,8 +66,7 @@ fn with_a_named_session_all_words_are_said() {
 
 #[test]
 fn what_cannot_be_said_comes_with_the_way_out() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let daemon = std::thread::spawn(move || {
         let outcomes = [
             json!({"outcome": "promptRequired", "reason": "noRunningTurn"}),
@@ -86,7 +85,7 @@ fn what_cannot_be_said_comes_with_the_way_out() {
     let hint = "\n\nhint: send it as a prompt: `acpctl run -s fix …`\n";
     for (error, hint) in [
         ("error: no turn runs in session `fix`", hint),
-        ("error: demo did not take it: busy", hint),
+        ("error: demo did not take the message: busy", hint),
         ("error: agent `demo` takes no message into a running turn", "\n\nhint: wait, or cancel\n"),
     ] {
         let done = home.run(&["run", "--steer", "fix", "more"]);
@@ -103,7 +102,7 @@ fn a_message_needs_a_session_and_a_text() {
     assert!(done.err.starts_with("error: `--steer` needs a session\n"), "{}", done.err);
     let done = home.run(&["run", "--steer", "fix"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.starts_with("error: there is nothing to say\n"), "{}", done.err);
+    assert!(done.err.starts_with("error: the prompt is empty\n"), "{}", done.err);
     for other in ["--yes", "--deny", "--thoughts"] {
         assert_eq!(home.run(&["run", "--steer", other, "fix", "x"]).code, Some(2), "{other}");
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
 
+use acpd_api::method;
 use serde_json::{Value, json};
 
 /// A home of its own; removed at the end.
@@ -28,6 +29,13 @@ impl Home {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("work")).unwrap();
         Home { dir }
+    }
+
+    /// A home in which the test plays the daemon: its socket.
+    pub(crate) fn listening() -> (Home, UnixListener) {
+        let home = Home::new();
+        let listener = home.listen();
+        (home, listener)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -139,6 +147,20 @@ impl Client {
         request
     }
 
+    /// Serves everything up to the prompt of an unnamed session.
+    pub(crate) fn begins(&mut self) -> Value {
+        self.answer("initialize", capable());
+        self.answer("session/new", json!({"sessionId": "s-1"}));
+        self.expect("session/prompt")
+    }
+
+    /// Serves everything up to a session that is there and is followed.
+    pub(crate) fn follows(&mut self, session: &Value) -> Value {
+        self.answer(method::SESSION_SHOW, session.clone());
+        self.answer("initialize", capable());
+        self.answer(method::SESSION_ATTACH, json!({"session": session}))
+    }
+
     /// Expects a request and answers it with an error of acpd.
     pub(crate) fn fail(&mut self, method: &str, message: &str, data: Value) -> Value {
         let request = self.expect(method);
@@ -180,6 +202,24 @@ impl Client {
     pub(crate) fn notice(&mut self, method: &str, mut params: Value) {
         params["sessionId"] = json!("s-1");
         self.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Asks about a call of session `s-1`; options are `(id, name, kind)`.
+    pub(crate) fn asks(
+        &mut self,
+        id: u64,
+        call: &Value,
+        meta: &Value,
+        options: &[(&str, &str, &str)],
+    ) {
+        let option = |(id, name, kind): &(&str, &str, &str)| -> Value {
+            json!({"optionId": id, "name": name, "kind": kind})
+        };
+        let options: Vec<Value> = options.iter().map(option).collect();
+        let params =
+            json!({"sessionId": "s-1", "toolCall": call, "_meta": meta, "options": options});
+        let method = "session/request_permission";
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
     }
 
     /// Waits until the client is gone.

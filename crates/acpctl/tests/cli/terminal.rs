@@ -55,10 +55,64 @@ impl Person {
     }
 }
 
+/// A yes and a no.
+const OPTIONS: [(&str, &str, &str); 2] =
+    [("yes", "Allow", "allow_once"), ("no", "Reject", "reject_once")];
+
+/// A person at a turn that `acpctl run` has begun on a terminal of this kind, and the daemon's side of it:
+/// the prompt.
+pub(crate) fn in_turn(term: &str) -> (Home, Person, Child, Client, Value) {
+    let (home, listener) = Home::listening();
+    let (person, child) = Person::start(&home, term, &["run", "hello"]);
+    let mut client = Client::accept(&listener);
+    let prompt = client.begins();
+    (home, person, child, client, prompt)
+}
+
+/// A person who attends to session `s-1`.
+fn attended() -> (Home, Person, Child, Client) {
+    let (home, listener) = Home::listening();
+    let (person, child) = Person::start(&home, "xterm", &["attach", "fix", "-C", "--tail"]);
+    let mut client = Client::accept(&listener);
+    client.answer(method::SESSION_SHOW, session("s-1"));
+    let initialize = client.answer("initialize", capable());
+    assert_eq!(initialize["params"]["_meta"]["_acpd"]["role"], "controller");
+    let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
+    assert_eq!(attach["params"]["role"], "controller");
+    (home, person, child, client)
+}
+
+/// The person leaves with Ctrl-C; nothing is answered or cancelled on the way out.
+fn leaves(home: &Home, child: Child, client: Client) {
+    crate::run::interrupt(child.id());
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
+}
+
+/// A question about a call that `_meta` tells.
+fn asks_about(client: &mut Client, id: u64, meta: &Value) {
+    client.asks(id, &json!({"toolCallId": "t"}), meta, &OPTIONS);
+}
+
+/// A question about a call with this title.
+fn asks(client: &mut Client, id: u64, title: &str) {
+    client.asks(id, &json!({"toolCallId": "t", "title": title}), &about(title, &[]), &OPTIONS);
+}
+
+fn chosen(id: u64, option: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id,
+        "result": {"outcome": {"outcome": "selected", "optionId": option}}})
+}
+
+/// The terminal is as it was before single keys were read.
+fn is_as_before(person: &Person) {
+    let flags = tcgetattr(&person.terminal).unwrap().local_flags;
+    assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+}
+
 #[test]
 fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let (mut person, child) = Person::start(&home, "dumb", &["run", "-s", "fix", "hello"]);
     let mut client = Client::accept(&listener);
     client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
@@ -77,59 +131,26 @@ fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
 
 #[test]
 fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
-    let home = Home::new();
-    let listener = home.listen();
-    let (mut person, child) = Person::start(&home, "xterm", &["run", "hello"]);
-    let mut client = Client::accept(&listener);
-    client.answer("initialize", capable());
-    client.answer("session/new", json!({"sessionId": "s-1"}));
-    let prompt = client.expect("session/prompt");
+    let (home, mut person, child, mut client, prompt) = in_turn("xterm");
     person.sees("session s-1; go on with: acpctl run -s s-1 ...");
     // The echo shows that the terminal has taken the key.
     person.types("~y");
     person.sees("~y");
 
-    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
-    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "rm -rf build"},
-        "_meta": about("rm -rf build", &[]), "options": [
-            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
-            {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}));
+    asks(&mut client, 1, "rm -rf build");
     person.sees("rm -rf build");
     person.sees("Reject\r\n");
     person.types("xn");
-    let answer = client.read().unwrap();
-    assert_eq!(
-        answer,
-        json!({"jsonrpc": "2.0", "id": 1,
-            "result": {"outcome": {"outcome": "selected", "optionId": "no"}}})
-    );
+    assert_eq!(client.read().unwrap(), chosen(1, "no"));
     client.result(&prompt, json!({"stopReason": "end_turn"}));
     client.closed();
     assert_eq!(home.wait(child).code, Some(0));
-    let flags = tcgetattr(&person.terminal).unwrap().local_flags;
-    assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
-}
-
-/// A question about session `s-1`.
-fn asks(client: &mut Client, id: u64, title: &str) {
-    client.send(json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission",
-    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": title},
-        "_meta": about(title, &[]), "options": [
-            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
-            {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}));
+    is_as_before(&person);
 }
 
 #[test]
 fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
-    let home = Home::new();
-    let listener = home.listen();
-    let (mut person, child) = Person::start(&home, "xterm", &["attach", "fix", "-C", "--tail"]);
-    let mut client = Client::accept(&listener);
-    client.answer(method::SESSION_SHOW, session("s-1"));
-    let initialize = client.answer("initialize", capable());
-    assert_eq!(initialize["params"]["_meta"]["_acpd"]["role"], "controller");
-    let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
-    assert_eq!(attach["params"]["role"], "controller");
+    let (home, mut person, child, mut client) = attended();
 
     asks(&mut client, 1, "make clean");
     person.sees("make clean");
@@ -142,34 +163,22 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
     person.sees("rm -rf build");
     person.sees_at_the_end("Reject\r\n");
     person.types("y");
-    let answer = client.read().unwrap();
-    assert_eq!(
-        answer,
-        json!({"jsonrpc": "2.0", "id": 2,
-            "result": {"outcome": {"outcome": "selected", "optionId": "yes"}}})
-    );
+    assert_eq!(client.read().unwrap(), chosen(2, "yes"));
     asks(&mut client, 3, "git push");
     person.sees("git push");
     person.sees_at_the_end("Reject\r\n");
-    crate::run::interrupt(child.id());
-    // Nothing is answered or cancelled on the way out.
-    client.closed();
-    assert_eq!(home.wait(child).code, Some(0));
-    let flags = tcgetattr(&person.terminal).unwrap().local_flags;
-    assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+    leaves(&home, child, client);
+    is_as_before(&person);
 }
 
 #[test]
 fn attach_with_control_tells_how_a_form_is_answered() {
-    let home = Home::new();
-    let listener = home.listen();
+    let (home, listener) = Home::listening();
     let (mut person, child) = Person::start(&home, "dumb", &["attach", "fix", "--control"]);
     let mut client = Client::accept(&listener);
     let mut waits = session("s-1");
     waits["turn"] = json!({"state": "needs_action", "since": 1});
-    client.answer(method::SESSION_SHOW, waits.clone());
-    client.answer("initialize", capable());
-    client.answer(method::SESSION_ATTACH, json!({"session": waits}));
+    client.follows(&waits);
     let mut form = crate::pending::form();
     form["sessionId"] = json!("s-1");
     client.answer(method::INTERACTION_LIST, json!({"interactions": [form]}));
@@ -184,23 +193,15 @@ fn attach_with_control_tells_how_a_form_is_answered() {
 fn attach_with_control_wants_a_terminal() {
     let done = Home::new().run(&["attach", "fix", "--control"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("`--control` asks with single keys, and needs a terminal"));
+    assert!(done.err.contains("`--control` reads single keys, which needs a terminal"));
     assert!(done.err.contains("hint: answer with `acpctl allow`"), "{}", done.err);
 }
 
 #[test]
 fn ctrl_c_while_a_question_is_open_cancels_and_restores_the_terminal() {
-    let home = Home::new();
-    let listener = home.listen();
-    let (mut person, child) = Person::start(&home, "xterm", &["run", "hello"]);
-    let mut client = Client::accept(&listener);
-    client.answer("initialize", capable());
-    client.answer("session/new", json!({"sessionId": "s-1"}));
-    let prompt = client.expect("session/prompt");
-    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
-    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "cc"},
-        "_meta": about("cc", &[]), "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}]}}));
-    person.sees("Allow\r\n");
+    let (home, mut person, child, mut client, prompt) = in_turn("xterm");
+    asks(&mut client, 1, "cc");
+    person.sees("Reject\r\n");
     crate::run::interrupt(child.id());
     client.expect("session/cancel");
     let answer = client.read().unwrap();
@@ -208,19 +209,12 @@ fn ctrl_c_while_a_question_is_open_cancels_and_restores_the_terminal() {
     client.result(&prompt, json!({"stopReason": "cancelled"}));
     client.closed();
     assert_eq!(home.wait(child).code, Some(130));
-    let flags = tcgetattr(&person.terminal).unwrap().local_flags;
-    assert!(flags.contains(LocalFlags::ICANON | LocalFlags::ECHO), "{flags:?}");
+    is_as_before(&person);
 }
 
 #[test]
 fn a_second_ctrl_c_leaves_the_terminal_on_an_empty_line() {
-    let home = Home::new();
-    let listener = home.listen();
-    let (mut person, child) = Person::start(&home, "xterm", &["run", "hello"]);
-    let mut client = Client::accept(&listener);
-    client.answer("initialize", capable());
-    client.answer("session/new", json!({"sessionId": "s-1"}));
-    client.expect("session/prompt");
+    let (home, mut person, child, mut client, _prompt) = in_turn("xterm");
     crate::run::interrupt(child.id());
     client.expect("session/cancel");
     person.sees("Ctrl-C leaves at once");
@@ -232,66 +226,29 @@ fn a_second_ctrl_c_leaves_the_terminal_on_an_empty_line() {
 
 #[test]
 fn a_dumb_terminal_gets_no_spinner_and_no_escape_codes() {
-    let home = Home::new();
-    let listener = home.listen();
-    let (mut person, child) = Person::start(&home, "dumb", &["run", "hello"]);
-    let mut client = Client::accept(&listener);
-    client.answer("initialize", capable());
-    client.answer("session/new", json!({"sessionId": "s-1"}));
-    let prompt = client.expect("session/prompt");
+    let (home, mut person, child, mut client, prompt) = in_turn("dumb");
     client.result(&prompt, json!({"stopReason": "refusal"}));
     assert_eq!(home.wait(child).code, Some(5));
     person.sees("the agent refused");
     assert!(!person.seen.contains('\u{1b}'), "{:?}", person.seen);
 }
 
-/// A question about session `s-1` of a call of which `_meta` says what it is.
-fn asks_about(client: &mut Client, id: u64, meta: &Value) {
-    client.send(json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission",
-    "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t"}, "_meta": meta,
-        "options": [
-            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
-            {"optionId": "no", "name": "Reject", "kind": "reject_once"}]}}));
-}
-
-/// A person who attends to session `s-1`.
-fn attended(home: &Home) -> (Person, Child, Client) {
-    let listener = home.listen();
-    let (person, child) = Person::start(home, "xterm", &["attach", "fix", "-C", "--tail"]);
-    let mut client = Client::accept(&listener);
-    client.answer(method::SESSION_SHOW, session("s-1"));
-    client.answer("initialize", capable());
-    client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
-    (person, child, client)
-}
-
 #[test]
 fn an_option_of_the_agent_that_holds_from_now_on_is_told_when_it_is_chosen() {
-    let home = Home::new();
-    let (mut person, child, mut client) = attended(&home);
-    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission",
-        "params": {"sessionId": "s-1", "toolCall": {"toolCallId": "t", "title": "touch a"},
-            "_meta": about("touch a", &[]), "options": [
-                {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
-                {"optionId": "all", "name": "All of touch", "kind": "allow_always"}]}}));
+    let (home, mut person, child, mut client) = attended();
+    let options = [("yes", "Allow", "allow_once"), ("all", "All of touch", "allow_always")];
+    let call = json!({"toolCallId": "t", "title": "touch a"});
+    client.asks(1, &call, &about("touch a", &[]), &options);
     person.sees_at_the_end("All of touch\r\n");
     person.types("a");
     assert_eq!(client.read().unwrap(), chosen(1, "all"));
     person.sees("the agent's own option `All of touch`: it may not ask again");
-    crate::run::interrupt(child.id());
-    client.closed();
-    assert_eq!(home.wait(child).code, Some(0));
-}
-
-fn chosen(id: u64, option: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": id,
-        "result": {"outcome": {"outcome": "selected", "optionId": option}}})
+    leaves(&home, child, client);
 }
 
 #[test]
 fn m3_a_call_that_is_not_understood_is_shown_raw_and_no_single_key_allows_it() {
-    let home = Home::new();
-    let (mut person, child, mut client) = attended(&home);
+    let (home, mut person, child, mut client) = attended();
     let mut meta = about("x", &[]);
     meta["_acpd"]["shown"]["unclear"] = json!([{"member": "locations", "why": "cannot be read"}]);
     meta["_acpd"]["shown"]["raw"] = json!({"text": "{\"locations\":\"\u{202e}\"}", "leftOut": 9});
@@ -307,20 +264,17 @@ fn m3_a_call_that_is_not_understood_is_shown_raw_and_no_single_key_allows_it() {
     assert_eq!(client.read().unwrap(), chosen(1, "yes"));
     // A daemon of another version does not say what it is.
     asks_about(&mut client, 2, &json!({}));
-    person.sees("is of a daemon of another version");
+    person.sees("comes from a daemon of another version");
     person.sees_at_the_end("Reject\r\n");
     person.types("yn");
     person.types("\u{7f}\u{7f}n");
     assert_eq!(client.read().unwrap(), chosen(2, "no"));
-    crate::run::interrupt(child.id());
-    client.closed();
-    assert_eq!(home.wait(child).code, Some(0));
+    leaves(&home, child, client);
 }
 
 #[test]
 fn h2_a_key_for_the_old_question_does_not_allow_the_one_that_takes_its_place() {
-    let home = Home::new();
-    let (mut person, child, mut client) = attended(&home);
+    let (home, mut person, child, mut client) = attended();
     asks_about(&mut client, 1, &about("t", &["ls"]));
     person.sees("Reject\r\n");
     client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
@@ -335,15 +289,12 @@ fn h2_a_key_for_the_old_question_does_not_allow_the_one_that_takes_its_place() {
     person.sees_at_the_end("Reject\r\n");
     person.types("n");
     assert_eq!(client.read().unwrap(), chosen(2, "no"));
-    crate::run::interrupt(child.id());
-    client.closed();
-    assert_eq!(home.wait(child).code, Some(0));
+    leaves(&home, child, client);
 }
 
 #[test]
 fn m7_what_is_hidden_of_a_long_command_is_counted_and_shown_with_a_key() {
-    let home = Home::new();
-    let (mut person, child, mut client) = attended(&home);
+    let (home, mut person, child, mut client) = attended();
     let lines: Vec<String> = (1..=200).map(|n| format!("echo line-{n}.")).collect();
     asks_about(&mut client, 1, &about("t", &[&lines.join("\n")]));
     person.sees("[v]");
@@ -357,7 +308,5 @@ fn m7_what_is_hidden_of_a_long_command_is_counted_and_shown_with_a_key() {
     assert!((1..=200).all(|n| seen(&person, n)));
     person.types("y");
     assert_eq!(client.read().unwrap(), chosen(1, "yes"));
-    crate::run::interrupt(child.id());
-    client.closed();
-    assert_eq!(home.wait(child).code, Some(0));
+    leaves(&home, child, client);
 }

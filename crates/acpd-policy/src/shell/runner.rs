@@ -1,4 +1,4 @@
-//! Programs that run others: what they are given is looked into, too.
+//! Programs that run other programs (`sudo`, `env`, `find -exec`): finds the commands in their arguments.
 
 use super::{FED, UNKNOWN};
 

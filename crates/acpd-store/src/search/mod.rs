@@ -24,8 +24,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::checkpoint::checkpoint;
 use crate::code::{MAX_SEQ, SEQ_BITS, event_key, int, seq_of, session_of, unknown};
+use crate::connection::{LOCK_WAIT, connect};
 use crate::error::{OpenError, StoreError};
-use crate::open::{LOCK_WAIT, connect};
 use crate::reader::Reader;
 use crate::snapshot::number;
 use turn::{Document, Turn};
@@ -219,7 +219,7 @@ impl Index {
         tx.execute("DELETE FROM documents WHERE rowid BETWEEN ?1 AND ?2", journal)?;
         tx.execute("DELETE FROM cursors WHERE session = ?1", [session.0])?;
         tx.commit()?;
-        // What was deleted is to be gone from the log as well.
+        // Deleted text must leave the write-ahead log, too.
         checkpoint(&self.conn, "TRUNCATE")?;
         Ok(())
     }

@@ -117,7 +117,7 @@ impl Turn {
         }
     }
 
-    /// Adds to a text as much as there is room for. Who says that much is not found by its end.
+    /// Adds to a text as much as there is room for; the rest of a very long message is not searchable.
     fn say(&mut self, place: usize, more: &str) {
         let text = &mut self.documents[place].text;
         let room = (MESSAGE - text.len()).min(TURN - self.bytes);

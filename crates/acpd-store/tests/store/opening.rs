@@ -16,8 +16,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use crate::running::{
-    Running, asked, client, event, frozen, host, host_row, interaction, offset, parked, reply,
-    sender, session, session_row, turn,
+    Running, asked, client, event, frozen, host, host_row, interaction, parked, reply, sender,
+    session, session_row, turn,
 };
 
 const CANARY: &[u8] = b"canary-7d1f";
@@ -111,9 +111,9 @@ fn a_newer_schema_is_refused_with_both_versions_and_the_way_out() {
     let before = fs::read(&path).unwrap();
 
     let Err(error) = Running::open(dir.path()) else { panic!("it was opened") };
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 6, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains("schema 99") && message.contains("up to 6"), "{message}");
+    assert!(message.contains("schema 99") && message.contains("up to 1"), "{message}");
     assert!(error.hint().is_some_and(|hint| hint.contains("newer")));
     assert!(fs::read(&path).unwrap() == before, "the file was not touched");
 }
@@ -136,63 +136,59 @@ fn a_file_that_is_no_database_is_named_and_left_alone() {
 
 /// What `fixtures/v1.sql` holds.
 fn records_of_schema_1() -> Vec<Record> {
+    let host = HostId(1 << 32);
+    let (in_session, ready) = (Some(SessionKey(1)), Some(Time(9)));
+    let child = Child {
+        public_id: "sub.1".to_owned(),
+        parent: "public-1".to_owned(),
+        cancel: true,
+        busy: false,
+        seq: 2,
+    };
+    let Record::Interaction(question) = interaction(host.0, 1, host.0) else { unreachable!() };
     vec![
         Record::Boot { boot: 3 },
-        Record::Agent(agent_row()),
-        host(1 << 32),
-        offset(1 << 32, 1000),
-        Record::Written { host: HostId(1 << 32), chunk: 1 },
-        Record::Outbox { host: HostId(1 << 32), chunk: 2, line: Bytes::from_static(b"{\"id\":7}") },
+        Record::Agent(AgentRow {
+            name: "claude".to_owned(),
+            desired: Desired::Up,
+            fingerprint: "f".to_owned(),
+            initialize: Some(Bytes::from_static(b"{\"protocolVersion\":1}")),
+            resume_lies: true,
+            load_lies: true,
+            client_meta: Some(r#"{"auth":{"_meta":{"gateway":true}}}"#.to_owned()),
+        }),
+        Record::Auth(AuthRow {
+            agent: "claude".to_owned(),
+            state: AuthState::Expired,
+            since: Time(7),
+            source: AuthSource::Refused { method: "session/prompt".into() },
+        }),
+        Record::Host(HostRow { session: in_session, ready, stopping: true, ..host_row(host.0) }),
+        Record::HostOffset { host, offset: 1000, inside: true },
+        Record::Written { host, chunk: 1 },
+        Record::Outbox { host, chunk: 2, line: Bytes::from_static(b"{\"id\":7}") },
         session(9),
         Record::SessionRemoved { session: SessionKey(9) },
-        session(1),
+        Record::Session(Box::new(SessionRow {
+            host: Some(host),
+            children: [("sub".to_owned(), child)].into(),
+            own_title: Some("Fix it".to_owned()),
+            archived: true,
+            client_meta: Some(r#"{"_meta":{"terminal-auth":true}}"#.to_owned()),
+            ..session_row(1)
+        })),
         Record::Secret { session: SessionKey(1), mcp_servers: Bytes::from_static(b"[]") },
         event(1, 2, EventKind::State(acp_wire::StateKey::Plan), "plan"),
-        Record::Turn(dispatched()),
-        interaction(1 << 32, 1, 1 << 32),
-    ]
-}
-
-/// The agent in it.
-fn agent_row() -> AgentRow {
-    AgentRow {
-        name: "claude".to_owned(),
-        desired: Desired::Up,
-        fingerprint: "f".to_owned(),
-        initialize: Some(Bytes::from_static(b"{\"protocolVersion\":1}")),
-        resume_lies: true,
-        load_lies: false,
-        client_meta: None,
-    }
-}
-
-/// The turn in it.
-fn dispatched() -> TurnRow {
-    TurnRow {
-        session: SessionKey(1),
-        ticket: 4,
-        state: TurnRest::Dispatched { host: HostId(1 << 32), chunk: 2 },
-        at: Time(5),
-        sender: None,
-        cancelling: None,
-        line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
-    }
-}
-
-/// What `fixtures/v2.sql` holds.
-fn records_of_schema_2() -> Vec<Record> {
-    let host = HostId(1 << 32);
-    let (session, ready) = (Some(SessionKey(1)), Some(Time(9)));
-    let mut records = records_of_schema_1();
-    records.extend([
-        Record::Host(HostRow { session, ready, stopping: true, ..host_row(host.0) }),
-        Record::HostOffset { host, offset: 1000, inside: true },
-        Record::Session(Box::new(SessionRow { host: Some(host), ..session_row(1) })),
         Record::Turn(TurnRow {
+            session: SessionKey(1),
+            ticket: 4,
+            state: TurnRest::Dispatched { host, chunk: 2 },
+            at: Time(5),
             sender: Some(sender("token-1", "\"\\u0061\"")),
             cancelling: Some(Canceller::Client),
-            ..dispatched()
+            line: Some(Bytes::from_static(b"{\"prompt\":[]}")),
         }),
+        Record::Interaction(InteractionRow { frozen: Some(Box::new(frozen())), ..question }),
         parked(host.0, "agent-2", "first"),
         parked(host.0, "agent-3", "second"),
         parked(host.0, "agent-2", "third"),
@@ -210,57 +206,7 @@ fn records_of_schema_2() -> Vec<Record> {
             verdict: Verdict::Allow,
             at: 7,
         }),
-    ]);
-    records
-}
-
-/// What `fixtures/v3.sql` holds.
-fn records_of_schema_3() -> Vec<Record> {
-    let mut records = records_of_schema_2();
-    records.push(Record::Auth(AuthRow {
-        agent: "claude".to_owned(),
-        state: AuthState::Expired,
-        since: Time(7),
-        source: AuthSource::Refused { method: "session/prompt".into() },
-    }));
-    records
-}
-
-/// What `fixtures/v4.sql` holds.
-fn records_of_schema_4() -> Vec<Record> {
-    let (public_id, parent) = ("sub.1".to_owned(), "public-1".to_owned());
-    let child = Child { public_id, parent, cancel: true, busy: false, seq: 2 };
-    let children = [("sub".to_owned(), child)].into();
-    let host = Some(HostId(1 << 32));
-    let mut records = records_of_schema_3();
-    records.push(Record::Session(Box::new(SessionRow { host, children, ..session_row(1) })));
-    records
-}
-
-/// What `fixtures/v5.sql` holds.
-fn records_of_schema_5() -> Vec<Record> {
-    let mut records = records_of_schema_4();
-    records.push(Record::Agent(AgentRow { load_lies: true, ..agent_row() }));
-    records
-}
-
-/// What `fixtures/v6.sql` holds.
-fn records_of_schema_6() -> Vec<Record> {
-    let mut records = records_of_schema_5();
-    if let Some(Record::Session(row)) =
-        records.iter_mut().rfind(|record| matches!(record, Record::Session(_)))
-    {
-        row.own_title = Some("Fix it".to_owned());
-        row.archived = true;
-        row.client_meta = Some(r#"{"_meta":{"terminal-auth":true}}"#.to_owned());
-    }
-    let client_meta = Some(r#"{"auth":{"_meta":{"gateway":true}}}"#.to_owned());
-    records.push(Record::Agent(AgentRow { load_lies: true, client_meta, ..agent_row() }));
-    if let Record::Interaction(row) = interaction(1 << 32, 1, 1 << 32) {
-        let frozen = Some(Box::new(frozen()));
-        records.push(Record::Interaction(InteractionRow { frozen, ..row }));
-    }
-    records
+    ]
 }
 
 /// Opens a database that this script makes; what it holds must be what the records add up to.
@@ -294,31 +240,6 @@ fn a_database_of_schema_1_opens_with_all_that_is_in_it() {
     opens_with(include_str!("../fixtures/v1.sql"), &records_of_schema_1());
 }
 
-#[test]
-fn a_database_of_schema_2_opens_with_all_that_is_in_it() {
-    opens_with(include_str!("../fixtures/v2.sql"), &records_of_schema_2());
-}
-
-#[test]
-fn a_database_of_schema_3_opens_with_all_that_is_in_it() {
-    opens_with(include_str!("../fixtures/v3.sql"), &records_of_schema_3());
-}
-
-#[test]
-fn a_database_of_schema_4_opens_with_all_that_is_in_it() {
-    opens_with(include_str!("../fixtures/v4.sql"), &records_of_schema_4());
-}
-
-#[test]
-fn a_database_of_schema_5_opens_with_all_that_is_in_it() {
-    opens_with(include_str!("../fixtures/v5.sql"), &records_of_schema_5());
-}
-
-#[test]
-fn a_database_of_schema_6_opens_with_all_that_is_in_it() {
-    opens_with(include_str!("../fixtures/v6.sql"), &records_of_schema_6());
-}
-
 /// All columns of all tables, with everything that SQLite says of them.
 fn columns(conn: &Connection) -> Vec<String> {
     let sql = "SELECT format('%s.%s %s notnull=%d default=%s pk=%d strict=%d wr=%d', t.name, c.name, \
@@ -335,7 +256,7 @@ fn a_new_database_has_the_tables_of_the_newest_fixture() {
     Running::start(dir.path()).close();
     let new = Connection::open(dir.path().join("acpd.db")).unwrap();
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(include_str!("../fixtures/v6.sql")).unwrap();
+    fixture.execute_batch(include_str!("../fixtures/v1.sql")).unwrap();
     assert_eq!(columns(&new), columns(&fixture));
     assert!(columns(&new).iter().all(|column| column.contains("strict=1")));
 }
@@ -447,7 +368,7 @@ fn l14_an_empty_file_where_a_journal_was_is_no_new_database() {
     let error = check(&path, &index).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("`{}` is empty, and it held a journal before", path.display())
+        format!("`{}` is empty, but it held a journal before", path.display())
     );
     assert!(error.hint().unwrap().contains("backup"), "{error:?}");
     fs::remove_file(&path).unwrap();

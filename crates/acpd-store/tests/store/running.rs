@@ -189,7 +189,7 @@ pub(crate) fn turn(session: u32, ticket: u64) -> Record {
     })
 }
 
-/// What a question is about, as in `fixtures/v6.sql`.
+/// What a question is about, as in `fixtures/v1.sql`.
 pub(crate) fn frozen() -> Frozen {
     serde_json::from_value(serde_json::json!({
         "call": {"said": {"rawInput": "{\"command\":\"git push\"}"}, "lost": ["content"]},

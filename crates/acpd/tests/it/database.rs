@@ -51,7 +51,7 @@ fn l14_a_database_that_is_removed_is_noticed_while_nothing_happens_and_agents_go
     let told = failure(&env);
     assert!(told.contains("acpd.db` was removed while acpd runs"), "{told}");
     let shown = env.acpctl(&["ps"]).success();
-    assert!(shown.stdout().contains("hint: put that very file back"), "{shown:?}");
+    assert!(shown.stdout().contains("hint: put that same file back"), "{shown:?}");
     env.acpctl(&["run", "-s", "docs", "hello"])
         .code(1)
         .explains(&["was removed", "hint: put that"]);
@@ -113,7 +113,7 @@ fn l14_a_database_that_was_emptied_is_not_taken_for_a_new_one() {
     env.acpctl(&["daemon", "stop"]).success();
     fs::write(env.path("state").join("acpd.db"), "").unwrap();
     let refused = env.acpctl(&["daemon", "start"]).code(1);
-    refused.explains(&["is empty, and it held a journal before", "hint: put a backup"]);
+    refused.explains(&["is empty, but it held a journal before", "hint: put a backup"]);
 }
 
 #[test]

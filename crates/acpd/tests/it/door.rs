@@ -65,7 +65,7 @@ fn m9_with_all_places_taken_every_command_that_needs_one_says_so_and_the_others_
     ] {
         env.acpctl(command).success();
     }
-    env.acpctl(&["daemon", "start"]).success().explains(&["runs already"]);
+    env.acpctl(&["daemon", "start"]).success().explains(&["already running"]);
     taken.iter_mut().for_each(Client::sync);
     drop(idle);
     let pid = env.daemon_pid();

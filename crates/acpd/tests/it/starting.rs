@@ -17,7 +17,7 @@ fn a_second_daemon_is_refused() {
     let pid = env.daemon_pid().to_string();
     Running::start(env.acpd_command()).finish().code(1).explains(&[&pid, "acpctl daemon stop"]);
     assert_eq!(env.daemon_pid().to_string(), pid);
-    env.acpctl(&["daemon", "start"]).success().explains(&["runs already", &pid]);
+    env.acpctl(&["daemon", "start"]).success().explains(&["already running", &pid]);
 }
 
 #[test]

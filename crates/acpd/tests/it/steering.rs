@@ -21,7 +21,7 @@ fn what_is_said_into_a_turn_reaches_the_agent_and_everybody_who_is_there() {
     let mut watcher = env.client("echo");
     watcher.attach("fix", None);
     let told = env.acpctl(&["run", "--steer", "fix", "take", "#two"]).success();
-    assert_eq!((told.stdout(), told.stderr()), ("", "fix goes on with it\n"));
+    assert_eq!((told.stdout(), told.stderr()), ("", "fix continues with your message\n"));
     run.wait_stdout("heard: take #two");
     watcher.hear("take #two");
     env.acpctl(&["run", "-s", "fix", "--steer", "and #three"]).success();
@@ -77,7 +77,7 @@ fn a_message_arrives_once_though_the_daemon_dies_on_the_way() {
     env.acpctl(&["daemon", "start"]).success();
     signal(agent, Signal::SIGCONT);
     let told = steer.finish().success();
-    assert!(told.stderr().ends_with("fix goes on with it\n"), "{told:?}");
+    assert!(told.stderr().ends_with("fix continues with your message\n"), "{told:?}");
     run.wait_stdout("heard: take #two");
     env.release("middle");
     let run = run.finish().success();

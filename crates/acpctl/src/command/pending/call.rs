@@ -1,9 +1,10 @@
-//! The tool call that a question is about, as it is shown to who decides from a terminal.
+//! The tool call of a question, shown to a person who decides from a terminal.
 
 use acpd_api::{ExitCode, InteractionInfo, Question, Shown};
 
-use super::{asked, nothing, wrong};
 use crate::error::{CommandError, Result};
+use crate::form::{nothing, wrong};
+use crate::info::question::asked;
 use crate::render::Sheet;
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -32,8 +33,8 @@ pub(super) fn rest(open: &InteractionInfo, ui: &Ui) -> Text {
     }
 }
 
-/// Shows what is to be allowed to who has not named it by its id, and asks whether they mean that; whether
-/// they have seen it. An id stands for one call, the name of a session for whatever it asks.
+/// Shows the call to a person who named only the session, and asks whether to allow it. Returns whether the
+/// person has seen it. The id of a question stands for one call, the name of a session for whatever it asks.
 pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
     let Some((shown, changed)) = shown(&open.question) else { return Ok(false) };
     if ui.can_ask() {
@@ -54,14 +55,14 @@ pub(super) fn confirm(open: &InteractionInfo, ui: &mut Ui) -> Result<bool> {
                     ui.talk(&text);
                 }
                 None | Some("" | "n" | "N" | "no") => return Err(nothing()),
-                Some(_) => wrong(ui, text!("`{}` or nothing is wanted", yes)),
+                Some(_) => wrong(ui, text!("type `{}`, or nothing to leave", yes)),
             }
         }
     }
     if changed == 0 {
         return Ok(false);
     }
-    let text = "the agent changed its call while somebody was asked about it: nothing was answered";
+    let text = "the agent changed its call while you were asked about it: nothing was answered";
     let hint = text!(
         "`acpctl pending {}` shows what it asks now, `acpctl allow {}` allows that",
         open.id,

@@ -1,9 +1,12 @@
-//! Which option of a permission question is meant. Where several are, a person chooses; nobody guesses.
+//! Finds the option of a permission question that the person means. If several fit, the person chooses; acpctl
+//! never guesses.
 
 use acpd_api::{GivenAnswer, InteractionInfo, OptionInfo};
 
-use super::{Decision, call, described, nothing, wrong};
+use super::{Decision, call};
 use crate::error::{CommandError, Result};
+use crate::form::{nothing, wrong};
+use crate::info::question::described;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
@@ -14,7 +17,7 @@ pub(super) fn of_all(
     ui: &mut Ui,
 ) -> Result<GivenAnswer> {
     let all: Vec<&OptionInfo> = options.iter().collect();
-    let option = chosen(found, &all, "an option is to be chosen".into(), "answer", ui)?;
+    let option = chosen(found, &all, "the question needs an option".into(), "answer", ui)?;
     Ok(GivenAnswer::Option { option })
 }
 
@@ -79,7 +82,7 @@ fn chosen(
         if let Some(option) = number.and_then(|number| options.get(number)) {
             return Ok(option.option_id.raw().to_owned());
         }
-        wrong(ui, text!("one of the numbers 1 to {} is wanted", options.len()));
+        wrong(ui, text!("type a number from 1 to {}", options.len()));
     }
 }
 

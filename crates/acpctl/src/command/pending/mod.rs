@@ -2,21 +2,20 @@
 
 mod call;
 mod choice;
-pub(super) mod form;
 
 use acpd_api::{
     AnswerParams, AnswerResult, Empty, ExitCode, GivenAnswer, InteractionInfo, InteractionList,
-    Question, Untrusted, escape, method,
+    Question, escape, method,
 };
 
-use super::Door;
-use crate::cli;
+use crate::door::Door;
 use crate::error::{CommandError, Result};
-use crate::human;
-use crate::paint::{BOLD, CYAN, Paint, YELLOW};
-use crate::table::{Cell, Table};
+use crate::form::{nothing, wrong};
+use crate::info::question::{asker, described, own_option, table};
+use crate::paint::BOLD;
 use crate::text::{Text, text};
 use crate::ui::Ui;
+use crate::{cli, form, human};
 
 /// Lists the open questions, or shows one of them whole.
 pub(super) fn pending(args: &cli::Pending, door: Door, ui: &mut Ui) -> Result {
@@ -108,14 +107,14 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
                 ui.say(ui.err_paint().apply(BOLD, message));
                 form::ask(&form, ui)?
             } else {
-                return Err(CommandError::usage("a form is to be filled in")
+                return Err(CommandError::usage("the question needs a filled-in form")
                     .hint(form::usage(&form, &found.id)));
             };
             Ok(GivenAnswer::Accept { content: Some(content) })
         }
         _ if !args.fields.is_empty() => {
-            Err(CommandError::usage("the question is no form: it has no fields")
-                .hint("`acpctl pending` shows what is asked"))
+            Err(CommandError::usage("the question is not a form: it has no fields")
+                .hint("`acpctl pending` shows the question"))
         }
         Question::Permission { options, .. } => choice::of_all(found, options, ui),
         Question::Url { .. } => page(found, ui),
@@ -126,7 +125,7 @@ fn chosen(found: &InteractionInfo, args: &cli::Answer, ui: &mut Ui) -> Result<Gi
 fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
     let id = &found.id;
     if !ui.can_ask() {
-        let text = text!("a person is to look at a page: {}", described(found));
+        let text = text!("a person must look at a page: {}", described(found));
         let hint = text!("`acpctl allow {}` when it is done, or `acpctl deny {}`", id, id);
         return Err(CommandError::usage(text).hint(hint));
     }
@@ -136,19 +135,9 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
             None => return Err(nothing()),
             Some("y" | "Y" | "yes") => return Ok(GivenAnswer::Accept { content: None }),
             Some("n" | "N" | "no") => return Ok(GivenAnswer::Decline),
-            Some(_) => wrong(ui, "`y` or `n` is wanted"),
+            Some(_) => wrong(ui, "type `y` or `n`"),
         }
     }
-}
-
-/// What a person typed cannot be used.
-fn wrong(ui: &mut Ui, why: impl Into<Text>) {
-    ui.say(ui.err_paint().apply(YELLOW, why));
-}
-
-/// The person left.
-fn nothing() -> CommandError {
-    CommandError::new(ExitCode::Cancelled, "nothing was answered; the question stays open")
 }
 
 fn open(door: Door) -> Result<InteractionList> {
@@ -166,14 +155,6 @@ fn tell_own(given: &AnswerResult, ui: &mut Ui) {
     if let Some(name) = &given.own_option {
         ui.say(own_option(name));
     }
-}
-
-/// What it means that an agent gets an option of its own that holds from now on.
-pub(super) fn own_option(name: &Untrusted) -> Text {
-    text!(
-        "the agent's own option `{}`: it may not ask again, and `policy forget` does not take that back",
-        name
-    )
 }
 
 /// The question with this id, or the only one of this session, or the only one.
@@ -204,60 +185,12 @@ fn find(list: InteractionList, wanted: Option<&str>) -> Result<InteractionInfo> 
     }
 }
 
-fn table(open: &[InteractionInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
-    let mut table = Table::new(["ID", "AGE", "AGENT", "SESSION", "QUESTION"]);
-    for open in open {
-        table.row([
-            Cell::new(&open.id, BOLD),
-            human::duration(now.saturating_sub(open.at)).into(),
-            (&open.agent).into(),
-            Cell::new(text!("{}", session(open)), CYAN),
-            asked(&open.question).into(),
-        ]);
-    }
-    table.render(paint, width)
-}
-
-/// What is asked, and by whom.
-pub(in crate::command) fn described(open: &InteractionInfo) -> Text {
-    text!("{} {}", asked(&open.question), asker(open))
-}
-
-fn asker(open: &InteractionInfo) -> Text {
-    let session = session(open).map(|session| text!(", {}", session));
-    text!("({}{})", open.agent, session)
-}
-
-/// What a session waits for, and how it gets it.
-pub(in crate::command) fn waits(open: &InteractionInfo) -> Text {
-    let (what, how) = match &open.question {
-        Question::Permission { .. } => ("permission", "`acpctl allow` or `acpctl deny`"),
-        Question::Form { .. } | Question::Url { .. } => ("an answer", "`acpctl answer`"),
-    };
-    text!("waits for {}: {} ({} {})", what, asked(&open.question), how, open.id)
-}
-
-fn session(open: &InteractionInfo) -> Option<&Untrusted> {
-    open.name.as_ref().or(open.session_id.as_ref())
-}
-
-/// What is asked, in one line. The subject is what acpd read in the call, the title what the agent
-/// calls it.
-fn asked(question: &Question) -> Text {
-    match question {
-        Question::Permission { title, subject, .. } => {
-            subject.as_ref().or(title.as_ref()).map_or_else(|| "a tool call".into(), Text::from)
-        }
-        Question::Form { message, .. } => message.into(),
-        Question::Url { message, url } => text!("open {}: {}", url, message),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::paint::Paint;
 
     fn list() -> InteractionList {
         let question =

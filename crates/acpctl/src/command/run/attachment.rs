@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::lines::Lines;
-use crate::command::{absolute, utf8};
+use crate::dirs::{absolute, utf8};
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::text::{Text, text};
@@ -60,7 +60,7 @@ impl Attachment {
         let size = bytes.len() as u64;
         let what = text!("`{}`", path);
         let text = decoded(bytes, &what).map_err(|error| {
-            error.hint("add images with `--image`; of another file tell the path in the prompt")
+            error.hint("add images with `--image`; name any other file in the prompt by its path")
         })?;
         // By its name alone TypeScript is a video.
         let guess = mime_guess::from_path(&path);
@@ -92,7 +92,7 @@ impl Attachment {
         let mime = mime_guess::from_path(path).iter().find(|mime| mime.type_() == "image");
         let Some(mime) = mime else {
             return Err(CommandError::usage(text!("`{}` is not an image", path))
-                .hint("add it with `--file`, or give it the ending of its format, like `.png`"));
+                .hint("add it with `--file`, or rename it with the extension of its format, such as `.png`"));
         };
         let data = STANDARD.encode(read(path)?);
         let uri = file_uri(&utf8(&absolute(path)?)?);
@@ -126,7 +126,7 @@ impl Attachment {
 pub(super) fn stdin() -> Result<String> {
     let failed =
         |error| CommandError::new(acpd_api::ExitCode::Error, text!("cannot read stdin: {}", error));
-    let what = "what stdin holds".into();
+    let what = "stdin".into();
     let bytes = read_all(io::stdin().lock()).map_err(failed)?;
     decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
 }
@@ -146,7 +146,7 @@ fn split(argument: &Path) -> Result<(PathBuf, Option<Lines>)> {
     match Lines::parse(lines) {
         Some(lines) => Ok((PathBuf::from(path), Some(lines))),
         None => Err(CommandError::usage(text!(
-            "`{}` are no lines of `{}`",
+            "`{}` does not name lines of `{}`",
             escape::one_line(lines),
             escape::one_line(path)
         ))
@@ -189,7 +189,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     // Looked at before it is opened: opening a pipe may wait for ever.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err(CommandError::usage(text!("`{}` is not a file", path))
-            .hint("add single files, or tell the agent the directory in the prompt"));
+            .hint("add single files, or name the directory in the prompt"));
     }
     let bytes = File::open(path).and_then(read_all).map_err(failed)?;
     bytes.ok_or_else(|| too_big(&text!("`{}`", path)))
@@ -204,7 +204,7 @@ fn read_all(source: impl Read) -> io::Result<Option<Vec<u8>>> {
 
 fn too_big(what: &Text) -> CommandError {
     CommandError::usage(text!("{} is bigger than 10 MiB", what))
-        .hint("tell the agent the path in the prompt: it reads what it needs")
+        .hint("name the path in the prompt: the agent reads what it needs")
 }
 
 #[cfg(test)]
@@ -270,8 +270,11 @@ mod tests {
         };
         let usage = |text: &str| (format!("error: {text}"), ExitCode::Usage);
         assert_eq!(fails(&lines(&path, "2")), usage("`[DIR]/a.txt` has no line 2: it has 1"));
-        assert_eq!(fails(&lines(&path, "0")), usage("`0` are no lines of `[DIR]/a.txt`"));
-        assert_eq!(fails(&lines(&path, "3-2")), usage("`3-2` are no lines of `[DIR]/a.txt`"));
+        assert_eq!(fails(&lines(&path, "0")), usage("`0` does not name lines of `[DIR]/a.txt`"));
+        assert_eq!(
+            fails(&lines(&path, "3-2")),
+            usage("`3-2` does not name lines of `[DIR]/a.txt`")
+        );
         assert_eq!(fails(dir.path()), usage("`[DIR]` is not a file"));
         for content in [&b"\xff\xfe"[..], b"a\0b"] {
             fs::write(&path, content).unwrap();

@@ -26,15 +26,16 @@ use acpd_client::error_data;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::session::handle;
-use super::{Door, current_dir, directory, initialize_params, last, utf8};
-use crate::cli;
+use crate::dirs::{current_dir, directory, utf8};
+use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
+use crate::info::session::handle;
 use crate::live::Live;
 use crate::paint::DIM;
 use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
+use crate::{cli, last};
 use attachment::Attachment;
 use turn::Turn;
 
@@ -67,7 +68,7 @@ pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> 
 fn moved(error: CommandError) -> CommandError {
     match error.code() {
         ExitCode::NotFound => error
-            .hint("if it was moved, tell its sessions: `acpctl session move SESSION --cwd DIR`"),
+            .hint("if it was moved, change the directory of its sessions: `acpctl session move SESSION --cwd DIR`"),
         _ => error,
     }
 }
@@ -214,7 +215,7 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     let list = turn.call(method::SESSION_LIST, &last::of(cwd, agent))?;
     let session = last::used(list).ok_or_else(|| last::none(cwd, agent))?;
     if turn.ui.can_ask() {
-        let line = text!("going on in {} ({})", handle(&session), session.agent);
+        let line = text!("continuing {} ({})", handle(&session), session.agent);
         turn.ui.say(turn.ui.err_paint().apply(DIM, line));
     }
     Ok(session)
@@ -293,7 +294,7 @@ impl Said {
         let (prompt, piped) = prompt(words, ui)?;
         attachments.extend(piped);
         if prompt.trim().is_empty() && attachments.is_empty() {
-            return Err(CommandError::usage("there is nothing to say").hint(
+            return Err(CommandError::usage("the prompt is empty").hint(
                 "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
             ));
         }
@@ -326,7 +327,7 @@ fn is_piped() -> bool {
     kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
 }
 
-/// Reads stdin. If that takes long, nobody may know what is waited for.
+/// Reads stdin. If that takes long, the user is told what the command waits for.
 fn stdin(ui: &mut Ui) -> Result<String> {
     let (sender, read) = mpsc::channel();
     thread::Builder::new()
@@ -335,7 +336,7 @@ fn stdin(ui: &mut Ui) -> Result<String> {
     let read = match read.recv_timeout(PATIENCE) {
         Err(RecvTimeoutError::Timeout) => {
             if ui.talks_to_terminal() {
-                let line = "reading stdin to its end; with nothing to read, add `< /dev/null`";
+                let line = "reading stdin to its end; if it holds nothing, add `< /dev/null`";
                 ui.say(ui.err_paint().apply(DIM, line));
             }
             read.recv().map_err(RecvTimeoutError::from)

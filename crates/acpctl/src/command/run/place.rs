@@ -1,4 +1,4 @@
-//! Our turn's place among the turns of a session that others prompt, too.
+//! Tells our own turn from the turns of other clients in the same session.
 
 use acpd_api::{Meta, UpdateMeta};
 use serde::Deserialize;
@@ -8,14 +8,14 @@ use serde::Deserialize;
 pub(super) enum Place {
     /// What comes is ours.
     Own,
-    /// So many turns of others are to end first, or fewer: a prompt that waits can be withdrawn.
+    /// At most this many turns of others end first: a waiting prompt can be withdrawn.
     Behind(u32),
     /// A turn began, and its first update tells whose it is.
     Unsure(u32),
 }
 
 impl Place {
-    /// Behind so many turns.
+    /// Behind this many turns.
     pub(super) fn behind(ahead: u32) -> Place {
         if ahead == 0 { Place::Own } else { Place::Behind(ahead) }
     }

@@ -1,4 +1,4 @@
-//! `acpctl run --steer`: something to add while the agent works.
+//! `acpctl run --steer`: a message into the running turn.
 
 use acp_wire::acp::{InitializeResult, steering_outcome};
 use acp_wire::str_at;
@@ -8,9 +8,11 @@ use serde_json::value::RawValue;
 
 use super::{Said, Target};
 use crate::cli;
-use crate::command::session::handle;
-use crate::command::{Door, current_dir, directory, initialize_params, last, utf8};
+use crate::dirs::{current_dir, directory, utf8};
+use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
+use crate::info::session::handle;
+use crate::last;
 use crate::live::Live;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
@@ -52,7 +54,7 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
     let params = json!({
         "sessionId": target.session_id,
         "prompt": target.blocks(&said)?,
-        // It is to be no turn that nobody watches.
+        // The message must not become a turn that nobody watches.
         "_meta": {"steering": {"idleBehavior": "promptRequired"}},
     });
     let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;
@@ -67,18 +69,18 @@ fn told(session: &SessionInfo, result: &RawValue, ui: &mut Ui) -> Result<ExitCod
     let name = handle(session);
     let error = match steering_outcome(result).as_deref() {
         Some("injected") => {
-            ui.say(text!("{} goes on with it", name));
+            ui.say(text!("{} continues with your message", name));
             return Ok(ExitCode::Ok);
         }
         Some("startedNewTurn") => {
-            ui.say(text!("{} has begun a turn of its own with it", name));
+            ui.say(text!("{} has started a new turn with your message", name));
             return Ok(ExitCode::Ok);
         }
         Some("promptRequired") => text!("no turn runs in session `{}`", name),
         _ => {
             let reason = str_at(result.get().as_bytes(), &["reason"]);
             let reason = reason.map(|reason| text!(": {}", escape::one_line(&reason)));
-            text!("{} did not take it{}", session.agent, reason)
+            text!("{} did not take the message{}", session.agent, reason)
         }
     };
     let hint = text!("send it as a prompt: `acpctl run -s {} …`", shell_word(name));

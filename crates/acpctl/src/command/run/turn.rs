@@ -1,4 +1,4 @@
-//! One turn: everything that comes while an answer is waited for.
+//! One turn: everything that arrives between the prompt and its answer.
 
 use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
@@ -12,10 +12,10 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::place::Place;
-use crate::command::elsewhere::Elsewhere;
-use crate::command::permission::Questions;
+use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live, result_of};
+use crate::permission::Questions;
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::text::text;

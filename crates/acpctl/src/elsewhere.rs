@@ -1,5 +1,5 @@
-//! Questions that this command cannot put to its person: forms and pages, and all of them if it runs under
-//! an agent. It tells how to answer them.
+//! Questions that this command cannot ask itself: forms and pages, and all questions if it runs under an agent.
+//! It tells the person how to answer them.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use acp_wire::Id;
 use acpd_api::{Empty, InteractionList, Question, Untrusted, method};
 use serde_json::value::RawValue;
 
-use crate::command::pending::described;
 use crate::error::Result;
+use crate::info::question::described;
 use crate::live::Live;
 use crate::paint::YELLOW;
 use crate::text::text;
@@ -16,7 +16,7 @@ use crate::ui::Ui;
 
 /// What was told of the questions that are answered elsewhere.
 #[derive(Debug, Default)]
-pub(super) struct Elsewhere {
+pub(crate) struct Elsewhere {
     /// The request for the open questions.
     asked: Option<Id>,
     told: HashSet<Untrusted>,
@@ -24,19 +24,19 @@ pub(super) struct Elsewhere {
 
 impl Elsewhere {
     /// Something waits for an answer: asks what.
-    pub(super) fn look(&mut self, live: &mut Live) -> Result {
+    pub(crate) fn look(&mut self, live: &mut Live) -> Result {
         self.asked = Some(live.request(method::INTERACTION_LIST, &Empty {})?);
         Ok(())
     }
 
     /// Whether this is the id of the answer to [`Elsewhere::look`].
-    pub(super) fn waits_for(&self, id: &Id) -> bool {
+    pub(crate) fn waits_for(&self, id: &Id) -> bool {
         self.asked.as_ref() == Some(id)
     }
 
     /// Tells the questions of this session that were not told yet. `here`: permission questions are asked
     /// here.
-    pub(super) fn tell(&mut self, open: &RawValue, session: &Untrusted, here: bool, ui: &mut Ui) {
+    pub(crate) fn tell(&mut self, open: &RawValue, session: &Untrusted, here: bool, ui: &mut Ui) {
         let open: InteractionList = serde_json::from_str(open.get()).unwrap_or_default();
         for question in open.interactions {
             let is_ours = question.session_id.as_ref() == Some(session);

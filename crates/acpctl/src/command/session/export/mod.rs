@@ -1,7 +1,7 @@
 //! `acpctl session export`: a session for people, or for programs.
 //!
-//! The journal is read page by page and printed as it comes: what is kept is a page and what is not
-//! over yet.
+//! The journal is read page by page and printed on the way: only one page and the unfinished items are in
+//! memory.
 
 mod collect;
 mod markdown;
@@ -9,8 +9,8 @@ mod markdown;
 use acpd_api::{LogParams, LogResult, SessionInfo, SessionRef, method};
 use serde_json::json;
 
-use super::{Door, which};
 use crate::cli::{Format, Which};
+use crate::door::{Door, which};
 use crate::error::Result;
 use crate::ui::Ui;
 use collect::{Collector, Item};

@@ -1,41 +1,43 @@
 //! Links to a daemon that a thread of the test plays, and that goes away and comes back.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::io::Write as _;
+use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use acpd_client::{ConnectError, Incoming, LinkError, LinkReader, Options, PATIENCE, link};
-use acpd_sys::paths::Paths;
+use acpd_client::{ConnectError, Incoming, LinkError, LinkReader, LinkWriter, PATIENCE, link};
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-fn options(home: &Path) -> (Options, UnixListener) {
-    let paths =
-        Paths { runtime: home.join("run"), state: home.join("state"), config: home.join("config") };
-    acpd_sys::dir::private_dir(&paths.runtime).unwrap();
-    let listener = UnixListener::bind(paths.socket()).unwrap();
-    (Options { spawn: false, paths }, listener)
+use crate::support::{Stream, accept, listen, options, read, write};
+
+/// A link to a daemon that the test plays, and its socket.
+fn linked(patience: Duration) -> (TempDir, UnixListener, LinkReader, LinkWriter) {
+    let home = tempfile::tempdir().unwrap();
+    let options = options(home.path());
+    let listener = listen(&options);
+    let (reader, writer) = link(options, patience).unwrap();
+    (home, listener, reader, writer)
 }
 
-fn accept(listener: &UnixListener) -> BufReader<UnixStream> {
-    BufReader::new(listener.accept().unwrap().0)
-}
-
-fn read(stream: &mut BufReader<UnixStream>) -> Value {
-    let mut line = String::new();
-    stream.read_line(&mut line).unwrap();
-    serde_json::from_str(&line).unwrap()
+/// The same, after the daemon has answered `initialize`.
+fn greeted(patience: Duration) -> (TempDir, UnixListener, LinkReader, LinkWriter, Stream) {
+    let (home, listener, mut reader, writer) = linked(patience);
+    writer.send(hello());
+    let mut daemon = accept(&listener);
+    welcome(&mut daemon, 0);
+    next(&mut reader);
+    (home, listener, reader, writer, daemon)
 }
 
 /// Reads `initialize` and takes the client back; what it says that it has.
-fn welcome(stream: &mut BufReader<UnixStream>, received: u64) -> Value {
+fn welcome(stream: &mut Stream, received: u64) -> Value {
     let initialize = read(stream);
     let meta = json!({"generation": "g", "received": received});
     let result = json!({"agentCapabilities": {"_meta": {"_acpd": meta}}});
-    writeln!(stream.get_mut(), "{}", json!({"id": initialize["id"], "result": result})).unwrap();
+    write(stream, &json!({"id": initialize["id"], "result": result}));
     initialize["params"]["_meta"]["_acpd"]["client"]["resume"].clone()
 }
 
@@ -64,9 +66,7 @@ fn next(reader: &mut LinkReader) -> Value {
 
 #[test]
 fn the_user_is_told_that_the_daemon_went_and_came() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    let (_home, listener, mut reader, writer) = linked(PATIENCE);
     assert!(writer.send(hello()));
     let daemon = thread::spawn(move || {
         welcome(&mut accept(&listener), 0);
@@ -80,13 +80,7 @@ fn the_user_is_told_that_the_daemon_went_and_came() {
 
 #[test]
 fn what_is_sent_while_nobody_is_there_waits_and_then_blocks() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, PATIENCE).unwrap();
-    writer.send(hello());
-    let mut first = accept(&listener);
-    welcome(&mut first, 0);
-    next(&mut reader);
+    let (_home, listener, mut reader, writer, first) = greeted(PATIENCE);
     drop(first);
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
 
@@ -113,18 +107,11 @@ fn what_is_sent_while_nobody_is_there_waits_and_then_blocks() {
 
 #[test]
 fn a_daemon_that_does_not_come_back_is_given_up_with_the_reason() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let socket = options.paths.socket();
-    let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
-    writer.send(hello());
-    let mut daemon = accept(&listener);
-    welcome(&mut daemon, 0);
-    next(&mut reader);
+    let (home, listener, mut reader, writer, mut daemon) = greeted(Duration::from_millis(1));
     writer.send(list());
     read(&mut daemon);
     drop((daemon, listener));
-    std::fs::remove_file(socket).unwrap();
+    std::fs::remove_file(options(home.path()).paths.socket()).unwrap();
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
     let error = reader.recv().unwrap_err();
     let LinkError::GaveUp { source, .. } = &error else { panic!("{error:?}") };
@@ -136,12 +123,8 @@ fn a_daemon_that_does_not_come_back_is_given_up_with_the_reason() {
 
 #[test]
 fn a_daemon_that_refuses_for_too_long_is_given_up_with_its_words() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, Duration::from_millis(500)).unwrap();
-    writer.send(hello());
-    welcome(&mut accept(&listener), 0);
-    next(&mut reader);
+    let (_home, listener, mut reader, writer, daemon) = greeted(Duration::from_millis(500));
+    drop(daemon);
     writer.send(list());
     // Ends with the link: until then every attempt is refused.
     thread::spawn(move || {
@@ -160,13 +143,7 @@ fn a_daemon_that_refuses_for_too_long_is_given_up_with_its_words() {
 
 #[test]
 fn a_daemon_that_says_nothing_is_given_up_as_one_that_does_not_come_back() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
-    writer.send(hello());
-    let mut first = accept(&listener);
-    welcome(&mut first, 0);
-    next(&mut reader);
+    let (_home, listener, mut reader, writer, mut first) = greeted(Duration::from_millis(1));
     writer.send(list());
     read(&mut first);
     drop(first);
@@ -180,9 +157,7 @@ fn a_daemon_that_says_nothing_is_given_up_as_one_that_does_not_come_back() {
 
 #[test]
 fn m9_why_the_connection_was_closed_is_the_error_of_a_link_that_ends() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    let (_home, listener, mut reader, writer) = linked(PATIENCE);
     writer.send(list());
     let mut daemon = accept(&listener);
     read(&mut daemon);
@@ -195,16 +170,14 @@ fn m9_why_the_connection_was_closed_is_the_error_of_a_link_that_ends() {
 
 #[test]
 fn m9_a_link_that_waits_for_nothing_comes_back_when_it_was_closed_to_make_room() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    let (_home, listener, mut reader, writer) = linked(PATIENCE);
     refuse(&mut accept(&listener), "too_many", "no room");
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
     writer.send(list());
     let daemon = thread::spawn(move || {
         let mut stream = accept(&listener);
         let asked = read(&mut stream);
-        writeln!(stream.get_mut(), "{}", json!({"id": asked["id"], "result": {}})).unwrap();
+        write(&mut stream, &json!({"id": asked["id"], "result": {}}));
         // Whoever waits for something when that happens is told.
         read(&mut stream);
         refuse(&mut stream, "too_many", "no room");
@@ -219,7 +192,8 @@ fn m9_a_link_that_waits_for_nothing_comes_back_when_it_was_closed_to_make_room()
 #[test]
 fn l16_a_link_to_a_daemon_that_never_says_a_word_ends_and_one_that_waits_for_an_agent_does_not() {
     let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
+    let options = options(home.path());
+    let listener = listen(&options);
     let (mut reader, writer) = link(options.clone(), PATIENCE).unwrap();
     writer.send(hello());
     let daemon = thread::spawn(move || {
@@ -227,8 +201,8 @@ fn l16_a_link_to_a_daemon_that_never_says_a_word_ends_and_one_that_waits_for_an_
         let initialize = read(&mut stream);
         let mut beside = accept(&listener);
         assert_eq!(read(&mut beside)["method"], "_acpd/ping");
-        writeln!(beside.get_mut(), "{}", json!({"id": 1, "result": {}})).unwrap();
-        writeln!(stream.get_mut(), "{}", json!({"id": initialize["id"], "result": {}})).unwrap();
+        write(&mut beside, &json!({"id": 1, "result": {}}));
+        write(&mut stream, &json!({"id": initialize["id"], "result": {}}));
         (listener, stream)
     });
     assert_eq!(next(&mut reader)["result"], json!({}));
@@ -242,13 +216,7 @@ fn l16_a_link_to_a_daemon_that_never_says_a_word_ends_and_one_that_waits_for_an_
 
 #[test]
 fn l10_a_link_whose_token_another_connection_has_does_not_come_back() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, PATIENCE).unwrap();
-    writer.send(hello());
-    let mut daemon = accept(&listener);
-    welcome(&mut daemon, 0);
-    next(&mut reader);
+    let (_home, _listener, mut reader, _writer, mut daemon) = greeted(PATIENCE);
     refuse(&mut daemon, "replaced", "another one has it");
     drop(daemon);
     let error = reader.recv().unwrap_err();
@@ -256,20 +224,16 @@ fn l10_a_link_whose_token_another_connection_has_does_not_come_back() {
 }
 
 /// acpd's last word to a connection that it closes.
-fn refuse(daemon: &mut BufReader<UnixStream>, reason: &str, message: &str) {
+fn refuse(daemon: &mut Stream, reason: &str, message: &str) {
     let data = json!({"_acpd": {"reason": reason, "hint": "wait"}});
     let error = json!({"code": -32603, "message": message, "data": data});
-    writeln!(daemon.get_mut(), "{}", json!({"id": null, "error": error})).unwrap();
+    write(daemon, &json!({"id": null, "error": error}));
 }
 
 #[test]
 fn who_waits_for_nothing_waits_for_ever_until_there_is_something_to_wait_for() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, Duration::from_millis(1)).unwrap();
-    writer.send(hello());
-    welcome(&mut accept(&listener), 0);
-    next(&mut reader);
+    let (_home, listener, mut reader, writer, daemon) = greeted(Duration::from_millis(1));
+    drop(daemon);
     assert_eq!(reader.recv().unwrap(), Incoming::Lost);
     // Its patience passes many times.
     let (done, is_done) = mpsc::channel();
@@ -292,13 +256,7 @@ fn who_waits_for_nothing_waits_for_ever_until_there_is_something_to_wait_for() {
 
 #[test]
 fn a_link_that_is_left_says_so_with_its_last_line() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, PATIENCE).unwrap();
-    writer.send(hello());
-    let mut daemon = accept(&listener);
-    welcome(&mut daemon, 0);
-    next(&mut reader);
+    let (_home, _listener, mut reader, writer, mut daemon) = greeted(PATIENCE);
     writer.send(list());
     writer.leave();
     writer.send(list());
@@ -311,9 +269,7 @@ fn a_link_that_is_left_says_so_with_its_last_line() {
 
 #[test]
 fn a_link_without_patience_ends_with_its_daemon() {
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, Duration::ZERO).unwrap();
+    let (_home, listener, mut reader, writer) = linked(Duration::ZERO);
     drop(accept(&listener));
     assert_eq!(reader.recv().unwrap(), Incoming::Closed);
     assert!(!writer.send(hello()));
@@ -322,16 +278,14 @@ fn a_link_without_patience_ends_with_its_daemon() {
 #[test]
 fn both_directions_may_be_full_at_once() {
     const SIZE: usize = 4 << 20;
-    let home = tempfile::tempdir().unwrap();
-    let (options, listener) = options(home.path());
-    let (mut reader, writer) = link(options, PATIENCE).unwrap();
+    let (_home, listener, mut reader, writer) = linked(PATIENCE);
     writer.send(hello());
     // Writes before it reads, as a daemon never would.
     let daemon = thread::spawn(move || {
         let mut stream = accept(&listener);
         welcome(&mut stream, 0);
         let long = json!({"method": "down", "params": "x".repeat(SIZE)});
-        writeln!(stream.get_mut(), "{long}").unwrap();
+        write(&mut stream, &long);
         read(&mut stream)["method"].clone()
     });
     next(&mut reader);

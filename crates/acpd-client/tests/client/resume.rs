@@ -436,6 +436,28 @@ fn a_load_that_was_cut_off_goes_on_behind_its_last_line() {
     assert_eq!(resume["sessions"], json!({SESSION: 10}));
 }
 
+/// Attaches after a number to a session with so many lines.
+fn attach(memory: &mut Resumption, after: u64, lines: u64) {
+    let mut out = VecDeque::new();
+    let params = json!({"ref": {"session": "fix"}, "after": after});
+    let request = json!({"id": 1, "method": "_acpd/session/attach", "params": params});
+    memory.send(line(&request), &mut out);
+    let session = json!({"sessionId": SESSION, "agent": "demo", "cwd": "/", "state": "live",
+        "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0, "prompts": 1, "seq": lines,
+        "created": 1, "updated": 2});
+    memory.receive(&line(&json!({"id": 1, "result": {"session": session}})), &mut out).unwrap();
+}
+
+#[test]
+fn attaching_behind_the_end_shows_what_comes() {
+    let mut memory = greeted();
+    returning(&mut memory);
+    let back = welcome(&json!("acpd-return"), "g", 0, &json!([]));
+    memory.receive(&back, &mut VecDeque::new()).unwrap();
+    attach(&mut memory, 10, 2);
+    assert_eq!(memory.receive(&line(&say(3)), &mut VecDeque::new()), Ok(Verdict::Unnumber));
+}
+
 #[test]
 fn attaching_from_the_beginning_begins_again() {
     let mut memory = greeted();
@@ -443,15 +465,7 @@ fn attaching_from_the_beginning_begins_again() {
     memory.receive(&line(&say(9)), &mut out).unwrap();
     returning(&mut memory);
     memory.receive(&welcome(&json!("acpd-return"), "g", 0, &json!([])), &mut out).unwrap();
-    let params = json!({"ref": {"session": "fix"}, "after": 0});
-    memory.send(
-        line(&json!({"id": 1, "method": "_acpd/session/attach", "params": params})),
-        &mut out,
-    );
-    let session = json!({"sessionId": SESSION, "agent": "demo", "cwd": "/", "state": "live",
-        "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0, "prompts": 1, "seq": 9,
-        "created": 1, "updated": 2});
-    memory.receive(&line(&json!({"id": 1, "result": {"session": session}})), &mut out).unwrap();
+    attach(&mut memory, 0, 9);
     assert_eq!(memory.receive(&line(&say(1)), &mut out), Ok(Verdict::Unnumber));
 }
 

@@ -1,15 +1,15 @@
-//! `acpctl session search`: what was said, found by its words.
+//! `acpctl session search`: full-text search in the histories of sessions.
 
 use acpd_api::{Hit, Part, SearchParams, SearchResult, Speaker, escape, method};
 
-use super::session::handle;
-use super::{Door, current_dir, directory, utf8};
-use crate::cli;
+use crate::dirs::{current_dir, directory, utf8};
+use crate::door::Door;
 use crate::error::Result;
-use crate::human;
+use crate::info::session::handle;
 use crate::paint::{BOLD, CYAN, DIM, Paint};
 use crate::text::{Text, text};
 use crate::ui::Ui;
+use crate::{cli, human};
 
 /// Prints what was found, the best first.
 pub(super) fn search(args: &cli::Search, door: Door, ui: &mut Ui) -> Result {

@@ -6,21 +6,21 @@ use crate::error::CommandError;
 use crate::text::text;
 
 /// What to ask `_acpd/session/list` for.
-pub(super) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
+pub(crate) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
     let (agent, cwd) = (agent.map(str::to_owned), Some(cwd.to_owned()));
     SessionListParams { agent, cwd, ..SessionListParams::default() }
 }
 
 /// The last used one of the list: the daemon puts it first. One that an editor has opened and nobody
 /// has said anything in is not used.
-pub(super) fn used(list: SessionList) -> Option<SessionInfo> {
+pub(crate) fn used(list: SessionList) -> Option<SessionInfo> {
     list.sessions.into_iter().find(|session| session.prompts > 0)
 }
 
 /// There is none.
-pub(super) fn none(cwd: &str, agent: Option<&str>) -> CommandError {
+pub(crate) fn none(cwd: &str, agent: Option<&str>) -> CommandError {
     let agent = agent.map(|agent| text!(" of `{}`", escape::one_line(agent)));
-    let text = text!("no session{} in `{}` to go on with", agent, escape::one_line(cwd));
+    let text = text!("no session{} in `{}` to continue", agent, escape::one_line(cwd));
     CommandError::new(ExitCode::NotFound, text)
-        .hint("begin one: leave out `--continue`, or name it with `--session`")
+        .hint("start one without `--continue`, or name one with `--session`")
 }

@@ -1,4 +1,4 @@
-//! The end of a log file, and what is written later.
+//! Prints the end of a log file and, with `--follow`, what is written later.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(250);
 const BLOCK: u64 = 64 * 1024;
 
 /// Prints the last lines of a file; with `follow` it goes on until Ctrl-C.
-pub(super) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
+pub(crate) fn print(path: &Path, tail: Tail, ui: &mut Ui) -> Result {
     let failed = |error: io::Error| CommandError::file("read", path, &error);
     let mut file = match open_file(path) {
         Ok(file) => file,

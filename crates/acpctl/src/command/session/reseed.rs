@@ -1,11 +1,11 @@
-//! `acpctl session reseed`: goes on without what the agent had.
+//! `acpctl session reseed`: continues a session in a new one of the agent, with a summary.
 
 use acpd_api::{ReseedParams, SessionInfo, SessionState, method};
 
-use super::session::handle;
-use super::{Door, which};
 use crate::cli::Which;
+use crate::door::{Door, which};
 use crate::error::Result;
+use crate::info::session::handle;
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
@@ -19,7 +19,7 @@ pub(super) fn reseed(session: &Which, discard: bool, door: Door, ui: &mut Ui) ->
 
 fn said(session: &SessionInfo) -> Text {
     let said = text!(
-        "{} is given up: the next prompt goes on in a new session of {}, with a summary",
+        "{} is given up: the next prompt continues in a new session of {}, with a summary",
         handle(session),
         session.agent
     );
@@ -47,7 +47,7 @@ mod tests {
             serde_json::from_value(session).unwrap()
         };
         let given_up =
-            "fix is given up: the next prompt goes on in a new session of demo, with a summary";
+            "fix is given up: the next prompt continues in a new session of demo, with a summary";
         assert_eq!(said(&session(json!({"reason": "a person gave it up"}))).as_str(), given_up);
         let blocked = json!({"state": "blocked", "reason": "the directory `/w` does not exist",
             "hint": "put it back"});

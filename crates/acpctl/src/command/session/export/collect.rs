@@ -1,4 +1,4 @@
-//! A journal as things that were said and done: chunks become messages, updates become tool calls.
+//! Turns journal lines into items: chunks become messages, updates become tool calls.
 
 use std::collections::HashSet;
 
@@ -237,7 +237,7 @@ fn has_ended(call: &Map<String, Value>) -> bool {
     matches!(call.get("status").and_then(Value::as_str), Some("completed" | "failed"))
 }
 
-/// Adds a block; a text goes on with the text before it.
+/// Adds a block; text is appended to the text before it.
 fn join(content: &mut Vec<Value>, block: Value) {
     let is_text = |block: &Value| block["type"] == "text";
     let last =

@@ -1,4 +1,4 @@
-//! `acpctl session mode`, `set` and `commands`: what can be set in a session, and what its agent offers.
+//! `acpctl session mode`, `set` and `commands`: the settings of a session, and the slash commands of its agent.
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acp_wire::{Message, parse};
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::session::handle;
-use super::{Door, initialize_params, which};
 use crate::cli::{Json, Which};
+use crate::door::{Door, initialize_params, which};
 use crate::error::{CommandError, Result};
+use crate::info::session::handle;
 use crate::live::Live;
 use crate::paint::{BOLD, CYAN};
 use crate::settings::{ConfigOption, Mode, Settings};
@@ -223,7 +223,7 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
         return Ok(ui.json(&commands)?);
     }
     if commands.is_empty() {
-        ui.say("the agent has told no commands yet");
+        ui.say("the agent has not listed any commands yet");
         return Ok(());
     }
     let mut table = Table::new(["COMMAND", "INPUT", "DESCRIPTION"]);

@@ -5,14 +5,13 @@ use acpd_api::{ExitCode, Untrusted, escape};
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 
-use super::{nothing, wrong};
 use crate::error::{CommandError, Result};
-use crate::paint::{BOLD, DIM};
+use crate::paint::{BOLD, DIM, YELLOW};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Reads the schema of a form. The order of its fields is not in it any more.
-pub(super) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
+pub(crate) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
     let raw = to_raw_value(schema).map_err(std::io::Error::from)?;
     let form = Form::from_raw(&raw);
     let mut form = form.map_err(|error| CommandError::because(ExitCode::Error, &error))?;
@@ -21,7 +20,7 @@ pub(super) fn read(schema: &Value, order: &[Untrusted]) -> Result<Form> {
 }
 
 /// The content that `NAME=VALUE` says; fields that are not named have their defaults.
-pub(super) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<Value> {
+pub(crate) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<Value> {
     let wrong = |why: Text| CommandError::usage(why).hint(usage(form, id));
     let mut content = Map::new();
     for given in fields {
@@ -47,7 +46,7 @@ pub(super) fn filled(form: &Form, fields: &[String], id: &Untrusted) -> Result<V
 }
 
 /// How to fill the form in from the command line.
-pub(super) fn usage(form: &Form, id: &Untrusted) -> Text {
+pub(crate) fn usage(form: &Form, id: &Untrusted) -> Text {
     let lines = form.fields.iter().map(|field| {
         let mut notes = vec![wanted(&field.kind)];
         match &field.default {
@@ -65,7 +64,7 @@ pub(super) fn usage(form: &Form, id: &Untrusted) -> Text {
 }
 
 /// Asks a person for each field.
-pub(in crate::command) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
+pub(crate) fn ask(form: &Form, ui: &mut Ui) -> Result<Value> {
     let paint = ui.err_paint();
     for text in form.title.iter().chain(&form.description) {
         ui.say(escape::one_line(text));
@@ -103,7 +102,7 @@ fn ask_field(field: &Field, ui: &mut Ui) -> Result<Option<Value>> {
             Some(default) if line.is_empty() => return Ok(Some(default.clone())),
             None if line.is_empty() && !field.required => return Ok(None),
             None if line.is_empty() => {
-                wrong(ui, "it must be filled in");
+                wrong(ui, "this field is required");
                 continue;
             }
             _ => {}
@@ -132,7 +131,7 @@ fn wanted_short(kind: &FieldKind) -> Text {
         FieldKind::Text { format: Some(format), .. } => escape::one_line(format).into(),
         FieldKind::Text { format: None, .. } => "text".into(),
         FieldKind::One(_) => "one of".into(),
-        FieldKind::Many { .. } => "some of, with commas between:".into(),
+        FieldKind::Many { .. } => "some of these, separated by commas:".into(),
         FieldKind::Number { whole: true, .. } => "a whole number".into(),
         FieldKind::Number { .. } => "a number".into(),
         FieldKind::Boolean => "yes or no".into(),
@@ -147,6 +146,16 @@ fn shown(value: &Value) -> Text {
         Value::Array(items) => Text::join(items.iter().map(shown), ", "),
         other => Untrusted::of(other).into(),
     }
+}
+
+/// What a person typed cannot be used.
+pub(crate) fn wrong(ui: &mut Ui, why: impl Into<Text>) {
+    ui.say(ui.err_paint().apply(YELLOW, why));
+}
+
+/// The person left.
+pub(crate) fn nothing() -> CommandError {
+    CommandError::new(ExitCode::Cancelled, "nothing was answered; the question stays open")
 }
 
 #[cfg(test)]
@@ -190,7 +199,7 @@ mod tests {
         hint: `acpctl answer 1-2 --field NAME=VALUE` for each of the fields, or `--decline`:
           branch  one of main, next; else main
           count  a whole number; required
-          tags  some of, with commas between: a, b
+          tags  some of these, separated by commas: a, b
           really  yes or no; else no
         ");
         assert!(fill(&["branch=next"]).unwrap_err().starts_with("error: `count` is missing\n"));

@@ -1,43 +1,26 @@
 //! Connections to a daemon that a thread of the test plays.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::os::unix::net::UnixListener;
 use std::thread::{self, JoinHandle};
 
 use acpd_api::{ClientMeta, Empty, method};
-use acpd_client::{CallError, ConnectError, Connection, Options, connect};
-use acpd_sys::paths::Paths;
+use acpd_client::{CallError, ConnectError, Connection, connect};
 use serde_json::{Value, json};
 
-fn options(home: &Path) -> Options {
-    let paths =
-        Paths { runtime: home.join("run"), state: home.join("state"), config: home.join("config") };
-    Options { spawn: false, paths }
-}
+use crate::support::{Stream, accept, listen, options, read, write};
 
 /// A daemon that serves one connection with `serve`, and the connection to it.
 fn connected<T: Send + 'static>(
-    serve: impl FnOnce(BufReader<UnixStream>) -> T + Send + 'static,
+    serve: impl FnOnce(Stream) -> T + Send + 'static,
 ) -> (tempfile::TempDir, Connection, JoinHandle<T>) {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
-    let listener = UnixListener::bind(options.paths.socket()).unwrap();
-    let server = thread::spawn(move || serve(BufReader::new(listener.accept().unwrap().0)));
+    let listener = listen(&options);
+    let server = thread::spawn(move || serve(accept(&listener)));
     let connection = connect(&options).unwrap();
     (home, connection, server)
-}
-
-fn read(stream: &mut BufReader<UnixStream>) -> Value {
-    let mut line = String::new();
-    stream.read_line(&mut line).unwrap();
-    serde_json::from_str(&line).unwrap()
-}
-
-fn write(stream: &mut BufReader<UnixStream>, line: &Value) {
-    writeln!(stream.get_mut(), "{line}").unwrap();
 }
 
 #[test]
@@ -132,8 +115,7 @@ fn without_a_daemon_the_error_says_how_to_start_one() {
     assert!(error.hint().unwrap().contains("acpctl daemon start"));
     assert!(!options.paths.runtime.exists(), "looking must not create anything");
 
-    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
-    drop(UnixListener::bind(options.paths.socket()).unwrap());
+    drop(listen(&options));
     let error = connect(&options).unwrap_err();
     assert!(matches!(error, ConnectError::NotRunning { .. }), "a stale socket: {error:?}");
 }
@@ -143,8 +125,7 @@ fn a_directory_that_others_could_use_is_refused_before_a_word() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
     let runtime = &options.paths.runtime;
-    acpd_sys::dir::private_dir(runtime).unwrap();
-    let listener = UnixListener::bind(options.paths.socket()).unwrap();
+    let listener = listen(&options);
     listener.set_nonblocking(true).unwrap();
 
     std::fs::set_permissions(runtime, std::fs::Permissions::from_mode(0o770)).unwrap();
@@ -203,10 +184,10 @@ fn m9_why_the_connection_was_closed_is_the_error_of_a_call() {
     let listener = UnixListener::bind(socket).unwrap();
     let mut connection = connect(&options(home.path())).unwrap();
     let server = thread::spawn(move || {
-        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let mut stream = accept(&listener);
         write(&mut stream, &refusal);
         drop(stream);
-        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let mut stream = accept(&listener);
         let request = read(&mut stream);
         write(&mut stream, &json!({"id": request["id"], "result": {"n": 1}}));
     });
@@ -218,14 +199,13 @@ fn m9_why_the_connection_was_closed_is_the_error_of_a_call() {
 fn l16_a_late_answer_is_waited_for_as_long_as_the_daemon_is_there() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
-    let listener = UnixListener::bind(options.paths.socket()).unwrap();
+    let listener = listen(&options);
     let mut connection = connect(&options).unwrap();
     let server = thread::spawn(move || {
-        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let mut stream = accept(&listener);
         let request = read(&mut stream);
         // It takes so long that the daemon is asked whether it is there, and then asked nothing more.
-        let mut beside = BufReader::new(listener.accept().unwrap().0);
+        let mut beside = accept(&listener);
         let ping = read(&mut beside);
         assert_eq!(ping["method"], method::PING);
         write(&mut beside, &json!({"id": ping["id"], "result": {}}));
@@ -240,11 +220,10 @@ fn l16_a_late_answer_is_waited_for_as_long_as_the_daemon_is_there() {
 fn l16_a_daemon_that_answers_nothing_is_told_with_its_process() {
     let home = tempfile::tempdir().unwrap();
     let options = options(home.path());
-    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
     acpd_sys::dir::private_dir(&options.paths.state).unwrap();
     let _lock = acpd_sys::lock::InstanceLock::acquire(&options.paths.lock()).unwrap();
     // Nobody accepts.
-    let _listener = UnixListener::bind(options.paths.socket()).unwrap();
+    let _listener = listen(&options);
     let error = connect(&options).unwrap().call::<_, Value>(method::STATUS, &Empty {}).unwrap_err();
     let CallError::NotAnswering(silent) = error else { panic!("{error:?}") };
     let own = std::process::id();

@@ -1,35 +1,33 @@
 //! `acpctl session …`.
 
+mod export;
+mod reseed;
+mod search;
+mod settings;
+
 use acp_wire::acp::NewSessionResult;
 use acp_wire::{Message, parse};
 use acpd_api::{
     AgentInfo, AgentRef, ArchiveFilter, ClientMeta, Empty, ExitCode, InteractionList, LogParams,
-    LogResult, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, RestoreLevel, SessionInfo,
-    SessionList, SessionListParams, SessionRef, SessionState, TitleParams, TurnState, Untrusted,
-    escape, method,
+    LogResult, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
+    SessionListParams, SessionRef, TitleParams, Untrusted, escape, method,
 };
 use acpd_client::Connection;
-use anstyle::Style;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::agent::key_values;
-use super::pending::waits;
-use super::{
-    Door, directory, export, initialize_params, reseed, search, session_ref, settings, utf8, which,
-};
 use crate::cli::{Session, Which};
+use crate::dirs::{directory, utf8};
+use crate::door::{Door, initialize_params, session_ref, which};
 use crate::error::{CommandError, Result};
 use crate::human;
+use crate::info::question::waits;
+use crate::info::session::{card, handle, table};
 use crate::live::Live;
-use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
+use crate::paint::YELLOW;
 use crate::screen::Screen;
-use crate::table::{Cell, Table};
-use crate::text::{Text, shell_word, text};
+use crate::text::{shell_word, text};
 use crate::ui::Ui;
-
-/// Columns of a turn in the table: an agent may give any reason for its end.
-const TURN: usize = 40;
 
 /// Runs a `session` command.
 pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
@@ -56,7 +54,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
                 return Ok(());
             }
             if list.sessions.is_empty() {
-                ui.say("no sessions; begin one with `acpctl run -s NAME PROMPT`");
+                ui.say("no sessions; start one with `acpctl run -s NAME PROMPT`");
                 return Ok(());
             }
             Ok(ui.print(table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
@@ -102,7 +100,10 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
         Session::Archive { which: session } => {
             let info: SessionInfo =
                 door.connect()?.call(method::SESSION_ARCHIVE, &which(&session))?;
-            ui.say(text!("{} is in the archive; the next prompt takes it out", handle(&info)));
+            ui.say(text!(
+                "{} is archived; the next prompt takes it out of the archive",
+                handle(&info)
+            ));
             Ok(())
         }
         Session::Unarchive { which: session } => {
@@ -123,7 +124,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
         Session::Close { which: session } => {
             let info: SessionInfo =
                 door.connect()?.call(method::SESSION_CLOSE, &which(&session))?;
-            ui.say(text!("{} is closed; the next prompt brings it back", handle(&info)));
+            ui.say(text!("{} is closed; the next prompt restores it", handle(&info)));
             Ok(())
         }
         Session::Rm { sessions, agent } => {
@@ -147,7 +148,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
     }
 }
 
-/// Makes a session that goes on from where this one is, with its directory and its MCP servers.
+/// Copies a session, with its directory and its MCP servers.
 fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.lasting_link()?)?;
     let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
@@ -168,8 +169,7 @@ fn remove(connection: &mut Connection, wanted: &str, agent: Option<&str>, ui: &m
     let found: SessionInfo = connection.call(method::SESSION_SHOW, &session_ref(wanted, agent))?;
     let handle = handle(&found);
     if *handle != wanted && found.session_id != wanted {
-        let text =
-            text!("no session has exactly the name or the id `{}`", escape::one_line(wanted));
+        let text = text!("no session has exactly the name or id `{}`", escape::one_line(wanted));
         return Err(CommandError::new(ExitCode::NotFound, text).hint(text!(
             "to delete `{}`: `acpctl session rm {}`",
             handle,
@@ -221,153 +221,4 @@ fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui)
         }
     }
     Ok(())
-}
-
-/// Sessions as a table.
-pub(super) fn table<'a>(
-    sessions: impl IntoIterator<Item = &'a SessionInfo>,
-    now: u64,
-    paint: Paint,
-    width: Option<usize>,
-) -> Text {
-    let titles = ["SESSION", "AGENT", "STATE", "TURN", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
-    let mut table = Table::new(titles);
-    for session in sessions {
-        let (turn, style) = turn(session, now);
-        table.row([
-            Cell::new(handle(session), BOLD),
-            (&session.agent).into(),
-            Cell::new(state(session), state_style(session.state)),
-            Cell::new(turn.cut(TURN), style),
-            text!("{}", session.prompts).into(),
-            human::ago(session.updated, now).into(),
-            (&session.cwd).into(),
-            about(session).into(),
-        ]);
-    }
-    table.render(paint, width)
-}
-
-fn card(session: &SessionInfo, now: u64, paint: Paint) -> Text {
-    let mut state = paint.apply(state_style(session.state), word(session));
-    let reason = session.reason.as_ref().filter(|reason| **reason != word(session));
-    if let Some(reason) = reason {
-        state += text!(": {}", reason);
-    }
-    let (turn, turn_style) = turn(session, now);
-    let mut rows = vec![("session", Text::from(&session.session_id))];
-    rows.extend(session.name.as_ref().map(|name| ("name", name.into())));
-    rows.extend(session.title.as_ref().map(|title| ("title", title.into())));
-    rows.extend([
-        ("agent", Text::from(&session.agent)),
-        ("directory", Text::from(&session.cwd)),
-        ("state", state),
-    ]);
-    rows.extend(session.hint.as_ref().map(|hint| ("hint", hint.into())));
-    rows.extend(restored(session).map(|kept| ("restored", kept.into())));
-    rows.extend([
-        ("turn", paint.apply(turn_style, turn)),
-        ("prompts", text!("{}", session.prompts)),
-        ("clients", text!("{}", session.clients)),
-        ("journal", text!("{} entries", session.seq)),
-        ("created", human::clock(session.created)),
-        ("used", text!("{} ({})", human::clock(session.updated), human::ago(session.updated, now))),
-    ]);
-    key_values(&rows, paint)
-}
-
-/// Why a session cannot go on and what to do, else what it is about.
-fn about(session: &SessionInfo) -> Text {
-    let stuck = matches!(session.state, SessionState::Lost | SessionState::Blocked);
-    let told = [&session.reason, &session.hint].into_iter().flatten().filter(|_| stuck);
-    let told: Vec<Text> = told.map(Text::from).collect();
-    if told.is_empty() { text!("{}", session.title.as_ref()) } else { Text::join(told, "; ") }
-}
-
-/// What people call it.
-pub(super) fn handle(session: &SessionInfo) -> &Untrusted {
-    session.name.as_ref().unwrap_or(&session.session_id)
-}
-
-fn turn(session: &SessionInfo, now: u64) -> (Text, Style) {
-    let passed = human::duration(now.saturating_sub(session.turn.since));
-    let queued = match session.queued {
-        0 => Text::new(),
-        queued => text!(" +{}", queued),
-    };
-    match session.turn.state {
-        TurnState::Working => (text!("working {}{}", passed, queued), CYAN),
-        TurnState::NeedsAction => (text!("needs you {}{}", passed, queued), YELLOW),
-        TurnState::Idle => match session.turn.last.as_ref().map(Untrusted::raw) {
-            None | Some("end_turn") => ("idle".into(), Style::new()),
-            Some(last) => {
-                let last = Untrusted::from(last.replace('_', " "));
-                (text!("idle ({})", last), Style::new())
-            }
-        },
-    }
-}
-
-/// Its state for a table, with a mark if the agent goes on with a summary.
-fn state(session: &SessionInfo) -> Text {
-    let is_reseeded = session.restore == Some(RestoreLevel::Reseeded);
-    text!("{}{}", word(session), if is_reseeded { " (reseeded)" } else { "" })
-}
-
-/// What the last restore kept, if that is not all.
-fn restored(session: &SessionInfo) -> Option<&'static str> {
-    Some(match session.restore? {
-        RestoreLevel::Resumed => "resumed: the agent has the conversation",
-        RestoreLevel::Loaded => "loaded: the agent has the conversation",
-        RestoreLevel::Reseeded => "reseeded: the agent has a summary; the history is whole",
-        RestoreLevel::Lost => "lost: the agent has nothing of it; the history is whole",
-        RestoreLevel::Exact | RestoreLevel::Renewed => return None,
-    })
-}
-
-fn word(session: &SessionInfo) -> &'static str {
-    match session.state {
-        _ if session.archived => "archived",
-        SessionState::Live => "live",
-        SessionState::Parked => "parked",
-        SessionState::Restoring => "restoring",
-        SessionState::Blocked => "blocked",
-        SessionState::Lost => "lost",
-        SessionState::Closed => "closed",
-    }
-}
-
-fn state_style(state: SessionState) -> Style {
-    match state {
-        SessionState::Live => GREEN,
-        SessionState::Parked | SessionState::Closed => DIM,
-        SessionState::Restoring => CYAN,
-        SessionState::Blocked => YELLOW,
-        SessionState::Lost => RED,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_card_says_what_the_last_restore_kept_if_that_is_not_all() {
-        let row = |restore: &str| {
-            let session = json!({"sessionId": "s", "agent": "demo", "cwd": "/w", "state": "live",
-                "turn": {"state": "idle", "since": 0}, "queued": 0, "clients": 0, "prompts": 1,
-                "seq": 4, "created": 0, "updated": 0, "restore": restore});
-            let session: SessionInfo = serde_json::from_value(session).unwrap();
-            let card = card(&session, 0, Paint::plain()).to_string();
-            card.lines()
-                .find_map(|line| line.strip_prefix("restored"))
-                .map(|row| row.trim().to_owned())
-        };
-        for kept in ["resumed", "loaded", "reseeded", "lost"] {
-            assert!(row(kept).is_some_and(|row| row.starts_with(kept)), "{kept}");
-        }
-        assert_eq!((row("exact"), row("renewed")), (None, None));
-    }
 }

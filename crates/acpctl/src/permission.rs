@@ -1,8 +1,8 @@
-//! Questions that an agent asks before it acts.
+//! Permission questions: an agent asks before it acts.
 //!
 //! On a terminal the user answers with one key, or with a word where one key is too easily pressed: if acpd
-//! does not understand all of the call, and if the call changed while they looked. Elsewhere nobody answers for
-//! them: the question is told and stays open for another client.
+//! does not understand all of the call, and if the call changed while they looked. Without a terminal, the
+//! command only reports the question, which stays open for another client.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,8 @@ use acpd_api::{Meta, PermissionMeta, RawCall, Shown, ShownUnclear, escape};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::pending::own_option;
 use crate::error::Result;
+use crate::info::question::own_option;
 use crate::live::Live;
 use crate::paint::{BOLD, DIM, Paint, YELLOW};
 use crate::render::Sheet;
@@ -30,7 +30,7 @@ const VIEW: char = 'v';
 
 /// The open questions; the first one is on the screen.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(crate) struct Questions {
     open: VecDeque<Question>,
     keys: Option<KeyMode>,
     /// What was typed of a word.
@@ -61,7 +61,7 @@ enum Typed {
 
 impl Questions {
     /// Takes a `session/request_permission`.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         id: Id,
         params: &RawValue,
@@ -76,12 +76,12 @@ impl Questions {
     }
 
     /// Whether something waits for an answer.
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         !self.open.is_empty()
     }
 
     /// Answers the question on the screen, if the key is one of its choices, or ends the word for one.
-    pub(super) fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
+    pub(crate) fn key(&mut self, key: u8, live: &mut Live, ui: &mut Ui) -> Result {
         let key = char::from(key).to_ascii_lowercase();
         let Some(question) = self.open.front().filter(|_| self.keys.is_some()) else {
             return Ok(());
@@ -125,7 +125,7 @@ impl Questions {
     }
 
     /// Takes a `$/cancel_request`: somebody else answered a question, or its turn is over.
-    pub(super) fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
+    pub(crate) fn withdraw(&mut self, params: &RawValue, live: &mut Live, ui: &mut Ui) -> Result {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Withdrawn {
@@ -146,7 +146,7 @@ impl Questions {
     }
 
     /// Gives every open question the answer that a cancelled turn asks for.
-    pub(super) fn cancel(&mut self, live: &mut Live) -> Result {
+    pub(crate) fn cancel(&mut self, live: &mut Live) -> Result {
         self.keys = None;
         for question in self.open.drain(..) {
             live.answer(&question.id, &PermissionAnswer::Cancelled)?;
@@ -192,10 +192,10 @@ fn meta(params: &RawValue) -> Option<PermissionMeta> {
     serde_json::from_str::<Params>(params.get()).ok()?.meta.own
 }
 
-/// A daemon of another version says nothing of it: nobody knows what the call is.
+/// A daemon of another version sends nothing about the call, so it counts as not understood.
 fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMeta {
     let unclear =
-        ShownUnclear { why: "is of a daemon of another version".into(), ..Default::default() };
+        ShownUnclear { why: "comes from a daemon of another version".into(), ..Default::default() };
     let shown = Shown {
         kind: question.kind.as_deref().unwrap_or("other").into(),
         title: question.title.as_deref().map(Into::into),

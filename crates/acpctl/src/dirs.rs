@@ -1,0 +1,40 @@
+//! Directories and files that a person names.
+
+use std::env;
+use std::path::{self, Path, PathBuf};
+
+use acpd_api::ExitCode;
+
+use crate::error::{CommandError, Result};
+use crate::text::text;
+
+/// The current directory.
+pub(crate) fn current_dir() -> Result<PathBuf> {
+    env::current_dir().map_err(|error| {
+        CommandError::new(ExitCode::NotFound, text!("cannot tell the current directory: {}", error))
+            .hint("go to a directory that exists, or name one with `--cwd`")
+    })
+}
+
+/// An absolute path without symbolic links, as agents and session names want it.
+pub(crate) fn directory(path: &Path) -> Result<PathBuf> {
+    let full = path.canonicalize().map_err(|error| CommandError::file("enter", path, &error))?;
+    if full.is_dir() {
+        Ok(full)
+    } else {
+        Err(CommandError::usage(text!("`{}` is not a directory", path)))
+    }
+}
+
+/// An absolute path; its links stay.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    path::absolute(path).map_err(|error| CommandError::file("find", path, &error))
+}
+
+/// A path as JSON can carry it.
+pub(crate) fn utf8(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        CommandError::usage(text!("`{}` is not valid UTF-8", path))
+            .hint("agents take only paths that JSON can hold; rename it")
+    })
+}

@@ -1,0 +1,65 @@
+//! The way to the daemon, and how sessions are named to it.
+
+use std::time::Duration;
+
+use acpd_api::{ClientMeta, SessionRef};
+use acpd_client::{Connection, LinkReader, LinkWriter, Options, PATIENCE, Paths, connect, link};
+use serde_json::{Value, json};
+
+use crate::cli::Which;
+use crate::dirs::{current_dir, utf8};
+use crate::error::Result;
+
+/// The way to the daemon.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Door {
+    /// Start the daemon if none runs.
+    pub(crate) spawn: bool,
+}
+
+impl Door {
+    /// Connects, and starts the daemon unless that was forbidden.
+    pub(crate) fn connect(self) -> Result<Connection> {
+        let paths = Paths::discover()?;
+        Ok(connect(&Options { spawn: self.spawn, paths })?)
+    }
+
+    /// Connects in the same way, for as long as the command runs: also to the daemon's successors.
+    pub(crate) fn lasting_link(self) -> Result<(LinkReader, LinkWriter)> {
+        self.link(PATIENCE)
+    }
+
+    /// Connects to this daemon and to none after it.
+    pub(crate) fn single_link(self) -> Result<(LinkReader, LinkWriter)> {
+        self.link(Duration::ZERO)
+    }
+
+    fn link(self, patience: Duration) -> Result<(LinkReader, LinkWriter)> {
+        let paths = Paths::discover()?;
+        Ok(link(Options { spawn: self.spawn, paths }, patience)?)
+    }
+}
+
+/// The parameters of acpctl's `initialize`: it serves no agent, and shows what not every client does.
+pub(crate) fn initialize_params(meta: &ClientMeta) -> Value {
+    let mut params = acpd_client::initialize_params(meta, "acpctl");
+    params["clientCapabilities"]["session"] =
+        json!({"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}});
+    params
+}
+
+/// A session as the user names it, with the directory that makes names unique, if there is one: it
+/// may have been deleted under us.
+pub(crate) fn session_ref(session: &str, agent: Option<&str>) -> SessionRef {
+    SessionRef {
+        session: session.to_owned(),
+        agent: agent.map(str::to_owned),
+        cwd: current_dir().and_then(|dir| utf8(&dir)).ok(),
+        exact_name: false,
+    }
+}
+
+/// The one session of a command line.
+pub(crate) fn which(which: &Which) -> SessionRef {
+    session_ref(&which.session, which.agent.as_deref())
+}

@@ -1,0 +1,35 @@
+//! The daemon in a line.
+
+use acpd_api::{DaemonInfo, StoreState};
+
+use crate::human;
+use crate::paint::{BOLD, GREEN, Paint, RED};
+use crate::text::{Text, text};
+
+/// The daemon in one line, and a second one if the journal cannot be written.
+pub(crate) fn line(daemon: &DaemonInfo, now: u64, paint: Paint) -> Text {
+    let mut parts = vec![
+        text!("{} {}", paint.apply(BOLD, "acpd"), daemon.version),
+        paint.apply(GREEN, "running"),
+        text!("pid {}", daemon.pid),
+        text!("up {}", human::duration(now.saturating_sub(daemon.since))),
+    ];
+    parts.extend(daemon.rss.map(human::bytes));
+    parts.push(match daemon.clients {
+        1 => "1 client".into(),
+        clients => text!("{} clients", clients),
+    });
+    let mut text = Text::join(parts, "  ") + "\n";
+    if let StoreState::Failing { reason, hint, since } = &daemon.store {
+        let line = text!(
+            "cannot write its journal: {} (since {}); nothing new is shown until it can",
+            reason,
+            human::ago(*since, now),
+        );
+        text += paint.apply(RED, line) + "\n";
+        if let Some(hint) = hint {
+            text += text!("hint: {}\n", hint);
+        }
+    }
+    text
+}

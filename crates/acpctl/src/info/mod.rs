@@ -1,0 +1,7 @@
+//! The daemon, its agents, sessions, logins and questions, as tables, cards and sentences for a person.
+
+pub(crate) mod agent;
+pub(crate) mod daemon;
+pub(crate) mod login;
+pub(crate) mod question;
+pub(crate) mod session;

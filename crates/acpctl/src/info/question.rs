@@ -1,0 +1,72 @@
+//! Questions of agents in tables and sentences.
+
+use acpd_api::{InteractionInfo, Question, Untrusted};
+
+use crate::human;
+use crate::paint::{BOLD, CYAN, Paint};
+use crate::table::{Cell, Table};
+use crate::text::{Text, text};
+
+/// What it means that an agent gets an option of its own that holds from now on.
+pub(crate) fn own_option(name: &Untrusted) -> Text {
+    text!(
+        "the agent's own option `{}`: it may not ask again, and `policy forget` does not undo that",
+        name
+    )
+}
+
+/// Open questions as a table.
+pub(crate) fn table(
+    open: &[InteractionInfo],
+    now: u64,
+    paint: Paint,
+    width: Option<usize>,
+) -> Text {
+    let mut table = Table::new(["ID", "AGE", "AGENT", "SESSION", "QUESTION"]);
+    for open in open {
+        table.row([
+            Cell::new(&open.id, BOLD),
+            human::duration(now.saturating_sub(open.at)).into(),
+            (&open.agent).into(),
+            Cell::new(text!("{}", session(open)), CYAN),
+            asked(&open.question).into(),
+        ]);
+    }
+    table.render(paint, width)
+}
+
+/// What is asked, and by whom.
+pub(crate) fn described(open: &InteractionInfo) -> Text {
+    text!("{} {}", asked(&open.question), asker(open))
+}
+
+/// The agent and the session that ask.
+pub(crate) fn asker(open: &InteractionInfo) -> Text {
+    let session = session(open).map(|session| text!(", {}", session));
+    text!("({}{})", open.agent, session)
+}
+
+/// What a session waits for, and how it gets it.
+pub(crate) fn waits(open: &InteractionInfo) -> Text {
+    let (what, how) = match &open.question {
+        Question::Permission { .. } => ("permission", "`acpctl allow` or `acpctl deny`"),
+        Question::Form { .. } | Question::Url { .. } => ("an answer", "`acpctl answer`"),
+    };
+    text!("waits for {}: {} ({} {})", what, asked(&open.question), how, open.id)
+}
+
+fn session(open: &InteractionInfo) -> Option<&Untrusted> {
+    open.name.as_ref().or(open.session_id.as_ref())
+}
+
+/// What is asked, in one line. The subject is what acpd read in the call, the title what the agent
+/// calls it.
+pub(crate) fn asked(question: &Question) -> Text {
+    match question {
+        Question::Permission { title, subject, .. } => {
+            subject.as_ref().or(title.as_ref()).map_or_else(|| "a tool call".into(), Text::from)
+        }
+        Question::Form { message, .. } => message.into(),
+        Question::Url { message, url } => text!("open {}: {}", url, message),
+    }
+}

@@ -1,0 +1,6 @@
+//! Connections and links to a daemon that a thread of the test plays, and what a client remembers.
+
+mod connection;
+mod link;
+mod resume;
+mod support;

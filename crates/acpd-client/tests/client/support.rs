@@ -1,0 +1,38 @@
+//! A daemon that a thread of the test plays.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use acpd_client::Options;
+use acpd_sys::paths::Paths;
+use serde_json::Value;
+
+/// The daemon's side of a connection.
+pub(crate) type Stream = BufReader<UnixStream>;
+
+pub(crate) fn options(home: &Path) -> Options {
+    let paths =
+        Paths { runtime: home.join("run"), state: home.join("state"), config: home.join("config") };
+    Options { spawn: false, paths }
+}
+
+/// The daemon's socket.
+pub(crate) fn listen(options: &Options) -> UnixListener {
+    acpd_sys::dir::private_dir(&options.paths.runtime).unwrap();
+    UnixListener::bind(options.paths.socket()).unwrap()
+}
+
+pub(crate) fn accept(listener: &UnixListener) -> Stream {
+    BufReader::new(listener.accept().unwrap().0)
+}
+
+pub(crate) fn read(stream: &mut Stream) -> Value {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+pub(crate) fn write(stream: &mut Stream, line: &Value) {
+    writeln!(stream.get_mut(), "{line}").unwrap();
+}
