@@ -94,8 +94,7 @@ fn main() -> ExitCode {
             Err(error) => failed(&error),
         },
         Command::ScriptedAgent => {
-            use acpd_test::agent;
-            agent::run(agent::Options::new(agent::Options::default_state()))
+            acpd_demo::run(acpd_demo::Options::new(acpd_demo::Options::default_state()))
         }
     }
 }
