@@ -6,7 +6,7 @@ const MARK: &str = "ACPD_AGENT_MARK";
 
 /// Other processes that have our mark in their environment: process id and command line. Nobody
 /// without a mark, and on a system without `/proc`. A zombie has no environment any more.
-pub(super) fn others() -> Vec<String> {
+pub(crate) fn others() -> Vec<String> {
     let Ok(mark) = std::env::var(MARK) else { return Vec::new() };
     let wanted = format!("{MARK}={mark}");
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

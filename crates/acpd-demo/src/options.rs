@@ -278,7 +278,7 @@ impl Flags {
     }
 
     /// Whether the agent has a login to offer.
-    pub(super) fn has_login(&self) -> bool {
+    pub(crate) fn has_login(&self) -> bool {
         self.auth_required || self.auth_list || self.auth_once_after.is_some()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use super::wire::lock;
+use crate::wire::lock;
 
 /// Where a recorded line went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,16 +42,16 @@ pub fn read_record(path: impl AsRef<Path>) -> Vec<RecordLine> {
 
 /// Appends to a record. Each line is one write, so that it is there before the agent acts on it, whatever
 /// happens to the process next.
-pub(super) struct Recorder(Mutex<(File, u64)>);
+pub(crate) struct Recorder(Mutex<(File, u64)>);
 
 impl Recorder {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = path.to_string_lossy().replace("%p", &std::process::id().to_string());
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(Self(Mutex::new((file, 0))))
     }
 
-    pub(super) fn note(&self, dir: Direction, line: &[u8]) {
+    pub(crate) fn note(&self, dir: Direction, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let mut inner = lock(&self.0);
         let (file, n) = &mut *inner;

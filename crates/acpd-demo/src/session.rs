@@ -7,11 +7,11 @@ use std::sync::mpsc::Sender;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::store::{Entry, Stored};
-use super::wire::{Failure, lock, update};
+use crate::store::{Entry, Stored};
+use crate::wire::{Failure, lock, update};
 
 /// Commands that are offered: name, description, hint of the input. Each is the verb of the same name.
-pub(super) const COMMANDS: [(&str, &str, Option<&str>); 5] = [
+pub(crate) const COMMANDS: [(&str, &str, Option<&str>); 5] = [
     ("plan", "Show a plan that gets done", None),
     ("think", "Think aloud", Some("thought")),
     ("tool", "Run a tool call with a diff", Some("title")),
@@ -23,7 +23,7 @@ const MODES: [(&str, &str); 2] = [("ask", "Ask"), ("code", "Code")];
 const MODELS: [(&str, &str); 2] = [("demo-small", "Demo small"), ("demo-large", "Demo large")];
 
 /// What the main thread tells a running turn.
-pub(super) enum Signal {
+pub(crate) enum Signal {
     Cancel,
     /// Something that the user adds.
     Steer(String),
@@ -33,7 +33,7 @@ pub(super) enum Signal {
 
 /// Mode and config options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Settings {
+pub(crate) struct Settings {
     mode: String,
     model: String,
     verbose: bool,
@@ -46,12 +46,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    pub(super) fn set_mode(&mut self, mode: &str) -> Result<(), Failure> {
+    pub(crate) fn set_mode(&mut self, mode: &str) -> Result<(), Failure> {
         self.mode = choice(&MODES, mode)?;
         Ok(())
     }
 
-    pub(super) fn set_option(&mut self, option: &str, value: &Value) -> Result<(), Failure> {
+    pub(crate) fn set_option(&mut self, option: &str, value: &Value) -> Result<(), Failure> {
         match (option, value) {
             ("model", Value::String(model)) => self.model = choice(&MODELS, model)?,
             ("verbose", Value::Bool(verbose)) => self.verbose = *verbose,
@@ -62,13 +62,13 @@ impl Settings {
         Ok(())
     }
 
-    pub(super) fn modes(&self) -> Value {
+    pub(crate) fn modes(&self) -> Value {
         let modes = MODES.map(|(id, name)| json!({"id": id, "name": name}));
         json!({"currentModeId": self.mode, "availableModes": modes})
     }
 
     /// The boolean option is only for clients that offered to understand it.
-    pub(super) fn config_options(&self, boolean: bool) -> Value {
+    pub(crate) fn config_options(&self, boolean: bool) -> Value {
         let models = MODELS.map(|(value, name)| json!({"value": value, "name": name}));
         let model = json!({"id": "model", "name": "Model", "category": "model", "type": "select",
             "currentValue": self.model, "options": models});
@@ -86,27 +86,27 @@ fn choice(known: &[(&str, &str)], wanted: &str) -> Result<String, Failure> {
 }
 
 /// One conversation that this process holds.
-pub(super) struct Session {
-    pub(super) id: String,
-    pub(super) cwd: String,
-    pub(super) state: Mutex<State>,
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) cwd: String,
+    pub(crate) state: Mutex<State>,
 }
 
 /// What changes in a session.
-pub(super) struct State {
-    pub(super) settings: Settings,
+pub(crate) struct State {
+    pub(crate) settings: Settings,
     /// Texts of all prompts, the running one last.
-    pub(super) prompts: Vec<String>,
+    pub(crate) prompts: Vec<String>,
     /// MCP servers in the client: their ids, by name.
-    pub(super) servers: HashMap<String, String>,
+    pub(crate) servers: HashMap<String, String>,
     /// Whether the store has it; that is so from its first prompt on.
-    pub(super) on_disk: bool,
+    pub(crate) on_disk: bool,
     /// The running turn.
-    pub(super) turn: Option<Sender<Signal>>,
+    pub(crate) turn: Option<Sender<Signal>>,
 }
 
 impl Session {
-    pub(super) fn new(id: String, cwd: String) -> Self {
+    pub(crate) fn new(id: String, cwd: String) -> Self {
         let state = State {
             settings: Settings::default(),
             prompts: Vec::new(),
@@ -117,7 +117,7 @@ impl Session {
         Self { id, cwd, state: Mutex::new(state) }
     }
 
-    pub(super) fn restored(id: String, cwd: String, stored: &Stored) -> Self {
+    pub(crate) fn restored(id: String, cwd: String, stored: &Stored) -> Self {
         let state = State {
             settings: stored.settings.clone(),
             prompts: stored.prompts(),
@@ -129,7 +129,7 @@ impl Session {
     }
 
     /// Cancels the running turn, if there is one.
-    pub(super) fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         if let Some(turn) = &lock(&self.state).turn {
             let _ = turn.send(Signal::Cancel);
         }
@@ -137,25 +137,25 @@ impl Session {
 }
 
 /// The text blocks of a prompt.
-pub(super) fn prompt_text(prompt: &[Value]) -> String {
+pub(crate) fn prompt_text(prompt: &[Value]) -> String {
     let texts: Vec<&str> = prompt.iter().filter_map(|block| block["text"].as_str()).collect();
     texts.join("\n")
 }
 
 /// A short title for a conversation.
-pub(super) fn title(first_prompt: &str) -> String {
+pub(crate) fn title(first_prompt: &str) -> String {
     first_prompt.lines().next().unwrap_or_default().chars().take(60).collect()
 }
 
 /// The `#words` of all prompts in order: proof of what the conversation still knows.
-pub(super) fn tags(prompts: &[String]) -> String {
+pub(crate) fn tags(prompts: &[String]) -> String {
     let word_end = |c: char| !(c.is_alphanumeric() || c == '-' || c == '_');
     let words = prompts.iter().flat_map(|prompt| prompt.split('#').skip(1));
     let tags = words.filter_map(|word| word.split(word_end).next()).filter(|tag| !tag.is_empty());
     tags.collect::<Vec<_>>().join(",")
 }
 
-pub(super) fn commands_update(session: &str) -> Value {
+pub(crate) fn commands_update(session: &str) -> Value {
     let commands = COMMANDS.map(|(name, description, hint)| match hint {
         Some(hint) => json!({"name": name, "description": description, "input": {"hint": hint}}),
         None => json!({"name": name, "description": description}),
@@ -166,13 +166,13 @@ pub(super) fn commands_update(session: &str) -> Value {
     )
 }
 
-pub(super) fn chunk(session: &str, kind: &str, content: &Value, message_id: &str) -> Value {
+pub(crate) fn chunk(session: &str, kind: &str, content: &Value, message_id: &str) -> Value {
     update(session, json!({"sessionUpdate": kind, "content": content, "messageId": message_id}))
 }
 
 /// The conversation as updates. Message ids differ from those of the live turn, as they may (ACP v1, message
 /// ids need not survive a load).
-pub(super) fn replay(session: &str, extra_turns: u32, stored: &Stored) -> Vec<Value> {
+pub(crate) fn replay(session: &str, extra_turns: u32, stored: &Stored) -> Vec<Value> {
     let extra = (1..=extra_turns).flat_map(|turn| {
         let text = |text: String| json!({"type": "text", "text": text});
         [

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::session::{Settings, prompt_text};
+use crate::session::{Settings, prompt_text};
 
 /// One line of a session's file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Session { cwd: String },
     Settings { settings: Settings },
     User { prompt: Vec<Value> },
@@ -22,16 +22,16 @@ pub(super) enum Entry {
 
 /// A session as its file has it.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
-    pub(super) cwd: String,
-    pub(super) settings: Settings,
+pub(crate) struct Stored {
+    pub(crate) cwd: String,
+    pub(crate) settings: Settings,
     /// Only [`Entry::User`] and [`Entry::Agent`].
-    pub(super) messages: Vec<Entry>,
+    pub(crate) messages: Vec<Entry>,
 }
 
 impl Stored {
     /// The texts of the user's prompts.
-    pub(super) fn prompts(&self) -> Vec<String> {
+    pub(crate) fn prompts(&self) -> Vec<String> {
         let prompt = |entry: &Entry| match entry {
             Entry::User { prompt } => Some(prompt_text(prompt)),
             _ => None,
@@ -41,22 +41,22 @@ impl Stored {
 }
 
 /// The state directory.
-pub(super) struct Store {
+pub(crate) struct Store {
     root: PathBuf,
 }
 
 impl Store {
-    pub(super) fn new(root: PathBuf) -> Self {
+    pub(crate) fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
     /// Deletes all sessions.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let _ = fs::remove_dir_all(self.root.join("sessions"));
     }
 
     /// Makes the file of a session, over that of an older session with the same id.
-    pub(super) fn create(&self, id: &str, cwd: &str, settings: &Settings) -> io::Result<()> {
+    pub(crate) fn create(&self, id: &str, cwd: &str, settings: &Settings) -> io::Result<()> {
         let path = self.session_file(id).ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(self.root.join("sessions"))?;
         let mut file = File::create(path)?;
@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Makes the file of a session that goes on from another one; what it has.
-    pub(super) fn copy(&self, from: &str, id: &str, cwd: &str) -> io::Result<Stored> {
+    pub(crate) fn copy(&self, from: &str, id: &str, cwd: &str) -> io::Result<Stored> {
         let mut stored = self.read(from).ok_or(io::ErrorKind::NotFound)?;
         cwd.clone_into(&mut stored.cwd);
         self.create(id, cwd, &stored.settings)?;
@@ -74,12 +74,12 @@ impl Store {
     }
 
     /// Adds to a session's file, which must be there: a deleted session stays deleted.
-    pub(super) fn append(&self, id: &str, entry: &Entry) -> io::Result<()> {
+    pub(crate) fn append(&self, id: &str, entry: &Entry) -> io::Result<()> {
         let path = self.session_file(id).ok_or(io::ErrorKind::InvalidInput)?;
         write_entry(&mut OpenOptions::new().append(true).open(path)?, entry)
     }
 
-    pub(super) fn read(&self, id: &str) -> Option<Stored> {
+    pub(crate) fn read(&self, id: &str) -> Option<Stored> {
         let bytes = fs::read(self.session_file(id)?).ok()?;
         let mut stored = Stored::default();
         // The process may have been killed within the last line.
@@ -95,14 +95,14 @@ impl Store {
         Some(stored)
     }
 
-    pub(super) fn delete(&self, id: &str) {
+    pub(crate) fn delete(&self, id: &str) {
         if let Some(path) = self.session_file(id) {
             let _ = fs::remove_file(path);
         }
     }
 
     /// All sessions, sorted by id.
-    pub(super) fn list(&self) -> Vec<(String, Stored)> {
+    pub(crate) fn list(&self) -> Vec<(String, Stored)> {
         let mut sessions: Vec<(String, Stored)> = fs::read_dir(self.root.join("sessions"))
             .into_iter()
             .flatten()
@@ -116,15 +116,15 @@ impl Store {
     }
 
     /// Whether a marker file exists.
-    pub(super) fn has(&self, marker: &str) -> bool {
+    pub(crate) fn has(&self, marker: &str) -> bool {
         self.root.join(marker).exists()
     }
 
-    pub(super) fn mark(&self, marker: &str) -> io::Result<()> {
+    pub(crate) fn mark(&self, marker: &str) -> io::Result<()> {
         self.write(marker, "")
     }
 
-    pub(super) fn unmark(&self, marker: &str) -> io::Result<()> {
+    pub(crate) fn unmark(&self, marker: &str) -> io::Result<()> {
         match fs::remove_file(self.root.join(marker)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -132,19 +132,19 @@ impl Store {
     }
 
     /// What a file holds, without white space at its ends; nothing if it is not there.
-    pub(super) fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         let text = fs::read_to_string(self.root.join(name)).unwrap_or_default();
         text.trim().to_owned()
     }
 
     /// Counts one up, across restarts, and returns the number before.
-    pub(super) fn count(&self, counter: &str) -> u32 {
+    pub(crate) fn count(&self, counter: &str) -> u32 {
         let before: u32 = self.text(counter).parse().unwrap_or(0);
         let _ = self.write(counter, &before.saturating_add(1).to_string());
         before
     }
 
-    pub(super) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Agent;
-use super::session::{Session, Signal, chunk, prompt_text, tags, title};
-use super::store::Entry;
-use super::verbs::{Verb, parse};
-use super::wire::{Failure, lock, notification, response, update};
+use crate::Agent;
+use crate::session::{Session, Signal, chunk, prompt_text, tags, title};
+use crate::store::Entry;
+use crate::verbs::{Verb, parse};
+use crate::wire::{Failure, lock, notification, response, update};
 
 const SLOW: Duration = Duration::from_millis(100);
 const POLL: Duration = Duration::from_millis(5);
@@ -28,31 +28,31 @@ enum End {
 type Step<T = ()> = ControlFlow<End, T>;
 
 /// A running turn.
-pub(super) struct Turn {
-    pub(super) agent: Arc<Agent>,
-    pub(super) session: Arc<Session>,
-    pub(super) prompt: Vec<Value>,
+pub(crate) struct Turn {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) prompt: Vec<Value>,
     /// Number of prompts before this one.
-    pub(super) history: usize,
-    pub(super) inbox: Receiver<Signal>,
+    pub(crate) history: usize,
+    pub(crate) inbox: Receiver<Signal>,
     /// The other end of the inbox, for answers to the turn's own requests.
-    pub(super) sender: Sender<Signal>,
+    pub(crate) sender: Sender<Signal>,
     /// All message text so far; this is what the store gets.
-    pub(super) answer: String,
+    pub(crate) answer: String,
     /// Number of tool calls so far.
-    pub(super) tools: u32,
+    pub(crate) tools: u32,
     /// Number of numbered chunks so far.
-    pub(super) numbered: u64,
-    pub(super) late_chunk: bool,
+    pub(crate) numbered: u64,
+    pub(crate) late_chunk: bool,
     /// The last terminal that it made.
-    pub(super) terminal: String,
+    pub(crate) terminal: String,
     /// The id of the prompt's request, as JSON text.
-    pub(super) request: String,
+    pub(crate) request: String,
 }
 
 impl Turn {
     /// Runs the turn and answers the prompt, which has this request id.
-    pub(super) fn run(mut self, request: &Value) {
+    pub(crate) fn run(mut self, request: &Value) {
         if self.agent.options.flags.echo_user {
             for block in self.prompt.clone() {
                 self.send_chunk("user_message_chunk", &block);

@@ -1,10 +1,10 @@
 //! The verbs in a prompt: `[slow 5]`, `[tool Edit the file]`, or `/plan` at its start.
 
-use super::session::COMMANDS;
+use crate::session::COMMANDS;
 
 /// One thing that a prompt tells the agent to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(crate) enum Verb {
     /// `[slow N]`: N chunks, one each 100 ms.
     Slow(u64),
     /// `[chunks N]`: N numbered lines as fast as possible.
@@ -75,7 +75,7 @@ pub(super) enum Verb {
 }
 
 /// Splits a prompt into its verbs and the text around them. Brackets that are no verb are text.
-pub(super) fn parse(prompt: &str) -> (Vec<Verb>, String) {
+pub(crate) fn parse(prompt: &str) -> (Vec<Verb>, String) {
     if let Some(verb) = slash_command(prompt) {
         return (vec![verb], String::new());
     }
