@@ -32,6 +32,8 @@ use thiserror::Error;
 
 use crate::wire::{Reader, Short};
 
+pub use acpd_sys::ladder::Step;
+
 /// The version of this protocol.
 pub const VERSION: u16 = 1;
 /// The most bytes of input or output in one frame.
@@ -152,17 +154,6 @@ pub struct Hello {
     pub credit: u32,
 }
 
-/// A step of the stop ladder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// Stdin is closed, after what is still to be written.
-    CloseStdin = 1,
-    /// `SIGTERM` to the group.
-    Term = 2,
-    /// `SIGKILL` to the group, then to every descendant, again and again until none is left.
-    Kill = 3,
-}
-
 /// How far the end of an agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -262,7 +253,7 @@ impl ToShim<'_> {
             }
             ToShim::Ack { offset } => put(to, 0x03, &[&offset.to_le_bytes()]),
             ToShim::Lease { ms } => put(to, 0x04, &[&ms.to_le_bytes()]),
-            ToShim::Signal(step) => put(to, 0x05, &[&[step as u8]]),
+            ToShim::Signal(step) => put(to, 0x05, &[&[step as u8 + 1]]),
             ToShim::Exit => put(to, 0x06, &[]),
         }
     }

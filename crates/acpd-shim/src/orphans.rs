@@ -1,7 +1,5 @@
 //! What is left of an agent whose shim was killed.
 
-use std::io;
-
 use acpd_sys::process::{ProcessId, StopSignal, Tree};
 
 use crate::bundle::Bundle;
@@ -10,8 +8,8 @@ use crate::cgroup::Cgroup;
 /// The processes of an agent without a shim: those in its cgroup, the recorded ones, the marked ones,
 /// and all that hang on them. To be used when [`Bundle::verify`] says that the shim is dead.
 ///
-/// One step at a time, so that a thread that has other things to do can take them: SIGTERM, after
-/// some time SIGKILL, again and again until nothing is left.
+/// They are ended by the [stop ladder](acpd_sys::ladder), one step at a time, so that a thread that
+/// has other things to do can take them.
 #[derive(Debug)]
 pub struct Orphans {
     tree: Tree,
@@ -33,14 +31,11 @@ impl Orphans {
     }
 
     /// Sends the signal to all of them.
-    pub fn signal(&mut self, signal: StopSignal) -> io::Result<()> {
-        // The group first, in one go; then whatever is outside of it.
-        let sent = self.tree.signal_group(signal);
+    pub fn signal(&mut self, signal: StopSignal) {
         if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
             cgroup.kill(&self.marker);
         }
-        self.tree.signal_all(signal);
-        sent
+        self.tree.stop(signal, true);
     }
 
     /// Those that still run.

@@ -24,7 +24,7 @@ use crate::cgroup::Cgroup;
 use crate::errors::Errors;
 use crate::frame::{PIECE, Status, Step, VERSION};
 use crate::input::Input;
-use crate::ladder::Ladder;
+use crate::ladder::Stop;
 use crate::launch::{Launch, Report, Started};
 use crate::link::Link;
 use crate::output::Output;
@@ -105,7 +105,7 @@ struct Shim {
     input: Input,
     output: Output,
     errors: Errors,
-    ladder: Ladder,
+    stop: Stop,
     /// The daemon's connection.
     link: Option<Link>,
     /// A connection without a hello so far.
@@ -193,7 +193,7 @@ impl Shim {
             input: Input::new(),
             output,
             errors,
-            ladder: Ladder::new(launch.ladder),
+            stop: Stop::new(launch.ladder),
             link: None,
             candidate: None,
             lease: launch.lease,
@@ -223,7 +223,7 @@ impl Shim {
 
     /// Ends an agent that nobody knows of.
     fn give_up(mut self) {
-        self.ladder.order(Step::Kill, Instant::now());
+        self.stop.order(Step::Kill, Instant::now());
         self.take_step(Step::Kill);
         while !self.gone {
             for ready in self.wait() {
@@ -286,10 +286,10 @@ impl Shim {
     /// Takes every step that is due.
     fn pass_time(&mut self, now: Instant) {
         if self.leaving || (self.link.is_none() && self.lease_is_over(now)) {
-            self.ladder.run(now);
+            self.stop.run(now);
         }
         if !self.gone {
-            while let Some(step) = self.ladder.step(now, self.link.is_some()) {
+            while let Some(step) = self.stop.step(now, self.link.is_some()) {
                 self.take_step(step);
             }
         }
@@ -318,7 +318,7 @@ impl Shim {
         let mut next = self.tick;
         let linked = self.link.is_some();
         if !self.gone {
-            next = self.ladder.due(linked).map_or(next, |due| due.min(next));
+            next = self.stop.due(linked).map_or(next, |due| due.min(next));
             if self.exit.is_some() {
                 next = next.min(self.look_at);
             }

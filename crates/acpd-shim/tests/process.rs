@@ -343,7 +343,7 @@ fn a_killed_shim_leaves_orphans_that_are_found() {
     assert_eq!(host.bundle.verify(), Identity::Dead);
     let mut orphans = Orphans::of(&host.bundle);
     assert!(!orphans.is_gone());
-    orphans.signal(StopSignal::Kill).unwrap();
+    orphans.signal(StopSignal::Kill);
     wait_until(|| orphans.is_gone());
     for id in ids {
         assert_eq!(id.is_alive(), Liveness::Gone);

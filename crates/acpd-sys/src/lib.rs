@@ -17,6 +17,8 @@ pub mod paths;
 #[cfg(unix)]
 pub mod inherit;
 #[cfg(unix)]
+pub mod ladder;
+#[cfg(unix)]
 pub mod limits;
 #[cfg(unix)]
 pub mod process;

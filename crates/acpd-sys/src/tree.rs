@@ -163,6 +163,17 @@ impl Tree {
         done.len()
     }
 
+    /// Takes a step of a stop. The group first, in one go. Then every process outside of it, unless
+    /// the leader still runs and is only asked to end: it ends its own in its own way.
+    pub fn stop(&mut self, signal: StopSignal, leader_ended: bool) {
+        // A group that is gone is what was wanted; for anything else, the stop is not over before the
+        // tree is empty.
+        self.signal_group(signal).ok();
+        if leader_ended || signal == StopSignal::Kill {
+            self.signal_all(signal);
+        }
+    }
+
     /// What the tree takes: what the last look has found, and what is below that by now.
     pub fn usage(&mut self) -> Usage {
         let roots = self.alive.iter().chain([&self.leader]);

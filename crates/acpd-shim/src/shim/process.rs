@@ -18,7 +18,7 @@ impl Shim {
             self.agent.stdin = None;
             self.input.close();
             if self.exit.is_none() {
-                self.ladder.cut_off(Instant::now());
+                self.stop.cut_off(Instant::now());
             }
         } else if self.input.is_closing() && self.input.is_empty() {
             self.close_stdin();
@@ -68,9 +68,9 @@ impl Shim {
         if self.agent.tcp && self.exit.is_none() {
             self.hold = self.agent.leader.map(|_| now + HOLD);
             self.ended(Status::Closed);
-            self.ladder.run(now);
+            self.stop.run(now);
         } else if self.exit.is_none() {
-            self.ladder.cut_off(now);
+            self.stop.cut_off(now);
         }
         self.sealed |= self.exit.is_some();
     }
@@ -116,7 +116,7 @@ impl Shim {
         };
         self.hold = None;
         self.ended(status);
-        self.ladder.leader_ended(Instant::now());
+        self.stop.leader_ended(Instant::now());
     }
 
     fn ended(&mut self, status: Status) {
@@ -162,28 +162,18 @@ impl Shim {
 
     pub(super) fn take_step(&mut self, step: Step) {
         self.look_soon();
-        let signal = match step {
-            Step::CloseStdin => {
-                self.input.close_after_this();
-                return self.feed();
-            }
-            Step::Term => StopSignal::Term,
-            Step::Kill => StopSignal::Kill,
+        let Some(signal) = step.signal() else {
+            self.input.close_after_this();
+            return self.feed();
         };
         let Some(tree) = &mut self.tree else {
             // It is not ours to stop: all we can do is hang up.
             return self.stdout_ended();
         };
-        // The group first, in one go; then whatever is outside of it.
-        tree.signal_group(signal).ok();
-        if step == Step::Kill
-            && let Some(cgroup) = &self.cgroup
-        {
+        if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
             cgroup.kill(&self.marker);
         }
-        if step == Step::Kill || self.exit.is_some() {
-            tree.signal_all(signal);
-        }
+        tree.stop(signal, self.exit.is_some());
         self.look_around();
     }
 

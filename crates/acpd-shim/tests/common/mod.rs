@@ -120,7 +120,7 @@ impl Drop for Host {
         }
         let mut orphans = Orphans::of(&self.bundle);
         while !orphans.is_gone() {
-            orphans.signal(StopSignal::Kill).ok();
+            orphans.signal(StopSignal::Kill);
             std::thread::yield_now();
         }
     }

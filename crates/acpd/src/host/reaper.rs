@@ -16,6 +16,7 @@ use acpd_core::ids::HostId;
 use acpd_core::{LeftProcess, StopStep};
 use acpd_shim::bundle::Bundle;
 use acpd_shim::orphans::Orphans;
+use acpd_sys::ladder::{Ladder, Step};
 use acpd_sys::process::{
     ProcessId, StopSignal, Tree, Usage, Whose, discard, name_of, reap, reap_orphans,
     runs_under_agent,
@@ -33,7 +34,7 @@ const LOOKS: usize = 50;
 const LOOK_AT_LAST: Duration = Duration::from_secs(1);
 /// How often running trees are looked at, to know what they start before it hides.
 const WALK: Duration = Duration::from_secs(5);
-/// From SIGTERM to SIGKILL for what an earlier daemon left behind.
+/// From SIGTERM to SIGKILL for what an earlier daemon left behind, and from SIGKILL to SIGKILL.
 const SWEEP_GRACE: Duration = Duration::from_secs(1);
 
 enum Job {
@@ -165,8 +166,7 @@ struct Watched {
 /// What is being ended.
 struct Swept {
     left: Left,
-    /// When SIGKILL is due.
-    kill_at: Instant,
+    ladder: Ladder,
 }
 
 enum Left {
@@ -176,13 +176,9 @@ enum Left {
 
 impl Left {
     fn signal(&mut self, signal: StopSignal) {
-        // Looked at again until nothing is left.
         match self {
-            Left::Tree(tree) => {
-                tree.signal_group(signal).ok();
-                tree.signal_all(signal);
-            }
-            Left::Orphans(orphans) => drop(orphans.signal(signal)),
+            Left::Tree(tree) => tree.stop(signal, true),
+            Left::Orphans(orphans) => orphans.signal(signal),
         }
     }
 
@@ -416,12 +412,12 @@ fn work(job: Job, trees: &mut Trees, children: &Children, events: &HostEvents) {
         }
         Job::Sweep { host, leftovers } => {
             trees.known.remove(&host);
-            let mut left = match leftovers {
+            let left = match leftovers {
                 Leftovers::Marked { marker, leader } => Left::Tree(Tree::leftovers(marker, leader)),
                 Leftovers::Hosted(bundle) => Left::Orphans(Orphans::of(&bundle)),
             };
-            left.signal(StopSignal::Term);
-            trees.swept.insert(host, Swept { left, kill_at: Instant::now() + SWEEP_GRACE });
+            let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
+            trees.swept.insert(host, Swept { left, ladder });
         }
         Job::FindLeft { host } => {
             let left = alive(trees, host)
@@ -473,14 +469,11 @@ fn signal(watched: &mut Watched, step: StopStep) {
         StopStep::Term => StopSignal::Term,
         StopStep::Kill => StopSignal::Kill,
     };
-    // The group first, in one go; then whatever is outside of it.
-    watched.tree.signal_group(signal).ok();
-    if step == StopStep::Kill || watched.ended {
-        watched.tree.signal_all(signal);
-    }
+    watched.tree.stop(signal, watched.ended);
 }
 
-/// Takes out the trees of which nothing is left, with the leader if it is to be reaped.
+/// Takes out the trees of which nothing is left, with the leader if it is to be reaped. The others that
+/// are swept get the signal that is due.
 fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
     let mut gone = Vec::new();
     trees.watched.retain(|host, watched| {
@@ -495,9 +488,8 @@ fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
             gone.push((*host, None));
             return false;
         }
-        if Instant::now() >= swept.kill_at {
-            swept.kill_at = Instant::now() + SWEEP_GRACE;
-            swept.left.signal(StopSignal::Kill);
+        if let Some(signal) = swept.ladder.step(Instant::now()).and_then(Step::signal) {
+            swept.left.signal(signal);
         }
         true
     });

@@ -585,7 +585,7 @@ pub(super) fn end_now(bundle: &Bundle) -> bool {
     let mut orphans = Orphans::of(bundle);
     while !orphans.is_gone() {
         // Looked at again until nothing is left.
-        orphans.signal(StopSignal::Kill).ok();
+        orphans.signal(StopSignal::Kill);
         if !may_wait() {
             tracing::warn!(%dir, "something of an agent lives on");
             return false;
