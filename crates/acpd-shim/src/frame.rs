@@ -85,7 +85,7 @@ pub enum ToShim<'a> {
     },
     /// A step of the stop ladder, to be taken now.
     Signal(Step),
-    /// The exit is recorded: the shim removes its bundle and its socket and ends. To be said after
+    /// The exit is recorded: the shim removes its directory and its socket and ends. To be said after
     /// [`Stage::Gone`]; before that it is ignored.
     Exit,
 }

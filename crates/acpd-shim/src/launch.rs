@@ -34,7 +34,7 @@ const LONGEST_ANSWER: usize = 8 << 10;
 pub struct Launch {
     /// How to get at the agent.
     pub how: How,
-    /// `ACPD_HOST` of the agent: names its bundle and its processes.
+    /// `ACPD_HOST` of the agent: names its directory and its processes.
     pub marker: String,
     /// The socket to listen on, in a directory of ours (0700).
     pub socket: PathBuf,
@@ -350,10 +350,10 @@ impl Report {
 }
 
 /// Starts `exe shim dir` in a session of its own, tells it `launch`, and waits up to `deadline` for
-/// its word. `dir` is the bundle's, made before. Blocks the thread.
+/// its word. `dir` is its directory, made before. Blocks the thread.
 ///
 /// The shim stays a child of this process: whoever reaps its children reaps that one too. After an
-/// error the bundle is the caller's to remove; before that, what may be left of the agent is to be
+/// error the directory is the caller's to remove; before that, what may be left of the agent is to be
 /// ended with [`Orphans`](crate::orphans::Orphans).
 pub fn start(
     exe: &Path,

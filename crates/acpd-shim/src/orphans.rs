@@ -2,11 +2,11 @@
 
 use acpd_sys::process::{ProcessId, StopSignal, Tree};
 
-use crate::bundle::Bundle;
 use crate::cgroup::Cgroup;
+use crate::shim_dir::ShimDir;
 
 /// The processes of an agent without a shim: those in its cgroup, the recorded ones, the marked ones,
-/// and all that hang on them. To be used when [`Bundle::verify`] says that the shim is dead.
+/// and all that hang on them. To be used when [`ShimDir::verify`] says that the shim is dead.
 ///
 /// They are ended by the [stop ladder](acpd_sys::ladder), one step at a time, so that a thread that
 /// has other things to do can take them.
@@ -18,13 +18,13 @@ pub struct Orphans {
 }
 
 impl Orphans {
-    /// Looks for them. A bundle that cannot be read leaves the marks to go by.
-    pub fn of(bundle: &Bundle) -> Orphans {
-        let record = bundle.record().ok().flatten();
+    /// Looks for them. A shim directory that cannot be read leaves the marks to go by.
+    pub fn of(shim_dir: &ShimDir) -> Orphans {
+        let record = shim_dir.record().ok().flatten();
         let nobody = ProcessId { pid: 0, start: 0 };
         let leader = record.as_ref().and_then(|record| record.agent).unwrap_or(nobody);
-        let recorded = bundle.tree().unwrap_or_default();
-        let marker = bundle.marker().to_owned();
+        let recorded = shim_dir.tree().unwrap_or_default();
+        let marker = shim_dir.marker().to_owned();
         let tree = Tree::leftovers_with(&marker, leader, &recorded);
         let cgroup = record.and_then(|record| record.cgroup).map(Cgroup::at);
         Orphans { tree, marker, cgroup }

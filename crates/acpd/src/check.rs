@@ -25,9 +25,9 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 
-use crate::attend::{End, attend, set_apart};
 use crate::config::Config;
 use crate::daemon::{self, Failure};
+use crate::helper_process::{End, run_to_end, set_apart};
 use crate::host::Reaper;
 
 /// How long a program may take to say whether it can start.
@@ -116,7 +116,7 @@ async fn try_program(
         .await
         .map_err(|error| failed(format!("cannot start `{path}`: {error}")))?;
     let mut said = Vec::new();
-    let end = attend(child, reaper, read(output, &mut said), limit, stop).await;
+    let end = run_to_end(child, reaper, read(output, &mut said), limit, stop).await;
     let said = String::from_utf8_lossy(&said);
     match end {
         End::Exit(ExitKind::Code(0)) if said.trim_end().ends_with(CAN_START) => Ok(()),

@@ -29,9 +29,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{self, Config, Installed};
 use crate::door::{no_descriptors, silent_for_too_long, tell};
-use crate::finder::Finder;
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
+use crate::search::SearchIndex;
 
 /// Bytes that are written at once; a longer line is written by itself.
 const BLOCK: usize = 64 << 10;
@@ -162,7 +162,7 @@ pub struct Service {
     /// Reads the journal.
     pub journal: Journal,
     /// Finds what was said.
-    pub finder: Finder,
+    pub index: SearchIndex,
     /// Knows what agents take.
     pub reaper: Reaper,
     /// How agents are started.
@@ -339,7 +339,7 @@ impl Out {
             Op::Log(page) => self.lines.push_back(journal.log(page).await),
             Op::Values(values) => self.lines.push_back(journal.values(values).await),
             Op::Search(id, search) => {
-                self.lines.push_back(self.service.finder.find(&id, *search).await);
+                self.lines.push_back(self.service.index.find(&id, *search).await);
             }
             Op::Status { id, status, part } => {
                 let line = self.status(&id, *status, part).await;

@@ -24,8 +24,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::attend::{End, attend, set_apart};
 use crate::config::{Credential, CredentialSource, Profile};
+use crate::helper_process::{End, run_to_end, set_apart};
 use crate::host::Reaper;
 use crate::mcp::{read_secret, read_variable};
 
@@ -222,7 +222,7 @@ async fn output(
     };
     let (child, output) = beside(start).await?;
     let mut said = Vec::new();
-    match attend(child, reaper, listen(output, &mut said), limit, stop).await {
+    match run_to_end(child, reaper, listen(output, &mut said), limit, stop).await {
         End::Exit(ExitKind::Code(0)) => {}
         End::Exit(exit) => return Err(format!("`{program}` ended with {exit}")),
         End::Late => return Err(format!("`{program}` took longer than {} s", limit.as_secs())),

@@ -22,11 +22,11 @@ use crate::clients::Service;
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::door::{self, Door};
-use crate::finder::Finder;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
 use crate::log::{self, BoundedLog};
 use crate::relay::{Ended, Readers, Relay, Sources};
+use crate::search::SearchIndex;
 use crate::service::Manager;
 use crate::{crash, settings, signals};
 
@@ -248,12 +248,12 @@ impl Daemon {
             .map_err(|e| Failure::system("cannot start a thread", e))?;
         let journal =
             Journal::start(self.reader).map_err(|e| Failure::system("cannot start a thread", e))?;
-        let finder = Finder::start(paths.database(), paths.search_index())
+        let index = SearchIndex::start(paths.database(), paths.search_index())
             .map_err(|e| Failure::system("cannot start a thread", e))?;
         let service = Service {
             events: client_events,
             journal: journal.clone(),
-            finder: finder.clone(),
+            index: index.clone(),
             reaper: reaper.clone(),
             config: Arc::new(config.clone()),
             line_limit: config.daemon.line_limit as usize,
@@ -272,7 +272,7 @@ impl Daemon {
         let ended = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
             let (open, may_open) = oneshot::channel();
-            agents.end_strays(&hosts);
+            agents.end_orphan_shims(&hosts);
             let sources = Sources {
                 clients: from_clients,
                 hosts: from_hosts,
@@ -280,7 +280,7 @@ impl Daemon {
                 stops: self.signals,
                 pulse: manager.pulse(),
             };
-            let readers = Readers { journal, finder };
+            let readers = Readers { journal, index };
             let relay = Relay::new(hub, first, clock, agents, self.writer, readers, open)
                 .map_err(|e| Failure::system("cannot start a thread", e))?;
             let accepting = tokio::spawn(async move {

@@ -26,8 +26,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-use crate::attend::{End, attend, set_apart};
 use crate::config;
+use crate::helper_process::{End, run_to_end, set_apart};
 use crate::host::Reaper;
 use crate::log::quote;
 
@@ -122,7 +122,7 @@ impl Run {
         };
         let mut said = Vec::new();
         let talk = async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) };
-        let end = attend(child, self.reaper.clone(), talk, self.limit, &mut self.stop).await;
+        let end = run_to_end(child, self.reaper.clone(), talk, self.limit, &mut self.stop).await;
         let said = String::from_utf8_lossy(&said);
         for line in said.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
             tracing::info!(hook = name, "{}", quote(line));

@@ -26,14 +26,12 @@ use acpd_store::{CommitBatch, Report, StoreError, Writer};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::asleep::Sleep;
 use crate::check::{Trials, Tried};
 use crate::clients::{ClientEvent, Op, Sink};
 use crate::clock::Clock;
 use crate::config::{self, Transport};
 use crate::crash;
 use crate::credentials::{Credentials, Ready};
-use crate::finder::Finder;
 use crate::hooks::Hooks;
 use crate::host::{AgentHost, Agents, HostEvent};
 use crate::journal::Journal;
@@ -41,9 +39,11 @@ use crate::journal::{LogPage, Values};
 use crate::log;
 use crate::logins::Logins;
 use crate::mcp::{self, Completed};
+use crate::search::SearchIndex;
 use crate::service::Pulse;
 use crate::services::Services;
 use crate::signals::Stops;
+use crate::suspend::SuspendWatch;
 use crate::terminals::Terminals;
 
 /// Events that one batch takes up at most.
@@ -71,7 +71,7 @@ pub struct Readers {
     /// The journal.
     pub journal: Journal,
     /// The index.
-    pub finder: Finder,
+    pub index: SearchIndex,
 }
 
 /// Where events come from.
@@ -139,7 +139,7 @@ struct Opening {
 pub struct Relay {
     hub: Hub,
     clock: Clock,
-    sleep: Sleep,
+    suspend: SuspendWatch,
     agents: Agents,
     writer: Writer,
     readers: Readers,
@@ -209,7 +209,7 @@ impl Relay {
         let mut relay = Relay {
             hub,
             clock,
-            sleep: Sleep::start(),
+            suspend: SuspendWatch::start(),
             agents,
             writer,
             readers,
@@ -368,7 +368,7 @@ impl Relay {
 
     fn input(&mut self, input: Input, out: &mut Batch) {
         let now = self.clock.now();
-        if let Some(slept) = self.sleep.news() {
+        if let Some(slept) = self.suspend.news() {
             self.hub.handle(now, Input::Slept { time: slept.as_millis() as u64 }, out);
         }
         self.hub.handle(now, input, out);
@@ -615,7 +615,7 @@ impl Relay {
             Effect::Search { client, id, search } => {
                 self.send(client, Op::Search(id, search), out);
             }
-            Effect::Index(session) => self.readers.finder.update(session),
+            Effect::Index(session) => self.readers.index.update(session),
             Effect::SendValues { client, id, session, mode, extra, boolean_options } => {
                 let values = Values { id, session, mode, extra, boolean_options };
                 self.send(client, Op::Values(values), out);

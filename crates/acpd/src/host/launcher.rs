@@ -12,7 +12,7 @@ use acpd_shim::launch::{self, How, LadderTimes, Program};
 use acpd_sys::dir::private_dir;
 use acpd_sys::paths::Paths;
 
-use super::shim::{Leases, Place, Start, end_others, end_strays, remove_lost_sockets};
+use super::shim::{Leases, Place, Start, end_orphan_shims, end_others, remove_lost_sockets};
 use super::{AgentHost, Direct, HostEvents, Launch, Reaper, Shim};
 use crate::config::{self, Config, Host, Installed, Profile, Transport};
 use crate::log::BoundedLog;
@@ -31,7 +31,7 @@ const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);
 pub struct Agents {
     /// Profiles.
     pub config: Config,
-    /// Logs, bundles.
+    /// Logs, shim directories.
     pub paths: Paths,
     /// Marks the processes of this journal.
     pub generation: String,
@@ -102,17 +102,17 @@ impl Agents {
 
     /// Ends the shims of this journal that are none of these hosts', and removes sockets that are no
     /// shim's.
-    pub fn end_strays(&self, known: &BTreeSet<HostId>) {
+    pub fn end_orphan_shims(&self, known: &BTreeSet<HostId>) {
         remove_lost_sockets(&self.paths.state, &self.paths.shim_sockets());
-        end_strays(&self.paths.state, &self.generation, known, || self.strays_place());
+        end_orphan_shims(&self.paths.state, &self.generation, known, || self.orphan_shims_place());
     }
 
     /// Ends the shims of other journals, and waits for that.
     pub async fn end_others(&self) {
-        end_others(&self.paths.state, &self.generation, || self.strays_place()).await;
+        end_others(&self.paths.state, &self.generation, || self.orphan_shims_place()).await;
     }
 
-    fn strays_place(&self) -> Place {
+    fn orphan_shims_place(&self) -> Place {
         let size = self.config.daemon.log_max_bytes;
         self.place(BoundedLog::open(&self.paths.agent_log("strays"), size))
     }

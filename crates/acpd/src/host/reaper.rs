@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use acpd_core::ids::HostId;
 use acpd_core::{LeftProcess, StopStep};
-use acpd_shim::bundle::Bundle;
 use acpd_shim::orphans::Orphans;
+use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
 use acpd_sys::process::{
     ProcessId, StopSignal, Tree, Usage, Whose, discard, name_of, reap, reap_orphans,
@@ -66,7 +66,7 @@ pub enum Leftovers {
         leader: ProcessId,
     },
     /// The agent of a dead shim.
-    Hosted(Bundle),
+    Hosted(ShimDir),
 }
 
 /// A tree that a shim looks after: only asked for what it takes.
@@ -414,7 +414,7 @@ fn work(job: Job, trees: &mut Trees, children: &Children, events: &HostEvents) {
             trees.known.remove(&host);
             let left = match leftovers {
                 Leftovers::Marked { marker, leader } => Left::Tree(Tree::leftovers(marker, leader)),
-                Leftovers::Hosted(bundle) => Left::Orphans(Orphans::of(&bundle)),
+                Leftovers::Hosted(shim_dir) => Left::Orphans(Orphans::of(&shim_dir)),
             };
             let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
             trees.swept.insert(host, Swept { left, ladder });

@@ -1,6 +1,6 @@
 //! A host whose process has a shim of its own, and outlives the daemon.
 //!
-//! The handle only passes on what is wanted; a task per process ([`tender`]) starts or finds the
+//! The handle only passes on what is wanted; a task per process ([`supervisor`]) starts or finds the
 //! shim, stays connected to it, and tells it again after every loss of the connection what it may
 //! have missed.
 //!
@@ -8,18 +8,18 @@
 //!  start ─▶ connect ◀──── lost ────┐
 //!  adopt ─▶    │ ▲                 │
 //!              │ └ wait ◀ no answer│
-//!              ├─────▶ converse ───┴──▶ forgotten
+//!              ├─────▶ talk ───────┴──▶ forgotten
 //!              └ dead ▶ bury ─────────▶ forgotten
 //! ```
 //!
 //! Architecture invariant: a process is signalled past its shim only when that shim is shown to be
 //! the recorded one, or to be dead.
 
-mod converse;
+mod connection;
+mod orphan_shims;
 mod output;
 mod stdin;
-mod stray;
-mod tender;
+mod supervisor;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -34,12 +34,12 @@ use tokio::sync::mpsc;
 use super::{AgentHost, HostEvents, Reaper};
 use crate::log::BoundedLog;
 
-pub(super) use stray::{end_others, end_strays, remove_lost_sockets};
+pub(super) use orphan_shims::{end_orphan_shims, end_others, remove_lost_sockets};
 
 /// What every shim's task needs.
 #[derive(Debug)]
 pub struct Place {
-    /// The state directory, which the bundles are in.
+    /// The state directory, which the shim directories are in.
     pub state: PathBuf,
     /// Ends process trees.
     pub reaper: Reaper,
@@ -97,22 +97,26 @@ enum Command {
 impl Shim {
     /// Starts an agent. It reports `Started` or `Refused`; call it on the runtime.
     pub fn spawn(host: HostId, start: Start, place: Place) -> Shim {
-        Shim::tend(place, |place, commands| {
-            let tender = tender::Tender::new(host, &start.launch.marker, place, commands);
-            tokio::spawn(tender.start(start));
+        Shim::supervise(place, |place, commands| {
+            let supervisor =
+                supervisor::Supervisor::new(host, &start.launch.marker, place, commands);
+            tokio::spawn(supervisor.start(start));
         })
     }
 
     /// Goes on with an agent that an earlier daemon started. It reports `Adopted` or `Lost`; call
     /// it on the runtime. Of the chunks `remade` nobody can write the rest, if it has a part.
     pub fn adopt(adopt: Adopt, remade: BTreeSet<u64>, marker: &str, place: Place) -> Shim {
-        Shim::tend(place, |place, commands| {
-            let tender = tender::Tender::new(adopt.host, marker, place, commands);
-            tokio::spawn(tender.adopt(adopt, remade));
+        Shim::supervise(place, |place, commands| {
+            let supervisor = supervisor::Supervisor::new(adopt.host, marker, place, commands);
+            tokio::spawn(supervisor.adopt(adopt, remade));
         })
     }
 
-    fn tend(place: Place, start: impl FnOnce(Place, mpsc::UnboundedReceiver<Command>)) -> Shim {
+    fn supervise(
+        place: Place,
+        start: impl FnOnce(Place, mpsc::UnboundedReceiver<Command>),
+    ) -> Shim {
         let (commands, wanted) = mpsc::unbounded_channel();
         let (log, leases) = (place.log.clone(), place.leases);
         start(place, wanted);

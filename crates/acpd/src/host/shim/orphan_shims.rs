@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use acpd_core::ids::HostId;
 use acpd_core::{Adopt, StopStep};
-use acpd_shim::bundle::{self, Bundle, Identity};
+use acpd_shim::shim_dir::{self, Identity, ShimDir};
 use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::tender::{end_now, with_sources};
+use super::supervisor::{end_now, with_sources};
 use super::{Place, Shim};
 use crate::host::{AgentHost as _, HostEvent};
 
@@ -25,25 +25,26 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// Ends every shim of the journal `generation` but those of `known` hosts. `place` makes what a
 /// shim's task needs; its events are replaced.
-pub(in crate::host) fn end_strays(
+pub(in crate::host) fn end_orphan_shims(
     state: &Path,
     generation: &str,
     known: &BTreeSet<HostId>,
     place: impl Fn() -> Place,
 ) {
-    let found = bundle::list(state).unwrap_or_else(|error| {
+    let found = shim_dir::list(state).unwrap_or_else(|error| {
         tracing::error!(error = with_sources(&error), "the agents' hosts cannot be listed");
         Vec::new()
     });
-    for bundle in found {
-        let dir = bundle.dir().display().to_string();
-        let host = bundle.marker().strip_prefix(generation).and_then(|rest| rest.strip_prefix('-'));
+    for shim_dir in found {
+        let dir = shim_dir.path().display().to_string();
+        let host =
+            shim_dir.marker().strip_prefix(generation).and_then(|rest| rest.strip_prefix('-'));
         match host.and_then(|host| host.parse().ok()).map(HostId) {
             None => tracing::warn!(dir, "an agent's host of another journal is left alone"),
             Some(host) if known.contains(&host) => {}
             Some(host) => {
                 tracing::warn!(dir, "an agent's host that nobody knows of is ended");
-                tokio::spawn(end_stray(host, bundle, place()));
+                tokio::spawn(end_orphan_shim(host, shim_dir, place()));
             }
         }
     }
@@ -54,24 +55,24 @@ pub(in crate::host) async fn end_others(state: &Path, generation: &str, place: i
     let own = format!("{generation}-");
     let mut ending = JoinSet::new();
     // That they cannot be listed was told at the start.
-    for bundle in bundle::list(state).unwrap_or_default() {
-        let host = bundle.marker().rsplit_once('-').and_then(|(_, host)| host.parse().ok());
-        if let Some(host) = host.filter(|_| !bundle.marker().starts_with(&own)).map(HostId) {
-            tracing::warn!(dir = %bundle.dir().display(), "an agent's host of another journal is ended");
-            ending.spawn(end_stray(host, bundle, place()));
+    for shim_dir in shim_dir::list(state).unwrap_or_default() {
+        let host = shim_dir.marker().rsplit_once('-').and_then(|(_, host)| host.parse().ok());
+        if let Some(host) = host.filter(|_| !shim_dir.marker().starts_with(&own)).map(HostId) {
+            tracing::warn!(dir = %shim_dir.path().display(), "an agent's host of another journal is ended");
+            ending.spawn(end_orphan_shim(host, shim_dir, place()));
         }
     }
     ending.join_all().await;
 }
 
-/// Removes the sockets in this directory that belong to no bundle and that nobody listens on: both
-/// the shim and the bundle are gone.
+/// Removes the sockets in this directory that belong to no shim and that nobody listens on: both
+/// the shim and the shim directory are gone.
 pub(in crate::host) fn remove_lost_sockets(state: &Path, sockets: &Path) {
-    // The sockets first: a bundle names its socket before that is there.
+    // The sockets first: a shim directory names its socket before that is there.
     let Ok(found) = fs::read_dir(sockets) else { return };
     let found: Vec<_> = found.flatten().map(|entry| entry.path()).collect();
-    let Ok(bundles) = bundle::list(state) else { return };
-    let named: BTreeSet<_> = bundles.iter().filter_map(Bundle::socket).collect();
+    let Ok(shim_dirs) = shim_dir::list(state) else { return };
+    let named: BTreeSet<_> = shim_dirs.iter().filter_map(ShimDir::socket).collect();
     for socket in found.iter().filter(|socket| !named.contains(*socket)) {
         if let Err(error) = clear_stale_socket(socket) {
             tracing::warn!(error = with_sources(&error), "a socket of no agent's host stays");
@@ -79,15 +80,15 @@ pub(in crate::host) fn remove_lost_sockets(state: &Path, sockets: &Path) {
     }
 }
 
-async fn end_stray(host: HostId, bundle: Bundle, mut place: Place) {
-    if bundle.verify() != Identity::Dead {
+async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
+    if shim_dir.verify() != Identity::Dead {
         let (events, mut said) = mpsc::channel(4);
         place.events = events;
         // Whatever it wrote, nobody wants it.
         let (offset, inside) = (0, true);
         let (agent, chunks) = (String::new(), Vec::new());
         let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
-        let mut shim = Shim::adopt(adopt, BTreeSet::new(), bundle.marker(), place);
+        let mut shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
         shim.stop(StopStep::Term);
         let end = async {
             let kill = tokio::time::sleep(GRACE);
@@ -112,8 +113,8 @@ async fn end_stray(host: HostId, bundle: Bundle, mut place: Place) {
         };
         tokio::time::timeout(GIVE_UP, end).await.ok();
     }
-    if bundle.verify() == Identity::Dead {
+    if shim_dir.verify() == Identity::Dead {
         // What stays is found again by the next daemon.
-        tokio::task::spawn_blocking(move || end_now(&bundle)).await.ok();
+        tokio::task::spawn_blocking(move || end_now(&shim_dir)).await.ok();
     }
 }

@@ -6,13 +6,13 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use acpd_core::StopStep;
-use acpd_shim::bundle::Record;
 use acpd_shim::frame::{Hello, Inbox, PIECE, Stage, Step, ToDaemon, ToShim, VERSION};
+use acpd_shim::shim_dir::Record;
 use acpd_sys::socket::{own_uid, peer_of};
 use tokio::net::UnixStream;
 use tokio::time::Instant;
 
-use super::tender::{Tender, Told};
+use super::supervisor::{Supervisor, Told};
 use crate::crash;
 use crate::host::HostEvent;
 
@@ -33,7 +33,7 @@ pub(super) enum End {
     Dropped,
 }
 
-/// A connection with the shim of a bundle.
+/// A connection with a shim.
 pub(super) struct Link {
     stream: UnixStream,
     inbox: Inbox,
@@ -113,9 +113,9 @@ impl Link {
     }
 }
 
-impl Tender {
+impl Supervisor {
     /// Talks with the shim until the connection is lost or nothing is left to be said.
-    pub(super) async fn converse(&mut self, mut link: Link) -> End {
+    pub(super) async fn talk(&mut self, mut link: Link) -> End {
         let mut reports: VecDeque<HostEvent> = VecDeque::new();
         let events = self.place.events.clone();
         // What came right behind the hello.
@@ -287,7 +287,7 @@ mod tests {
 
     struct Bench {
         state: TempDir,
-        tender: Tender,
+        supervisor: Supervisor,
         commands: mpsc::UnboundedSender<Command>,
         heard: mpsc::Receiver<(HostId, HostEvent)>,
     }
@@ -304,9 +304,9 @@ mod tests {
             line_limit: 64 << 20,
             leases: Leases { idle: 0, busy: 0 },
         };
-        let mut tender = Tender::new(HostId(3), "7-3", place, wanted);
-        tender.told = Told::Running;
-        Bench { state, tender, commands, heard }
+        let mut supervisor = Supervisor::new(HostId(3), "7-3", place, wanted);
+        supervisor.told = Told::Running;
+        Bench { state, supervisor, commands, heard }
     }
 
     fn link() -> (Link, UnixStream) {
@@ -328,48 +328,48 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_heard_before_a_loss_is_not_acknowledged_by_being_told_again() {
-        let Bench { mut tender, .. } = bench();
+        let Bench { mut supervisor, .. } = bench();
         let all = said(&[ToDaemon::Out { offset: 0, bytes: b"{}\n{}\n" }, ENDED]);
         for lines in [2, 0] {
             let (mut link, _shim) = link();
             let mut reports = VecDeque::new();
             link.inbox.push(&all);
-            tender.hear(&mut link, &mut reports).unwrap();
+            supervisor.hear(&mut link, &mut reports).unwrap();
             let told = reports.iter().map(|event| match event {
                 HostEvent::Output(frames) => frames.len(),
                 _ => 0,
             });
             assert_eq!(told.sum::<usize>(), lines);
-            assert_eq!(tender.output.acked(), 0, "nothing is committed");
+            assert_eq!(supervisor.output.acked(), 0, "nothing is committed");
         }
-        tender.output.ack(6);
-        assert_eq!(tender.output.acked(), 6);
+        supervisor.output.ack(6);
+        assert_eq!(supervisor.output.acked(), 6);
     }
 
     #[tokio::test]
     async fn a_shim_that_says_something_is_not_killed() {
-        let Bench { mut tender, .. } = bench();
+        let Bench { mut supervisor, .. } = bench();
         let over = Instant::now();
-        tender.force_at = Some(over);
+        supervisor.force_at = Some(over);
         let (mut link, _shim) = link();
-        tender.hear(&mut link, &mut VecDeque::new()).unwrap();
-        assert_eq!(tender.force_at, Some(over));
+        supervisor.hear(&mut link, &mut VecDeque::new()).unwrap();
+        assert_eq!(supervisor.force_at, Some(over));
         link.inbox.push(&said(&[ToDaemon::Out { offset: 0, bytes: b"{" }]));
-        tender.hear(&mut link, &mut VecDeque::new()).unwrap();
-        assert!(tender.force_at > Some(over));
+        supervisor.hear(&mut link, &mut VecDeque::new()).unwrap();
+        assert!(supervisor.force_at > Some(over));
     }
 
     #[tokio::test]
     async fn a_shim_that_cannot_be_verified_is_left_alone_and_that_is_said_once() {
-        let Bench { state, mut tender, .. } = bench();
-        fs::create_dir_all(tender.bundle.dir()).unwrap();
+        let Bench { state, mut supervisor, .. } = bench();
+        fs::create_dir_all(supervisor.shim_dir.path()).unwrap();
         // Somebody holds the lock, and nothing says who.
-        let _held = InstanceLock::acquire(&tender.bundle.dir().join("lock")).unwrap();
+        let _held = InstanceLock::acquire(&supervisor.shim_dir.path().join("lock")).unwrap();
         for _ in 0..2 {
             let over = Instant::now();
-            tender.force_at = Some(over);
-            tender.force().await;
-            assert!(tender.force_at > Some(over), "it is not tried again at once");
+            supervisor.force_at = Some(over);
+            supervisor.force().await;
+            assert!(supervisor.force_at > Some(over), "it is not tried again at once");
         }
         let log = fs::read_to_string(state.path().join("log")).unwrap();
         assert_eq!(log.matches("cannot be verified").count(), 1, "{log}");
@@ -377,11 +377,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_shim_that_is_told_to_end_is_heard_ending_though_there_is_no_room() {
-        let Bench { mut tender, commands, heard: _heard, .. } = bench();
-        tender.output.push(0, &b"{}\n".repeat(2 << 20)).unwrap();
-        tender.output.frames();
-        assert!(!tender.output.has_room());
-        tender.told = Told::Gone;
+        let Bench { mut supervisor, commands, heard: _heard, .. } = bench();
+        supervisor.output.push(0, &b"{}\n".repeat(2 << 20)).unwrap();
+        supervisor.output.frames();
+        assert!(!supervisor.output.has_room());
+        supervisor.told = Told::Gone;
         commands.send(Command::Forget).unwrap();
         let (link, mut shim) = link();
         let ends = async {
@@ -393,7 +393,7 @@ mod tests {
             }
             drop(shim);
         };
-        let (end, ()) = tokio::join!(tender.converse(link), ends);
+        let (end, ()) = tokio::join!(supervisor.talk(link), ends);
         assert!(matches!(end, End::Forgotten));
     }
 }

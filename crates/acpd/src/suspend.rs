@@ -9,16 +9,16 @@ const JITTER: Duration = Duration::from_secs(1);
 
 /// Notices that the machine was asleep.
 #[derive(Debug)]
-pub struct Sleep {
+pub struct SuspendWatch {
     awake: Instant,
     boot: Duration,
     slept: Duration,
 }
 
-impl Sleep {
+impl SuspendWatch {
     /// Begins to count.
-    pub fn start() -> Sleep {
-        Sleep { awake: Instant::now(), boot: since_boot(), slept: Duration::ZERO }
+    pub fn start() -> SuspendWatch {
+        SuspendWatch { awake: Instant::now(), boot: since_boot(), slept: Duration::ZERO }
     }
 
     /// For how long the machine was asleep since this was last known; nothing if it was not.
@@ -43,10 +43,10 @@ mod tests {
     #[test]
     fn each_sleep_is_told_once_and_jitter_is_none() {
         let seconds = Duration::from_secs;
-        let mut sleep = Sleep::start();
-        assert_eq!(sleep.read(seconds(5), seconds(5) + Duration::from_millis(20)), None);
-        assert_eq!(sleep.read(seconds(6), seconds(606)), Some(seconds(600)));
-        assert_eq!(sleep.read(seconds(9), seconds(609)), None);
-        assert_eq!(sleep.read(seconds(10), seconds(670)), Some(seconds(60)));
+        let mut watch = SuspendWatch::start();
+        assert_eq!(watch.read(seconds(5), seconds(5) + Duration::from_millis(20)), None);
+        assert_eq!(watch.read(seconds(6), seconds(606)), Some(seconds(600)));
+        assert_eq!(watch.read(seconds(9), seconds(609)), None);
+        assert_eq!(watch.read(seconds(10), seconds(670)), Some(seconds(60)));
     }
 }

@@ -12,11 +12,11 @@
 //! The daemon makes the directory before it starts the shim; the shim never makes it, so a start
 //! that nobody waits for any more fails once the directory is removed.
 //!
-//! A shim without a daemon whose bundle was removed stops its agent and ends: nobody could find it.
+//! A shim without a daemon whose directory was removed stops its agent and ends: nobody could find it.
 //!
 //! A shim that ends while something of its agent is not acknowledged (its lease is over) leaves
-//! `exit` and, in `spool`, the output: a daemon that finds it dead reads [`Bundle::exit`] and
-//! [`Bundle::leftover`], and removes the bundle when both are committed. A shim that was killed
+//! `exit` and, in `spool`, the output: a daemon that finds it dead reads [`ShimDir::exit`] and
+//! [`ShimDir::leftover`], and removes the directory when both are committed. A shim that was killed
 //! leaves what had been written by then; its memory is lost, and its agent is to be ended with
 //! [`Orphans`](crate::orphans::Orphans).
 
@@ -37,12 +37,12 @@ use crate::frame::Status;
 
 /// Bytes of the spool before the output.
 pub(crate) const SPOOL_HEAD: u64 = 8;
-/// No text file of a bundle is longer: what is, was not written by a shim.
+/// No text file of a shim directory is longer: what is, was not written by a shim.
 const LONGEST: u64 = 16 << 20;
 
-/// Why something of a bundle cannot be used.
+/// Why something of a shim directory cannot be used.
 #[derive(Debug, Error)]
-pub enum BundleError {
+pub enum ShimDirError {
     /// A directory is not fit.
     #[error(transparent)]
     Dir(#[from] DirError),
@@ -66,7 +66,7 @@ pub enum BundleError {
 
 /// The directory of one shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bundle {
+pub struct ShimDir {
     dir: PathBuf,
 }
 
@@ -106,8 +106,8 @@ pub struct Leftover {
     pub bytes: io::Take<File>,
 }
 
-/// Every bundle in this state directory, in no order.
-pub fn list(state: &Path) -> Result<Vec<Bundle>, BundleError> {
+/// Every shim directory in this state directory, in no order.
+pub fn list(state: &Path) -> Result<Vec<ShimDir>, ShimDirError> {
     let dir = parent(state);
     let entries = match fs::read_dir(&dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -117,7 +117,7 @@ pub fn list(state: &Path) -> Result<Vec<Bundle>, BundleError> {
     for entry in entries {
         let entry = entry.map_err(failed("list", &dir))?;
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.push(Bundle { dir: entry.path() });
+            found.push(ShimDir { dir: entry.path() });
         }
     }
     Ok(found)
@@ -127,27 +127,27 @@ fn parent(state: &Path) -> PathBuf {
     state.join("shims")
 }
 
-impl Bundle {
-    /// The bundle of this marker (the agent's `ACPD_HOST`), whether it is there or not.
-    pub fn of(state: &Path, marker: &str) -> Bundle {
-        Bundle { dir: parent(state).join(marker) }
+impl ShimDir {
+    /// The shim directory of this marker (the agent's `ACPD_HOST`), whether it is there or not.
+    pub fn of(state: &Path, marker: &str) -> ShimDir {
+        ShimDir { dir: parent(state).join(marker) }
     }
 
-    /// The bundle at this path.
-    pub fn at(dir: impl Into<PathBuf>) -> Bundle {
-        Bundle { dir: dir.into() }
+    /// The shim directory at this path.
+    pub fn at(dir: impl Into<PathBuf>) -> ShimDir {
+        ShimDir { dir: dir.into() }
     }
 
     /// Makes the directory, for a shim that is about to be started.
-    pub fn create(state: &Path, marker: &str) -> Result<Bundle, BundleError> {
+    pub fn create(state: &Path, marker: &str) -> Result<ShimDir, ShimDirError> {
         dir::private_dir(&parent(state))?;
-        let bundle = Bundle::of(state, marker);
-        dir::private_dir(&bundle.dir)?;
-        Ok(bundle)
+        let shim_dir = ShimDir::of(state, marker);
+        dir::private_dir(&shim_dir.dir)?;
+        Ok(shim_dir)
     }
 
     /// Its directory.
-    pub fn dir(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.dir
     }
 
@@ -166,7 +166,7 @@ impl Bundle {
     }
 
     /// Whether a shim holds the lock.
-    pub fn is_held(&self) -> Result<bool, BundleError> {
+    pub fn is_held(&self) -> Result<bool, ShimDirError> {
         let path = self.file("lock");
         lock::is_held(&path).map_err(failed("lock", &path))
     }
@@ -187,7 +187,7 @@ impl Bundle {
     }
 
     /// Who the shim is; `None` if it has not got so far.
-    pub fn record(&self) -> Result<Option<Record>, BundleError> {
+    pub fn record(&self) -> Result<Option<Record>, ShimDirError> {
         self.parse("shim", |text| {
             let fields = Fields(text);
             Some(Record {
@@ -200,7 +200,7 @@ impl Bundle {
         })
     }
 
-    pub(crate) fn write_record(&self, record: &Record) -> Result<(), BundleError> {
+    pub(crate) fn write_record(&self, record: &Record) -> Result<(), ShimDirError> {
         let agent = record.agent.unwrap_or(ProcessId { pid: 0, start: 0 });
         let mut text = format!(
             "version {}\nshim {} {}\nagent {} {}\n",
@@ -220,20 +220,20 @@ impl Bundle {
     }
 
     /// How the agent ended; `None` if it has not, or nobody saw it.
-    pub fn exit(&self) -> Result<Option<Status>, BundleError> {
+    pub fn exit(&self) -> Result<Option<Status>, ShimDirError> {
         self.parse("exit", |text| {
             let fields = Fields(text);
             Some(Status::from_numbers(fields.number("kind")?, fields.number("code")?))
         })
     }
 
-    pub(crate) fn write_exit(&self, status: Status) -> Result<(), BundleError> {
+    pub(crate) fn write_exit(&self, status: Status) -> Result<(), ShimDirError> {
         let (kind, code) = status.numbers();
         self.replace("exit", format!("kind {kind}\ncode {code}\n").as_bytes(), Durable::Yes)
     }
 
     /// The recorded descendants of the agent; none if nothing is recorded.
-    pub fn tree(&self) -> Result<Vec<ProcessId>, BundleError> {
+    pub fn tree(&self) -> Result<Vec<ProcessId>, ShimDirError> {
         let parse = |text: &[u8]| {
             let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
             lines.map(process).collect()
@@ -241,13 +241,13 @@ impl Bundle {
         Ok(self.parse("tree", parse)?.unwrap_or_default())
     }
 
-    pub(crate) fn write_tree(&self, tree: &[ProcessId]) -> Result<(), BundleError> {
+    pub(crate) fn write_tree(&self, tree: &[ProcessId]) -> Result<(), ShimDirError> {
         let lines = tree.iter().map(|id| format!("{} {}\n", id.pid, id.start));
         self.replace("tree", lines.collect::<String>().as_bytes(), Durable::No)
     }
 
     /// The output from `from` on that a dead shim left; `None` if there is nothing.
-    pub fn leftover(&self, from: u64) -> Result<Option<Leftover>, BundleError> {
+    pub fn leftover(&self, from: u64) -> Result<Option<Leftover>, ShimDirError> {
         let path = self.file("spool");
         let mut file = match file::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -293,7 +293,7 @@ impl Bundle {
     }
 
     pub(crate) fn remove_spool(&self) {
-        // What stays is empty, and goes with the bundle.
+        // What stays is empty, and goes with the shim directory.
         fs::remove_file(self.file("spool")).ok();
     }
 
@@ -303,13 +303,13 @@ impl Bundle {
         self.parse("socket", path).ok().flatten()
     }
 
-    pub(crate) fn write_socket(&self, socket: &Path) -> Result<(), BundleError> {
+    pub(crate) fn write_socket(&self, socket: &Path) -> Result<(), ShimDirError> {
         self.replace("socket", socket.as_os_str().as_bytes(), Durable::No)
     }
 
     /// Removes all of it, and the shim's socket. To be called when its shim is dead and everything of
     /// it is recorded, or by the shim itself.
-    pub fn remove(&self) -> Result<(), BundleError> {
+    pub fn remove(&self) -> Result<(), ShimDirError> {
         // A shim that was killed has left its socket, perhaps before it said who it is.
         if let Some(socket) = self.socket() {
             fs::remove_file(socket).ok();
@@ -321,7 +321,7 @@ impl Bundle {
     }
 
     /// Puts a file in place, whole or not at all.
-    fn replace(&self, name: &str, bytes: &[u8], durable: Durable) -> Result<(), BundleError> {
+    fn replace(&self, name: &str, bytes: &[u8], durable: Durable) -> Result<(), ShimDirError> {
         let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
         let write = || -> io::Result<()> {
             let mut options = OpenOptions::new();
@@ -344,7 +344,7 @@ impl Bundle {
         &self,
         name: &str,
         parse: impl FnOnce(&[u8]) -> Option<T>,
-    ) -> Result<Option<T>, BundleError> {
+    ) -> Result<Option<T>, ShimDirError> {
         let path = self.file(name);
         let bytes = match file::read(&path, LONGEST) {
             Ok(bytes) => bytes,
@@ -353,10 +353,10 @@ impl Bundle {
             }
             Err(ReadError::Io(error)) => return Err(failed("read", &path)(error)),
             Err(ReadError::NotAFile | ReadError::TooLong { .. }) => {
-                return Err(BundleError::Damaged { path });
+                return Err(ShimDirError::Damaged { path });
             }
         };
-        parse(&bytes).map(Some).ok_or(BundleError::Damaged { path })
+        parse(&bytes).map(Some).ok_or(ShimDirError::Damaged { path })
     }
 }
 
@@ -366,9 +366,9 @@ enum Durable {
     No,
 }
 
-fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BundleError + use<> {
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ShimDirError + use<> {
     let path = path.to_owned();
-    move |source| BundleError::Io { what, path, source }
+    move |source| ShimDirError::Io { what, path, source }
 }
 
 /// Lines `key value`. Unknown ones are a newer shim's.

@@ -24,19 +24,19 @@ enum Job {
 
 /// Handle of the thread.
 #[derive(Debug, Clone)]
-pub struct Finder {
+pub struct SearchIndex {
     jobs: Sender<Job>,
 }
 
-impl Finder {
+impl SearchIndex {
     /// Starts the thread, which ends when the last handle is dropped. The index of `journal`, a
     /// database that is open, is the file `index`.
-    pub fn start(journal: PathBuf, index: PathBuf) -> std::io::Result<Finder> {
+    pub fn start(journal: PathBuf, index: PathBuf) -> std::io::Result<SearchIndex> {
         let (jobs, queue) = channel();
         let keeper = Keeper { journal, path: index, index: None };
         let run = move || keeper.serve(&queue);
         thread::Builder::new().name("search".to_owned()).spawn(run)?;
-        Ok(Finder { jobs })
+        Ok(SearchIndex { jobs })
     }
 
     /// A turn of this session has ended, or it was deleted. Never waits.

@@ -1,4 +1,4 @@
-//! The life of one shim, from its start or its adoption to the removal of its bundle.
+//! The life of one shim, from its start or its adoption to the removal of its directory.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -7,15 +7,15 @@ use std::time::Duration;
 use acp_wire::Frame;
 use acpd_core::ids::HostId;
 use acpd_core::{Adopt, SpawnError, StopStep};
-use acpd_shim::bundle::{Bundle, Identity, Leftover, Record};
 use acpd_shim::frame::Hello;
 use acpd_shim::launch;
 use acpd_shim::orphans::Orphans;
+use acpd_shim::shim_dir::{Identity, Leftover, Record, ShimDir};
 use acpd_sys::process::{ProcessId, StopSignal, Tree};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::converse::{self, Link, until};
+use super::connection::{self, Link, until};
 use super::output::{self, Gap, Output};
 use super::stdin::Stdin;
 use super::{Command, Place, Start};
@@ -67,9 +67,9 @@ enum Found {
 }
 
 /// What is done with one shim.
-pub(super) struct Tender {
+pub(super) struct Supervisor {
     pub(super) host: HostId,
-    pub(super) bundle: Bundle,
+    pub(super) shim_dir: ShimDir,
     pub(super) place: Place,
     pub(super) commands: mpsc::UnboundedReceiver<Command>,
     pub(super) stdin: Stdin,
@@ -95,16 +95,16 @@ pub(super) struct Tender {
     leader: ProcessId,
 }
 
-impl Tender {
+impl Supervisor {
     pub(super) fn new(
         host: HostId,
         marker: &str,
         place: Place,
         commands: mpsc::UnboundedReceiver<Command>,
-    ) -> Tender {
-        Tender {
+    ) -> Supervisor {
+        Supervisor {
             host,
-            bundle: Bundle::of(&place.state, marker),
+            shim_dir: ShimDir::of(&place.state, marker),
             commands,
             stdin: Stdin::new(),
             remade: BTreeSet::new(),
@@ -126,20 +126,20 @@ impl Tender {
     /// Starts the shim, and stays with it.
     pub(super) async fn start(mut self, start: Start) {
         crash::point("before-spawn");
-        let bundle = self.bundle.clone();
+        let shim_dir = self.shim_dir.clone();
         let Start { exe, launch, deadline, hint } = start;
         let state = self.place.state.clone();
         // It takes some milliseconds, in which the relay has other things to do.
         let started = tokio::task::spawn_blocking(move || {
             let refused =
                 |message: String, permanent, hint| SpawnError { message, hint, permanent };
-            if let Err(error) = Bundle::create(&state, &launch.marker) {
+            if let Err(error) = ShimDir::create(&state, &launch.marker) {
                 let hint = "check the space and the permissions there".to_owned();
                 return Err(refused(with_sources(&error), false, Some(hint)));
             }
-            launch::start(&exe, &launch, bundle.dir(), deadline).map_err(|error| {
+            launch::start(&exe, &launch, shim_dir.path(), deadline).map_err(|error| {
                 // Whoever tries again must not meet what is left of this attempt.
-                while !end_now(&bundle) {}
+                while !end_now(&shim_dir) {}
                 refused(with_sources(&error), error.is_permanent(), Some(way_out(&error, hint)))
             })
         });
@@ -154,7 +154,7 @@ impl Tender {
                 self.told = Told::Running;
                 let ProcessId { pid, start } = self.leader;
                 self.report(HostEvent::Started { pid, start }).await;
-                self.tend().await;
+                self.supervise().await;
             }
             Err(error) => {
                 self.place.reaper.reap_orphans();
@@ -171,18 +171,18 @@ impl Tender {
         for (chunk, line) in adopt.chunks {
             self.stdin.push(chunk, line);
         }
-        if self.bundle.dir().is_dir() {
-            return self.tend().await;
+        if self.shim_dir.path().is_dir() {
+            return self.supervise().await;
         }
         // A child of the earlier daemon, or never started.
         self.told = Told::Ended;
         let reason = "acpd ended, and the agent with it".to_owned();
         self.report(HostEvent::Lost { reason }).await;
-        let marker = self.bundle.marker().to_owned();
+        let marker = self.shim_dir.marker().to_owned();
         self.place.reaper.sweep(self.host, Leftovers::Marked { marker, leader: self.leader });
     }
 
-    async fn tend(mut self) {
+    async fn supervise(mut self) {
         let mut wait = AGAIN.0;
         loop {
             match self.connect().await {
@@ -193,10 +193,10 @@ impl Tender {
                     if let Err(loss) = self.greeted(&hello).await {
                         self.give_up(loss).await;
                     }
-                    match self.converse(link).await {
-                        converse::End::Dropped => return,
-                        converse::End::Lost(_) if self.progress() != before => wait = AGAIN.0,
-                        converse::End::Lost(error) => {
+                    match self.talk(link).await {
+                        connection::End::Dropped => return,
+                        connection::End::Lost(_) if self.progress() != before => wait = AGAIN.0,
+                        connection::End::Lost(error) => {
                             let next = (wait * 2).min(AGAIN.1);
                             if next == AGAIN.1 && wait < next {
                                 let host = self.host.0;
@@ -210,8 +210,8 @@ impl Tender {
                             }
                             wait = next;
                         }
-                        converse::End::Dismissed => return self.send_away().await,
-                        converse::End::Forgotten => return self.clean_up().await,
+                        connection::End::Dismissed => return self.send_away().await,
+                        connection::End::Forgotten => return self.clean_up().await,
                     }
                 }
             }
@@ -232,7 +232,7 @@ impl Tender {
             while let Ok(command) = self.commands.try_recv() {
                 self.take(command);
             }
-            match self.bundle.verify() {
+            match self.shim_dir.verify() {
                 Identity::Dead => return Found::Dead,
                 Identity::Alive(record) => {
                     self.place.reaper.know_shim(self.host, record.shim);
@@ -247,7 +247,7 @@ impl Tender {
                 silent = true;
                 tracing::warn!(
                     host = self.host.0,
-                    bundle = %self.bundle.dir().display(),
+                    shim_dir = %self.shim_dir.path().display(),
                     "the host of an agent does not answer; waiting for it"
                 );
             }
@@ -290,7 +290,7 @@ impl Tender {
         }
         if hello.agent != 0 {
             self.leader = ProcessId { pid: hello.agent, start: hello.start };
-            let (marker, leader) = (self.bundle.marker().to_owned(), self.leader);
+            let (marker, leader) = (self.shim_dir.marker().to_owned(), self.leader);
             // Gone by now, it takes nothing.
             let shim = ProcessId::of(hello.shim).unwrap_or(ProcessId { pid: 0, start: 0 });
             self.place.reaper.know(self.host, Known { marker, leader, shim });
@@ -353,14 +353,14 @@ impl Tender {
     pub(super) async fn force(&mut self) {
         // Whatever comes of it: not again at once.
         self.be_patient();
-        match self.bundle.verify() {
+        match self.shim_dir.verify() {
             Identity::Alive(record) => self.kill_shim(&record).await,
             // That is seen elsewhere.
             Identity::Dead => {}
             Identity::Unverifiable if self.unverified => {}
             Identity::Unverifiable => {
                 self.unverified = true;
-                let lock = self.bundle.dir().join("lock");
+                let lock = self.shim_dir.path().join("lock");
                 let text = format!(
                     "the agent cannot be killed: its host cannot be verified; end the process that \
                      holds `{}` by hand",
@@ -375,7 +375,7 @@ impl Tender {
     /// Kills a shim that does not do its part; what is left of its agent is ended after that.
     async fn kill_shim(&mut self, record: &Record) {
         tracing::warn!(host = self.host.0, pid = record.shim.pid, "the host of an agent is killed");
-        let (marker, shim) = (self.bundle.marker().to_owned(), record.shim);
+        let (marker, shim) = (self.shim_dir.marker().to_owned(), record.shim);
         let kill = move || Tree::leftovers(marker, shim).signal_all(StopSignal::Kill);
         // A failure is seen as a shim that lives on.
         tokio::task::spawn_blocking(kill).await.ok();
@@ -383,13 +383,13 @@ impl Tender {
 
     /// The shim is dead: takes what it left, and has the rest of its agent ended.
     async fn bury(mut self) {
-        let record = self.bundle.record();
+        let record = self.shim_dir.record();
         if matches!(record, Ok(None)) && self.told == Told::Nothing {
             // It may be starting at this moment; without its directory it gives up.
-            self.remove_bundle().await;
+            self.remove_dir().await;
         }
         let record = record.ok().flatten();
-        let exit = self.bundle.exit().ok().flatten();
+        let exit = self.shim_dir.exit().ok().flatten();
         let leftover = self.leftover();
         if self.told == Told::Nothing {
             let ProcessId { pid, start } =
@@ -410,7 +410,7 @@ impl Tender {
             if let Some(leftover) = leftover
                 && let Err(error) = self.read_leftover(leftover).await
             {
-                let (host, dir) = (self.host.0, self.bundle.dir().display());
+                let (host, dir) = (self.host.0, self.shim_dir.path().display());
                 tracing::error!(host, %dir, %error, "leftover output cannot be read");
                 status.push_str(", and a part of its output could not be read");
             }
@@ -421,7 +421,7 @@ impl Tender {
         if self.told == Told::Ended {
             self.told = Told::Gone;
             // It reports when nothing is left.
-            self.place.reaper.sweep(self.host, Leftovers::Hosted(self.bundle.clone()));
+            self.place.reaper.sweep(self.host, Leftovers::Hosted(self.shim_dir.clone()));
         }
         while !self.forget {
             if self.dismiss {
@@ -437,7 +437,7 @@ impl Tender {
 
     /// What the dead shim kept of the output, if nothing is missing before it.
     fn leftover(&mut self) -> Option<Leftover> {
-        let found = self.bundle.leftover(self.output.received());
+        let found = self.shim_dir.leftover(self.output.received());
         let leftover = found.inspect_err(|error| {
             let error = with_sources(error);
             tracing::error!(host = self.host.0, error, "leftover output cannot be read");
@@ -511,7 +511,7 @@ impl Tender {
 
     /// Has the shim leave on disk what it keeps, and end.
     async fn send_away(self) {
-        if let Identity::Alive(record) = self.bundle.verify() {
+        if let Identity::Alive(record) = self.shim_dir.verify() {
             // It leads a group of its own, which its agent is not in.
             let end = move || Tree::leftovers("", record.shim).signal_group(StopSignal::Term).ok();
             tokio::task::spawn_blocking(end).await.ok();
@@ -524,7 +524,7 @@ impl Tender {
     async fn is_dead_in_time(&self) -> bool {
         let end = Instant::now() + LAST;
         let mut wait = AGAIN.0;
-        while self.bundle.verify() != Identity::Dead {
+        while self.shim_dir.verify() != Identity::Dead {
             if Instant::now() >= end {
                 return false;
             }
@@ -536,20 +536,20 @@ impl Tender {
 
     /// The end is on disk, and the shim knows it or is dead: nothing of it is to stay.
     async fn clean_up(self) {
-        // It removes its bundle itself, unless it was killed.
+        // It removes its directory itself, unless it was killed.
         if !self.is_dead_in_time().await {
             tracing::warn!(host = self.host.0, "the host of an agent that has ended lives on");
             return;
         }
-        self.remove_bundle().await;
+        self.remove_dir().await;
         crash::point("after-forget");
         self.place.reaper.reap_orphans();
     }
 
-    async fn remove_bundle(&self) {
-        let bundle = self.bundle.clone();
+    async fn remove_dir(&self) {
+        let shim_dir = self.shim_dir.clone();
         // It says itself what goes wrong.
-        tokio::task::spawn_blocking(move || remove(&bundle)).await.ok();
+        tokio::task::spawn_blocking(move || remove(&shim_dir)).await.ok();
     }
 }
 
@@ -566,23 +566,23 @@ fn way_out(error: &launch::StartError, agent: String) -> String {
     .to_owned()
 }
 
-/// Ends what a shim that never came up, or has died, left running; then removes its bundle. False if
-/// something lives on after some seconds: it is found by the bundle. Blocks the thread.
-pub(super) fn end_now(bundle: &Bundle) -> bool {
+/// Ends what a shim that never came up, or has died, left running; then removes its directory. False if
+/// something lives on after some seconds: it is found by the shim directory. Blocks the thread.
+pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
     let end = std::time::Instant::now() + LAST;
     let may_wait = || {
         std::thread::sleep(AGAIN.0);
         std::time::Instant::now() < end
     };
-    let dir = bundle.dir().display();
+    let dir = shim_dir.path().display();
     // Killed, and perhaps not dead yet: it may be making its socket.
-    while matches!(bundle.is_held(), Ok(true)) {
+    while matches!(shim_dir.is_held(), Ok(true)) {
         if !may_wait() {
             tracing::warn!(%dir, "the host of an agent lives on");
             return false;
         }
     }
-    let mut orphans = Orphans::of(bundle);
+    let mut orphans = Orphans::of(shim_dir);
     while !orphans.is_gone() {
         // Looked at again until nothing is left.
         orphans.signal(StopSignal::Kill);
@@ -591,12 +591,12 @@ pub(super) fn end_now(bundle: &Bundle) -> bool {
             return false;
         }
     }
-    remove(bundle);
+    remove(shim_dir);
     true
 }
 
-fn remove(bundle: &Bundle) {
-    if let Err(error) = bundle.remove() {
+fn remove(shim_dir: &ShimDir) {
+    if let Err(error) = shim_dir.remove() {
         tracing::warn!(error = with_sources(&error), "something of a dead host stays");
     }
 }

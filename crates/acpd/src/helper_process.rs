@@ -35,7 +35,7 @@ pub fn set_apart(command: &mut Command) {
 
 /// Waits for the end of a command and talks with it meanwhile; then whatever is left of its group is
 /// ended. `stop` is dropped by its sender when the daemon ends.
-pub async fn attend(
+pub async fn run_to_end(
     child: Child,
     reaper: Reaper,
     talk: impl Future,
