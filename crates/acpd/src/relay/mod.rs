@@ -1,0 +1,346 @@
+//! The relay: drains what is ready, steps the hub, commits, then acts.
+//!
+//! ```text
+//!  clients ─┐                    ┌─▶ store thread ── committed ─┐
+//!  hosts ───┼─▶ hub ─▶ batch ────┤                              ▼
+//!  time ────┘                    └─▶ pending effects ──▶ clients, hosts, journal reads
+//! ```
+//!
+//! One task owns the hub; nothing else decides anything. While a batch is being committed the next
+//! one grows, so the size of a transaction follows the load.
+//!
+//! Architecture invariant: the effects of a batch are performed after its records are committed, and
+//! batches in their order. While the store fails, hosts are held back and only `urgent` effects go
+//! out.
+
+mod abort;
+mod commits;
+mod effects;
+mod inputs;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::time::Duration;
+
+use acpd_core::ids::{ClientId, HostId};
+use acpd_core::{Accepted, Batch, Effect, Hub, Input};
+use acpd_store::{CommitBatch, Report, Writer};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::check::Trials;
+use crate::clients::{ClientEvent, Sink};
+use crate::clock::Clock;
+use crate::crash;
+use crate::credentials::Credentials;
+use crate::hooks::Hooks;
+use crate::host::{AgentHost, Agents, HostEvent};
+use crate::journal::Journal;
+use crate::logins::Logins;
+use crate::search::SearchIndex;
+use crate::service::Pulse;
+use crate::services::Services;
+use crate::signals::Stops;
+use crate::suspend::SuspendWatch;
+use crate::terminals::Terminals;
+
+/// Events that one batch takes up at most.
+const EVENTS: usize = 256;
+/// Lines of clients after which a batch takes up no more of them: an answer can be far longer than
+/// its question, and what waits for a client is counted only when the batch goes out.
+const LINES: usize = 1024;
+/// Batches that wait for the store before hosts are held back.
+const PENDING: usize = 32;
+/// A client that lets so many times its queue limit pile up in answers, beside one line of any
+/// length, is let go.
+const OVERRUN: usize = 8;
+/// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
+const ABORT_KILL: Duration = Duration::from_secs(1);
+/// How long an aborted daemon waits for process trees to end.
+const ABORT: Duration = Duration::from_secs(5);
+/// How long clients have to wait at most, at the start, for agents that are being found again.
+const ADOPTING: Duration = Duration::from_secs(1);
+/// How long a daemon that leaves its agents waits for its last effects.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// What was said: for the hub, and for people.
+#[derive(Debug)]
+pub struct Readers {
+    /// The journal.
+    pub journal: Journal,
+    /// The index.
+    pub index: SearchIndex,
+}
+
+/// Where events come from.
+#[derive(Debug)]
+pub struct Sources {
+    /// Connections.
+    pub clients: mpsc::Receiver<(ClientId, ClientEvent)>,
+    /// Agent processes.
+    pub hosts: mpsc::Receiver<(HostId, HostEvent)>,
+    /// The store's writer.
+    pub reports: mpsc::UnboundedReceiver<Report>,
+    /// Signals.
+    pub stops: Stops,
+    /// When the service manager wants a sign of life.
+    pub pulse: Pulse,
+}
+
+/// Connections that are being closed after their last lines.
+#[derive(Debug)]
+pub struct LastLines(mpsc::Receiver<(ClientId, ClientEvent)>);
+
+impl LastLines {
+    /// Waits until all connections are closed.
+    pub async fn written(mut self) {
+        while self.0.recv().await.is_some() {}
+    }
+}
+
+struct Pending {
+    /// `None`: there was nothing to commit, only an order to keep.
+    tag: Option<u64>,
+    effects: Vec<Effect>,
+    /// The requests that came with it.
+    accepted: Vec<Accepted>,
+}
+
+/// What is left when the relay has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The store, to be closed.
+    pub writer: Writer,
+    /// What clients have still to read.
+    pub last: LastLines,
+    /// The daemon is to start again.
+    pub restart: bool,
+}
+
+/// An agent process.
+struct Running {
+    host: Box<dyn AgentHost + Send>,
+    /// Nothing of it is left.
+    gone: bool,
+}
+
+/// The time before clients are let in.
+struct Opening {
+    tell: oneshot::Sender<()>,
+    /// Not later than this.
+    by: tokio::time::Instant,
+    /// Hosts that have not been found yet, or given up.
+    adopting: BTreeSet<HostId>,
+}
+
+/// The task.
+pub struct Relay {
+    hub: Hub,
+    clock: Clock,
+    suspend: SuspendWatch,
+    agents: Agents,
+    writer: Writer,
+    readers: Readers,
+    services: Services,
+    terminals: Terminals,
+    logins: Logins,
+    credentials: Credentials,
+    /// What these three have done.
+    served: mpsc::UnboundedReceiver<Input>,
+    hooks: Hooks,
+    trials: Trials,
+    client_queue: usize,
+    sinks: BTreeMap<ClientId, Sink>,
+    hosts: BTreeMap<HostId, Running>,
+    opening: Option<Opening>,
+    pending: VecDeque<Pending>,
+    /// Batches that the store had no room for.
+    unsent: VecDeque<CommitBatch>,
+    next_tag: u64,
+    failing: bool,
+    end: Option<End>,
+    /// After the end comes a new start.
+    restart: bool,
+}
+
+/// How the relay ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All agents are gone.
+    Done,
+    /// Agents go on without a daemon.
+    Left,
+    /// Whatever runs is ended first.
+    Aborted,
+}
+
+impl Relay {
+    /// Prepares the relay; [`Relay::run`] does the work. `first` is what the hub's recovery asked
+    /// for. `open` is told when clients may come in: agents of an earlier daemon are there again, or
+    /// do not answer.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn new(
+        hub: Hub,
+        first: Batch,
+        clock: Clock,
+        agents: Agents,
+        writer: Writer,
+        readers: Readers,
+        open: oneshot::Sender<()>,
+    ) -> io::Result<Relay> {
+        let client_queue = agents.config.daemon.client_queue as usize;
+        let adopting = first.effects.iter().filter_map(|effect| match effect {
+            Effect::Adopt(adopt) => Some(adopt.host),
+            _ => None,
+        });
+        let (by, adopting) = (tokio::time::Instant::now() + ADOPTING, adopting.collect());
+        let (done, served) = mpsc::unbounded_channel();
+        let (generation, reaper) = (&agents.generation, agents.reaper.clone());
+        let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
+        let services = Services::new(done.clone());
+        let logins = Logins::new(done);
+        let credentials = Credentials::new(agents.reaper.clone());
+        let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
+        let trials = Trials::new(agents.exe.clone(), agents.reaper.clone());
+        let mut relay = Relay {
+            hub,
+            clock,
+            suspend: SuspendWatch::start(),
+            agents,
+            writer,
+            readers,
+            services,
+            terminals,
+            logins,
+            credentials,
+            served,
+            hooks,
+            trials,
+            client_queue,
+            sinks: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            opening: Some(Opening { tell: open, by, adopting }),
+            pending: VecDeque::new(),
+            unsent: VecDeque::new(),
+            next_tag: 0,
+            failing: false,
+            end: None,
+            restart: false,
+        };
+        relay.submit(first);
+        Ok(relay)
+    }
+
+    /// Runs until the hub says that everything is over, or the daemon is to leave.
+    pub async fn run(mut self, mut from: Sources) -> Ended {
+        while self.end.is_none() {
+            self.open_if_ready();
+            let opening = self.opening.as_ref().map(|opening| opening.by);
+            let mut out = Batch::default();
+            let deadline = self.hub.deadline();
+            let at = deadline.map(|time| self.clock.instant(time));
+            let hosts_may = !self.failing && self.pending.len() < PENDING;
+            tokio::select! {
+                biased;
+                report = from.reports.recv() => match report {
+                    Some(report) => self.reported(report, &mut from.pulse, &mut out),
+                    None => self.store_died(),
+                },
+                Some(()) = from.stops.recv() => self.leave(&mut out),
+                () = from.pulse.due() => self.pulse(&mut from.pulse),
+                Some((client, event)) = from.clients.recv() => {
+                    self.client_event(client, event, &mut out);
+                }
+                Some((host, event)) = from.hosts.recv(), if hosts_may => {
+                    self.host_event(host, event, &mut out);
+                }
+                Some(ready) = self.credentials.next() => self.spawn(ready, &mut out),
+                Some(input) = self.served.recv() => self.input(input, &mut out),
+                Some(tried) = self.trials.next() => self.tried(tried, &mut out),
+                () = sleep_until(at), if at.is_some() => self.input(Input::Tick, &mut out),
+                () = sleep_until(opening), if opening.is_some() => {}
+            }
+            self.drain(&mut from, hosts_may, &mut out);
+            self.hub.seal(&mut out);
+            self.submit(out);
+        }
+        match self.end {
+            Some(End::Aborted) => self.end_hosts(&mut from.hosts).await,
+            Some(End::Left) => {
+                // What is not done by then is done by the next daemon.
+                tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
+            }
+            Some(End::Done) if !self.restart => self.agents.end_others().await,
+            Some(End::Done) | None => {}
+        }
+        // At the same time: each may have to wait for what does not want to end.
+        tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end());
+        // Without their sinks the writers end after what they were given.
+        self.sinks.clear();
+        let restart = self.restart && self.end != Some(End::Aborted);
+        Ended { writer: self.writer, last: LastLines(from.clients), restart }
+    }
+
+    /// Lets clients in when all agents have been found or the time is over.
+    fn open_if_ready(&mut self) {
+        let found = self.pending.is_empty();
+        let is_ready = |opening: &mut Opening| {
+            (found && opening.adopting.is_empty()) || tokio::time::Instant::now() >= opening.by
+        };
+        if let Some(opening) = self.opening.take_if(is_ready) {
+            crash::point("recovered");
+            // Nobody waits for it if the daemon ends already.
+            opening.tell.send(()).ok();
+        }
+    }
+
+    fn found(&mut self, host: HostId) {
+        if let Some(opening) = &mut self.opening {
+            opening.adopting.remove(&host);
+        }
+    }
+
+    /// Ends the daemon: agents go on if they can.
+    fn leave(&mut self, out: &mut Batch) {
+        if self.agents.survive() {
+            self.end = self.end.or(Some(End::Left));
+        } else {
+            self.input(Input::Stop, out);
+        }
+    }
+
+    /// Takes up what else is ready, so that one commit covers it.
+    fn drain(&mut self, from: &mut Sources, hosts_may: bool, out: &mut Batch) {
+        let mut asked = 0;
+        for _ in 0..EVENTS {
+            let mut idle = true;
+            while let Ok(report) = from.reports.try_recv() {
+                self.reported(report, &mut from.pulse, out);
+            }
+            if asked < LINES
+                && let Ok((client, event)) = from.clients.try_recv()
+            {
+                if let ClientEvent::Lines(lines) = &event {
+                    asked += lines.len();
+                }
+                self.client_event(client, event, out);
+                idle = false;
+            }
+            if hosts_may && let Ok((host, event)) = from.hosts.try_recv() {
+                self.host_event(host, event, out);
+                idle = false;
+            }
+            if idle {
+                return;
+            }
+        }
+    }
+}
+
+async fn sleep_until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
