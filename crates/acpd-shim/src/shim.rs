@@ -90,7 +90,7 @@ enum Ready {
 }
 
 struct Shim {
-    shim_dir: ShimDir,
+    dir: ShimDir,
     /// Held as long as we live.
     _lock: InstanceLock,
     signals: Signals,
@@ -181,7 +181,7 @@ impl Shim {
         let output = Output::new(shim_dir.clone(), launch.memory, launch.spool);
         let mut shim_process = Shim {
             tree: agent.leader.map(|leader| Tree::below_us(&launch.marker, leader)),
-            shim_dir,
+            dir: shim_dir,
             _lock: lock,
             signals,
             listener,
@@ -213,7 +213,7 @@ impl Shim {
             look: LOOK.0,
             scratch: Vec::new(),
         };
-        if let Err(error) = shim_process.shim_dir.write_record(&record) {
+        if let Err(error) = shim_process.dir.write_record(&record) {
             shim_process.give_up();
             return Err(shim("record the start", &error));
         }
@@ -233,7 +233,7 @@ impl Shim {
         }
         self.end();
         // What stays is the directory of a dead shim.
-        self.shim_dir.remove().ok();
+        self.dir.remove().ok();
     }
 
     fn serve(mut self) {
@@ -245,7 +245,7 @@ impl Shim {
             if self.over {
                 self.end();
                 // What stays is the directory of a dead shim.
-                self.shim_dir.remove().ok();
+                self.dir.remove().ok();
                 return;
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
@@ -268,7 +268,7 @@ impl Shim {
         while !self.sealed {
             self.read_rest(PIECE);
         }
-        let exit = self.exit.is_none_or(|status| self.shim_dir.write_exit(status).is_ok());
+        let exit = self.exit.is_none_or(|status| self.dir.write_exit(status).is_ok());
         // Both are tried: some of it is better than nothing.
         self.output.keep().is_ok() && exit
     }
@@ -305,7 +305,7 @@ impl Shim {
             self.notice_children();
             self.check_socket();
             // Who removed the directory has given us up, and nobody will find us again.
-            self.leaving |= self.link.is_none() && !self.shim_dir.path().exists();
+            self.leaving |= self.link.is_none() && !self.dir.path().exists();
             self.give_back();
         }
     }

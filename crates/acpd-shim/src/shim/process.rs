@@ -122,7 +122,7 @@ impl Shim {
     fn ended(&mut self, status: Status) {
         self.exit = Some(status);
         // On a full disk it is still told.
-        self.shim_dir.write_exit(status).ok();
+        self.dir.write_exit(status).ok();
         self.close_stdin();
         for index in (0..self.agent.stderr.len()).rev() {
             self.read_stderr(index);
@@ -181,10 +181,7 @@ impl Shim {
     pub(super) fn look_around(&mut self) {
         let Some(tree) = self.tree.as_mut().filter(|_| !self.gone) else { return };
         let alive = tree.alive();
-        if self.cgroup.is_none()
-            && alive != self.recorded
-            && self.shim_dir.write_tree(&alive).is_ok()
-        {
+        if self.cgroup.is_none() && alive != self.recorded && self.dir.write_tree(&alive).is_ok() {
             self.recorded = alive;
         }
     }

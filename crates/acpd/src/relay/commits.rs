@@ -1,130 +1,131 @@
 //! Batches on their way through the store: records first, effects after that, in order.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::TrySendError;
 
-use acpd_core::{Batch, Input};
-use acpd_store::{CommitBatch, Report, StoreError};
+use acpd_core::{Accepted, Batch, Effect};
+use acpd_store::{CommitBatch, Writer};
 
-use super::{End, Pending, Relay, Sources};
 use crate::crash;
-use crate::service::Pulse;
 
-impl Relay {
-    /// Performs what is committed, without taking up anything new.
-    pub(super) async fn last_effects(&mut self, from: &mut Sources) {
-        while !self.pending.is_empty() {
-            let Some(report) = from.reports.recv().await else { return };
-            self.reported(report, &mut from.pulse, &mut Batch::default());
-        }
+/// Batches that wait for the store before hosts are held back.
+const PENDING: usize = 32;
+
+/// The store's writer has died. Nothing can be kept any more, so nothing may run.
+pub(super) struct WriterDied;
+
+struct Pending {
+    /// `None`: there was nothing to commit, only an order to keep.
+    tag: Option<u64>,
+    effects: Vec<Effect>,
+    /// The requests that came with it.
+    accepted: Vec<Accepted>,
+}
+
+/// What is not committed yet.
+pub(super) struct Commits {
+    writer: Writer,
+    pending: VecDeque<Pending>,
+    /// Batches that the store had no room for.
+    unsent: VecDeque<CommitBatch>,
+    next_tag: u64,
+    /// The journal cannot be written.
+    failing: bool,
+}
+
+impl Commits {
+    pub(super) fn new(writer: Writer) -> Commits {
+        let (pending, unsent) = (VecDeque::new(), VecDeque::new());
+        Commits { writer, pending, unsent, next_tag: 0, failing: false }
     }
 
-    /// Sends a round through hub and store, for the service manager.
-    pub(super) fn pulse(&mut self, pulse: &mut Pulse) {
-        if self.failing {
-            // The store has answered: it tries again by itself, and says nothing until it can.
-            return pulse.answer();
+    /// The writer, to be closed.
+    pub(super) fn into_writer(self) -> Writer {
+        self.writer
+    }
+
+    /// Returns whether everything is committed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing
+    }
+
+    /// Returns whether agents may say more, or have to wait for the store.
+    pub(super) fn has_room(&self) -> bool {
+        !self.failing && self.pending.len() < PENDING
+    }
+
+    /// Gives a batch to the store, and its effects into the line behind it. Returns the effects if
+    /// there is nothing that they have to wait for. `urgent` effects are none of these.
+    pub(super) fn push(&mut self, batch: Batch) -> Result<Vec<Effect>, WriterDied> {
+        let Batch { records, durable, effects, accepted, .. } = batch;
+        if records.is_empty() && (self.pending.is_empty() || effects.is_empty()) {
+            return Ok(effects);
         }
-        pulse.asked();
-        self.next_tag += 1;
-        let tag = self.next_tag;
-        self.pending.push_back(Pending {
-            tag: Some(tag),
-            effects: Vec::new(),
-            accepted: Vec::new(),
-        });
+        crash::point("before-commit");
+        let tag = (!records.is_empty()).then(|| self.tag());
+        self.pending.push_back(Pending { tag, effects, accepted });
+        if let Some(tag) = tag {
+            self.unsent.push_back(CommitBatch { records, durable, tag });
+            self.send()?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Sends an empty batch through the store, to see it answer.
+    pub(super) fn push_nothing(&mut self) -> Result<(), WriterDied> {
+        let tag = self.tag();
+        let (effects, accepted) = (Vec::new(), Vec::new());
+        self.pending.push_back(Pending { tag: Some(tag), effects, accepted });
         self.unsent.push_back(CommitBatch { records: Vec::new(), durable: false, tag });
-        self.send_unsent();
+        self.send()
     }
 
-    pub(super) fn reported(&mut self, report: Report, pulse: &mut Pulse, out: &mut Batch) {
-        // Here, and not where reports come in: that is several places.
-        pulse.beat();
-        match report {
-            Report::Committed { tag } => {
-                self.store_works(out);
-                while let Some(pending) =
-                    self.pending.pop_front_if(|p| p.tag.is_none_or(|t| t <= tag))
-                {
-                    if !pending.effects.is_empty() {
-                        crash::point("after-commit");
-                    }
-                    self.perform_all(pending.effects, out);
-                }
-                self.send_unsent();
-            }
-            Report::Failing { reason, .. } => self.store_fails(&reason, out),
-            Report::Works => self.store_works(out),
-        }
+    fn tag(&mut self) -> u64 {
+        self.next_tag += 1;
+        self.next_tag
     }
 
-    pub(super) fn store_works(&mut self, out: &mut Batch) {
-        if std::mem::take(&mut self.failing) {
-            tracing::warn!("the journal can be written again");
-            self.input(Input::StoreWorks, out);
-        }
-    }
-
-    /// The journal cannot be written: whoever asked for something that is not written is told.
-    pub(super) fn store_fails(&mut self, reason: &StoreError, out: &mut Batch) {
-        let hint = reason.hint().map(str::to_owned);
-        let reason = reason.to_string();
-        tracing::error!(reason, "the journal cannot be written; trying again");
-        self.failing = true;
-        self.input(Input::StoreFailing { reason, hint }, out);
-        let pending = self.pending.iter_mut();
-        let (mut batches, accepted): (Vec<_>, Vec<_>) =
-            pending.map(|batch| (&mut batch.effects, std::mem::take(&mut batch.accepted))).unzip();
-        let mut accepted: Vec<_> = accepted.into_iter().flatten().collect();
-        accepted.append(&mut out.accepted);
-        let mut last = std::mem::take(&mut out.effects);
-        batches.push(&mut last);
-        self.hub.answer_unwritten(accepted, &mut batches, out);
-        last.append(&mut out.effects);
-        out.effects = last;
-    }
-
-    /// Gives a batch to the store, its effects into the line behind it.
-    pub(super) fn submit(&mut self, batch: Batch) {
-        let mut after = Batch::default();
-        self.perform_all(batch.urgent, &mut after);
-        if batch.records.is_empty() && self.pending.is_empty() {
-            self.perform_all(batch.effects, &mut after);
-        } else if !batch.records.is_empty() || !batch.effects.is_empty() {
-            crash::point("before-commit");
-            let tag = (!batch.records.is_empty()).then(|| {
-                self.next_tag += 1;
-                self.next_tag
-            });
-            let Batch { effects, accepted, .. } = batch;
-            self.pending.push_back(Pending { tag, effects, accepted });
-            if let Some(tag) = tag {
-                let (records, durable) = (batch.records, batch.durable);
-                self.unsent.push_back(CommitBatch { records, durable, tag });
-                self.send_unsent();
-            }
-        }
-        // Effects can fail at once (a process that cannot be made): that is news for the hub.
-        if !after.is_empty() {
-            self.hub.seal(&mut after);
-            self.submit(after);
-        }
-    }
-
-    pub(super) fn send_unsent(&mut self) {
+    /// Gives the store what it had no room for.
+    pub(super) fn send(&mut self) -> Result<(), WriterDied> {
         while let Some(batch) = self.unsent.pop_front() {
             match self.writer.commit(batch) {
                 Ok(()) => {}
-                Err(TrySendError::Full(batch)) => return self.unsent.push_front(batch),
-                Err(TrySendError::Disconnected(_)) => {
-                    return self.store_died();
+                Err(TrySendError::Full(batch)) => {
+                    self.unsent.push_front(batch);
+                    break;
                 }
+                Err(TrySendError::Disconnected(_)) => return Err(WriterDied),
             }
         }
+        Ok(())
     }
 
-    /// Nothing can be kept any more, so nothing may run.
-    pub(super) fn store_died(&mut self) {
-        tracing::error!("the store's writer has died");
-        self.end = Some(End::Aborted);
+    /// The effects of the next batch up to `tag`, which is committed; none if there is no more.
+    pub(super) fn next_committed(&mut self, tag: u64) -> Option<Vec<Effect>> {
+        let next = self.pending.pop_front_if(|next| next.tag.is_none_or(|own| own <= tag))?;
+        if !next.effects.is_empty() {
+            crash::point("after-commit");
+        }
+        Some(next.effects)
+    }
+
+    /// The journal cannot be written. Returns what waits for it: effects, and requests.
+    pub(super) fn fails(&mut self) -> (Vec<&mut Vec<Effect>>, Vec<Accepted>) {
+        self.failing = true;
+        let mut accepted = Vec::new();
+        let batches = self.pending.iter_mut().map(|batch| {
+            accepted.append(&mut batch.accepted);
+            &mut batch.effects
+        });
+        (batches.collect(), accepted)
+    }
+
+    /// The journal can be written. Returns whether that is news.
+    pub(super) fn works(&mut self) -> bool {
+        std::mem::take(&mut self.failing)
     }
 }

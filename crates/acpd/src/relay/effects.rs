@@ -6,12 +6,11 @@ use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{Batch, Effect, Input, LeftOut};
 use bytes::Bytes;
 
-use super::{End, OVERRUN, Relay, Running};
+use super::{End, Relay};
 use crate::clients::Op;
 use crate::config::{self, Transport};
 use crate::crash;
 use crate::credentials::Ready;
-use crate::host::AgentHost;
 use crate::journal::{LogPage, Values};
 use crate::log;
 use crate::mcp::{self, Completed};
@@ -27,8 +26,7 @@ impl Relay {
     pub(super) fn perform(&mut self, effect: Effect, out: &mut Batch) {
         match effect {
             Effect::Send { client, line } => self.send(client, Op::Line(line), out),
-            // Without its sink the connection ends after what it was given.
-            Effect::Close { client } => drop(self.sinks.remove(&client)),
+            Effect::Close { client } => self.sinks.remove(client),
             Effect::SendStatus { client, id, status, part } => {
                 self.send(client, Op::Status { id, status, part }, out);
             }
@@ -61,22 +59,20 @@ impl Relay {
                     }
                 }
                 let running = self.agents.adopt(adopt, remade);
-                self.take_in(host, running);
+                self.hosts.insert(host, running);
             }
             Effect::HostForget { host } => {
-                if let Some(mut running) = self.hosts.remove(&host) {
-                    running.host.forget();
-                }
+                self.hosts.forget(host);
             }
-            Effect::HostLease { host, busy } => self.with(host, |host| host.lease(busy)),
+            Effect::HostLease { host, busy } => self.hosts.with(host, |host| host.lease(busy)),
             Effect::HostWrite { host, chunk, line } => {
                 let line = self.with_servers(host, &line, out).unwrap_or(line);
-                self.with(host, |host| host.write(chunk, line));
+                self.hosts.with(host, |host| host.write(chunk, line));
             }
-            Effect::HostAck { host, offset } => self.with(host, |host| host.ack(offset)),
+            Effect::HostAck { host, offset } => self.hosts.with(host, |host| host.ack(offset)),
             Effect::HostStop { host, step } => {
                 self.services.cancel(host);
-                self.with(host, |host| host.stop(step));
+                self.hosts.with(host, |host| host.stop(step));
             }
             Effect::FindLeftovers { host } => self.agents.reaper.find_left(host),
             Effect::Serve { host, errand, roots, service } => {
@@ -108,7 +104,7 @@ impl Relay {
             Effect::Note { host, text } => {
                 let text = log::quote(&text);
                 tracing::debug!(host = host.0, text, "an agent did something odd");
-                self.with(host, |host| host.note(text));
+                self.hosts.with(host, |host| host.note(text));
             }
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
@@ -158,19 +154,8 @@ impl Relay {
     }
 
     pub(super) fn send(&mut self, client: ClientId, op: Op, out: &mut Batch) {
-        let Some(sink) = self.sinks.get(&client) else { return };
-        sink.send(op);
-        let waiting = sink.waiting();
-        let line_limit = self.agents.config.daemon.line_limit as usize;
-        if waiting > self.client_queue * OVERRUN + line_limit {
-            tracing::warn!(client = client.0, waiting, "a client reads nothing and is let go");
-            if let Some(sink) = self.sinks.remove(&client) {
-                sink.cut();
-            }
-            self.input(Input::ClientClosed { client }, out);
-        } else if waiting > self.client_queue && !sink.lagging() {
-            sink.set_lagging(true);
-            self.input(Input::ClientLagged { client }, out);
+        if let Some(input) = self.sinks.send(client, op) {
+            self.input(input, out);
         }
     }
 
@@ -181,18 +166,8 @@ impl Relay {
             self.input(Input::CredentialsGood { host, left }, out);
         }
         match found.and_then(|secrets| self.agents.spawn(host, &agent, secrets)) {
-            Ok(running) => self.take_in(host, running),
+            Ok(running) => self.hosts.insert(host, running),
             Err(error) => self.input(Input::HostRefused { host, error }, out),
-        }
-    }
-
-    pub(super) fn take_in(&mut self, host: HostId, running: Box<dyn AgentHost + Send>) {
-        self.hosts.insert(host, Running { host: running, gone: false });
-    }
-
-    pub(super) fn with(&mut self, host: HostId, act: impl FnOnce(&mut (dyn AgentHost + Send))) {
-        if let Some(running) = self.hosts.get_mut(&host) {
-            act(running.host.as_mut());
         }
     }
 }

@@ -1,14 +1,18 @@
-//! What happens, as inputs of the hub: from clients, from agents, and a restart that was tried.
+//! What happens, as inputs of the hub: from clients, from agents, from the store, and a restart that
+//! was tried.
 
 use acp_wire::{Body, Id, build};
 use acpd_api::{Empty, Reason};
 use acpd_core::ids::{ClientId, HostId};
 use acpd_core::{Batch, Fault, Input};
+use acpd_store::{Report, StoreError};
 
 use super::Relay;
+use super::commits::WriterDied;
 use crate::check::Tried;
 use crate::clients::{ClientEvent, Op};
 use crate::host::HostEvent;
+use crate::service::Pulse;
 
 impl Relay {
     pub(super) fn input(&mut self, input: Input, out: &mut Batch) {
@@ -37,19 +41,15 @@ impl Relay {
                 }
             }
             ClientEvent::Drained => {
-                // More may have piled up since; then it is reported again after that.
-                let limit = self.client_queue;
-                let sink = self.sinks.get(&client);
-                if let Some(sink) = sink.filter(|s| s.lagging() && s.waiting() <= limit) {
-                    sink.set_lagging(false);
-                    self.input(Input::ClientDrained { client }, out);
+                if let Some(input) = self.sinks.drained(client) {
+                    self.input(input, out);
                 }
             }
             ClientEvent::ReadDone { session, upto } => {
                 self.input(Input::ReadDone { client, session, upto }, out);
             }
             ClientEvent::Closed => {
-                self.sinks.remove(&client);
+                self.sinks.remove(client);
                 self.input(Input::ClientClosed { client }, out);
             }
         }
@@ -58,17 +58,17 @@ impl Relay {
     pub(super) fn host_event(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
         match event {
             HostEvent::Refused(error) => {
-                self.hosts.remove(&host);
+                self.hosts.refused(host);
                 self.input(Input::HostRefused { host, error }, out);
             }
             HostEvent::Adopted { pid, start, end } => {
                 tracing::info!(host = host.0, pid, "an agent of an earlier daemon goes on");
-                self.found(host);
+                self.opening.found(host);
                 self.input(Input::HostAdopted { host, pid, start, end }, out);
             }
             HostEvent::Lost { reason } => {
                 tracing::info!(host = host.0, reason, "an agent of an earlier daemon is lost");
-                self.found(host);
+                self.opening.found(host);
                 self.input(Input::HostLost { host, reason }, out);
             }
             HostEvent::Started { pid, start } => {
@@ -95,12 +95,50 @@ impl Relay {
             HostEvent::Left(left) => self.input(Input::LeftoversFound { host, left }, out),
             HostEvent::Gone => {
                 self.services.cancel(host);
-                if let Some(running) = self.hosts.get_mut(&host) {
-                    running.gone = true;
-                }
+                self.hosts.gone(host);
                 self.input(Input::HostGone { host }, out);
             }
         }
+    }
+
+    pub(super) fn reported(&mut self, report: Report, pulse: &mut Pulse, out: &mut Batch) {
+        // Here, and not where reports come in: that is several places.
+        pulse.beat();
+        match report {
+            Report::Committed { tag } => {
+                self.store_works(out);
+                while let Some(effects) = self.commits.next_committed(tag) {
+                    self.perform_all(effects, out);
+                }
+                if let Err(WriterDied) = self.commits.send() {
+                    self.writer_died();
+                }
+            }
+            Report::Failing { reason, .. } => self.store_fails(&reason, out),
+            Report::Works => self.store_works(out),
+        }
+    }
+
+    fn store_works(&mut self, out: &mut Batch) {
+        if self.commits.works() {
+            tracing::warn!("the journal can be written again");
+            self.input(Input::StoreWorks, out);
+        }
+    }
+
+    /// The journal cannot be written: whoever asked for something that is not written is told.
+    fn store_fails(&mut self, reason: &StoreError, out: &mut Batch) {
+        let hint = reason.hint().map(str::to_owned);
+        let reason = reason.to_string();
+        tracing::error!(reason, "the journal cannot be written; trying again");
+        self.input(Input::StoreFailing { reason, hint }, out);
+        let (mut batches, mut accepted) = self.commits.fails();
+        accepted.append(&mut out.accepted);
+        let mut last = std::mem::take(&mut out.effects);
+        batches.push(&mut last);
+        self.hub.answer_unwritten(accepted, &mut batches, out);
+        last.append(&mut out.effects);
+        out.effects = last;
     }
 
     /// A restart goes on if the program that is to follow can start. Else nothing has changed.

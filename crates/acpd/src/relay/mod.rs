@@ -13,27 +13,31 @@
 //! batches in their order. While the store fails, hosts are held back and only `urgent` effects go
 //! out.
 
-mod abort;
 mod commits;
 mod effects;
+mod hosts;
 mod inputs;
+mod opening;
+mod sinks;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::time::Duration;
 
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Accepted, Batch, Effect, Hub, Input};
-use acpd_store::{CommitBatch, Report, Writer};
+use acpd_core::{Batch, Hub, Input};
+use acpd_store::{Report, Writer};
 use tokio::sync::{mpsc, oneshot};
 
+use self::commits::{Commits, WriterDied};
+use self::hosts::Hosts;
+use self::opening::Opening;
+use self::sinks::Sinks;
 use crate::check::Trials;
-use crate::clients::{ClientEvent, Sink};
+use crate::clients::ClientEvent;
 use crate::clock::Clock;
-use crate::crash;
 use crate::credentials::Credentials;
 use crate::hooks::Hooks;
-use crate::host::{AgentHost, Agents, HostEvent};
+use crate::host::{Agents, HostEvent};
 use crate::journal::Journal;
 use crate::logins::Logins;
 use crate::search::SearchIndex;
@@ -48,17 +52,6 @@ const EVENTS: usize = 256;
 /// Lines of clients after which a batch takes up no more of them: an answer can be far longer than
 /// its question, and what waits for a client is counted only when the batch goes out.
 const LINES: usize = 1024;
-/// Batches that wait for the store before hosts are held back.
-const PENDING: usize = 32;
-/// A client that lets so many times its queue limit pile up in answers, beside one line of any
-/// length, is let go.
-const OVERRUN: usize = 8;
-/// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
-const ABORT_KILL: Duration = Duration::from_secs(1);
-/// How long an aborted daemon waits for process trees to end.
-const ABORT: Duration = Duration::from_secs(5);
-/// How long clients have to wait at most, at the start, for agents that are being found again.
-const ADOPTING: Duration = Duration::from_secs(1);
 /// How long a daemon that leaves its agents waits for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
 
@@ -97,14 +90,6 @@ impl LastLines {
     }
 }
 
-struct Pending {
-    /// `None`: there was nothing to commit, only an order to keep.
-    tag: Option<u64>,
-    effects: Vec<Effect>,
-    /// The requests that came with it.
-    accepted: Vec<Accepted>,
-}
-
 /// What is left when the relay has ended.
 #[derive(Debug)]
 pub struct Ended {
@@ -116,29 +101,13 @@ pub struct Ended {
     pub restart: bool,
 }
 
-/// An agent process.
-struct Running {
-    host: Box<dyn AgentHost + Send>,
-    /// Nothing of it is left.
-    gone: bool,
-}
-
-/// The time before clients are let in.
-struct Opening {
-    tell: oneshot::Sender<()>,
-    /// Not later than this.
-    by: tokio::time::Instant,
-    /// Hosts that have not been found yet, or given up.
-    adopting: BTreeSet<HostId>,
-}
-
 /// The task.
 pub struct Relay {
     hub: Hub,
     clock: Clock,
     suspend: SuspendWatch,
     agents: Agents,
-    writer: Writer,
+    commits: Commits,
     readers: Readers,
     services: Services,
     terminals: Terminals,
@@ -148,15 +117,9 @@ pub struct Relay {
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
     trials: Trials,
-    client_queue: usize,
-    sinks: BTreeMap<ClientId, Sink>,
-    hosts: BTreeMap<HostId, Running>,
-    opening: Option<Opening>,
-    pending: VecDeque<Pending>,
-    /// Batches that the store had no room for.
-    unsent: VecDeque<CommitBatch>,
-    next_tag: u64,
-    failing: bool,
+    sinks: Sinks,
+    hosts: Hosts,
+    opening: Opening,
     end: Option<End>,
     /// After the end comes a new start.
     restart: bool,
@@ -189,12 +152,6 @@ impl Relay {
         readers: Readers,
         open: oneshot::Sender<()>,
     ) -> io::Result<Relay> {
-        let client_queue = agents.config.daemon.client_queue as usize;
-        let adopting = first.effects.iter().filter_map(|effect| match effect {
-            Effect::Adopt(adopt) => Some(adopt.host),
-            _ => None,
-        });
-        let (by, adopting) = (tokio::time::Instant::now() + ADOPTING, adopting.collect());
         let (done, served) = mpsc::unbounded_channel();
         let (generation, reaper) = (&agents.generation, agents.reaper.clone());
         let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
@@ -203,12 +160,13 @@ impl Relay {
         let credentials = Credentials::new(agents.reaper.clone());
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
         let trials = Trials::new(agents.exe.clone(), agents.reaper.clone());
+        let sinks = Sinks::new(&agents.config.daemon);
         let mut relay = Relay {
             hub,
             clock,
             suspend: SuspendWatch::start(),
             agents,
-            writer,
+            commits: Commits::new(writer),
             readers,
             services,
             terminals,
@@ -217,14 +175,9 @@ impl Relay {
             served,
             hooks,
             trials,
-            client_queue,
-            sinks: BTreeMap::new(),
-            hosts: BTreeMap::new(),
-            opening: Some(Opening { tell: open, by, adopting }),
-            pending: VecDeque::new(),
-            unsent: VecDeque::new(),
-            next_tag: 0,
-            failing: false,
+            sinks,
+            hosts: Hosts::default(),
+            opening: Opening::new(open, &first),
             end: None,
             restart: false,
         };
@@ -235,17 +188,17 @@ impl Relay {
     /// Runs until the hub says that everything is over, or the daemon is to leave.
     pub async fn run(mut self, mut from: Sources) -> Ended {
         while self.end.is_none() {
-            self.open_if_ready();
-            let opening = self.opening.as_ref().map(|opening| opening.by);
+            self.opening.open_if_ready(self.commits.is_empty());
+            let opening = self.opening.by();
             let mut out = Batch::default();
             let deadline = self.hub.deadline();
             let at = deadline.map(|time| self.clock.instant(time));
-            let hosts_may = !self.failing && self.pending.len() < PENDING;
+            let hosts_may = self.commits.has_room();
             tokio::select! {
                 biased;
                 report = from.reports.recv() => match report {
                     Some(report) => self.reported(report, &mut from.pulse, &mut out),
-                    None => self.store_died(),
+                    None => self.writer_died(),
                 },
                 Some(()) = from.stops.recv() => self.leave(&mut out),
                 () = from.pulse.due() => self.pulse(&mut from.pulse),
@@ -266,7 +219,7 @@ impl Relay {
             self.submit(out);
         }
         match self.end {
-            Some(End::Aborted) => self.end_hosts(&mut from.hosts).await,
+            Some(End::Aborted) => self.hosts.end_all(&mut from.hosts).await,
             Some(End::Left) => {
                 // What is not done by then is done by the next daemon.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
@@ -279,26 +232,7 @@ impl Relay {
         // Without their sinks the writers end after what they were given.
         self.sinks.clear();
         let restart = self.restart && self.end != Some(End::Aborted);
-        Ended { writer: self.writer, last: LastLines(from.clients), restart }
-    }
-
-    /// Lets clients in when all agents have been found or the time is over.
-    fn open_if_ready(&mut self) {
-        let found = self.pending.is_empty();
-        let is_ready = |opening: &mut Opening| {
-            (found && opening.adopting.is_empty()) || tokio::time::Instant::now() >= opening.by
-        };
-        if let Some(opening) = self.opening.take_if(is_ready) {
-            crash::point("recovered");
-            // Nobody waits for it if the daemon ends already.
-            opening.tell.send(()).ok();
-        }
-    }
-
-    fn found(&mut self, host: HostId) {
-        if let Some(opening) = &mut self.opening {
-            opening.adopting.remove(&host);
-        }
+        Ended { writer: self.commits.into_writer(), last: LastLines(from.clients), restart }
     }
 
     /// Ends the daemon: agents go on if they can.
@@ -334,6 +268,46 @@ impl Relay {
             if idle {
                 return;
             }
+        }
+    }
+
+    /// Sends a round through hub and store, for the service manager.
+    fn pulse(&mut self, pulse: &mut Pulse) {
+        if self.commits.is_failing() {
+            // The store has answered: it tries again by itself, and says nothing until it can.
+            return pulse.answer();
+        }
+        pulse.asked();
+        if let Err(WriterDied) = self.commits.push_nothing() {
+            self.writer_died();
+        }
+    }
+
+    /// Gives a batch to the store, and performs what does not wait for it.
+    fn submit(&mut self, mut batch: Batch) {
+        let mut after = Batch::default();
+        self.perform_all(std::mem::take(&mut batch.urgent), &mut after);
+        match self.commits.push(batch) {
+            Ok(effects) => self.perform_all(effects, &mut after),
+            Err(WriterDied) => self.writer_died(),
+        }
+        // Effects can fail at once (a process that cannot be made): that is news for the hub.
+        if !after.is_empty() {
+            self.hub.seal(&mut after);
+            self.submit(after);
+        }
+    }
+
+    fn writer_died(&mut self) {
+        tracing::error!("the store's writer has died");
+        self.end = Some(End::Aborted);
+    }
+
+    /// Performs what is committed, without taking up anything new.
+    async fn last_effects(&mut self, from: &mut Sources) {
+        while !self.commits.is_empty() {
+            let Some(report) = from.reports.recv().await else { return };
+            self.reported(report, &mut from.pulse, &mut Batch::default());
         }
     }
 }
