@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use acpd_sys::process::has_other_mark;
+use acpd_sys::tree::has_other_mark;
 
 /// Where the unified hierarchy is, alone or beside the old ones.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];

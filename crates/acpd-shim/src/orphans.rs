@@ -1,6 +1,7 @@
 //! What is left of an agent whose shim was killed.
 
-use acpd_sys::process::{ProcessId, StopSignal, Tree};
+use acpd_sys::process::{ProcessId, StopSignal};
+use acpd_sys::tree::Tree;
 
 use crate::cgroup::Cgroup;
 use crate::shim_dir::ShimDir;

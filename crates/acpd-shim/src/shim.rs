@@ -12,9 +12,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use acpd_sys::lock::InstanceLock;
-use acpd_sys::process::{ProcessId, Tree, become_subreaper, close_inherited};
+use acpd_sys::process::{ProcessId, become_subreaper, close_inherited};
 use acpd_sys::signals::{self, Signals};
 use acpd_sys::socket::{SocketFile, clear_stale_socket, touch};
+use acpd_sys::tree::Tree;
 use acpd_sys::{dir, limits};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 

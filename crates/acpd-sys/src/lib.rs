@@ -10,6 +10,7 @@
 #[cfg(unix)]
 pub mod boot;
 pub mod dir;
+mod dir_error;
 pub mod file;
 pub mod lock;
 pub mod paths;
@@ -23,13 +24,15 @@ pub mod limits;
 #[cfg(unix)]
 pub mod process;
 #[cfg(unix)]
+mod process_table;
+#[cfg(unix)]
 pub mod signals;
 #[cfg(unix)]
 pub mod socket;
 #[cfg(unix)]
 pub mod startup;
 #[cfg(unix)]
-mod tree;
+pub mod tree;
 
 #[cfg_attr(target_os = "linux", path = "os/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "os/macos.rs")]

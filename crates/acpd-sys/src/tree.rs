@@ -21,7 +21,8 @@ use nix::errno::Errno;
 use nix::sys::signal::killpg;
 
 use crate::os;
-use crate::process::{Entry, Liveness, ProcessId, StopSignal, child, rss_bytes, signal_one};
+use crate::process::{Liveness, ProcessId, StopSignal, child, rss_bytes, signal_one};
+use crate::process_table::Entry;
 use crate::socket::own_uid;
 
 /// The variable that marks an agent's processes.

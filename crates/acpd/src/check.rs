@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use acp_wire::Id;
 use acpd_core::ids::ClientId;
+use acpd_sys::dir::private_dir;
 use acpd_sys::limits;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::ExitKind;
@@ -25,8 +26,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 
-use crate::config::Config;
-use crate::daemon::{self, Failure};
+use crate::config::{self, Config};
+use crate::failure::Failure;
 use crate::helper_process::{End, run_to_end, set_apart};
 use crate::host::Reaper;
 
@@ -45,16 +46,26 @@ pub fn run() -> Result<String, Failure> {
     // What is made here is as private as what a daemon makes.
     limits::private_files();
     let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
-    prepare(&paths)?;
+    private_dirs(&paths)?;
+    configuration(&paths)?;
     acpd_store::check(&paths.database(), &paths.search_index())
         .map_err(|e| Failure::new(&e, e.hint()))?;
     Ok(format!("acpd {} {CAN_START}", env!("CARGO_PKG_VERSION")))
 }
 
-/// What a daemon needs before it opens its database.
-pub(crate) fn prepare(paths: &Paths) -> Result<Config, Failure> {
-    daemon::private_dirs(paths)?;
-    daemon::configuration(paths)
+/// Makes the directories that a daemon writes in.
+pub(crate) fn private_dirs(paths: &Paths) -> Result<(), Failure> {
+    let logs = paths.agent_log("agent");
+    let agent_logs = logs.parent().unwrap_or(&paths.state);
+    for dir in [&paths.runtime, &paths.state, &paths.state.join("log"), agent_logs] {
+        private_dir(dir).map_err(|e| Failure::new(&e, e.hint()))?;
+    }
+    Ok(())
+}
+
+/// Reads the configuration.
+pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
+    config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))
 }
 
 /// A restart that somebody asked for, and whether it can work.

@@ -28,9 +28,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{self, Config, Installed};
-use crate::door::{no_descriptors, silent_for_too_long, tell};
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
+use crate::refusal::{no_descriptors, silent_for_too_long, tell};
 use crate::search::SearchIndex;
 
 /// Bytes that are written at once; a longer line is written by itself.

@@ -1,7 +1,6 @@
 //! From the first line to the last: locks, files, threads, and their end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -12,16 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_core::{Batch, Hub};
-use acpd_sys::dir::private_dir;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::{inherit, limits, process, startup};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::check;
 use crate::clients::Service;
 use crate::clock::Clock;
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::door::{self, Door};
+use crate::failure::Failure;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
 use crate::log::{self, BoundedLog};
@@ -34,43 +34,6 @@ use crate::{crash, settings, signals};
 const EVENTS: usize = 64;
 /// How long clients may take to read their last lines when the daemon ends.
 const LAST_LINES: Duration = Duration::from_secs(1);
-
-/// Why the daemon could not run; shows its hint as well.
-#[derive(Debug)]
-pub struct Failure {
-    message: String,
-    hint: Option<String>,
-}
-
-impl Failure {
-    pub(crate) fn new(message: impl fmt::Display, hint: Option<impl fmt::Display>) -> Failure {
-        Failure { message: message.to_string(), hint: hint.map(|hint| hint.to_string()) }
-    }
-
-    /// What went wrong.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// The way out.
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    fn system(what: &str, error: impl fmt::Display) -> Failure {
-        Failure::new(format!("{what}: {error}"), None::<String>)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, "\n\nhint: {hint}"),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Runs the daemon until it is told to stop. In the background it logs to its file, which is also
 /// what happens when a client has started it.
@@ -184,13 +147,13 @@ impl Daemon {
         // First: whatever is made from here on is private.
         limits::private_files();
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
-        private_dirs(&paths)?;
+        check::private_dirs(&paths)?;
         let (lock, left) = match Heritage::take(&paths) {
             Some(Heritage { lock, socket }) => (lock, socket),
             None => (InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?, None),
         };
         crash::point("locked");
-        let config = configuration(&paths)?;
+        let config = check::configuration(&paths)?;
         let file =
             background.then(|| BoundedLog::open(&paths.daemon_log(), config.daemon.log_max_bytes));
         log::start(&config.daemon.log_level, file);
@@ -323,19 +286,6 @@ impl Daemon {
 }
 
 /// Makes the directories, and makes sure that nobody else may enter them.
-pub(crate) fn private_dirs(paths: &Paths) -> Result<(), Failure> {
-    let logs = paths.agent_log("agent");
-    let agent_logs = logs.parent().unwrap_or(&paths.state);
-    for dir in [&paths.runtime, &paths.state, &paths.state.join("log"), agent_logs] {
-        private_dir(dir).map_err(|e| Failure::new(&e, e.hint()))?;
-    }
-    Ok(())
-}
-
-pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
-    config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))
-}
-
 fn locked(error: &LockError) -> Failure {
     let hint = match error {
         LockError::Held { .. } => Some("`acpctl status` shows it, `acpctl daemon stop` ends it"),

@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acp_wire::{ErrorObject, Id, build, code};
+use acp_wire::{ErrorObject, code};
 use acpd_api::Reason;
 use acpd_core::Fault;
 use acpd_core::ids::ClientId;
@@ -28,11 +28,11 @@ use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::{GenericFilePath, ListenerOptions};
 use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
-use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::clients::{Service, serve};
+use crate::refusal::{no_descriptors, tell};
 
 /// How often the socket file is looked at.
 const CHECK: Duration = Duration::from_mins(1);
@@ -268,31 +268,4 @@ fn stranger(stream: &Stream) -> Option<ErrorObject> {
     let text = format!("this acpd belongs to user {own}, not to {who}");
     let fault = Fault::new(Reason::Other, text).with_code(code::INVALID_REQUEST);
     Some(fault.hint("each user runs an acpd of their own").object())
-}
-
-pub(crate) fn no_descriptors() -> ErrorObject {
-    too_many(
-        "acpd has no file descriptors left for another connection",
-        "close a client, or start acpd with a higher limit of open files (`ulimit -n`)",
-    )
-}
-
-/// For a connection that has said nothing for too long.
-pub(crate) fn silent_for_too_long() -> ErrorObject {
-    too_many(
-        "the connection was closed: it has said nothing, and others came",
-        "connect again, and say something",
-    )
-}
-
-fn too_many(text: &str, hint: &str) -> ErrorObject {
-    Fault::new(Reason::TooMany, text).hint(hint).object()
-}
-
-/// The only line to a connection that is closed after it: there is room for it.
-pub(crate) async fn tell(mut stream: &Stream, why: &ErrorObject) {
-    let mut line = build::error(&Id::null(), why).to_vec();
-    line.push(b'\n');
-    // It is going to be closed either way.
-    stream.write_all(&line).await.ok();
 }

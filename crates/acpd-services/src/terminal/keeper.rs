@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use acpd_sys::ladder::Ladder;
-use acpd_sys::process::{ProcessId, StopSignal, Tree};
+use acpd_sys::process::{ProcessId, StopSignal};
+use acpd_sys::tree::Tree;
 use tokio::sync::watch;
 
 use super::Children;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use acpd_sys::ladder::Ladder;
-use acpd_sys::process::{StopSignal, Tree, marks};
+use acpd_sys::process::StopSignal;
+use acpd_sys::tree::{Tree, marks};
 
 /// How often what is left is looked at, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));

@@ -4,7 +4,7 @@
 //! are one pipe. Three look after it: a task reads the pipe and keeps the last of it; a thread waits
 //! for the process, which stays a zombie so that its group id stays its own; and a second thread
 //! ends the tree when it is to end, and lets the process go when nothing of the tree is left
-//! ([`acpd_sys::process::Tree`]).
+//! ([`acpd_sys::tree::Tree`]).
 
 mod error;
 mod keeper;

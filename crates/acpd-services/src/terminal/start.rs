@@ -8,7 +8,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::process::{ProcessId, Tree, detach_child, wait_leader};
+use acpd_sys::process::{ProcessId, detach_child, wait_leader};
+use acpd_sys::tree::Tree;
 use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
 

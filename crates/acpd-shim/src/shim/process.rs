@@ -4,7 +4,8 @@ use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::time::Instant;
 
-use acpd_sys::process::{ProcessId, StopSignal, Tree, reap, reap_orphans, try_wait_leader};
+use acpd_sys::process::{ProcessId, StopSignal, reap, reap_orphans, try_wait_leader};
+use acpd_sys::tree::Tree;
 use nix::sys::socket::{Shutdown, shutdown};
 
 use super::{HOLD, LOOK, Shim, whole};

@@ -14,8 +14,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, so
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use crate::process::{Condition, Entry, ExitKind, ProcessId, exit_kind};
-use crate::socket::{Peer, own_uid};
+use crate::process_table::{Condition, Entry, ExitKind, ProcessId, exit_kind};
 
 pub(crate) use crate::unix::*;
 

@@ -13,8 +13,7 @@ use nix::libc::{self, c_int};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, sockopt};
 use nix::unistd::{Pid, getpeereid, getsid};
 
-use crate::process::{Condition, Entry, ExitKind, ProcessId};
-use crate::socket::Peer;
+use crate::process_table::{Condition, Entry, ExitKind, ProcessId};
 
 pub(crate) use crate::unix::*;
 

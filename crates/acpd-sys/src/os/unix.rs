@@ -11,10 +11,23 @@ use etcetera::BaseStrategy;
 use nix::libc;
 use nix::unistd::{AccessFlags, access};
 
-use crate::dir::DirError;
-use crate::socket::own_uid;
+use crate::dir_error::DirError;
 
 const OTHERS: u32 = 0o077;
+
+/// The process at the other end of a connection, as the kernel saw it when it connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its effective user id: what access is decided by.
+    pub uid: u32,
+    /// Its pid, where the system tells. For logs: pids are used again.
+    pub pid: Option<u32>,
+}
+
+/// The effective user id of this process.
+pub fn own_uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
 
 /// macOS has no state directory of its own kind.
 pub(crate) fn state_dir(base: &impl BaseStrategy) -> PathBuf {

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use acp_wire::acp::{Implementation, InitializeParams, InitializeResult, Services};
 use acp_wire::{ErrorObject, Id, build};
 use acpd_sys::ladder::{Ladder, Patience, Step};
-use acpd_sys::process::{ProcessId, Tree, detach_child_alone, reap, reap_orphans, try_wait_leader};
+use acpd_sys::process::{ProcessId, detach_child_alone, reap, reap_orphans, try_wait_leader};
+use acpd_sys::tree::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

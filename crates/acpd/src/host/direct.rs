@@ -25,7 +25,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::{AgentHost, HostEvent, HostEvents, Reaper};
+use super::agent_host::{AgentHost, HostEvent, HostEvents};
+use super::reaper::Reaper;
 use crate::log::BoundedLog;
 
 /// Output that may be unacknowledged before the process is held back, in bytes.

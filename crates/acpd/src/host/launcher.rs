@@ -12,8 +12,10 @@ use acpd_shim::launch::{self, How, LadderTimes, Program};
 use acpd_sys::dir::private_dir;
 use acpd_sys::paths::Paths;
 
-use super::shim::{Leases, Place, Start, end_orphan_shims, end_others, remove_lost_sockets};
-use super::{AgentHost, Direct, HostEvents, Launch, Reaper, Shim};
+use super::agent_host::{AgentHost, HostEvents};
+use super::direct::{Direct, Launch};
+use super::reaper::Reaper;
+use super::shim::{Leases, Place, Shim, Start, end_orphan_shims, end_others, remove_lost_sockets};
 use crate::config::{self, Config, Host, Installed, Profile, Transport};
 use crate::log::BoundedLog;
 

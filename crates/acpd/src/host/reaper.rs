@@ -2,7 +2,7 @@
 //!
 //! The leader's exit is learned with a wait that leaves it a zombie, so its group id cannot pass to a
 //! stranger before the group was signalled; it is reaped when its whole tree is gone. What escaped
-//! from the group is found by walking the process table ([`acpd_sys::process::Tree`]).
+//! from the group is found by walking the process table ([`acpd_sys::tree::Tree`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -17,14 +17,12 @@ use acpd_core::{LeftProcess, StopStep};
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
-use acpd_sys::process::{
-    ProcessId, StopSignal, Tree, Usage, Whose, discard, name_of, reap, reap_orphans,
-    runs_under_agent,
-};
+use acpd_sys::process::{ProcessId, StopSignal, discard, name_of, reap, reap_orphans};
+use acpd_sys::tree::{Tree, Usage, Whose, runs_under_agent};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
-use super::{HostEvent, HostEvents};
+use super::agent_host::{HostEvent, HostEvents};
 
 /// How often a tree that is going down is looked at, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));

@@ -1,117 +1,18 @@
-//! A connection with a shim, as long as it lasts.
+//! What is said and heard on a connection with a shim, as long as it lasts.
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsFd as _;
-use std::time::Duration;
 
 use acpd_core::StopStep;
-use acpd_shim::frame::{Hello, Inbox, PIECE, Stage, Step, ToDaemon, ToShim, VERSION};
-use acpd_shim::shim_dir::Record;
-use acpd_sys::socket::{own_uid, peer_of};
-use tokio::net::UnixStream;
-use tokio::time::Instant;
+use acpd_shim::frame::{Stage, Step, ToDaemon, ToShim};
 
+use super::link::{End, Link, until};
 use super::supervisor::{Supervisor, Told};
 use crate::crash;
-use crate::host::HostEvent;
+use crate::host::agent_host::HostEvent;
 
-/// How long a shim may take to answer a hello.
-const ANSWER: Duration = Duration::from_secs(1);
 /// Bytes that wait for the socket before more are made.
 const OUTBOX: usize = 256 << 10;
-
-/// How a connection ended.
-pub(super) enum End {
-    /// It broke.
-    Lost(io::Error),
-    /// The shim knows that its end is on disk.
-    Forgotten,
-    /// Nobody will take what is left of it.
-    Dismissed,
-    /// Nobody wants anything any more.
-    Dropped,
-}
-
-/// A connection with a shim.
-pub(super) struct Link {
-    stream: UnixStream,
-    inbox: Inbox,
-    outbox: Vec<u8>,
-    sent: Sent,
-}
-
-/// What was said on a connection.
-#[derive(Default)]
-struct Sent {
-    ack: u64,
-    step: Option<StopStep>,
-    lease: Option<u64>,
-    exit: bool,
-}
-
-impl Link {
-    /// Connects and says hello: output before `from` is committed.
-    pub(super) async fn open(record: &Record, from: u64) -> io::Result<(Link, Hello)> {
-        let answer = async {
-            let stream = UnixStream::connect(&record.socket).await?;
-            let peer = peer_of(stream.as_fd())?;
-            if peer.uid != own_uid() || peer.pid.is_some_and(|pid| pid != record.shim.pid) {
-                return Err(io::Error::other("somebody else listens there"));
-            }
-            crash::point("before-hello");
-            let sent = Sent { ack: from, ..Sent::default() };
-            let (inbox, outbox) = (Inbox::default(), Vec::new());
-            let mut link = Link { stream, inbox, outbox, sent };
-            ToShim::Hello { version: VERSION, from }.encode(&mut link.outbox);
-            loop {
-                if link.outbox.is_empty() {
-                    link.stream.readable().await?;
-                } else {
-                    link.stream.writable().await?;
-                    link.write()?;
-                }
-                link.read()?;
-                match link.inbox.next_frame().map_err(io::Error::other)? {
-                    Some(ToDaemon::Hello(hello)) => return Ok((link, hello)),
-                    Some(_) => return Err(io::Error::other("it does not say hello")),
-                    None => {}
-                }
-            }
-        };
-        let in_time = tokio::time::timeout(ANSWER, answer).await;
-        in_time.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-    }
-
-    fn read(&mut self) -> io::Result<()> {
-        let mut bytes = Vec::with_capacity(PIECE);
-        match self.stream.try_read_buf(&mut bytes) {
-            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => {
-                self.inbox.push(&bytes);
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        match self.stream.try_write(&self.outbox) {
-            Ok(count) if count == self.outbox.len() => {
-                // A long line leaves no long buffer.
-                self.outbox = Vec::new();
-                Ok(())
-            }
-            Ok(count) => {
-                self.outbox.drain(..count);
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-}
 
 impl Supervisor {
     /// Talks with the shim until the connection is lost or nothing is left to be said.
@@ -261,14 +162,6 @@ impl Supervisor {
     }
 }
 
-/// Waits until then, or for ever.
-pub(super) async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -278,11 +171,14 @@ mod tests {
     use acpd_sys::lock::InstanceLock;
     use tempfile::TempDir;
     use tokio::io::AsyncReadExt as _;
+    use tokio::net::UnixStream;
     use tokio::sync::mpsc;
+    use tokio::time::Instant;
 
     use super::*;
-    use crate::host::shim::{Command, Leases, Place};
-    use crate::host::{HostEvents, Reaper};
+    use crate::host::agent_host::HostEvents;
+    use crate::host::reaper::Reaper;
+    use crate::host::shim::place::{Command, Leases, Place};
     use crate::log::BoundedLog;
 
     struct Bench {
@@ -311,8 +207,7 @@ mod tests {
 
     fn link() -> (Link, UnixStream) {
         let (stream, shim) = UnixStream::pair().unwrap();
-        let (inbox, outbox, sent) = (Inbox::default(), Vec::new(), Sent::default());
-        (Link { stream, inbox, outbox, sent }, shim)
+        (Link::over(stream, 0), shim)
     }
 
     fn said(frames: &[ToDaemon<'_>]) -> Vec<u8> {

@@ -14,9 +14,10 @@ use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::handle::Shim;
+use super::place::Place;
 use super::supervisor::{end_now, with_sources};
-use super::{Place, Shim};
-use crate::host::{AgentHost as _, HostEvent};
+use crate::host::agent_host::{AgentHost as _, HostEvent};
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(7);

@@ -11,17 +11,18 @@ use acpd_shim::frame::Hello;
 use acpd_shim::launch;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::{Identity, Leftover, Record, ShimDir};
-use acpd_sys::process::{ProcessId, StopSignal, Tree};
+use acpd_sys::process::{ProcessId, StopSignal};
+use acpd_sys::tree::Tree;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::connection::{self, Link, until};
+use super::link::{End, Link, until};
 use super::output::{self, Gap, Output};
+use super::place::{Command, Place, Start};
 use super::stdin::Stdin;
-use super::{Command, Place, Start};
 use crate::crash;
-use crate::host::reaper::Known;
-use crate::host::{HostEvent, Leftovers};
+use crate::host::agent_host::HostEvent;
+use crate::host::reaper::{Known, Leftovers};
 
 /// Waits between attempts to reach a shim, at first and at last.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
@@ -194,9 +195,9 @@ impl Supervisor {
                         self.give_up(loss).await;
                     }
                     match self.talk(link).await {
-                        connection::End::Dropped => return,
-                        connection::End::Lost(_) if self.progress() != before => wait = AGAIN.0,
-                        connection::End::Lost(error) => {
+                        End::Dropped => return,
+                        End::Lost(_) if self.progress() != before => wait = AGAIN.0,
+                        End::Lost(error) => {
                             let next = (wait * 2).min(AGAIN.1);
                             if next == AGAIN.1 && wait < next {
                                 let host = self.host.0;
@@ -210,8 +211,8 @@ impl Supervisor {
                             }
                             wait = next;
                         }
-                        connection::End::Dismissed => return self.send_away().await,
-                        connection::End::Forgotten => return self.clean_up().await,
+                        End::Dismissed => return self.send_away().await,
+                        End::Forgotten => return self.clean_up().await,
                     }
                 }
             }
