@@ -7,12 +7,12 @@ use acpd_policy::PolicyConfig;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::error::{Text, did_you_mean};
-use super::key::{Key, Keys, Scope};
-use super::kind::{self, Fault};
-use super::mcp::{self, McpServer};
-use super::profile::{Root, Source, Transport};
 use super::{Config, ConfigError, DEMO_AGENT, Daemon, Hooks, Profile};
+use crate::config::error::{Text, did_you_mean};
+use crate::config::keys::kind::{self, Fault};
+use crate::config::keys::{Key, Keys, Scope};
+use crate::config::tables::mcp::{self, McpServer};
+use crate::config::tables::profile::{Root, Source, Transport};
 
 type Name<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;

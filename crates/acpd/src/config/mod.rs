@@ -1,20 +1,16 @@
 //! The configuration: what the user wrote, over the catalogue of known agents, over the defaults.
 //!
 //! The file is the user's and is only ever read. Everything in it is optional; a missing file means
-//! all defaults. Every key is declared once, in `profile.rs`, and that declaration yields the
+//! all defaults. Every key is declared once, in `tables`, and that declaration yields the
 //! reader, the default and the line in `docs/configuration.md` alike.
 
-mod auth;
 mod catalogue;
 mod error;
 mod file;
-mod installed;
-mod key;
-mod kind;
+mod keys;
 mod launch;
-mod mcp;
-mod profile;
 mod reference;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,17 +19,17 @@ use std::path::Path;
 use acpd_policy::{Policy, PolicyConfig, PolicyError};
 use acpd_sys::file::ReadError;
 
-pub use auth::{Credential, CredentialSource};
 pub use error::{CommandNotFound, ConfigError, UnknownAgent};
-pub use installed::{Installed, installed};
-pub use kind::LONGEST_LINE;
+pub use keys::kind::LONGEST_LINE;
+pub use launch::installed::{Installed, installed};
 pub use launch::{environment, fingerprint, resolve_program, with_home};
-pub use mcp::{McpServer, SecretSource, Value, Values};
-pub use profile::{
+pub use reference::reference_markdown;
+pub use tables::auth::{Credential, CredentialSource};
+pub use tables::mcp::{McpServer, SecretSource, Value, Values};
+pub use tables::profile::{
     ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLost, Profile, Restart,
     RestoreMethod, Sharing, Source, Transport, Variables,
 };
-pub use reference::reference_markdown;
 
 /// The agent that is used when nothing else is configured: the daemon's own scripted one.
 pub const DEMO_AGENT: &str = "demo";

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::key::{Key, Keys, Scope};
-use super::launch::BASE;
-use super::profile::Root;
 use super::{Daemon, Hooks, McpServer, Profile, catalogue};
+use crate::config::keys::{Key, Keys, Scope};
+use crate::config::launch::BASE;
+use crate::config::tables::profile::Root;
 
 /// The reference of all keys and of the catalogue, as Markdown.
 ///

@@ -1,14 +1,16 @@
 //! What an agent is started with: its environment, its program, and a fingerprint of both.
 
+pub(crate) mod installed;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::{CommandNotFound, Profile};
+use crate::config::{CommandNotFound, Profile};
 
 /// The variables that every agent gets from the daemon, as names or beginnings of names. Names are
 /// compared without regard to case: Windows does, and proxies are written both ways.
-pub(super) const BASE: [&str; 54] = [
+pub(crate) const BASE: [&str; 54] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -136,7 +138,7 @@ pub fn resolve_program(
 }
 
 /// A variable's value; spelt exactly so if there is one, else in any case.
-pub(super) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
+pub(crate) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
     let exact = env.iter().find(|(key, _)| key == name);
     let found = exact.or_else(|| env.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
     found.map(|(_, value)| value.as_os_str())

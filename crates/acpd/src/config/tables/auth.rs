@@ -7,10 +7,12 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::kind::{Arguments, CommandLine, Directory, Fault, Kind, Timeout, list, quoted, string};
+use crate::config::keys::kind::{
+    Arguments, CommandLine, Directory, Fault, Kind, Timeout, list, quoted, string,
+};
 
 /// What an error of an agent is known by.
-pub(super) struct ErrorPatterns;
+pub(crate) struct ErrorPatterns;
 
 impl Kind for ErrorPatterns {
     type Value = Vec<String>;
@@ -32,7 +34,7 @@ impl Kind for ErrorPatterns {
 }
 
 /// A file.
-pub(super) struct File;
+pub(crate) struct File;
 
 impl Kind for File {
     type Value = Option<PathBuf>;
@@ -89,7 +91,7 @@ pub enum CredentialSource {
 }
 
 /// Credentials by the names of variables. Each inner table adds to the outer ones.
-pub(super) struct Credentials;
+pub(crate) struct Credentials;
 
 impl Kind for Credentials {
     type Value = BTreeMap<String, Credential>;

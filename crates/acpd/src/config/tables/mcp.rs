@@ -9,10 +9,10 @@ use acpd_policy::Workspaces;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
-use super::key::{Key, Keys, Scope, keys};
-use super::kind::{
+use crate::config::keys::kind::{
     Arguments, Choice, Command, Directory, Fault, Flag, Kind, OneOf, list, quoted, string,
 };
+use crate::config::keys::{Key, Keys, Scope, keys};
 
 keys! {
     /// An MCP server that agents are to use.
@@ -45,7 +45,7 @@ keys! {
 
 impl McpServer {
     /// A server about which nothing has been said yet.
-    pub(super) fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
@@ -64,7 +64,7 @@ impl McpServer {
     }
 
     /// What does not fit together about it, with the way out.
-    pub(super) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
         let command = !self.command.is_empty();
         if command && self.url.is_some() {
             let hint = "`command` is for a server that the agent starts, `url` for one that runs";
@@ -84,16 +84,16 @@ impl McpServer {
     }
 
     /// Makes `command` the whole command.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.command.append(&mut self.args);
     }
 }
 
 /// What the name of a server must look like, said as a hint.
-pub(super) const NAME_RULE: &str = "a name is made of letters, digits, `-` and `_`";
+pub(crate) const NAME_RULE: &str = "a name is made of letters, digits, `-` and `_`";
 
 /// Whether `name` can be the name of a server: agents make names of tools out of it.
-pub(super) fn valid_name(name: &str) -> bool {
+pub(crate) fn valid_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     !name.is_empty() && name.chars().all(allowed)
 }

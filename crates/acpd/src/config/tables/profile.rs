@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use acpd_api::HookEvent;
 
-use super::auth::{Credential, Credentials, ErrorPatterns, File};
-use super::key::{Key, Keys, Scope, keys};
-use super::kind::{
+use crate::config::keys::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
     Line, LineSize, LogFilter, Members, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
     Timeout,
 };
+use crate::config::keys::{Key, Keys, Scope, keys};
+use crate::config::tables::auth::{Credential, Credentials, ErrorPatterns, File};
 
 keys! {
     /// The keys at the top of the file.
-    pub(super) struct Root {
+    pub(crate) struct Root {
         /// The agent for clients that name none. When unset: the agent configured under
         /// `[agents]` if there is exactly one, else `demo`.
-        Shared "default_agent" => pub(super) default_agent: Option<String> as Line = None;
+        Shared "default_agent" => pub(crate) default_agent: Option<String> as Line = None;
     }
     beside {}
 }
@@ -251,14 +251,14 @@ keys! {
 
 impl Profile {
     /// An agent about which nothing has been said yet.
-    pub(super) fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
     /// Prepares for a `command` that comes over the one there is. A `whole` command (a list) leaves
     /// nothing of the old one; a string keeps the arguments, so that saying where a known agent's
     /// program is will do.
-    pub(super) fn replace_command(&mut self, whole: bool) {
+    pub(crate) fn replace_command(&mut self, whole: bool) {
         self.builtin = false;
         if whole {
             self.args.clear();
@@ -266,7 +266,7 @@ impl Profile {
     }
 
     /// Nothing is started: what the catalogue says of that does not count.
-    pub(super) fn drop_known_command(&mut self) {
+    pub(crate) fn drop_known_command(&mut self) {
         self.replace_command(true);
         self.command.clear();
     }
@@ -281,7 +281,7 @@ impl Profile {
     }
 
     /// What does not fit together about it, with the way out.
-    pub(super) fn contradiction(&self, host: Host) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn contradiction(&self, host: Host) -> Option<(&'static str, &'static str)> {
         let tcp = self.tcp_spawn || self.tcp_connect.is_some();
         if self.tcp_spawn && self.tcp_connect.is_some() {
             let hint = "`connect` is for an agent that runs, `spawn` for one to be started";
@@ -302,7 +302,7 @@ impl Profile {
     }
 
     /// Makes `command` the whole command, once all tables have been read.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.command.append(&mut self.args);
     }
 }

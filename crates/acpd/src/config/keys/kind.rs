@@ -9,23 +9,23 @@ use acpd_api::NAMESPACE;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::error::did_you_mean;
-use super::profile::Variables;
+use crate::config::error::did_you_mean;
+use crate::config::tables::profile::Variables;
 
 /// What is wrong with a value, to go after the name of its key.
-pub(super) struct Fault {
-    pub(super) span: Range<usize>,
-    pub(super) reason: String,
-    pub(super) hint: Option<String>,
+pub(crate) struct Fault {
+    pub(crate) span: Range<usize>,
+    pub(crate) reason: String,
+    pub(crate) hint: Option<String>,
 }
 
 impl Fault {
-    pub(super) fn new(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Self {
         Self { span: value.span(), reason: reason.into(), hint: None }
     }
 
     /// The value has another type than `wanted`.
-    pub(super) fn wrong_type(value: &Spanned<DeValue<'_>>, wanted: &str) -> Self {
+    pub(crate) fn wrong_type(value: &Spanned<DeValue<'_>>, wanted: &str) -> Self {
         let found = match value.get_ref() {
             DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a whole number",
@@ -38,14 +38,14 @@ impl Fault {
         Self::new(value, format!("must be {wanted}, not {found}"))
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 }
 
 /// A kind of value; [`Kind::show`] and [`Kind::read`] are inverse to each other.
-pub(super) trait Kind {
+pub(crate) trait Kind {
     /// What the program sees of it.
     type Value;
 
@@ -64,12 +64,12 @@ pub(super) trait Kind {
     }
 }
 
-pub(super) fn string<'v>(value: &'v Spanned<DeValue<'_>>, wanted: &str) -> Result<&'v str, Fault> {
+pub(crate) fn string<'v>(value: &'v Spanned<DeValue<'_>>, wanted: &str) -> Result<&'v str, Fault> {
     let text = value.get_ref().as_str();
     text.ok_or_else(|| Fault::wrong_type(value, wanted))
 }
 
-pub(super) fn list<T>(
+pub(crate) fn list<T>(
     value: &Spanned<DeValue<'_>>,
     wanted: &str,
     each: impl Fn(&Spanned<DeValue<'_>>) -> Result<T, Fault>,
@@ -80,7 +80,7 @@ pub(super) fn list<T>(
     }
 }
 
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
@@ -90,7 +90,7 @@ fn quoted_list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// `true` or `false`.
-pub(super) struct Flag;
+pub(crate) struct Flag;
 
 impl Kind for Flag {
     type Value = bool;
@@ -112,7 +112,7 @@ impl Kind for Flag {
 }
 
 /// A whole number of at least 1.
-pub(super) struct Count;
+pub(crate) struct Count;
 
 impl Kind for Count {
     type Value = u32;
@@ -140,7 +140,7 @@ impl Kind for Count {
 }
 
 /// The number of a port; 0 stands for a free one.
-pub(super) struct Port;
+pub(crate) struct Port;
 
 impl Kind for Port {
     type Value = Option<u16>;
@@ -164,7 +164,7 @@ impl Kind for Port {
 }
 
 /// A host, or its address, and a port.
-pub(super) struct Address;
+pub(crate) struct Address;
 
 impl Kind for Address {
     type Value = Option<String>;
@@ -191,7 +191,7 @@ impl Kind for Address {
 }
 
 /// A size in bytes.
-pub(super) struct Size;
+pub(crate) struct Size;
 
 /// The longest line that can be allowed, in bytes: what hosts keep of an agent's output must hold it
 /// twice.
@@ -231,7 +231,7 @@ impl Kind for Size {
 }
 
 /// How long a line may be, in bytes.
-pub(super) struct LineSize;
+pub(crate) struct LineSize;
 
 impl Kind for LineSize {
     type Value = u64;
@@ -292,7 +292,7 @@ fn show_duration(duration: Duration) -> String {
 }
 
 /// A duration, zero included.
-pub(super) struct Time;
+pub(crate) struct Time;
 
 impl Kind for Time {
     type Value = Duration;
@@ -311,7 +311,7 @@ impl Kind for Time {
 }
 
 /// A duration that is more than zero.
-pub(super) struct Timeout;
+pub(crate) struct Timeout;
 
 impl Kind for Timeout {
     type Value = Duration;
@@ -333,7 +333,7 @@ impl Kind for Timeout {
 }
 
 /// A duration, or never.
-pub(super) struct TimeOrNever;
+pub(crate) struct TimeOrNever;
 
 impl Kind for TimeOrNever {
     type Value = Option<Duration>;
@@ -356,7 +356,7 @@ impl Kind for TimeOrNever {
 }
 
 /// One of a few words.
-pub(super) trait Choice: Copy + PartialEq + 'static {
+pub(crate) trait Choice: Copy + PartialEq + 'static {
     /// Every choice with its word.
     const WORDS: &'static [(&'static str, Self)];
 
@@ -372,7 +372,7 @@ fn words<T: Choice>() -> impl Iterator<Item = &'static str> {
 }
 
 /// One of the words of a [`Choice`].
-pub(super) struct OneOf<T>(T);
+pub(crate) struct OneOf<T>(T);
 
 impl<T: Choice> Kind for OneOf<T> {
     type Value = T;
@@ -396,7 +396,7 @@ impl<T: Choice> Kind for OneOf<T> {
 }
 
 /// A list of words of a [`Choice`], in order of preference.
-pub(super) struct SomeOf<T>(T);
+pub(crate) struct SomeOf<T>(T);
 
 impl<T: Choice> Kind for SomeOf<T> {
     type Value = Vec<T>;
@@ -415,7 +415,7 @@ impl<T: Choice> Kind for SomeOf<T> {
 }
 
 /// A line of text for people, or nothing.
-pub(super) struct Line;
+pub(crate) struct Line;
 
 impl Kind for Line {
     type Value = Option<String>;
@@ -434,17 +434,17 @@ impl Kind for Line {
 }
 
 /// What an agent's name must look like, said as a hint.
-pub(super) const NAME_RULE: &str =
+pub(crate) const NAME_RULE: &str =
     "a name is made of lower-case letters, digits and `-`, and begins with a letter";
 
 /// Whether `name` can be the name of an agent: `[a-z][a-z0-9-]*`.
-pub(super) fn valid_name(name: &str) -> bool {
+pub(crate) fn valid_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(allowed)
 }
 
 /// What to log: a level, or a filter of the `tracing` library.
-pub(super) struct LogFilter;
+pub(crate) struct LogFilter;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -476,7 +476,7 @@ impl Kind for LogFilter {
 }
 
 /// A program, alone or with its arguments.
-pub(super) struct Command;
+pub(crate) struct Command;
 
 impl Kind for Command {
     type Value = Vec<String>;
@@ -506,7 +506,7 @@ impl Kind for Command {
 }
 
 /// A program with its arguments, or a line for a shell.
-pub(super) struct CommandLine;
+pub(crate) struct CommandLine;
 
 /// How a line for a shell is run.
 const SHELL: [&str; 2] = ["sh", "-c"];
@@ -543,7 +543,7 @@ impl Kind for CommandLine {
 }
 
 /// A list of strings.
-pub(super) struct Arguments;
+pub(crate) struct Arguments;
 
 fn argument(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
     let text = string(value, "a list of strings")?;
@@ -570,7 +570,7 @@ impl Kind for Arguments {
 }
 
 /// An absolute directory, or one in the home directory, which is also what `None` stands for.
-pub(super) struct Directory;
+pub(crate) struct Directory;
 
 impl Kind for Directory {
     type Value = Option<PathBuf>;
@@ -605,7 +605,7 @@ impl Kind for Directory {
 }
 
 /// Environment variables with their values. Each inner table adds to the outer ones.
-pub(super) struct Environment;
+pub(crate) struct Environment;
 
 impl Kind for Environment {
     type Value = Variables;
@@ -655,7 +655,7 @@ impl Kind for Environment {
 
 /// Names of environment variables, or beginnings of names followed by `*`. Each inner table adds
 /// to the outer ones.
-pub(super) struct Names;
+pub(crate) struct Names;
 
 impl Kind for Names {
     type Value = Vec<String>;
@@ -690,7 +690,7 @@ impl Kind for Names {
 }
 
 /// Names of members, each in the one before it.
-pub(super) struct Members;
+pub(crate) struct Members;
 
 impl Kind for Members {
     type Value = Vec<String>;

@@ -1,13 +1,15 @@
 //! One declaration for each key: its name, type, default and documentation.
 
+pub(crate) mod kind;
+
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::kind::Fault;
+use self::kind::Fault;
 
 /// Where a key may stand. A key of one place may stand in all the places after it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Scope {
+pub(crate) enum Scope {
     /// `[defaults]`; also for the keys of a table that stands in one place only.
     Shared,
     /// `[agents.NAME]`.
@@ -17,23 +19,23 @@ pub(super) enum Scope {
 }
 
 /// A key that sets something in a `T`.
-pub(super) struct Key<T> {
+pub(crate) struct Key<T> {
     /// The name, dotted where it is nested.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The first place where it may stand.
-    pub(super) scope: Scope,
+    pub(crate) scope: Scope,
     /// What may be written, as in "true or false".
-    pub(super) kind: fn() -> String,
+    pub(crate) kind: fn() -> String,
     /// The default, as TOML.
-    pub(super) default: fn() -> String,
+    pub(crate) default: fn() -> String,
     /// The documentation, line by line.
-    pub(super) doc: &'static [&'static str],
+    pub(crate) doc: &'static [&'static str],
     /// Takes over a value.
-    pub(super) set: fn(&mut T, &Spanned<DeValue<'_>>) -> Result<(), Fault>,
+    pub(crate) set: fn(&mut T, &Spanned<DeValue<'_>>) -> Result<(), Fault>,
 }
 
 /// Something that is read from a TOML table; declared with [`keys!`].
-pub(super) trait Keys: Default {
+pub(crate) trait Keys: Default {
     /// All keys that the table may have.
     fn keys() -> Vec<Key<Self>>;
 }
@@ -93,4 +95,4 @@ macro_rules! keys {
         }
     };
 }
-pub(super) use keys;
+pub(crate) use keys;
