@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Daemon, Hooks, McpServer, Profile, catalogue};
+use crate::config::catalogue;
 use crate::config::keys::{Key, Keys, Scope};
 use crate::config::launch::BASE;
-use crate::config::tables::profile::Root;
+use crate::config::tables::mcp::McpServer;
+use crate::config::tables::profile::{Daemon, Hooks, Profile, Root};
 
 /// The reference of all keys and of the catalogue, as Markdown.
 ///

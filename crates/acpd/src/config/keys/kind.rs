@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::config::error::did_you_mean;
-use crate::config::tables::profile::Variables;
+use crate::config::keys::variables::Variables;
 
 /// What is wrong with a value, to go after the name of its key.
 pub(crate) struct Fault {

@@ -1,6 +1,7 @@
 //! One declaration for each key: its name, type, default and documentation.
 
 pub(crate) mod kind;
+pub(crate) mod variables;
 
 use toml::Spanned;
 use toml::de::DeValue;

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::config::Profile;
 use crate::config::launch::variable;
+use crate::config::tables::profile::Profile;
 
 /// How a command line with a package runner is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ struct Wanted<'a> {
 }
 
 /// Looks for the package that the profile's command has a package runner run. `env` is what
-/// [`crate::config::environment`] gave.
+/// [`environment`](super::environment) gave.
 pub fn installed(profile: &Profile, env: &[(OsString, OsString)]) -> Installed {
     let words: Vec<&str> = profile.command.iter().map(String::as_str).collect();
     let (package, args, install) = match words.as_slice() {

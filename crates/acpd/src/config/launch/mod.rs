@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::config::{CommandNotFound, Profile};
+use crate::config::tables::profile::Profile;
 
 /// The variables that every agent gets from the daemon, as names or beginnings of names. Names are
 /// compared without regard to case: Windows does, and proxies are written both ways.
@@ -167,3 +167,43 @@ pub fn fingerprint(profile: &Profile) -> String {
 /// 64-bit FNV-1a, which unlike the standard library's hasher is the same for ever.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+/// The agent's program is not where its profile says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandNotFound {
+    message: String,
+    hint: String,
+}
+
+impl CommandNotFound {
+    /// The way out: how to install the program, or how to say where it is.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
+    /// `program` is not an executable file, or not in the directories of `searched`.
+    fn new(profile: &Profile, program: &str, searched: Option<&str>) -> Self {
+        let name = &profile.name;
+        let reason = match searched {
+            None => "it does not exist or is not executable".to_owned(),
+            Some("") => "the agent's PATH is empty".to_owned(),
+            Some(path) => format!("it is not in the agent's PATH, {path}"),
+        };
+        let install = profile.install.as_deref();
+        let hint = if program.contains(char::is_whitespace) {
+            let words: Vec<_> = program.split_whitespace().collect();
+            format!("write the command as a list: `command = {words:?}`")
+        } else if let Some(install) = install {
+            format!("install it (`{install}`), or set `command` in `[agents.{name}]` to its path")
+        } else if searched.is_some() {
+            format!("set `command` in `[agents.{name}]` to its path, or `env.PATH`")
+        } else {
+            format!("set `command` in `[agents.{name}]` to where the program is")
+        };
+        Self {
+            message: format!("cannot find `{program}`, the command of agent `{name}`: {reason}"),
+            hint,
+        }
+    }
+}

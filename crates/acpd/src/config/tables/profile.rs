@@ -1,8 +1,6 @@
 //! Every key of the configuration, with its default and its documentation.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +11,7 @@ use crate::config::keys::kind::{
     Line, LineSize, LogFilter, Members, Names, OneOf, Port, Size, SomeOf, Time, TimeOrNever,
     Timeout,
 };
+use crate::config::keys::variables::Variables;
 use crate::config::keys::{Key, Keys, Scope, keys};
 use crate::config::tables::auth::{Credential, Credentials, ErrorPatterns, File};
 
@@ -304,24 +303,6 @@ impl Profile {
     /// Makes `command` the whole command, once all tables have been read.
     pub(crate) fn finish(&mut self) {
         self.command.append(&mut self.args);
-    }
-}
-
-/// Environment variables by name. `Debug` shows the names alone: values may be secrets.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Variables(pub BTreeMap<String, String>);
-
-impl Deref for Variables {
-    type Target = BTreeMap<String, String>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Variables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
