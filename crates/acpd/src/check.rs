@@ -10,7 +10,6 @@
 //! that it can start with these directories, this configuration and this database.
 
 use std::io::{self, PipeReader};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -21,14 +20,12 @@ use acpd_sys::dir::private_dir;
 use acpd_sys::limits;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::ExitKind;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 
 use crate::config::{self, Config};
 use crate::failure::Failure;
-use crate::helper_process::{End, run_to_end, set_apart};
+use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
 
 /// How long a program may take to say whether it can start.
@@ -127,7 +124,7 @@ async fn try_program(
         .await
         .map_err(|error| failed(format!("cannot start `{path}`: {error}")))?;
     let mut said = Vec::new();
-    let end = run_to_end(child, reaper, read(output, &mut said), limit, stop).await;
+    let end = run_to_end(child, reaper, read(output, OUTPUT, &mut said), limit, stop).await;
     let said = String::from_utf8_lossy(&said);
     match end {
         End::Exit(ExitKind::Code(0)) if said.trim_end().ends_with(CAN_START) => Ok(()),
@@ -156,12 +153,6 @@ async fn start(exe: PathBuf, reaper: Reaper) -> io::Result<(Child, PipeReader)> 
         Ok((reaper.start_child(&mut command)?, output))
     };
     spawn_blocking(start).await.map_err(io::Error::other)?
-}
-
-async fn read(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
-    let output = pipe::Receiver::from_owned_fd(OwnedFd::from(output))?;
-    output.take(OUTPUT).read_to_end(said).await?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! environment of the agent, and in no message, log, file or database.
 
 use std::collections::BTreeMap;
-use std::io::{self, PipeReader};
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -19,13 +19,11 @@ use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
 use acpd_sys::boot::since_boot;
 use acpd_sys::process::ExitKind;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::config::{Credential, CredentialSource, Profile};
-use crate::helper_process::{End, run_to_end, set_apart};
+use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
 use crate::mcp::{read_secret, read_variable};
 
@@ -222,7 +220,7 @@ async fn output(
     };
     let (child, output) = beside(start).await?;
     let mut said = Vec::new();
-    match run_to_end(child, reaper, listen(output, &mut said), limit, stop).await {
+    match run_to_end(child, reaper, read(output, LONGEST + 1, &mut said), limit, stop).await {
         End::Exit(ExitKind::Code(0)) => {}
         End::Exit(exit) => return Err(format!("`{program}` ended with {exit}")),
         End::Late => return Err(format!("`{program}` took longer than {} s", limit.as_secs())),
@@ -239,13 +237,6 @@ async fn output(
         return Err(format!("`{program}` wrote nothing"));
     }
     Ok(text.to_owned())
-}
-
-/// Reads until nobody can write any more, or too much was written.
-async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
-    let output = pipe::Receiver::from_owned_fd(output.into())?;
-    output.take(LONGEST + 1).read_to_end(said).await?;
-    Ok(())
 }
 
 #[cfg(test)]

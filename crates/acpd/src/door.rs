@@ -32,6 +32,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::clients::{Service, serve};
+use crate::clock::until;
 use crate::refusal::{no_descriptors, tell};
 
 /// How often the socket file is looked at.
@@ -137,7 +138,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
     loop {
         let accepted = tokio::select! {
             accepted = door.listener.accept(), if shortage.until.is_none() => accepted,
-            () = shortage.over() => {
+            () = until(shortage.until) => {
                 shortage.until = None;
                 continue;
             }
@@ -247,13 +248,6 @@ impl Shortage {
             }
         }
         self.spare.refill();
-    }
-
-    async fn over(&self) {
-        match self.until {
-            Some(until) => tokio::time::sleep_until(until).await,
-            None => std::future::pending().await,
-        }
     }
 }
 

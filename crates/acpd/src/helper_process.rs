@@ -1,10 +1,13 @@
 //! Commands of the user that the daemon runs beside its work: nobody's agents, each leads a group of its
 //! own, which ends with it.
 
+use std::io::{self, PipeReader};
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use acpd_sys::process::{ExitKind, detach_child_alone, wait_leader};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
@@ -69,4 +72,11 @@ pub async fn run_to_end(
         tokio::time::timeout(REST, talk).await.ok();
     }
     end
+}
+
+/// Reads what a command writes, until nobody can write any more or it was as much as this.
+pub async fn read(output: PipeReader, most: u64, said: &mut Vec<u8>) -> io::Result<()> {
+    let output = pipe::Receiver::from_owned_fd(output.into())?;
+    output.take(most).read_to_end(said).await?;
+    Ok(())
 }

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::host::Reaper;
+use crate::services::refused;
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -214,9 +215,5 @@ fn refusal(error: &TerminalError) -> ServeError {
         }
         _ => code::INTERNAL,
     };
-    let message = match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    };
-    ServeError { code, message }
+    refused(code, error, error.hint())
 }

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 
 use super::agent_host::{AgentHost, HostEvent, HostEvents};
 use super::reaper::Reaper;
+use crate::clock::until;
 use crate::log::BoundedLog;
 
 /// Output that may be unacknowledged before the process is held back, in bytes.
@@ -320,13 +321,6 @@ impl Output {
     async fn report(&self, event: HostEvent) {
         // The relay is gone only when the daemon ends.
         self.events.send((self.host, event)).await.ok();
-    }
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }
 

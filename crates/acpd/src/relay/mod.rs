@@ -34,7 +34,7 @@ use self::opening::Opening;
 use self::sinks::Sinks;
 use crate::check::Trials;
 use crate::clients::ClientEvent;
-use crate::clock::Clock;
+use crate::clock::{Clock, until};
 use crate::credentials::Credentials;
 use crate::hooks::Hooks;
 use crate::host::{Agents, HostEvent};
@@ -211,8 +211,8 @@ impl Relay {
                 Some(ready) = self.credentials.next() => self.spawn(ready, &mut out),
                 Some(input) = self.served.recv() => self.input(input, &mut out),
                 Some(tried) = self.trials.next() => self.tried(tried, &mut out),
-                () = sleep_until(at), if at.is_some() => self.input(Input::Tick, &mut out),
-                () = sleep_until(opening), if opening.is_some() => {}
+                () = until(at) => self.input(Input::Tick, &mut out),
+                () = until(opening) => {}
             }
             self.drain(&mut from, hosts_may, &mut out);
             self.hub.seal(&mut out);
@@ -309,12 +309,5 @@ impl Relay {
             let Some(report) = from.reports.recv().await else { return };
             self.reported(report, &mut from.pulse, &mut Batch::default());
         }
-    }
-}
-
-async fn sleep_until(at: Option<tokio::time::Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

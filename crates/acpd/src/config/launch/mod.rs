@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use crate::config::keys::kind::Choice as _;
 use crate::config::tables::profile::Profile;
 
 /// The variables that every agent gets from the daemon, as names or beginnings of names. Names are

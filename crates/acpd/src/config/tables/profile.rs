@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use acpd_api::HookEvent;
+pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLost, Sharing};
 
 use crate::config::keys::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
@@ -328,15 +329,6 @@ pub enum Source {
     Both,
 }
 
-/// Which sessions share an agent process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
-    /// All sessions of the agent.
-    Agent,
-    /// None: every session has a process of its own.
-    Session,
-}
-
 impl Choice for Sharing {
     const WORDS: &'static [(&'static str, Self)] =
         &[("agent", Self::Agent), ("session", Self::Session)];
@@ -356,40 +348,13 @@ impl Choice for Restart {
         &[("on-failure", Self::OnFailure), ("never", Self::Never)];
 }
 
-/// Whose `session/close` closes a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClosedBy {
-    /// That of the last client that uses it.
-    Last,
-    /// That of the client that has used it longest.
-    Owner,
-}
-
 impl Choice for ClosedBy {
     const WORDS: &'static [(&'static str, Self)] = &[("last", Self::Last), ("owner", Self::Owner)];
-}
-
-/// What becomes of a session that the agent cannot bring back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnLost {
-    /// It goes on with a summary.
-    Reseed,
-    /// It is lost.
-    Stop,
 }
 
 impl Choice for OnLost {
     const WORDS: &'static [(&'static str, Self)] =
         &[("reseed", Self::Reseed), ("stop", Self::Stop)];
-}
-
-/// What becomes of a task whose turn was cut off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnInterrupted {
-    /// Nothing.
-    Fail,
-    /// The agent is asked to go on.
-    Continue,
 }
 
 impl Choice for OnInterrupted {
@@ -418,16 +383,6 @@ pub enum Offer {
     Fs,
     /// `terminal/*`.
     Terminal,
-}
-
-impl Offer {
-    /// As it is written in the configuration.
-    pub fn word(self) -> &'static str {
-        match self {
-            Offer::Fs => "fs",
-            Offer::Terminal => "terminal",
-        }
-    }
 }
 
 impl Choice for Offer {

@@ -6,8 +6,9 @@ use std::io;
 use acpd_core::StopStep;
 use acpd_shim::frame::{Stage, Step, ToDaemon, ToShim};
 
-use super::link::{End, Link, until};
+use super::link::{End, Link};
 use super::supervisor::{Supervisor, Told};
+use crate::clock::until;
 use crate::crash;
 use crate::host::agent_host::HostEvent;
 

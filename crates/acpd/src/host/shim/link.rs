@@ -9,7 +9,6 @@ use acpd_shim::frame::{Hello, Inbox, PIECE, ToDaemon, ToShim, VERSION};
 use acpd_shim::shim_dir::Record;
 use acpd_sys::socket::{own_uid, peer_of};
 use tokio::net::UnixStream;
-use tokio::time::Instant;
 
 use crate::crash;
 
@@ -108,13 +107,5 @@ impl Link {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error),
         }
-    }
-}
-
-/// Waits until then, or for ever.
-pub(super) async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

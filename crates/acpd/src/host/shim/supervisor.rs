@@ -16,10 +16,11 @@ use acpd_sys::tree::Tree;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::link::{End, Link, until};
+use super::link::{End, Link};
 use super::output::{self, Gap, Output};
 use super::place::{Command, Place, Start};
 use super::stdin::Stdin;
+use crate::clock::until;
 use crate::crash;
 use crate::host::agent_host::HostEvent;
 use crate::host::reaper::{Known, Leftovers};
