@@ -1,4 +1,4 @@
-//! Who else is there: nothing of an agent's earlier process may be alive when its next one starts.
+//! Finds other processes of this agent: none of an earlier run may be alive when the next one starts.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! A scripted ACP v1 agent on stdio, without a model: it echoes, remembers, and does what the verbs in a
-//! prompt say (`[slow 5]`, `[ask]`, `[crash]`; all of them are in `verbs.rs`).
+//! The agent `demo`: a scripted ACP v1 agent on stdio, without a model. It echoes, remembers, and does what
+//! the verbs in a prompt say (`[slow 5]`, `[ask]`, `[crash]`; all of them are in `verbs.rs`).
 //!
 //! The main thread reads and answers; each turn has a thread of its own.
 

@@ -277,7 +277,7 @@ impl Flags {
         Ok(())
     }
 
-    /// Whether the agent has a login to offer.
+    /// Returns whether the agent has a login to offer.
     pub(crate) fn has_login(&self) -> bool {
         self.auth_required || self.auth_list || self.auth_once_after.is_some()
     }

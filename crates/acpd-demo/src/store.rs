@@ -115,7 +115,7 @@ impl Store {
         sessions
     }
 
-    /// Whether a marker file exists.
+    /// Returns whether a marker file exists.
     pub(crate) fn has(&self, marker: &str) -> bool {
         self.root.join(marker).exists()
     }

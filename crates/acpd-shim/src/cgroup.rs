@@ -1,5 +1,5 @@
-//! A cgroup (version 2) for one agent, where there is one to be had. All of it is best effort: what
-//! it cannot do, the walk over the descendants does.
+//! A cgroup (version 2) for one agent, where the system allows one. Best effort: the walk over the
+//! descendants does what a cgroup cannot.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -65,7 +65,7 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Whether nothing of the agent runs in it.
+    /// Returns whether nothing of the agent runs in it.
     pub(crate) fn is_empty(&self, marker: &str) -> bool {
         self.evict(marker).ok();
         let events = fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();

@@ -234,7 +234,7 @@ pub enum FrameError {
 
 /// A frame that arrives: [`ToShim`] or [`ToDaemon`].
 pub trait Incoming<'a>: Sized {
-    /// Whether frames of this type are known.
+    /// Returns whether frames of this type are known.
     fn knows(kind: u8) -> bool;
     /// Reads the payload of a frame of a known type.
     fn decode(kind: u8, payload: &'a [u8]) -> Result<Self, FrameError>;

@@ -119,7 +119,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The shim could not do its own part.
-    #[error("the agent's host cannot start: {0}")]
+    #[error("the agent's shim cannot start: {0}")]
     Shim(String),
     /// The agent could not be started or reached.
     #[error("{message}")]
@@ -130,15 +130,15 @@ pub enum StartError {
         source: io::Error,
     },
     /// The shim ended, or was killed, without a word. Something of the agent may be left.
-    #[error("the agent's host ended while it started")]
+    #[error("the agent's shim ended while it started")]
     Died,
     /// The deadline passed, and the shim was killed. Something of the agent may be left.
-    #[error("the agent's host did not start in time")]
+    #[error("the agent's shim did not start in time")]
     TimedOut,
 }
 
 impl StartError {
-    /// Whether trying again is of no use before somebody changes something.
+    /// Returns whether trying again is of no use before somebody changes something.
     pub fn is_permanent(&self) -> bool {
         let StartError::Agent { source, .. } = self else { return false };
         matches!(

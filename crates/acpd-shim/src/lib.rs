@@ -15,13 +15,13 @@ mod cgroup;
 mod errors;
 pub mod frame;
 mod input;
-mod ladder;
 pub mod launch;
 mod link;
 pub mod orphans;
 mod output;
 mod shim;
 pub mod shim_dir;
+mod stop;
 mod wire;
 
 pub use shim::run;

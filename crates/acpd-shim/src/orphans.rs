@@ -44,7 +44,7 @@ impl Orphans {
         self.tree.alive()
     }
 
-    /// Whether nothing is left. Then the cgroup is gone too.
+    /// Returns whether nothing is left. Then the cgroup is gone too.
     pub fn is_gone(&mut self) -> bool {
         if !self.tree.is_empty() {
             return false;

@@ -24,11 +24,11 @@ use crate::cgroup::Cgroup;
 use crate::errors::Errors;
 use crate::frame::{PIECE, Status, Step, VERSION};
 use crate::input::Input;
-use crate::ladder::Stop;
 use crate::launch::{Launch, Report, Started};
 use crate::link::Link;
 use crate::output::Output;
 use crate::shim_dir::{Record, ShimDir};
+use crate::stop::Stop;
 
 /// How often the descendants are looked at, to know them before they hide; then buffers are given
 /// back too.

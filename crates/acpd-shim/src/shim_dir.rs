@@ -165,7 +165,7 @@ impl ShimDir {
         InstanceLock::acquire(&self.file("lock"))
     }
 
-    /// Whether a shim holds the lock.
+    /// Returns whether a shim holds the lock.
     pub fn is_held(&self) -> Result<bool, ShimDirError> {
         let path = self.file("lock");
         lock::is_held(&path).map_err(failed("lock", &path))

@@ -49,7 +49,7 @@ impl ProcessId {
         Some(os::look_up(pid).ok()??.id)
     }
 
-    /// Whether this very process still runs. A zombie does not.
+    /// Tells whether this very process still runs. A zombie does not.
     pub fn is_alive(&self) -> Liveness {
         match os::look_up(self.pid) {
             Err(_) => Liveness::Unverifiable,

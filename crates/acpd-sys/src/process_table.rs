@@ -83,7 +83,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether it has ended and waits only to be reaped.
+    /// Returns whether it has ended and waits only to be reaped.
     pub(crate) fn is_zombie(&self) -> bool {
         self.condition == Condition::Ended
     }

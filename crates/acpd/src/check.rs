@@ -1,4 +1,4 @@
-//! Whether a daemon could start here: `acpd check` for people, and for a daemon that is about to put
+//! Finds out whether a daemon could start here: `acpd check` for people, and for a daemon that is about to put
 //! another program in its place.
 //!
 //! ```text

@@ -136,7 +136,7 @@ impl Sink {
         self.backlog.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether the client lags, as far as the hub knows.
+    /// Returns whether the client lags, as far as the hub knows.
     pub fn lagging(&self) -> bool {
         self.backlog.lagging.load(Ordering::Relaxed)
     }
@@ -206,7 +206,7 @@ pub(crate) async fn serve(
     let under_agent = match under_agent {
         Ok(under_agent) => under_agent,
         Err(error) => {
-            tracing::debug!(%error, "it cannot be seen what a connection runs under");
+            tracing::debug!(%error, "cannot find out what a connection runs under");
             return tell(&stream, &no_descriptors()).await;
         }
     };

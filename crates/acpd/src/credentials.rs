@@ -145,7 +145,7 @@ impl Credentials {
         drop(self.going_on);
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(ENDING, ended).await.is_err() {
-            tracing::error!("commands of credentials could not be ended");
+            tracing::error!("some commands of credentials did not end");
         }
     }
 }
@@ -225,7 +225,7 @@ async fn output(
         End::Exit(exit) => return Err(format!("`{program}` ended with {exit}")),
         End::Late => return Err(format!("`{program}` took longer than {} s", limit.as_secs())),
         End::Stopped => return Err("the daemon ends".to_owned()),
-        End::Unknown => return Err(format!("nobody knows how `{program}` ended")),
+        End::Unknown => return Err(format!("the system does not say how `{program}` ended")),
     }
     if said.len() as u64 > LONGEST {
         return Err(format!("`{program}` wrote more than {LONGEST} bytes"));

@@ -1,4 +1,4 @@
-//! From the first line to the last: locks, files, threads, and their end.
+//! The life of the daemon: it takes locks, opens files, starts threads, and ends them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -7,8 +7,8 @@
 //!                            └─ the oldest of too many ────────────────▶ told and closed
 //! ```
 //!
-//! Only a connection that has said a line is known to anybody but this module, and has a place among the
-//! others (`acpd-core/src/admission.rs`). So what connects and says nothing takes nobody's place.
+//! The hub learns of a connection with its first line, and counts it only then (`acpd-core/src/admission.rs`).
+//! So a connection that sends nothing takes no client's place.
 
 use std::collections::VecDeque;
 use std::io;
@@ -120,10 +120,10 @@ impl Door {
             .and_then(|()| Door::open(path.clone()));
         match again {
             Ok(door) => {
-                tracing::warn!("the socket was gone and is there again");
+                tracing::warn!("the socket was removed; acpd has made it again");
                 *self = door;
             }
-            Err(error) => tracing::error!(error, "the socket is gone and cannot be made again"),
+            Err(error) => tracing::error!(error, "the socket was removed and cannot be made again"),
         }
     }
 }

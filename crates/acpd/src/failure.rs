@@ -1,4 +1,4 @@
-//! Why a command of the program `acpd` has failed, as it is shown to people.
+//! Why a command of the program `acpd` failed, worded for people.
 
 use std::fmt;
 

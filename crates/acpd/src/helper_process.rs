@@ -1,5 +1,5 @@
-//! Commands of the user that the daemon runs beside its work: nobody's agents, each leads a group of its
-//! own, which ends with it.
+//! Runs commands for the daemon that are no agents: hooks, commands that tell credentials, the trial of a
+//! program before a restart. Each leads a process group of its own, which ends with it.
 
 use std::io::{self, PipeReader};
 use std::process::{Child, Command};

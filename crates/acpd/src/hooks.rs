@@ -6,7 +6,7 @@
 //!       └─ none free: dropped, with a warning      └─ the daemon ends ──┘   what it said is logged
 //! ```
 //!
-//! A command is nobody's agent, gets no descriptor of the daemon's, and leads a group of its own,
+//! A command is no agent, gets no descriptor of the daemon, and leads a group of its own,
 //! which ends with it.
 
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ impl Hooks {
     pub async fn end(self) {
         drop(self.going_on);
         if tokio::time::timeout(ENDING, self.places.acquire_many(AT_ONCE)).await.is_err() {
-            tracing::error!("hooks could not be ended");
+            tracing::error!("some hooks did not end");
         }
     }
 }

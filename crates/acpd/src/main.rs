@@ -24,7 +24,7 @@ enum Command {
         #[arg(long, hide = true)]
         background: bool,
     },
-    /// Find out whether the daemon could start: directories, configuration, database.
+    /// Check that the daemon can start: directories, configuration, database.
     Check,
     /// Ask the installed agents of the catalogue what they can do.
     #[command(hide = true)]

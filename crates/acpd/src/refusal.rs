@@ -1,4 +1,4 @@
-//! What a connection is told that is closed before it is anybody's.
+//! The only line to a connection that is closed before it becomes a client.
 
 use acp_wire::{ErrorObject, Id, build};
 use acpd_api::Reason;
@@ -6,7 +6,7 @@ use acpd_core::Fault;
 use interprocess::local_socket::tokio::Stream;
 use tokio::io::AsyncWriteExt as _;
 
-/// For a connection for which nothing is left.
+/// For a connection that came when no file descriptor was left.
 pub(crate) fn no_descriptors() -> ErrorObject {
     too_many(
         "acpd has no file descriptors left for another connection",
@@ -14,11 +14,11 @@ pub(crate) fn no_descriptors() -> ErrorObject {
     )
 }
 
-/// For a connection that has said nothing for too long.
+/// For a connection that sent nothing for too long.
 pub(crate) fn silent_for_too_long() -> ErrorObject {
     too_many(
-        "the connection was closed: it has said nothing, and others came",
-        "connect again, and say something",
+        "the connection was closed: it sent nothing, and other connections came",
+        "connect again, and send a request at once",
     )
 }
 

@@ -1,8 +1,8 @@
 //! Searching what was said: one thread that owns the index, keeps it up to date, and answers.
 //!
-//! It does one thing after the other, so a search finds all turns that had ended before it. Without an
-//! index the daemon can do everything else: one that fails is told in the log, and opened again with the
-//! next turn that ends or the next search.
+//! The thread does one job after the other, so a search finds all turns that had ended before it. The
+//! daemon works without an index: one that fails is logged, and opened again with the next turn that ends
+//! or the next search.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! What acpd does for agents when no editor does it: files of a session, confined to its folders.
-//! And what the hub has to know of files and of the journal.
+//! Also looks up directories and summaries for the hub.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

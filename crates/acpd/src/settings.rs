@@ -1,4 +1,4 @@
-//! From the configuration to what the hub needs to know of it.
+//! Translates the configuration for the hub.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Sleep of the machine: clocks of processes stand still in it, and what was good for an hour does not.
+//! Notices that the machine was suspended. Clocks of processes stand still then; what was good for an hour
+//! runs out all the same.
 
 use std::time::{Duration, Instant};
 

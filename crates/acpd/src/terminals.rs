@@ -67,7 +67,7 @@ impl Terminals {
             .stack_size(256 << 10)
             .spawn(move || end_leftovers(is_left, GRACE));
         if let Err(error) = swept {
-            tracing::error!(%error, "commands of an earlier daemon may be left");
+            tracing::error!(%error, "commands of an earlier daemon may still run");
         }
         let (orders, queue) = mpsc::unbounded_channel();
         let (end, ended) = oneshot::channel();
@@ -126,7 +126,7 @@ impl Terminals {
     pub async fn end(self) {
         drop(self.orders);
         if tokio::time::timeout(END, self.ended).await.is_err() {
-            tracing::error!("commands of agents could not be ended");
+            tracing::error!("some commands of agents did not end");
         }
     }
 

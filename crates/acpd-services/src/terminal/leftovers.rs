@@ -1,4 +1,4 @@
-//! What a daemon that was killed has left.
+//! Ends what a killed daemon has left of its terminals.
 
 use std::collections::HashMap;
 use std::time::Duration;

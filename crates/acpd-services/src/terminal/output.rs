@@ -1,4 +1,4 @@
-//! What a command writes: read, and the last of it kept.
+//! Reads what a command writes, and keeps the last of it.
 
 use std::collections::VecDeque;
 use std::fs::File;

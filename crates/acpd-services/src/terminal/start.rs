@@ -1,4 +1,4 @@
-//! From a request to a running terminal.
+//! Starts a terminal from a request.
 
 use std::ffi::OsString;
 use std::io;
@@ -110,7 +110,7 @@ fn command(request: &CreateTerminal) -> Command {
     command
 }
 
-/// Whether the command is a line for a shell.
+/// Returns whether the command is a line for a shell.
 fn is_line(request: &CreateTerminal) -> bool {
     let has_space = request.command.contains(char::is_whitespace);
     let is_program = || which::which_in(&request.command, path(request), &request.cwd).is_ok();

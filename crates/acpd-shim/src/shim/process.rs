@@ -106,7 +106,7 @@ impl Shim {
         self.sealed |= self.left == 0;
     }
 
-    /// Whether the leader has ended.
+    /// Notices that the leader has ended.
     pub(super) fn notice_exit(&mut self) {
         let wanted = self.exit.is_none() || self.hold.is_some();
         let Some(leader) = self.agent.leader.filter(|_| wanted) else { return };
@@ -136,7 +136,7 @@ impl Shim {
         self.look_at = Instant::now();
     }
 
-    /// Whether the leader has ended and nothing is left.
+    /// Notices that the leader has ended and nothing is left.
     pub(super) fn notice_gone(&mut self) {
         if self.exit.is_none() || self.gone {
             return;

@@ -137,7 +137,7 @@ pub(crate) fn environ(_pid: u32) -> io::Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
-/// Whether the process was started since this boot.
+/// Returns whether the process was started since this boot.
 pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
     let mut boot = MaybeUninit::<libc::timeval>::zeroed();
     let mut size = size_of::<libc::timeval>();

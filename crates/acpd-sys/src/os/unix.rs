@@ -43,7 +43,7 @@ pub(crate) fn any_file() -> io::Result<File> {
     File::open("/dev/null")
 }
 
-/// Whether anything is there, a dangling link included.
+/// Returns whether anything is there, a dangling link included.
 pub(crate) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -140,7 +140,7 @@ pub(crate) fn file_id(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-/// Whether the open file is the one that `path` names now.
+/// Returns whether the open file is the one that `path` names now.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match path.symlink_metadata() {

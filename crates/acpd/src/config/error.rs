@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, said with the place and the way out.
+//! What can be wrong with a configuration: what, where in the file, and the way out.
 
 use std::io;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! From the text of a configuration file to its values, with the place of whatever is wrong.
+//! Reads the text of a configuration file into values, and names the place of whatever is wrong.
 
 use std::collections::BTreeMap;
 use std::path::Path;

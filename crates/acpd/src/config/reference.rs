@@ -1,4 +1,4 @@
-//! The reference section of `docs/configuration.md`, out of the declarations of the keys.
+//! Writes the reference section of `docs/configuration.md` from the declarations of the keys.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! A host whose process is a child of the daemon.
 //!
-//! It dies with the daemon: stdin is closed then, and the next daemon ends what is left. It is for
-//! containers and debugging, and the first of the hosts.
+//! It dies with the daemon: its stdin closes then, and the next daemon ends what is left. It is for
+//! containers and debugging.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -299,7 +299,10 @@ impl Output {
     /// Takes a step against a process that cannot be talked with; when the next one is due.
     fn end_it(&self, step: Option<StopStep>) -> Option<Instant> {
         let step = step.filter(|_| !self.flow.stopping.load(Ordering::Relaxed))?;
-        tracing::warn!(host = self.host.0, "an agent has closed its stdin or stdout and lives on");
+        tracing::warn!(
+            host = self.host.0,
+            "an agent has closed its stdin or stdout but still runs"
+        );
         self.reaper.stop(self.host, step);
         Some(Instant::now() + CUT_OFF)
     }

@@ -1,4 +1,4 @@
-//! From the profile of an agent to a host of it.
+//! Starts agents: makes a host from a profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -48,7 +48,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Whether agents go on when the daemon ends.
+    /// Returns whether agents go on when the daemon ends.
     pub fn survive(&self) -> bool {
         self.config.daemon.host == Host::Shim
     }

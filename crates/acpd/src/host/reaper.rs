@@ -1,8 +1,8 @@
 //! One thread that ends process trees and knows when they are gone.
 //!
-//! The leader's exit is learned with a wait that leaves it a zombie, so its group id cannot pass to a
-//! stranger before the group was signalled; it is reaped when its whole tree is gone. What escaped
-//! from the group is found by walking the process table ([`acpd_sys::tree::Tree`]).
+//! A leader that has ended stays a zombie until its whole tree is gone, so its group id cannot pass to a
+//! stranger before the group was signalled. A walk over the process table finds what has left the group
+//! ([`acpd_sys::tree::Tree`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -252,7 +252,7 @@ impl Reaper {
         child
     }
 
-    /// Whether a process is an agent's or descends from one, as far as can be seen.
+    /// Returns whether a process is an agent's or descends from one, as far as can be seen.
     pub(crate) async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
             // Asked before the look: what is below a child that is made later is not there yet.

@@ -1,4 +1,4 @@
-//! Effects: what the hub wants done, by whom it is done.
+//! Does what the hub wants done: each effect goes to the module that knows how.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The agent processes of the daemon, whoever hosts them.
+//! The agent processes that run, and the end of all of them when the journal cannot be written any more.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Hosts {
                     }
                 }
                 () = &mut give_up => {
-                    tracing::error!(hosts = self.0.len(), "agents could not be ended");
+                    tracing::error!(hosts = self.0.len(), "some agents did not end");
                     return;
                 }
             }

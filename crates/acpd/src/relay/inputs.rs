@@ -62,7 +62,7 @@ impl Relay {
                 self.input(Input::HostRefused { host, error }, out);
             }
             HostEvent::Adopted { pid, start, end } => {
-                tracing::info!(host = host.0, pid, "an agent of an earlier daemon goes on");
+                tracing::info!(host = host.0, pid, "an agent of an earlier daemon still runs");
                 self.opening.found(host);
                 self.input(Input::HostAdopted { host, pid, start, end }, out);
             }
@@ -151,7 +151,7 @@ impl Relay {
             self.restart = true;
             return self.leave_for(client, &id, out);
         };
-        tracing::warn!(reason = failure.message(), "the daemon is not restarted");
+        tracing::warn!(reason = failure.message(), "the daemon does not restart");
         let text = format!("acpd would not start again: {}", failure.message());
         let mut fault = Fault::new(Reason::Other, text);
         if let Some(hint) = failure.hint() {

@@ -299,7 +299,7 @@ impl Relay {
     }
 
     fn writer_died(&mut self) {
-        tracing::error!("the store's writer has died");
+        tracing::error!("the thread that writes the journal has died");
         self.end = Some(End::Aborted);
     }
 

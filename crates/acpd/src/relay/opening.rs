@@ -1,4 +1,4 @@
-//! The time before clients are let in: agents of an earlier daemon are being found again.
+//! The time before clients are let in, in which agents of an earlier daemon are found again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

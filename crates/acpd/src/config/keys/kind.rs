@@ -437,7 +437,7 @@ impl Kind for Line {
 pub(crate) const NAME_RULE: &str =
     "a name is made of lower-case letters, digits and `-`, and begins with a letter";
 
-/// Whether `name` can be the name of an agent: `[a-z][a-z0-9-]*`.
+/// Returns whether `name` can be the name of an agent: `[a-z][a-z0-9-]*`.
 pub(crate) fn valid_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(allowed)

@@ -96,7 +96,7 @@ pub fn with_home(
     home.into_iter().chain(base)
 }
 
-/// Whether `name` is the one that the pattern names, or begins as it says. Without regard to case.
+/// Returns whether `name` matches the pattern, a name or the beginning of one with a `*`, in any case.
 fn matches(pattern: &str, name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     match pattern.strip_suffix('*') {

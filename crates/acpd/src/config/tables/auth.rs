@@ -63,7 +63,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// Whether there may be another value while the daemon runs.
+    /// Returns whether there may be another value while the daemon runs.
     pub fn can_change(&self) -> bool {
         !matches!(self.source, CredentialSource::Env(_) | CredentialSource::Systemd(_))
     }

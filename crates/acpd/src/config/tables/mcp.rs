@@ -58,7 +58,7 @@ impl McpServer {
         }
     }
 
-    /// Whether it is for this agent.
+    /// Returns whether it is for this agent.
     pub fn is_for(&self, agent: &str) -> bool {
         self.enabled && (self.agents.is_empty() || self.agents.iter().any(|name| name == agent))
     }
@@ -92,7 +92,7 @@ impl McpServer {
 /// What the name of a server must look like, said as a hint.
 pub(crate) const NAME_RULE: &str = "a name is made of letters, digits, `-` and `_`";
 
-/// Whether `name` can be the name of a server: agents make names of tools out of it.
+/// Returns whether `name` can be the name of a server: agents make names of tools out of it.
 pub(crate) fn valid_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     !name.is_empty() && name.chars().all(allowed)

@@ -39,14 +39,14 @@ keys! {
         /// How many bytes may wait for one client. A client that falls further behind is caught up
         /// from the journal instead.
         Shared "client_queue" => pub client_queue: u64 as Size = 8 << 20;
-        /// How many clients may be connected at once. Commands that only look or manage come on top.
+        /// How many clients may be connected at once. Commands that only look or manage do not count.
         Shared "max_clients" => pub max_clients: u32 as Count = 64;
         /// How many agents may be started at the same time. The others wait for their turn: first come
         /// those that somebody waits for, then those with a session that somebody has open.
         Shared "cold_starts" => pub cold_starts: u32 as Count = 4;
-        /// Who starts agents. With `"shim"` each agent has a small process of its own beside it, which
-        /// keeps it and what it says while the daemon is away. With `"direct"` agents are children of
-        /// the daemon and end with it.
+        /// Who starts agents. With `"shim"` each agent has a small process beside it, which keeps the
+        /// agent and its output while the daemon is away. With `"direct"` agents are children of the
+        /// daemon and end with it.
         Shared "host" => pub host: Host as OneOf<Host> = DEFAULT_HOST;
         /// How long an agent that has nothing to do goes on without a daemon (`host = "shim"`).
         Shared "orphan_timeout" => pub orphan_timeout: Option<Duration> as TimeOrNever
@@ -119,8 +119,8 @@ keys! {
         /// Start the agent's command and talk with it over a connection to a port of this machine
         /// instead of its standard input and output. Needs `host = "shim"`.
         Agent "tcp.spawn" => tcp_spawn: bool as Flag = false;
-        /// That port; 0 stands for a free one. `{port}` in the arguments of the command is replaced by
-        /// it.
+        /// The port for `tcp.spawn`; 0 stands for a free one. It replaces `{port}` in the arguments of the
+        /// command.
         Agent "tcp.port" => tcp_port: Option<u16> as Port = None;
         /// Start nothing, and talk with an agent that listens at this `host:port`. It is never stopped.
         /// Needs `host = "shim"`.
@@ -137,8 +137,8 @@ keys! {
         /// Environment variables to pass on from the daemon, besides those that every agent gets
         /// (see below). Lists add up. `"*"` alone passes everything on.
         Shared "inherit_env" => pub inherit_env: Vec<String> as Names = Vec::new();
-        /// The directory that the agent's process starts in. The directory that a session works in
-        /// is another matter: it is given by the client, over the protocol.
+        /// The directory that the agent's process starts in. The client chooses the directory that a
+        /// session works in.
         Shared "cwd" => pub cwd: Option<PathBuf> as Directory = None;
         /// Whether all sessions of the agent share one process, or each has its own.
         Shared "sharing" => pub sharing: Sharing as OneOf<Sharing> = Sharing::Agent;
@@ -179,12 +179,12 @@ keys! {
         /// See `restart_budget`.
         Shared "restart_window" => pub restart_window: Duration as Timeout
             = Duration::from_mins(2);
-        /// How long an agent must have been ready for its next restart to come without a wait.
+        /// How long an agent must have been ready to be restarted without a wait.
         Shared "ready_after" => pub ready_after: Duration as Time = Duration::from_secs(10);
         /// Whether the agent goes on replaying a session after it answered `session/load`.
         Shared "late_replay" => pub late_replay: bool as Flag = false;
-        /// What a turn is that ends without a word of the agent: no text, no tool call. With `"failed"` it
-        /// is told as an error, for agents that say nothing when their model fails.
+        /// How a turn counts in which the agent says nothing: no text, no tool call. With `"failed"` it is
+        /// an error, for agents that stay silent when their model fails.
         Shared "empty_turn" => pub empty_turn: EmptyTurn as OneOf<EmptyTurn> = EmptyTurn::Ended;
         /// The methods that may be used to restore a session, as far as the agent offers them.
         Shared "restore" => pub restore: Vec<RestoreMethod> as SomeOf<RestoreMethod>
@@ -200,7 +200,7 @@ keys! {
         /// it for all.
         Shared "closed_by" => pub closed_by: ClosedBy as OneOf<ClosedBy> = ClosedBy::Last;
         /// What becomes of a session that the agent cannot bring back. With `"reseed"` the next prompt
-        /// goes to a new session of the agent, behind a summary of the last request, and that is told.
+        /// goes to a new session of the agent, after a summary of the last request, and people are told.
         /// With `"stop"` it is lost, and prompts to it are refused.
         Shared "on_lost" => pub on_lost: OnLost as OneOf<OnLost> = OnLost::Reseed;
         /// What becomes of a task whose turn was cut off because the agent died. With `"continue"` the

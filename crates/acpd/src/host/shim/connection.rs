@@ -1,4 +1,4 @@
-//! What is said and heard on a connection with a shim, as long as it lasts.
+//! Talks with a shim, as long as a connection lasts.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! The handle of an agent with a shim, which passes on what is wanted.
+//! The handle of an agent with a shim: it passes on to the supervisor what is wanted.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! Shims that the database does not know: the word that they may go was lost, or the database was
-//! replaced. Those of this journal are ended; those of another one go on, for that may come back, until a
-//! person stops the daemon and everything with it.
+//! Shims that the database does not know: the word that they may go was lost, or the database was replaced.
+//! The daemon ends those of its own journal. It leaves those of another journal alone, because that journal
+//! may come back, until a person stops the daemon.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +33,7 @@ pub(in crate::host) fn end_orphan_shims(
     place: impl Fn() -> Place,
 ) {
     let found = shim_dir::list(state).unwrap_or_else(|error| {
-        tracing::error!(error = with_sources(&error), "the agents' hosts cannot be listed");
+        tracing::error!(error = with_sources(&error), "the shims cannot be listed");
         Vec::new()
     });
     for shim_dir in found {
@@ -41,10 +41,10 @@ pub(in crate::host) fn end_orphan_shims(
         let host =
             shim_dir.marker().strip_prefix(generation).and_then(|rest| rest.strip_prefix('-'));
         match host.and_then(|host| host.parse().ok()).map(HostId) {
-            None => tracing::warn!(dir, "an agent's host of another journal is left alone"),
+            None => tracing::warn!(dir, "leaving a shim of another journal alone"),
             Some(host) if known.contains(&host) => {}
             Some(host) => {
-                tracing::warn!(dir, "an agent's host that nobody knows of is ended");
+                tracing::warn!(dir, "ending a shim that nobody knows of");
                 tokio::spawn(end_orphan_shim(host, shim_dir, place()));
             }
         }
@@ -59,7 +59,7 @@ pub(in crate::host) async fn end_others(state: &Path, generation: &str, place: i
     for shim_dir in shim_dir::list(state).unwrap_or_default() {
         let host = shim_dir.marker().rsplit_once('-').and_then(|(_, host)| host.parse().ok());
         if let Some(host) = host.filter(|_| !shim_dir.marker().starts_with(&own)).map(HostId) {
-            tracing::warn!(dir = %shim_dir.path().display(), "an agent's host of another journal is ended");
+            tracing::warn!(dir = %shim_dir.path().display(), "ending a shim of another journal");
             ending.spawn(end_orphan_shim(host, shim_dir, place()));
         }
     }
@@ -76,7 +76,10 @@ pub(in crate::host) fn remove_lost_sockets(state: &Path, sockets: &Path) {
     let named: BTreeSet<_> = shim_dirs.iter().filter_map(ShimDir::socket).collect();
     for socket in found.iter().filter(|socket| !named.contains(*socket)) {
         if let Err(error) = clear_stale_socket(socket) {
-            tracing::warn!(error = with_sources(&error), "a socket of no agent's host stays");
+            tracing::warn!(
+                error = with_sources(&error),
+                "cannot remove a socket that belongs to no shim"
+            );
         }
     }
 }

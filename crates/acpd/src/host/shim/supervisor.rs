@@ -1,4 +1,4 @@
-//! The life of one shim, from its start or its adoption to the removal of its directory.
+//! Supervises one shim, from its start or its adoption to the removal of its directory.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a shim that is done may take to end.
 const LAST: Duration = Duration::from_secs(5);
 /// How an agent has ended if nobody saw it.
-const DEATH: &str = "the death of its host process";
+const DEATH: &str = "the death of its shim process";
 /// Bytes of leftover output that are read at once.
 const PIECE: u64 = 64 << 10;
 
@@ -136,7 +136,7 @@ impl Supervisor {
             let refused =
                 |message: String, permanent, hint| SpawnError { message, hint, permanent };
             if let Err(error) = ShimDir::create(&state, &launch.marker) {
-                let hint = "check the space and the permissions there".to_owned();
+                let hint = "check the free space and the permissions there".to_owned();
                 return Err(refused(with_sources(&error), false, Some(hint)));
             }
             launch::start(&exe, &launch, shim_dir.path(), deadline).map_err(|error| {
@@ -146,7 +146,7 @@ impl Supervisor {
             })
         });
         let started = started.await.unwrap_or_else(|_| {
-            let message = "the agent's host could not be started".to_owned();
+            let message = "the agent's shim could not be started".to_owned();
             Err(SpawnError { message, hint: None, permanent: false })
         });
         match started {
@@ -202,7 +202,7 @@ impl Supervisor {
                             let next = (wait * 2).min(AGAIN.1);
                             if next == AGAIN.1 && wait < next {
                                 let host = self.host.0;
-                                tracing::warn!(host, %error, "an agent's host is lost again and again");
+                                tracing::warn!(host, %error, "the connection to an agent's shim breaks again and again");
                             }
                             // Nothing came of it, which is as good as silence.
                             self.force_at = force_at.or(self.force_at);
@@ -250,7 +250,7 @@ impl Supervisor {
                 tracing::warn!(
                     host = self.host.0,
                     shim_dir = %self.shim_dir.path().display(),
-                    "the host of an agent does not answer; waiting for it"
+                    "the shim of an agent does not answer; waiting for it"
                 );
             }
             let force = self.force_at;
@@ -328,7 +328,7 @@ impl Supervisor {
         tracing::error!(
             host = self.host.0,
             what,
-            "a part of what an agent wrote or reads is missing; it is ended"
+            "a part of an agent's input or output is missing; ending the agent"
         );
         self.take(Command::Stop(StopStep::Kill));
         match self.told {
@@ -364,7 +364,7 @@ impl Supervisor {
                 self.unverified = true;
                 let lock = self.shim_dir.path().join("lock");
                 let text = format!(
-                    "the agent cannot be killed: its host cannot be verified; end the process that \
+                    "the agent cannot be killed: its shim cannot be verified; end the process that \
                      holds `{}` by hand",
                     lock.display()
                 );
@@ -376,7 +376,7 @@ impl Supervisor {
 
     /// Kills a shim that does not do its part; what is left of its agent is ended after that.
     async fn kill_shim(&mut self, record: &Record) {
-        tracing::warn!(host = self.host.0, pid = record.shim.pid, "the host of an agent is killed");
+        tracing::warn!(host = self.host.0, pid = record.shim.pid, "killing the shim of an agent");
         let (marker, shim) = (self.shim_dir.marker().to_owned(), record.shim);
         let kill = move || Tree::leftovers(marker, shim).signal_all(StopSignal::Kill);
         // A failure is seen as a shim that lives on.
@@ -403,7 +403,7 @@ impl Supervisor {
                 self.report(HostEvent::Adopted { pid, start, end }).await;
             } else {
                 self.told = Told::Ended;
-                let reason = "the process that hosted the agent was killed".to_owned();
+                let reason = "the agent's shim process was killed".to_owned();
                 self.report(HostEvent::Lost { reason }).await;
             }
         }
@@ -413,7 +413,7 @@ impl Supervisor {
                 && let Err(error) = self.read_leftover(leftover).await
             {
                 let (host, dir) = (self.host.0, self.shim_dir.path().display());
-                tracing::error!(host, %dir, %error, "leftover output cannot be read");
+                tracing::error!(host, %dir, %error, "the last output of an agent cannot be read");
                 status.push_str(", and a part of its output could not be read");
             }
             for event in self.last_words(status, String::new()) {
@@ -442,7 +442,11 @@ impl Supervisor {
         let found = self.shim_dir.leftover(self.output.received());
         let leftover = found.inspect_err(|error| {
             let error = with_sources(error);
-            tracing::error!(host = self.host.0, error, "leftover output cannot be read");
+            tracing::error!(
+                host = self.host.0,
+                error,
+                "the last output of an agent cannot be read"
+            );
         });
         let leftover = leftover.ok().flatten()?;
         self.output.start_at(leftover.offset).ok()?;
@@ -540,7 +544,7 @@ impl Supervisor {
     async fn clean_up(self) {
         // It removes its directory itself, unless it was killed.
         if !self.is_dead_in_time().await {
-            tracing::warn!(host = self.host.0, "the host of an agent that has ended lives on");
+            tracing::warn!(host = self.host.0, "an agent has ended, but its shim still runs");
             return;
         }
         self.remove_dir().await;
@@ -580,7 +584,7 @@ pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
     // Killed, and perhaps not dead yet: it may be making its socket.
     while matches!(shim_dir.is_held(), Ok(true)) {
         if !may_wait() {
-            tracing::warn!(%dir, "the host of an agent lives on");
+            tracing::warn!(%dir, "the shim of an agent still runs");
             return false;
         }
     }
@@ -589,7 +593,7 @@ pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
         // Looked at again until nothing is left.
         orphans.signal(StopSignal::Kill);
         if !may_wait() {
-            tracing::warn!(%dir, "something of an agent lives on");
+            tracing::warn!(%dir, "processes of an agent still run");
             return false;
         }
     }
@@ -599,7 +603,7 @@ pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
 
 fn remove(shim_dir: &ShimDir) {
     if let Err(error) = shim_dir.remove() {
-        tracing::warn!(error = with_sources(&error), "something of a dead host stays");
+        tracing::warn!(error = with_sources(&error), "cannot remove the directory of a dead shim");
     }
 }
 
