@@ -39,7 +39,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// what happens when a client has started it.
 ///
 /// # Errors
-/// When it cannot start. Whoever started it through the start-up pipe has been told then.
+/// When it cannot start. By then it has told whoever started it through the start-up pipe.
 pub fn run(background: bool) -> Result<(), Failure> {
     // First, while there is one thread only: it takes a variable out of the environment.
     let notifier = startup::startup_notifier();
@@ -79,7 +79,7 @@ fn start_again(exe: &Path, background: bool, manager: &Manager, heritage: &Herit
     limits::restore().ok();
     manager.keep_socket();
     let mut command = Command::new(exe);
-    // What was left to us is not the next one's.
+    // The next program is told of its own descriptors, not of those that were left to us.
     command.arg("run").env_remove(HERITAGE);
     if background {
         command.arg("--background");
@@ -118,7 +118,7 @@ impl Heritage {
         if numbers.next()? != i32::try_from(std::process::id()).ok() {
             return None;
         }
-        // Both, before either is judged: what is not used is closed.
+        // Both are taken before either is judged, so that one that is not used is closed.
         let mut take = || inherit::take(numbers.next()??).ok();
         let (lock, socket) = (take(), take());
         let lock = InstanceLock::inherited(lock?, &paths.lock()).ok()?;
@@ -126,7 +126,7 @@ impl Heritage {
     }
 }
 
-/// Everything that can fail at the start, done.
+/// A daemon that has done everything that can fail at the start.
 struct Daemon {
     paths: Paths,
     config: Config,
@@ -183,7 +183,7 @@ impl Daemon {
                 }
             })
             .map_err(|e| Failure::new(e, None::<String>))?;
-        // For those who look elsewhere for the socket; they can do without.
+        // Best effort, for clients that look elsewhere for the socket.
         lock.add_line(&paths.socket().display().to_string()).ok();
         Ok(Daemon {
             paths,
@@ -201,7 +201,7 @@ impl Daemon {
         })
     }
 
-    /// Runs it. When it is to start again: what the next one gets.
+    /// Runs the daemon. Returns what the next one gets, if the daemon is to start again.
     fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<Option<Heritage>, Failure> {
         let Daemon { paths, config, exe, manager, runtime, door, lock, .. } = self;
         let clock = Clock::start();
@@ -247,7 +247,7 @@ impl Daemon {
             let relay = Relay::new(hub, first, clock, agents, self.writer, readers, open)
                 .map_err(|e| Failure::system("cannot start a thread", e))?;
             let accepting = tokio::spawn(async move {
-                // Never, if the daemon ends before.
+                // The daemon may end before it opens.
                 if may_open.await.is_err() {
                     return door;
                 }

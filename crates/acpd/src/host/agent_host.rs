@@ -24,9 +24,9 @@ pub trait AgentHost {
     /// The end of the process is on disk. Comes after [`HostEvent::Gone`], or never.
     fn forget(&mut self);
 
-    /// The end of the process cannot be put on disk, and the daemon goes: what is kept of it is left
-    /// for the next daemon, without a process. Comes after [`HostEvent::Gone`], which is reported once
-    /// more when that is done. False if nothing is kept.
+    /// The end of the process cannot be put on disk, and the daemon ends: the host leaves what it keeps
+    /// to the next daemon, without a process. Comes after [`HostEvent::Gone`], which is reported once
+    /// more when that is done. Returns whether anything is kept.
     fn dismiss(&mut self) -> bool;
 
     /// Writes a line about the process into its log.

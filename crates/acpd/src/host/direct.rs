@@ -36,7 +36,7 @@ const UNACKED: u64 = 4 << 20;
 const PIPE: usize = 1 << 20;
 /// Last bytes of stderr that errors quote.
 const TAIL: usize = 2 << 10;
-/// How long a process may live on that has closed its stdin or stdout: nobody can talk with it any
+/// How long a process may run after it has closed its stdin or stdout: nobody can talk with it any
 /// more. Then it gets SIGTERM, and after that time again SIGKILL.
 const CUT_OFF: Duration = Duration::from_secs(2);
 
@@ -80,7 +80,7 @@ struct Flow {
     moved: Notify,
     /// The process takes no input any more.
     deaf: Notify,
-    /// Its end was asked for, so others see to that.
+    /// Somebody stops it already.
     stopping: AtomicBool,
 }
 
@@ -270,7 +270,7 @@ impl Output {
                 () = until(cut_off) => cut_off = self.end_it(steps.next()),
             }
         };
-        // What the leader wrote before it ended is in the pipe already; what others add is not its.
+        // What the leader wrote before its end is in the pipe already. What others add does not count.
         if open && let Ok(rest) = what_is_there(&self.stdout) {
             self.framer.push(&rest);
             self.hand_over().await;
@@ -296,7 +296,7 @@ impl Output {
         while matches!(self.stdout.read(&mut sink).await, Ok(n) if n > 0) {}
     }
 
-    /// Takes a step against a process that cannot be talked with; when the next one is due.
+    /// Takes a step of the stop ladder. Returns when the next one is due.
     fn end_it(&self, step: Option<StopStep>) -> Option<Instant> {
         let step = step.filter(|_| !self.flow.stopping.load(Ordering::Relaxed))?;
         tracing::warn!(

@@ -53,7 +53,7 @@ impl Agents {
         self.config.daemon.host == Host::Shim
     }
 
-    /// Starts an agent, with what was found of its credentials. What fails later than here is reported as `Refused`.
+    /// Starts an agent with the credentials that were found. What fails later is reported as `Refused`.
     ///
     /// # Errors
     /// When it is clear already that it cannot be started; nothing is reported then.
@@ -88,7 +88,7 @@ impl Agents {
         Ok(Box::new(Direct::spawn(host, launch, &self.reaper, &self.events)?))
     }
 
-    /// Goes on with an agent of an earlier daemon, whoever hosts new ones. The chunks `remade` may have
+    /// Takes over an agent of an earlier daemon, whoever hosts new ones. The chunks `remade` may have
     /// other bytes than that daemon gave them.
     pub fn adopt(&mut self, adopt: Adopt, remade: BTreeSet<u64>) -> Box<dyn AgentHost + Send> {
         tracing::info!(
@@ -102,8 +102,8 @@ impl Agents {
         Box::new(Shim::adopt(adopt, remade, &marker, self.place(log)))
     }
 
-    /// Ends the shims of this journal that are none of these hosts', and removes sockets that are no
-    /// shim's.
+    /// Ends the shims of this journal that belong to none of these hosts, and removes sockets that
+    /// belong to no shim.
     pub fn end_orphan_shims(&self, known: &BTreeSet<HostId>) {
         remove_lost_sockets(&self.paths.state, &self.paths.shim_sockets());
         end_orphan_shims(&self.paths.state, &self.generation, known, || self.orphan_shims_place());
@@ -229,7 +229,7 @@ fn refused(message: String, hint: &str) -> SpawnError {
     SpawnError { message, hint: Some(hint.to_owned()), permanent: true }
 }
 
-/// The program, and from where on the words of the command are its arguments.
+/// The program, and the index of the first word of the command that is an argument of it.
 fn program(
     profile: &Profile,
     env: &[(OsString, OsString)],

@@ -26,9 +26,9 @@ use super::agent_host::{HostEvent, HostEvents};
 
 /// How often a tree that is going down is looked at, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
-/// How often it is looked whose a process is while children are being made.
+/// How often the question whose a process is is asked again while children are being made.
 const LOOKS: usize = 50;
-/// How often one that does not end is looked at, at last.
+/// The longest time between two looks at a tree that does not end.
 const LOOK_AT_LAST: Duration = Duration::from_secs(1);
 /// How often running trees are looked at, to know what they start before it hides.
 const WALK: Duration = Duration::from_secs(5);
@@ -87,23 +87,23 @@ pub struct Reaper {
 
 /// The processes of the daemon that somebody looks after.
 ///
-/// Architecture invariant: not locked while a child is made. That takes until its exec is done, which a
-/// disk may hold up for ever, and the relay and each new connection lock it.
+/// Architecture invariant: the lock is free while a child is made. Making one lasts until its exec is
+/// done, which a disk may hold up for ever, and the relay and each new connection take the lock.
 #[derive(Debug, Clone, Default)]
 struct Children(Arc<Mutex<Family>>);
 
 #[derive(Debug, Default)]
 struct Family {
-    /// How many children are being made: they may be there, and are not in here yet. Meanwhile no orphan
-    /// is reaped, for it could be one of them.
+    /// How many children are being made. Each may exist already, and is not in here yet, so no orphan is
+    /// reaped meanwhile: it could be one of them.
     starting: usize,
-    /// Orphans were left for when nothing is being made.
+    /// Orphans wait to be reaped until no child is being made.
     owes_orphans: bool,
-    /// Children that somebody waits for; every other one that ends is an orphan that was given to us.
+    /// Children that somebody waits for. Every other one that ends is an orphan that came to us.
     children: BTreeSet<u32>,
     /// Those of them that are commands of the user's.
     users: BTreeSet<u32>,
-    /// The shims that are spoken with, whoever started them.
+    /// The shims that the daemon talks with, whoever started them.
     shims: BTreeMap<HostId, ProcessId>,
 }
 
@@ -127,7 +127,7 @@ impl Children {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a child that is waited for. Returns with it whether orphans have to be reaped now.
+    /// Makes a child that somebody waits for. Returns it, and whether orphans have to be reaped now.
     fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
         self.lock().starting += 1;
         let child = command.spawn();
@@ -207,7 +207,7 @@ impl acpd_services::terminal::Children for Reaper {
 
     fn reap(&self, pid: u32) {
         let mut family = self.children.lock();
-        // It is a zombie of ours, or somebody has reaped it against all rules.
+        // It fails only if somebody else has reaped the zombie, against the rules.
         reap(pid).ok();
         family.remove(pid);
     }
@@ -239,7 +239,7 @@ impl Reaper {
         self.start_one(command, None)
     }
 
-    /// The same for a command of the user's: what it starts is nobody's agent.
+    /// The same for a command of the user: what it starts belongs to no agent.
     pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
         self.start_one(command, Some(Whose::Users))
     }
@@ -255,19 +255,19 @@ impl Reaper {
     /// Returns whether a process is an agent's or descends from one, as far as can be seen.
     pub(crate) async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
-            // Asked before the look: what is below a child that is made later is not there yet.
+            // Before the look: nothing is below a child that is made after it.
             let is_starting = self.children.lock().starting > 0;
             let is_under = runs_under_agent(pid, |id| self.children.lock().whose(id))?;
             if !(is_under && is_starting) {
                 return Ok(is_under);
             }
-            // It may be below a command of the user's that runs already, and is known in a moment.
+            // It may be below a command of the user that has just started and is not registered yet.
             tokio::time::sleep(LOOK.0).await;
         }
         Ok(true)
     }
 
-    /// A shim is spoken with.
+    /// The daemon talks with this shim.
     pub(super) fn know_shim(&self, host: HostId, shim: ProcessId) {
         self.children.lock().shims.insert(host, shim);
     }
@@ -336,7 +336,7 @@ impl Reaper {
 
 fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     let mut trees = Trees::default();
-    // Gone, and not told yet: this thread has other questions to answer while the relay takes nothing.
+    // Gone, and not reported yet: this thread answers other questions while the relay takes nothing.
     let mut untold: VecDeque<HostId> = VecDeque::new();
     let mut look = LOOK.0;
     // When something was done about a tree.

@@ -116,8 +116,8 @@ impl Relay {
         }
     }
 
-    /// An agent that listens somewhere may have other directories than this machine, and so may one of
-    /// which that is said.
+    /// An agent that is reached by an address, or has `check_cwd = false`, may see other directories than
+    /// this machine.
     pub(super) fn find_directory(
         &mut self,
         question: u64,
@@ -135,7 +135,7 @@ impl Relay {
         self.services.find_directory(question, cwd);
     }
 
-    /// A line that is to bring MCP servers, with them; nothing for all other lines.
+    /// Puts MCP servers into a line that is to bring them. Returns none for all other lines.
     pub(super) fn with_servers(
         &mut self,
         host: HostId,

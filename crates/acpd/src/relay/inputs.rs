@@ -102,7 +102,7 @@ impl Relay {
     }
 
     pub(super) fn reported(&mut self, report: Report, pulse: &mut Pulse, out: &mut Batch) {
-        // Here, and not where reports come in: that is several places.
+        // Here, because reports come in at several places.
         pulse.beat();
         match report {
             Report::Committed { tag } => {
@@ -126,7 +126,7 @@ impl Relay {
         }
     }
 
-    /// The journal cannot be written: whoever asked for something that is not written is told.
+    /// The journal cannot be written: tells everybody who asked for something that waits to be written.
     fn store_fails(&mut self, reason: &StoreError, out: &mut Batch) {
         let hint = reason.hint().map(str::to_owned);
         let reason = reason.to_string();

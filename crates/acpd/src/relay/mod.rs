@@ -49,8 +49,8 @@ use crate::terminals::Terminals;
 
 /// Events that one batch takes up at most.
 const EVENTS: usize = 256;
-/// Lines of clients after which a batch takes up no more of them: an answer can be far longer than
-/// its question, and what waits for a client is counted only when the batch goes out.
+/// Lines of clients that one batch takes up at most: an answer can be far longer than its question,
+/// and what waits for a client is counted only when the batch goes out.
 const LINES: usize = 1024;
 /// How long a daemon that leaves its agents waits for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -113,7 +113,7 @@ pub struct Relay {
     terminals: Terminals,
     logins: Logins,
     credentials: Credentials,
-    /// What these three have done.
+    /// What services, terminals and logins have done.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
     trials: Trials,
@@ -221,15 +221,15 @@ impl Relay {
         match self.end {
             Some(End::Aborted) => self.hosts.end_all(&mut from.hosts).await,
             Some(End::Left) => {
-                // What is not done by then is done by the next daemon.
+                // The next daemon does what is not done by then.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
             }
             Some(End::Done) if !self.restart => self.agents.end_others().await,
             Some(End::Done) | None => {}
         }
-        // At the same time: each may have to wait for what does not want to end.
+        // At the same time: each may have to wait for processes that do not want to end.
         tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end());
-        // Without their sinks the writers end after what they were given.
+        // Without their sinks the writers end after they have written what they were given.
         self.sinks.clear();
         let restart = self.restart && self.end != Some(End::Aborted);
         Ended { writer: self.commits.into_writer(), last: LastLines(from.clients), restart }

@@ -8,8 +8,7 @@ use acpd_core::ids::ClientId;
 use crate::clients::{Op, Sink};
 use crate::config::Daemon;
 
-/// A client that lets so many times its queue limit pile up in answers, beside one line of any
-/// length, is let go.
+/// A client is let go when this many times its queue limit, and one line of any length, wait for it.
 const OVERRUN: usize = 8;
 
 /// The sending ends of all connections. What the hub has to hear is returned.

@@ -34,13 +34,13 @@ impl Supervisor {
             {
                 return self.lost(&link, reports, error).await;
             }
-            // After the leader's end no output comes that would need room.
+            // No output comes after the leader's end, so no room is needed.
             let has_room = self.told >= Told::Ended || self.output.has_room();
             let may_read = reports.is_empty() && has_room;
-            // Who is not listened to is not silent.
+            // A shim that we do not listen to is not silent.
             let force = self.force_at.filter(|_| may_read && self.told < Told::Gone);
             tokio::select! {
-                // After that word the handle is gone.
+                // The handle sends nothing after `Forget`.
                 command = self.commands.recv(), if !self.forget => {
                     let Some(command) = command else { return End::Dropped };
                     self.take(command);
@@ -75,7 +75,7 @@ impl Supervisor {
         }
     }
 
-    /// The connection is lost: reports what was heard before, and tells whether that matters.
+    /// The connection is lost: reports what was heard before. Returns how the connection ended.
     async fn lost(&mut self, link: &Link, reports: VecDeque<HostEvent>, error: io::Error) -> End {
         for event in reports {
             if self.place.events.send((self.host, event)).await.is_err() {
@@ -126,13 +126,13 @@ impl Supervisor {
         }
     }
 
-    /// Takes up what the shim said; an error if it cannot be understood.
+    /// Handles what the shim said; an error if it cannot be understood.
     fn hear(&mut self, link: &mut Link, reports: &mut VecDeque<HostEvent>) -> io::Result<()> {
         while let Some(frame) = link.inbox.next_frame().map_err(io::Error::other)? {
             self.be_patient();
             match frame {
                 ToDaemon::Hello(_) => {}
-                // Nothing of it counts any more, but it has to go.
+                // It counts no more, but the shim has to get rid of it.
                 ToDaemon::Out { offset, bytes } if self.given_up => {
                     self.output.skip(offset + bytes.len() as u64);
                 }

@@ -20,7 +20,7 @@ pub(super) enum End {
     Lost(io::Error),
     /// The shim knows that its end is on disk.
     Forgotten,
-    /// Nobody will take what is left of it.
+    /// The daemon ends, and leaves what the shim keeps to the next one.
     Dismissed,
     /// Nobody wants anything any more.
     Dropped,

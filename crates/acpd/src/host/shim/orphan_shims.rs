@@ -21,7 +21,7 @@ use crate::host::agent_host::{AgentHost as _, HostEvent};
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(7);
-/// After that it is given up, to be found again by the next daemon.
+/// After this time the daemon gives up; the next one finds the shim again.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// Ends every shim of the journal `generation` but those of `known` hosts. `place` makes what a
@@ -55,7 +55,7 @@ pub(in crate::host) fn end_orphan_shims(
 pub(in crate::host) async fn end_others(state: &Path, generation: &str, place: impl Fn() -> Place) {
     let own = format!("{generation}-");
     let mut ending = JoinSet::new();
-    // That they cannot be listed was told at the start.
+    // If they cannot be listed, that was logged at the start.
     for shim_dir in shim_dir::list(state).unwrap_or_default() {
         let host = shim_dir.marker().rsplit_once('-').and_then(|(_, host)| host.parse().ok());
         if let Some(host) = host.filter(|_| !shim_dir.marker().starts_with(&own)).map(HostId) {

@@ -374,12 +374,12 @@ impl Supervisor {
         }
     }
 
-    /// Kills a shim that does not do its part; what is left of its agent is ended after that.
+    /// Kills a shim that does not obey; what is left of its agent is ended after that.
     async fn kill_shim(&mut self, record: &Record) {
         tracing::warn!(host = self.host.0, pid = record.shim.pid, "killing the shim of an agent");
         let (marker, shim) = (self.shim_dir.marker().to_owned(), record.shim);
         let kill = move || Tree::leftovers(marker, shim).signal_all(StopSignal::Kill);
-        // A failure is seen as a shim that lives on.
+        // If this fails, the shim still runs, and that is noticed.
         tokio::task::spawn_blocking(kill).await.ok();
     }
 
@@ -540,7 +540,7 @@ impl Supervisor {
         true
     }
 
-    /// The end is on disk, and the shim knows it or is dead: nothing of it is to stay.
+    /// The end is on disk, and the shim knows it or is dead: removes what is left of it.
     async fn clean_up(self) {
         // It removes its directory itself, unless it was killed.
         if !self.is_dead_in_time().await {
@@ -554,12 +554,12 @@ impl Supervisor {
 
     async fn remove_dir(&self) {
         let shim_dir = self.shim_dir.clone();
-        // It says itself what goes wrong.
+        // `remove` logs what goes wrong.
         tokio::task::spawn_blocking(move || remove(&shim_dir)).await.ok();
     }
 }
 
-/// What to do about it; `agent` is what to do about the agent.
+/// The hint for an error; `agent` is the hint if the agent itself is at fault.
 fn way_out(error: &launch::StartError, agent: String) -> String {
     use launch::StartError;
     match error {
@@ -572,8 +572,9 @@ fn way_out(error: &launch::StartError, agent: String) -> String {
     .to_owned()
 }
 
-/// Ends what a shim that never came up, or has died, left running; then removes its directory. False if
-/// something lives on after some seconds: it is found by the shim directory. Blocks the thread.
+/// Ends what was left running by a shim that never came up or has died, then removes its directory.
+/// Returns false if something still runs after some seconds: the next daemon finds it by the directory.
+/// Blocks the thread.
 pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
     let end = std::time::Instant::now() + LAST;
     let may_wait = || {
