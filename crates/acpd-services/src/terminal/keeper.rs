@@ -9,7 +9,7 @@ use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
 use tokio::sync::watch;
 
-use super::Children;
+use super::types::Children;
 
 /// How often a tree that is going down is looked at, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
 
 use super::keeper::Gone;
-use super::{Exit, Output};
+use super::types::{Exit, Output};
 
 /// The most that a pipe holds, in bytes.
 const PIPE: usize = 1 << 20;

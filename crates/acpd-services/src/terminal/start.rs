@@ -13,12 +13,34 @@ use acpd_sys::tree::Tree;
 use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
 
+use super::error::TerminalError;
 use super::keeper::{Gone, Job, Keeper};
 use super::output::{State, read};
-use super::{Children, CreateTerminal, Exit, MOST_OUTPUT, Terminal, TerminalError, USUAL_OUTPUT};
+use super::types::{Children, CreateTerminal, Exit, MOST_OUTPUT, USUAL_OUTPUT};
 
 /// What the threads need at most, in bytes.
 const STACK: usize = 256 << 10;
+
+/// A terminal that runs. Dropped, it ends.
+pub(super) struct Terminal {
+    pub(super) owner: u64,
+    jobs: mpsc::Sender<Job>,
+    pub(super) state: watch::Receiver<State>,
+    pub(super) gone: Gone,
+}
+
+impl Terminal {
+    pub(super) fn end(&self) {
+        // The thread is gone when the tree is.
+        self.jobs.send(Job::End).ok();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
 
 pub(super) fn start(
     request: &CreateTerminal,
