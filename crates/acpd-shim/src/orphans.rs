@@ -1,4 +1,4 @@
-//! What is left of an agent whose shim was killed.
+//! What is left of an agent whose shim was killed, or that never had one.
 
 use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
@@ -29,6 +29,12 @@ impl Orphans {
         let tree = Tree::leftovers_with(&marker, leader, &recorded);
         let cgroup = record.and_then(|record| record.cgroup).map(Cgroup::at);
         Orphans { tree, marker, cgroup }
+    }
+
+    /// What is left of an agent that never had a shim: it was a child of an earlier daemon.
+    pub fn marked(marker: &str, leader: ProcessId) -> Orphans {
+        let tree = Tree::leftovers(marker, leader);
+        Orphans { tree, marker: marker.to_owned(), cgroup: None }
     }
 
     /// Sends the signal to all of them.

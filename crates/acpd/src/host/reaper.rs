@@ -163,36 +163,8 @@ struct Watched {
 
 /// What is being ended.
 struct Swept {
-    left: Left,
+    left: Orphans,
     ladder: Ladder,
-}
-
-enum Left {
-    Tree(Tree),
-    Orphans(Orphans),
-}
-
-impl Left {
-    fn signal(&mut self, signal: StopSignal) {
-        match self {
-            Left::Tree(tree) => tree.stop(signal, true),
-            Left::Orphans(orphans) => orphans.signal(signal),
-        }
-    }
-
-    fn alive(&mut self) -> Vec<ProcessId> {
-        match self {
-            Left::Tree(tree) => tree.alive(),
-            Left::Orphans(orphans) => orphans.alive(),
-        }
-    }
-
-    fn is_gone(&mut self) -> bool {
-        match self {
-            Left::Tree(tree) => tree.is_empty(),
-            Left::Orphans(orphans) => orphans.is_gone(),
-        }
-    }
 }
 
 /// The children of terminals are among them.
@@ -411,8 +383,8 @@ fn work(job: Job, trees: &mut Trees, children: &Children, events: &HostEvents) {
         Job::Sweep { host, leftovers } => {
             trees.known.remove(&host);
             let left = match leftovers {
-                Leftovers::Marked { marker, leader } => Left::Tree(Tree::leftovers(marker, leader)),
-                Leftovers::Hosted(shim_dir) => Left::Orphans(Orphans::of(&shim_dir)),
+                Leftovers::Marked { marker, leader } => Orphans::marked(&marker, leader),
+                Leftovers::Hosted(shim_dir) => Orphans::of(&shim_dir),
             };
             let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
             trees.swept.insert(host, Swept { left, ladder });
