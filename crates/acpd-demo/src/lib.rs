@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 
-pub use options::{Flags, HELP, Options, OptionsError};
+pub use options::{HELP, Options, OptionsError};
 pub use record::{Direction, RecordLine, read_record};
 
 use record::Recorder;
@@ -209,8 +209,8 @@ impl Agent {
         let mut received = lock(&self.received);
         let count = received.entry(method.to_owned()).or_default();
         *count += 1;
-        if matches!(&self.options.flags.crash_on, Some((fatal, nth)) if fatal == method && nth == count)
-        {
+        let fatal = self.options.flags.crash_on.as_ref();
+        if fatal.is_some_and(|fatal| fatal.method == method && fatal.nth == *count) {
             self.wire.crash();
         }
     }

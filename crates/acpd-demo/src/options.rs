@@ -1,6 +1,7 @@
 //! What the scripted agent is told at its start: directories, and flags that make it misbehave.
 
 use std::fmt;
+use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -67,92 +68,123 @@ pub struct Options {
     /// Directory in which `[pause NAME]` makes `NAME.hit` and waits for `NAME.go`.
     pub points: Option<PathBuf>,
     /// Misbehaviour, none by default.
-    pub flags: Flags,
+    pub(crate) flags: Flags,
 }
 
-/// One field for each flag of [`HELP`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Flags {
-    /// MCP servers may be reached by HTTP.
-    pub mcp_http: bool,
-    /// `session/load` is neither advertised nor served.
-    pub no_load: bool,
-    /// `session/resume` is neither advertised nor served.
-    pub no_resume: bool,
-    /// `session/resume` is advertised, but answers -32601.
-    pub resume_lies: bool,
-    /// `session/list` is neither advertised nor served.
-    pub no_list: bool,
-    /// `session/close` is neither advertised nor served.
-    pub no_close: bool,
-    /// `session/fork` is neither advertised nor served.
-    pub no_fork: bool,
-    /// `_session/steering` is neither advertised nor served.
-    pub no_steering: bool,
-    /// MCP servers in the client are taken.
-    pub mcp_acp: bool,
-    /// Protocol version that `initialize` answers, 1 without the flag.
-    pub protocol: Option<u16>,
-    /// -32000 until `authenticate` made the file `authed`.
-    pub auth_required: bool,
-    /// `session/list` asks for a login as well.
-    pub auth_list: bool,
-    /// `initialize` asks for a login.
-    pub auth_first: bool,
-    /// The variable that has to be what the file `token` holds.
-    pub auth_token: Option<String>,
-    /// The prompt after this many prompts of the process answers -32000, once.
-    pub auth_once_after: Option<u32>,
-    /// The want of a login is an internal error.
-    pub auth_hidden: bool,
-    /// The login is a command that `_meta` tells of.
-    pub auth_legacy: bool,
-    /// The login is a run with `--login`.
-    pub auth_terminal: bool,
-    /// The process makes the file `authed` and ends.
-    pub login: bool,
-    /// Number of loads, across restarts, that answer -32602 first.
-    pub load_fails_times: u32,
-    /// Error code of every load.
-    pub load_error: Option<i64>,
-    /// The stored sessions are deleted at start.
-    pub forget: bool,
-    /// Half of the replay follows the response of `session/load`.
-    pub late_replay: bool,
-    /// Number of made-up turns before the true history in a replay.
-    pub replay_turns: u32,
-    /// Mode and options are back to default after load and resume.
-    pub reset_options: bool,
-    /// Wait before anything is read.
-    pub slow_start: Duration,
-    /// Wait before `initialize` is answered.
-    pub init_delay: Duration,
-    /// `initialize` is never answered.
-    pub silent_start: bool,
-    /// Method whose nth receipt (from 1) ends the process with 3.
-    pub crash_on: Option<(String, u32)>,
-    /// The process ends at once with this code.
-    pub exit_at_start: Option<u8>,
-    /// The process prints a line that is not JSON and ends with 0.
-    pub plain_line_exit: bool,
-    /// The end of stdin does not end the process.
-    pub ignore_eof: bool,
-    /// The end of stdin makes the file `saved-on-eof` in the state directory.
-    pub save_on_eof: bool,
-    /// SIGTERM is ignored.
-    pub ignore_term: bool,
-    /// Stdin is never read.
-    pub no_read: bool,
-    /// At its start the process records every other process with the same `ACPD_AGENT_MARK`.
-    pub look_around: bool,
-    /// `available_commands_update` comes before the response of `session/new`.
-    pub early_updates: bool,
-    /// Requests of the agent have string ids.
-    pub string_ids: bool,
-    /// Session ids count from 0 after each start.
-    pub count_ids: bool,
-    /// A turn starts with the prompt as `user_message_chunk`.
-    pub echo_user: bool,
+/// Declares the flags, each with its field.
+macro_rules! flags {
+    ($($name:literal => $field:ident: $type:ty,)*) => {
+        /// One field for each flag of [`HELP`].
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct Flags {
+            $(pub(crate) $field: $type,)*
+        }
+
+        impl Flags {
+            /// Sets one flag, written `name` or `name=value`.
+            fn set(&mut self, flag: &str) -> Result<(), OptionsError> {
+                let (name, value) =
+                    flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
+                match name {
+                    $($name => self.$field.set(flag, value),)*
+                    _ => Err(OptionsError::Unknown(flag.to_owned())),
+                }
+            }
+        }
+    };
+}
+
+flags! {
+    "mcp-http" => mcp_http: bool,
+    "no-load" => no_load: bool,
+    "no-resume" => no_resume: bool,
+    "resume-lies" => resume_lies: bool,
+    "no-list" => no_list: bool,
+    "no-close" => no_close: bool,
+    "no-fork" => no_fork: bool,
+    "no-steering" => no_steering: bool,
+    "mcp-acp" => mcp_acp: bool,
+    "protocol" => protocol: Option<u16>,
+    "auth-required" => auth_required: bool,
+    "auth-list" => auth_list: bool,
+    "auth-first" => auth_first: bool,
+    "auth-token" => auth_token: Option<String>,
+    "auth-once-after" => auth_once_after: Option<u32>,
+    "auth-hidden" => auth_hidden: bool,
+    "auth-legacy" => auth_legacy: bool,
+    "auth-terminal" => auth_terminal: bool,
+    "login" => login: bool,
+    "load-fails-times" => load_fails_times: u32,
+    "load-error" => load_error: Option<i64>,
+    "forget" => forget: bool,
+    "late-replay" => late_replay: bool,
+    "replay-turns" => replay_turns: u32,
+    "reset-options" => reset_options: bool,
+    "slow-start" => slow_start: Duration,
+    "init-delay" => init_delay: Duration,
+    "silent-start" => silent_start: bool,
+    "crash-on" => crash_on: Option<Nth>,
+    "exit-at-start" => exit_at_start: Option<u8>,
+    "plain-line-exit" => plain_line_exit: bool,
+    "ignore-eof" => ignore_eof: bool,
+    "save-on-eof" => save_on_eof: bool,
+    "ignore-term" => ignore_term: bool,
+    "no-read" => no_read: bool,
+    "look-around" => look_around: bool,
+    "early-updates" => early_updates: bool,
+    "string-ids" => string_ids: bool,
+    "count-ids" => count_ids: bool,
+    "echo-user" => echo_user: bool,
+}
+
+/// The value of a flag.
+trait Value {
+    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError>;
+}
+
+impl Value for bool {
+    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError> {
+        *self = true;
+        value.map_or(Ok(()), |_| Err(OptionsError::Unknown(flag.to_owned())))
+    }
+}
+
+impl<T: FromStr> Value for Option<T> {
+    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError> {
+        *self = Some(parse(flag, value)?);
+        Ok(())
+    }
+}
+
+impl Value for u32 {
+    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError> {
+        *self = parse(flag, value)?;
+        Ok(())
+    }
+}
+
+/// In milliseconds.
+impl Value for Duration {
+    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError> {
+        *self = Duration::from_millis(parse(flag, value)?);
+        Ok(())
+    }
+}
+
+/// The nth receipt of a method, from 1: `METHOD[:NTH]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Nth {
+    pub(crate) method: String,
+    pub(crate) nth: u32,
+}
+
+impl FromStr for Nth {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Nth, ParseIntError> {
+        let (method, nth) = text.split_once(':').unwrap_or((text, "1"));
+        Ok(Nth { method: method.to_owned(), nth: nth.parse()? })
+    }
 }
 
 /// An argument or a flag that the agent does not understand.
@@ -220,70 +252,14 @@ impl Options {
 }
 
 impl Flags {
-    /// Sets one flag, written `name` or `name=value`.
-    pub fn set(&mut self, flag: &str) -> Result<(), OptionsError> {
-        let (name, value) =
-            flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
-        match (name, value) {
-            ("mcp-http", None) => self.mcp_http = true,
-            ("no-load", None) => self.no_load = true,
-            ("no-resume", None) => self.no_resume = true,
-            ("resume-lies", None) => self.resume_lies = true,
-            ("no-list", None) => self.no_list = true,
-            ("no-close", None) => self.no_close = true,
-            ("no-fork", None) => self.no_fork = true,
-            ("no-steering", None) => self.no_steering = true,
-            ("mcp-acp", None) => self.mcp_acp = true,
-            ("protocol", Some(value)) => self.protocol = Some(number(flag, value)?),
-            ("auth-required", None) => self.auth_required = true,
-            ("auth-list", None) => self.auth_list = true,
-            ("auth-first", None) => self.auth_first = true,
-            ("auth-token", Some(name)) => self.auth_token = Some(name.to_owned()),
-            ("auth-once-after", Some(value)) => self.auth_once_after = Some(number(flag, value)?),
-            ("auth-hidden", None) => self.auth_hidden = true,
-            ("auth-legacy", None) => self.auth_legacy = true,
-            ("auth-terminal", None) => self.auth_terminal = true,
-            ("login", None) => self.login = true,
-            ("load-fails-times", Some(value)) => self.load_fails_times = number(flag, value)?,
-            ("load-error", Some(value)) => self.load_error = Some(number(flag, value)?),
-            ("forget", None) => self.forget = true,
-            ("late-replay", None) => self.late_replay = true,
-            ("replay-turns", Some(value)) => self.replay_turns = number(flag, value)?,
-            ("reset-options", None) => self.reset_options = true,
-            ("slow-start", Some(value)) => {
-                self.slow_start = Duration::from_millis(number(flag, value)?);
-            }
-            ("init-delay", Some(value)) => {
-                self.init_delay = Duration::from_millis(number(flag, value)?);
-            }
-            ("silent-start", None) => self.silent_start = true,
-            ("crash-on", Some(value)) => {
-                let (method, nth) = value.split_once(':').unwrap_or((value, "1"));
-                self.crash_on = Some((method.to_owned(), number(flag, nth)?));
-            }
-            ("exit-at-start", Some(value)) => self.exit_at_start = Some(number(flag, value)?),
-            ("plain-line-exit", None) => self.plain_line_exit = true,
-            ("ignore-eof", None) => self.ignore_eof = true,
-            ("save-on-eof", None) => self.save_on_eof = true,
-            ("ignore-term", None) => self.ignore_term = true,
-            ("no-read", None) => self.no_read = true,
-            ("look-around", None) => self.look_around = true,
-            ("early-updates", None) => self.early_updates = true,
-            ("string-ids", None) => self.string_ids = true,
-            ("count-ids", None) => self.count_ids = true,
-            ("echo-user", None) => self.echo_user = true,
-            _ => return Err(OptionsError::Unknown(flag.to_owned())),
-        }
-        Ok(())
-    }
-
     /// Returns whether the agent has a login to offer.
     pub(crate) fn has_login(&self) -> bool {
         self.auth_required || self.auth_list || self.auth_once_after.is_some()
     }
 }
 
-fn number<T: FromStr>(flag: &str, value: &str) -> Result<T, OptionsError> {
+fn parse<T: FromStr>(flag: &str, value: Option<&str>) -> Result<T, OptionsError> {
+    let value = value.ok_or_else(|| OptionsError::Unknown(flag.to_owned()))?;
     value.parse().map_err(|_| OptionsError::NotANumber(flag.to_owned()))
 }
 
