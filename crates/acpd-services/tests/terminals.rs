@@ -14,7 +14,8 @@ use acpd_services::terminal::{
     Children, CreateTerminal, Exit, MOST_IN_ALL, MOST_OF_OWNER, MOST_OUTPUT, TerminalError,
     Terminals,
 };
-use acpd_sys::process::{Liveness, ProcessId, Tree, discard, reap};
+use acpd_sys::process::{Liveness, ProcessId, discard, reap};
+use acpd_sys::tree::Tree;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;

@@ -8,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{
-    ProcessId, StopSignal, Tree, detach_child, detach_child_into, discard, try_wait_leader,
+    ProcessId, StopSignal, detach_child, detach_child_into, discard, try_wait_leader,
 };
 use acpd_sys::socket::{listener_uid, own_uid};
+use acpd_sys::tree::Tree;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

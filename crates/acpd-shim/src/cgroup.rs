@@ -1,11 +1,11 @@
-//! A cgroup (version 2) for one agent, where there is one to be had. All of it is best effort: what
-//! it cannot do, the walk over the descendants does.
+//! A cgroup (version 2) for one agent, where the system allows one. Best effort: the walk over the
+//! descendants does what a cgroup cannot.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use acpd_sys::process::has_other_mark;
+use acpd_sys::tree::has_other_mark;
 
 /// Where the unified hierarchy is, alone or beside the old ones.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -65,7 +65,7 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Whether nothing of the agent runs in it.
+    /// Returns whether nothing of the agent runs in it.
     pub(crate) fn is_empty(&self, marker: &str) -> bool {
         self.evict(marker).ok();
         let events = fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The agent's stderr: what nobody has fetched, as far as there is room, and its last words.
+//! The agent's stderr: what the daemon has not fetched yet, as far as there is room, and the last words.
 
 use std::collections::VecDeque;
 

@@ -32,6 +32,8 @@ use thiserror::Error;
 
 use crate::wire::{Reader, Short};
 
+pub use acpd_sys::ladder::Step;
+
 /// The version of this protocol.
 pub const VERSION: u16 = 1;
 /// The most bytes of input or output in one frame.
@@ -83,7 +85,7 @@ pub enum ToShim<'a> {
     },
     /// A step of the stop ladder, to be taken now.
     Signal(Step),
-    /// The exit is recorded: the shim removes its bundle and its socket and ends. To be said after
+    /// The exit is recorded: the shim removes its directory and its socket and ends. To be said after
     /// [`Stage::Gone`]; before that it is ignored.
     Exit,
 }
@@ -150,17 +152,6 @@ pub struct Hello {
     pub written: u64,
     /// How many bytes of [`ToShim::In`] may be sent.
     pub credit: u32,
-}
-
-/// A step of the stop ladder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// Stdin is closed, after what is still to be written.
-    CloseStdin = 1,
-    /// `SIGTERM` to the group.
-    Term = 2,
-    /// `SIGKILL` to the group, then to every descendant, again and again until none is left.
-    Kill = 3,
 }
 
 /// How far the end of an agent is.
@@ -243,7 +234,7 @@ pub enum FrameError {
 
 /// A frame that arrives: [`ToShim`] or [`ToDaemon`].
 pub trait Incoming<'a>: Sized {
-    /// Whether frames of this type are known.
+    /// Returns whether frames of this type are known.
     fn knows(kind: u8) -> bool;
     /// Reads the payload of a frame of a known type.
     fn decode(kind: u8, payload: &'a [u8]) -> Result<Self, FrameError>;
@@ -262,7 +253,7 @@ impl ToShim<'_> {
             }
             ToShim::Ack { offset } => put(to, 0x03, &[&offset.to_le_bytes()]),
             ToShim::Lease { ms } => put(to, 0x04, &[&ms.to_le_bytes()]),
-            ToShim::Signal(step) => put(to, 0x05, &[&[step as u8]]),
+            ToShim::Signal(step) => put(to, 0x05, &[&[step as u8 + 1]]),
             ToShim::Exit => put(to, 0x06, &[]),
         }
     }

@@ -34,7 +34,7 @@ const LONGEST_ANSWER: usize = 8 << 10;
 pub struct Launch {
     /// How to get at the agent.
     pub how: How,
-    /// `ACPD_HOST` of the agent: names its bundle and its processes.
+    /// `ACPD_HOST` of the agent: names its directory and its processes.
     pub marker: String,
     /// The socket to listen on, in a directory of ours (0700).
     pub socket: PathBuf,
@@ -119,7 +119,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The shim could not do its own part.
-    #[error("the agent's host cannot start: {0}")]
+    #[error("the agent's shim cannot start: {0}")]
     Shim(String),
     /// The agent could not be started or reached.
     #[error("{message}")]
@@ -130,15 +130,15 @@ pub enum StartError {
         source: io::Error,
     },
     /// The shim ended, or was killed, without a word. Something of the agent may be left.
-    #[error("the agent's host ended while it started")]
+    #[error("the agent's shim ended while it started")]
     Died,
     /// The deadline passed, and the shim was killed. Something of the agent may be left.
-    #[error("the agent's host did not start in time")]
+    #[error("the agent's shim did not start in time")]
     TimedOut,
 }
 
 impl StartError {
-    /// Whether trying again is of no use before somebody changes something.
+    /// Returns whether trying again is of no use before somebody changes something.
     pub fn is_permanent(&self) -> bool {
         let StartError::Agent { source, .. } = self else { return false };
         matches!(
@@ -350,10 +350,10 @@ impl Report {
 }
 
 /// Starts `exe shim dir` in a session of its own, tells it `launch`, and waits up to `deadline` for
-/// its word. `dir` is the bundle's, made before. Blocks the thread.
+/// its word. `dir` is its directory, made before. Blocks the thread.
 ///
 /// The shim stays a child of this process: whoever reaps its children reaps that one too. After an
-/// error the bundle is the caller's to remove; before that, what may be left of the agent is to be
+/// error the directory is the caller's to remove; before that, what may be left of the agent is to be
 /// ended with [`Orphans`](crate::orphans::Orphans).
 pub fn start(
     exe: &Path,

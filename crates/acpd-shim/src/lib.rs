@@ -3,7 +3,7 @@
 //!
 //! - [`launch`]: what it is told when it starts, and how the daemon starts it;
 //! - [`frame`]: what it and a daemon say to each other;
-//! - [`bundle`]: the directory by which the next daemon finds it, and what it leaves there;
+//! - [`shim_dir`]: the directory by which the next daemon finds it, and what it leaves there;
 //! - [`orphans`]: how to end an agent whose shim was killed.
 //!
 //! Architecture invariants: it never parses what passes through it; one thread around `poll`; it
@@ -11,17 +11,17 @@
 //! bounded, and are given back.
 
 mod agent;
-pub mod bundle;
 mod cgroup;
 mod errors;
 pub mod frame;
 mod input;
-mod ladder;
 pub mod launch;
 mod link;
 pub mod orphans;
 mod output;
 mod shim;
+pub mod shim_dir;
+mod stop;
 mod wire;
 
 pub use shim::run;

@@ -62,7 +62,7 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the daemon has to read before more can be sent.
+    /// Returns whether the daemon has to read before more can be sent.
     pub(crate) fn is_waiting(&self) -> bool {
         self.sent < self.outbox.len()
     }

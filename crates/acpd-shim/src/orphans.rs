@@ -1,17 +1,16 @@
-//! What is left of an agent whose shim was killed.
+//! What is left of an agent whose shim was killed, or that never had one.
 
-use std::io;
+use acpd_sys::process::{ProcessId, StopSignal};
+use acpd_sys::tree::Tree;
 
-use acpd_sys::process::{ProcessId, StopSignal, Tree};
-
-use crate::bundle::Bundle;
 use crate::cgroup::Cgroup;
+use crate::shim_dir::ShimDir;
 
 /// The processes of an agent without a shim: those in its cgroup, the recorded ones, the marked ones,
-/// and all that hang on them. To be used when [`Bundle::verify`] says that the shim is dead.
+/// and all that hang on them. To be used when [`ShimDir::verify`] says that the shim is dead.
 ///
-/// One step at a time, so that a thread that has other things to do can take them: SIGTERM, after
-/// some time SIGKILL, again and again until nothing is left.
+/// They are ended by the [stop ladder](acpd_sys::ladder), one step at a time, so that a thread that
+/// has other things to do can take them.
 #[derive(Debug)]
 pub struct Orphans {
     tree: Tree,
@@ -20,27 +19,30 @@ pub struct Orphans {
 }
 
 impl Orphans {
-    /// Looks for them. A bundle that cannot be read leaves the marks to go by.
-    pub fn of(bundle: &Bundle) -> Orphans {
-        let record = bundle.record().ok().flatten();
+    /// Looks for them. A shim directory that cannot be read leaves the marks to go by.
+    pub fn of(shim_dir: &ShimDir) -> Orphans {
+        let record = shim_dir.record().ok().flatten();
         let nobody = ProcessId { pid: 0, start: 0 };
         let leader = record.as_ref().and_then(|record| record.agent).unwrap_or(nobody);
-        let recorded = bundle.tree().unwrap_or_default();
-        let marker = bundle.marker().to_owned();
+        let recorded = shim_dir.tree().unwrap_or_default();
+        let marker = shim_dir.marker().to_owned();
         let tree = Tree::leftovers_with(&marker, leader, &recorded);
         let cgroup = record.and_then(|record| record.cgroup).map(Cgroup::at);
         Orphans { tree, marker, cgroup }
     }
 
+    /// What is left of an agent that never had a shim: it was a child of an earlier daemon.
+    pub fn marked(marker: &str, leader: ProcessId) -> Orphans {
+        let tree = Tree::leftovers(marker, leader);
+        Orphans { tree, marker: marker.to_owned(), cgroup: None }
+    }
+
     /// Sends the signal to all of them.
-    pub fn signal(&mut self, signal: StopSignal) -> io::Result<()> {
-        // The group first, in one go; then whatever is outside of it.
-        let sent = self.tree.signal_group(signal);
+    pub fn signal(&mut self, signal: StopSignal) {
         if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
             cgroup.kill(&self.marker);
         }
-        self.tree.signal_all(signal);
-        sent
+        self.tree.stop(signal, true);
     }
 
     /// Those that still run.
@@ -48,7 +50,7 @@ impl Orphans {
         self.tree.alive()
     }
 
-    /// Whether nothing is left. Then the cgroup is gone too.
+    /// Returns whether nothing is left. Then the cgroup is gone too.
     pub fn is_gone(&mut self) -> bool {
         if !self.tree.is_empty() {
             return false;

@@ -10,12 +10,12 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 
-use crate::bundle::{Bundle, SPOOL_HEAD};
+use crate::shim_dir::{SPOOL_HEAD, ShimDir};
 
 /// What is kept, and where.
 #[derive(Debug)]
 pub(crate) struct Output {
-    bundle: Bundle,
+    shim_dir: ShimDir,
     memory_limit: usize,
     spool_limit: u64,
     memory: VecDeque<u8>,
@@ -35,9 +35,9 @@ struct Spool {
 }
 
 impl Output {
-    pub(crate) fn new(bundle: Bundle, memory_limit: u64, spool_limit: u64) -> Output {
+    pub(crate) fn new(shim_dir: ShimDir, memory_limit: u64, spool_limit: u64) -> Output {
         Output {
-            bundle,
+            shim_dir,
             memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX).max(1),
             spool_limit,
             memory: VecDeque::new(),
@@ -83,7 +83,7 @@ impl Output {
         self.base = offset.clamp(self.base, self.end);
         if self.spool.as_ref().is_some_and(|spool| spool.end <= self.base) {
             self.spool = None;
-            self.bundle.remove_spool();
+            self.shim_dir.remove_spool();
         }
         let first = self.end - self.memory.len() as u64;
         self.memory.drain(..self.base.saturating_sub(first) as usize);
@@ -146,7 +146,7 @@ impl Output {
     fn renew(&mut self) -> io::Result<()> {
         let start = self.base;
         let end = self.spool.as_ref().map_or(start, |spool| spool.end);
-        let file = self.bundle.replace_spool(|mut new| {
+        let file = self.shim_dir.replace_spool(|mut new| {
             new.write_all(&start.to_le_bytes())?;
             let Some(old) = &self.spool else { return Ok(()) };
             let mut from = &old.file;
@@ -211,8 +211,8 @@ mod tests {
             actions in prop::collection::vec(any_action(), 0..40),
         ) {
             let state = TempDir::new().unwrap();
-            let bundle = Bundle::create(state.path(), "m").unwrap();
-            let mut output = Output::new(bundle.clone(), memory, spool);
+            let shim_dir = ShimDir::create(state.path(), "m").unwrap();
+            let mut output = Output::new(shim_dir.clone(), memory, spool);
             let (mut all, mut base) = (Vec::<u8>::new(), 0);
             for action in actions {
                 match action {
@@ -242,7 +242,7 @@ mod tests {
             }
             output.keep().unwrap();
             let mut kept = Vec::new();
-            if let Some(mut left) = bundle.leftover(base as u64).unwrap() {
+            if let Some(mut left) = shim_dir.leftover(base as u64).unwrap() {
                 prop_assert_eq!(left.offset, base as u64);
                 left.bytes.read_to_end(&mut kept).unwrap();
             }
@@ -257,8 +257,8 @@ mod tests {
             lines in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60),
         ) {
             let state = TempDir::new().unwrap();
-            let bundle = Bundle::create(state.path(), "m").unwrap();
-            let mut output = Output::new(bundle.clone(), memory, spool);
+            let shim_dir = ShimDir::create(state.path(), "m").unwrap();
+            let mut output = Output::new(shim_dir.clone(), memory, spool);
             let longest = memory.midpoint(spool).max(1) as usize;
             let (mut all, mut whole): (Vec<u8>, Vec<usize>) = (Vec::new(), vec![0]);
             for (length, late) in lines {

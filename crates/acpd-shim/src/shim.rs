@@ -12,22 +12,23 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use acpd_sys::lock::InstanceLock;
-use acpd_sys::process::{ProcessId, Tree, become_subreaper, close_inherited};
+use acpd_sys::process::{ProcessId, become_subreaper, close_inherited};
 use acpd_sys::signals::{self, Signals};
 use acpd_sys::socket::{SocketFile, clear_stale_socket, touch};
+use acpd_sys::tree::Tree;
 use acpd_sys::{dir, limits};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::agent::{self, Agent};
-use crate::bundle::{Bundle, Record};
 use crate::cgroup::Cgroup;
 use crate::errors::Errors;
 use crate::frame::{PIECE, Status, Step, VERSION};
 use crate::input::Input;
-use crate::ladder::Ladder;
 use crate::launch::{Launch, Report, Started};
 use crate::link::Link;
 use crate::output::Output;
+use crate::shim_dir::{Record, ShimDir};
+use crate::stop::Stop;
 
 /// How often the descendants are looked at, to know them before they hide; then buffers are given
 /// back too.
@@ -39,11 +40,11 @@ const HOLD: Duration = Duration::from_millis(100);
 /// The most that a pipe holds, in bytes.
 const PIPE: usize = 1 << 20;
 
-/// Is the shim of the bundle at `dir`: reads the launch from stdin, starts the agent, says on stdout
+/// Runs as the shim whose directory is `dir`: reads the launch from stdin, starts the agent, says on stdout
 /// how that went, and stays until the agent is gone and its end is recorded. To be called first in
 /// `main`: it closes every descriptor but stdin, stdout and stderr.
 pub fn run(dir: &Path) -> ExitCode {
-    match Shim::start(Bundle::at(dir)) {
+    match Shim::start(ShimDir::at(dir)) {
         Ok((shim, started)) => {
             if say(&Report::Ok(started)).is_err() {
                 // Nobody knows of this agent.
@@ -90,7 +91,7 @@ enum Ready {
 }
 
 struct Shim {
-    bundle: Bundle,
+    dir: ShimDir,
     /// Held as long as we live.
     _lock: InstanceLock,
     signals: Signals,
@@ -99,13 +100,13 @@ struct Shim {
     marker: String,
     agent: Agent,
     tree: Option<Tree>,
-    /// As written to the bundle.
+    /// As written to the directory.
     recorded: Vec<ProcessId>,
     cgroup: Option<Cgroup>,
     input: Input,
     output: Output,
     errors: Errors,
-    ladder: Ladder,
+    stop: Stop,
     /// The daemon's connection.
     link: Option<Link>,
     /// A connection without a hello so far.
@@ -142,7 +143,7 @@ struct Shim {
 }
 
 impl Shim {
-    fn start(bundle: Bundle) -> Result<(Shim, Started), Report> {
+    fn start(shim_dir: ShimDir) -> Result<(Shim, Started), Report> {
         let shim = |what: &str, error: &dyn std::fmt::Display| {
             Report::Shim(format!("cannot {what}: {error}"))
         };
@@ -156,11 +157,11 @@ impl Shim {
         let signals = signals::catch().map_err(|error| shim("catch signals", &error))?;
         let launch =
             Launch::receive(io::stdin().lock()).map_err(|error| shim("read the launch", &error))?;
-        let lock = bundle.lock().map_err(|error| shim("lock the bundle", &error))?;
+        let lock = shim_dir.lock().map_err(|error| shim("lock its directory", &error))?;
         let own = ProcessId::of(std::process::id())
             .ok_or_else(|| shim("start", &"its own start time cannot be read"))?;
         // Whoever finds us dead has to know what to remove.
-        bundle.write_socket(&launch.socket).map_err(|error| shim("record the start", &error))?;
+        shim_dir.write_socket(&launch.socket).map_err(|error| shim("record the start", &error))?;
         let listener = listen(&launch.socket).map_err(|error| shim("listen", &error))?;
         let cgroup = Cgroup::create(&launch.marker);
         let mut errors = Errors::default();
@@ -178,10 +179,10 @@ impl Shim {
             cgroup: cgroup.as_ref().map(|cgroup| cgroup.dir().to_owned()),
         };
         let started = Started { shim: own, agent: agent.leader };
-        let output = Output::new(bundle.clone(), launch.memory, launch.spool);
+        let output = Output::new(shim_dir.clone(), launch.memory, launch.spool);
         let mut shim_process = Shim {
             tree: agent.leader.map(|leader| Tree::below_us(&launch.marker, leader)),
-            bundle,
+            dir: shim_dir,
             _lock: lock,
             signals,
             listener,
@@ -193,7 +194,7 @@ impl Shim {
             input: Input::new(),
             output,
             errors,
-            ladder: Ladder::new(launch.ladder),
+            stop: Stop::new(launch.ladder),
             link: None,
             candidate: None,
             lease: launch.lease,
@@ -213,7 +214,7 @@ impl Shim {
             look: LOOK.0,
             scratch: Vec::new(),
         };
-        if let Err(error) = shim_process.bundle.write_record(&record) {
+        if let Err(error) = shim_process.dir.write_record(&record) {
             shim_process.give_up();
             return Err(shim("record the start", &error));
         }
@@ -223,7 +224,7 @@ impl Shim {
 
     /// Ends an agent that nobody knows of.
     fn give_up(mut self) {
-        self.ladder.order(Step::Kill, Instant::now());
+        self.stop.order(Step::Kill, Instant::now());
         self.take_step(Step::Kill);
         while !self.gone {
             for ready in self.wait() {
@@ -232,8 +233,8 @@ impl Shim {
             self.pass_time(Instant::now());
         }
         self.end();
-        // What stays is a bundle whose shim is dead.
-        self.bundle.remove().ok();
+        // What stays is the directory of a dead shim.
+        self.dir.remove().ok();
     }
 
     fn serve(mut self) {
@@ -244,8 +245,8 @@ impl Shim {
             self.talk();
             if self.over {
                 self.end();
-                // What stays is a bundle whose shim is dead.
-                self.bundle.remove().ok();
+                // What stays is the directory of a dead shim.
+                self.dir.remove().ok();
                 return;
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
@@ -261,14 +262,14 @@ impl Shim {
         }
     }
 
-    /// Puts everything that is not recorded into the bundle, for a later daemon to find. False if
+    /// Puts everything that is not recorded into the directory, for a later daemon to find. False if
     /// the disk does not take it: it would be lost with us.
     fn leave(&mut self) -> bool {
         // Beyond every limit: it is lost otherwise.
         while !self.sealed {
             self.read_rest(PIECE);
         }
-        let exit = self.exit.is_none_or(|status| self.bundle.write_exit(status).is_ok());
+        let exit = self.exit.is_none_or(|status| self.dir.write_exit(status).is_ok());
         // Both are tried: some of it is better than nothing.
         self.output.keep().is_ok() && exit
     }
@@ -286,10 +287,10 @@ impl Shim {
     /// Takes every step that is due.
     fn pass_time(&mut self, now: Instant) {
         if self.leaving || (self.link.is_none() && self.lease_is_over(now)) {
-            self.ladder.run(now);
+            self.stop.run(now);
         }
         if !self.gone {
-            while let Some(step) = self.ladder.step(now, self.link.is_some()) {
+            while let Some(step) = self.stop.step(now, self.link.is_some()) {
                 self.take_step(step);
             }
         }
@@ -304,8 +305,8 @@ impl Shim {
             self.look_around();
             self.notice_children();
             self.check_socket();
-            // Who removed the bundle has given us up, and nobody will find us again.
-            self.leaving |= self.link.is_none() && !self.bundle.dir().exists();
+            // Who removed the directory has given us up, and nobody will find us again.
+            self.leaving |= self.link.is_none() && !self.dir.path().exists();
             self.give_back();
         }
     }
@@ -318,7 +319,7 @@ impl Shim {
         let mut next = self.tick;
         let linked = self.link.is_some();
         if !self.gone {
-            next = self.ladder.due(linked).map_or(next, |due| due.min(next));
+            next = self.stop.due(linked).map_or(next, |due| due.min(next));
             if self.exit.is_some() {
                 next = next.min(self.look_at);
             }

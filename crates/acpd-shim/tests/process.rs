@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use acpd_shim::bundle::Identity;
 use acpd_shim::frame::{PIECE, Stage, Status, Step, ToShim, WINDOW};
 use acpd_shim::launch::{How, StartError};
 use acpd_shim::orphans::Orphans;
+use acpd_shim::shim_dir::Identity;
 use acpd_sys::process::{Liveness, ProcessId, StopSignal, pss_bytes, reap};
 
 use common::{Heard, Host, program, sh, wait_until};
@@ -76,7 +76,7 @@ fn serve(port: u16) -> ExitCode {
 
 fn what_goes_in_comes_out_and_nothing_stays() {
     let host = Host::start(sh("exec cat"));
-    let Identity::Alive(record) = host.bundle.verify() else { panic!("it runs") };
+    let Identity::Alive(record) = host.shim_dir.verify() else { panic!("it runs") };
     assert_eq!(Some(record.shim), Some(host.started.shim));
     assert_eq!(record.agent, host.started.agent);
     let mut daemon = host.connect();
@@ -151,7 +151,7 @@ fn the_last_daemon_is_the_daemon() {
 fn a_flood_while_nobody_is_there_is_held_back() {
     const LINES: u64 = 34_500_000;
     let host = Host::start(sh(&format!("seq {LINES}; exec cat")));
-    let spool = host.bundle.dir().join("spool");
+    let spool = host.shim_dir.path().join("spool");
     let full = host.launch.spool;
     let length = || spool.metadata().map_or(0, |found| found.len());
     wait_until(|| length() >= full);
@@ -251,7 +251,7 @@ fn leftovers_of_an_agent_that_died_are_ended() {
     let ids = daemon.read_pids(1);
     daemon.write_chunk(1, b"\n");
     assert_eq!(daemon.exit(Stage::Ended), Status::Code(3));
-    assert_eq!(host.bundle.exit().unwrap(), Some(Status::Code(3)));
+    assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(3)));
     daemon.end(Status::Code(3));
     assert_eq!(ids[0].is_alive(), Liveness::Gone);
     host.assert_clean();
@@ -277,20 +277,20 @@ fn a_lease_that_runs_out_leaves_what_is_unread() {
         launch.lease = Some(Duration::from_millis(1));
     });
     reap(host.started.shim.pid).unwrap();
-    assert_eq!(host.bundle.verify(), Identity::Dead);
+    assert_eq!(host.shim_dir.verify(), Identity::Dead);
     assert!(!host.launch.socket.exists());
-    assert_eq!(host.bundle.exit().unwrap(), Some(Status::Code(0)));
-    let mut left = host.bundle.leftover(2).unwrap().unwrap();
+    assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
+    let mut left = host.shim_dir.leftover(2).unwrap().unwrap();
     let mut text = String::new();
     left.bytes.read_to_string(&mut text).unwrap();
     assert_eq!((left.offset, text.as_str()), (2, "pt\nend\n"));
-    assert!(Orphans::of(&host.bundle).is_gone());
+    assert!(Orphans::of(&host.shim_dir).is_gone());
 }
 
 fn a_disk_that_takes_nothing_is_waited_for() {
     let host = Host::start(sh("exec cat"));
     let agent = host.started.agent.unwrap();
-    let in_the_way = host.bundle.dir().join("exit.new");
+    let in_the_way = host.shim_dir.path().join("exit.new");
     std::fs::create_dir(&in_the_way).unwrap();
     let mut daemon = host.connect();
     daemon.hello(0);
@@ -300,7 +300,7 @@ fn a_disk_that_takes_nothing_is_waited_for() {
     wait_until(|| ProcessId::of(agent.pid) != Some(agent));
     std::fs::remove_dir(&in_the_way).unwrap();
     reap(host.started.shim.pid).unwrap();
-    assert_eq!(host.bundle.exit().unwrap(), Some(Status::Code(0)));
+    assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
 }
 
 fn a_stop_goes_on_without_the_daemon() {
@@ -312,7 +312,7 @@ fn a_stop_goes_on_without_the_daemon() {
     daemon.read_output(0, b"up\n");
     daemon.say(&ToShim::Signal(Step::CloseStdin));
     drop(daemon);
-    wait_until(|| host.bundle.exit().unwrap() == Some(Status::Signal(15)));
+    wait_until(|| host.shim_dir.exit().unwrap() == Some(Status::Signal(15)));
     let mut daemon = host.connect();
     daemon.hello(3);
     daemon.end(Status::Signal(15));
@@ -325,7 +325,7 @@ fn a_terminated_shim_stops_its_agent() {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     reap(host.started.shim.pid).unwrap();
-    assert_eq!(host.bundle.exit().unwrap(), Some(Status::Code(0)));
+    assert_eq!(host.shim_dir.exit().unwrap(), Some(Status::Code(0)));
 }
 
 fn a_killed_shim_leaves_orphans_that_are_found() {
@@ -340,15 +340,15 @@ fn a_killed_shim_leaves_orphans_that_are_found() {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
     reap(host.started.shim.pid).unwrap();
     daemon.wait_for(&Heard::Lost);
-    assert_eq!(host.bundle.verify(), Identity::Dead);
-    let mut orphans = Orphans::of(&host.bundle);
+    assert_eq!(host.shim_dir.verify(), Identity::Dead);
+    let mut orphans = Orphans::of(&host.shim_dir);
     assert!(!orphans.is_gone());
-    orphans.signal(StopSignal::Kill).unwrap();
+    orphans.signal(StopSignal::Kill);
     wait_until(|| orphans.is_gone());
     for id in ids {
         assert_eq!(id.is_alive(), Liveness::Gone);
     }
-    assert_eq!(host.bundle.exit().unwrap(), None);
+    assert_eq!(host.shim_dir.exit().unwrap(), None);
 }
 
 fn an_agent_that_cannot_start_says_why() {

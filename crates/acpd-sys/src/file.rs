@@ -1,7 +1,7 @@
 //! Reading small files that a person or another process may have put there.
 //!
-//! Architecture invariant: no read of such a file waits for somebody, and none has no end. A pipe, a
-//! device or a huge file in the place of a configuration must not stop whoever reads it.
+//! Architecture invariant: a read of such a file never waits, and is bounded. A pipe, a device or a huge
+//! file in the place of a configuration must not stop whoever reads it.
 
 use std::fs::File;
 use std::io::{self, Read as _};

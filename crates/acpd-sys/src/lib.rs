@@ -10,6 +10,7 @@
 #[cfg(unix)]
 pub mod boot;
 pub mod dir;
+mod dir_error;
 pub mod file;
 pub mod lock;
 pub mod paths;
@@ -17,9 +18,13 @@ pub mod paths;
 #[cfg(unix)]
 pub mod inherit;
 #[cfg(unix)]
+pub mod ladder;
+#[cfg(unix)]
 pub mod limits;
 #[cfg(unix)]
 pub mod process;
+#[cfg(unix)]
+mod process_table;
 #[cfg(unix)]
 pub mod signals;
 #[cfg(unix)]
@@ -27,7 +32,7 @@ pub mod socket;
 #[cfg(unix)]
 pub mod startup;
 #[cfg(unix)]
-mod tree;
+pub mod tree;
 
 #[cfg_attr(target_os = "linux", path = "os/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "os/macos.rs")]

@@ -1,7 +1,7 @@
-//! One at a time: the daemon's lock, and the one that clients hold while they start it.
+//! Locks: the daemon's own, and the one that clients hold while they start it.
 //!
-//! The kernel releases a lock when its holder dies, however it dies. Lock files are never
-//! removed by us: a removed file can be locked twice.
+//! The kernel releases a lock when its holder dies, however it dies. acpd never removes a lock
+//! file: a removed file can be locked twice.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
@@ -150,7 +150,7 @@ pub struct Signature {
     pub line: Option<String>,
 }
 
-/// Whether somebody holds this lock. It is not made, and not kept from anybody who only asks.
+/// Returns whether somebody holds this lock. Asking neither makes the lock nor takes it.
 pub fn is_held(path: &Path) -> io::Result<bool> {
     let file = match file::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -1,7 +1,7 @@
 //! Where acpd keeps its things.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use etcetera::base_strategy::{BaseStrategy, choose_native_strategy};
 use thiserror::Error;
@@ -207,19 +207,10 @@ fn file_name(name: &str) -> String {
     if out.is_empty() { "%".to_owned() } else { out }
 }
 
-/// A path as a person would type it in a shell.
-pub(crate) fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn paths(runtime: &str) -> Paths {
@@ -258,11 +249,5 @@ mod tests {
             assert_eq!(socket.parent(), Some(&*paths.shim_sockets()));
         }
         assert!(sockets[0] != sockets[1] && sockets[1] != sockets[2]);
-    }
-
-    #[test]
-    fn hints_quote_paths_that_a_shell_would_split() {
-        assert_eq!(shell_word(Path::new("/run/user/1/acpd")), "/run/user/1/acpd");
-        assert_eq!(shell_word(Path::new("/a b/it's")), r"'/a b/it'\''s'");
     }
 }

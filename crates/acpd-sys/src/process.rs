@@ -1,7 +1,6 @@
 //! Processes: who they are, how they start detached, how they end.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -14,20 +13,10 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
 
 use crate::inherit::keep_from_next_program;
+use crate::process_table::{Entry, exit_kind};
 use crate::{limits, os};
 
-pub use crate::tree::{Tree, Usage, Whose, has_other_mark, marks, runs_under_agent};
-
-/// A process, told apart from every other that has or had its pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProcessId {
-    /// The pid.
-    pub pid: u32,
-    /// When the kernel started it, as an opaque number that fits in an `i64`. On Linux: 23 bits
-    /// of a hash of the boot id, then 40 bits of clock ticks since boot, so that the same pid
-    /// at the same uptime of another boot is another process. On macOS: microseconds since 1970.
-    pub start: u64,
-}
+pub use crate::process_table::{Condition, ExitKind, ProcessId};
 
 /// What became of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,30 +27,6 @@ pub enum Liveness {
     Gone,
     /// The system does not say: neither kill nor forget it.
     Unverifiable,
-}
-
-/// What a process does, as far as the system tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition {
-    /// It runs, or waits for something to do.
-    Running,
-    /// It waits for a disk or the like, and cannot be interrupted.
-    Blocked,
-    /// A signal or a debugger has stopped it.
-    Stopped,
-    /// It has ended.
-    Ended,
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Condition::Running => "running",
-            Condition::Blocked => "waiting for a disk",
-            Condition::Stopped => "stopped",
-            Condition::Ended => "ended",
-        })
-    }
 }
 
 /// What the process with this pid does; `None` if there is none or the system does not say.
@@ -78,22 +43,13 @@ pub enum StopSignal {
     Kill,
 }
 
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitKind {
-    /// It exited with this code.
-    Code(i32),
-    /// This signal ended it.
-    Signal(i32),
-}
-
 impl ProcessId {
     /// The process that has this pid now, or `None` if there is none or the system does not say.
     pub fn of(pid: u32) -> Option<ProcessId> {
         Some(os::look_up(pid).ok()??.id)
     }
 
-    /// Whether this very process still runs. A zombie does not.
+    /// Tells whether this very process still runs. A zombie does not.
     pub fn is_alive(&self) -> Liveness {
         match os::look_up(self.pid) {
             Err(_) => Liveness::Unverifiable,
@@ -109,46 +65,6 @@ impl StopSignal {
             StopSignal::Term => Signal::SIGTERM,
             StopSignal::Kill => Signal::SIGKILL,
         }
-    }
-}
-
-impl From<std::process::ExitStatus> for ExitKind {
-    fn from(status: std::process::ExitStatus) -> ExitKind {
-        use std::os::unix::process::ExitStatusExt as _;
-        match (status.code(), status.signal()) {
-            (Some(code), _) => ExitKind::Code(code),
-            (None, signal) => ExitKind::Signal(signal.unwrap_or_default()),
-        }
-    }
-}
-
-impl fmt::Display for ExitKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ExitKind::Code(code) => write!(f, "exit code {code}"),
-            ExitKind::Signal(number) => match Signal::try_from(*number) {
-                Ok(signal) => write!(f, "signal {number} ({signal})"),
-                Err(_) => write!(f, "signal {number}"),
-            },
-        }
-    }
-}
-
-/// A line of the process table.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
-    pub(crate) id: ProcessId,
-    pub(crate) parent: u32,
-    pub(crate) group: u32,
-    pub(crate) session: u32,
-    pub(crate) uid: u32,
-    pub(crate) condition: Condition,
-}
-
-impl Entry {
-    /// Whether it has ended and waits only to be reaped.
-    pub(crate) fn is_zombie(&self) -> bool {
-        self.condition == Condition::Ended
     }
 }
 
@@ -314,12 +230,4 @@ pub(crate) fn child(pid: u32) -> io::Result<Pid> {
         .filter(|pid| *pid > 1)
         .map(Pid::from_raw)
         .ok_or_else(|| Errno::ECHILD.into())
-}
-
-pub(crate) fn exit_kind(status: WaitStatus) -> Option<ExitKind> {
-    match status {
-        WaitStatus::Exited(_, code) => Some(ExitKind::Code(code)),
-        WaitStatus::Signaled(_, signal, _) => Some(ExitKind::Signal(signal as i32)),
-        _ => None,
-    }
 }

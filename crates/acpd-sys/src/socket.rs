@@ -19,14 +19,7 @@ use thiserror::Error;
 use crate::dir::{self, DirError};
 use crate::os;
 
-/// The process at the other end of a connection, as the kernel saw it when it connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
-    /// Its effective user id: what access is decided by.
-    pub uid: u32,
-    /// Its pid, where the system tells. For logs: pids are used again.
-    pub pid: Option<u32>,
-}
+pub use crate::unix::{Peer, own_uid};
 
 /// Why a socket file stays where it is.
 #[derive(Debug, Error)]
@@ -51,11 +44,6 @@ pub enum StaleError {
         /// What the system said.
         source: io::Error,
     },
-}
-
-/// The effective user id of this process.
-pub fn own_uid() -> u32 {
-    nix::unistd::geteuid().as_raw()
 }
 
 /// Connects to a Unix socket, and waits for at most `patience`, which must not be zero, while nobody

@@ -21,7 +21,8 @@ use nix::errno::Errno;
 use nix::sys::signal::killpg;
 
 use crate::os;
-use crate::process::{Entry, Liveness, ProcessId, StopSignal, child, rss_bytes, signal_one};
+use crate::process::{Liveness, ProcessId, StopSignal, child, rss_bytes, signal_one};
+use crate::process_table::Entry;
 use crate::socket::own_uid;
 
 /// The variable that marks an agent's processes.
@@ -161,6 +162,17 @@ impl Tree {
             }
         }
         done.len()
+    }
+
+    /// Takes a step of a stop. The group first, in one go. Then every process outside of it, unless
+    /// the leader still runs and is only asked to end: it ends its own in its own way.
+    pub fn stop(&mut self, signal: StopSignal, leader_ended: bool) {
+        // A group that is gone is what was wanted; for anything else, the stop is not over before the
+        // tree is empty.
+        self.signal_group(signal).ok();
+        if leader_ended || signal == StopSignal::Kill {
+            self.signal_all(signal);
+        }
     }
 
     /// What the tree takes: what the last look has found, and what is below that by now.
@@ -333,7 +345,7 @@ pub fn marks() -> HashMap<String, ProcessId> {
     found
 }
 
-/// Whether the environment of a process shows that it belongs to another tree than this one.
+/// Returns whether the environment of a process shows that it belongs to another tree.
 pub fn has_other_mark(pid: u32, marker: &str) -> bool {
     environ(pid).is_some_and(|environ| is_other_mark(&environ, marker))
 }
@@ -342,8 +354,8 @@ fn is_other_mark(environ: &[u8], marker: &str) -> bool {
     mark(environ).is_some_and(|mark| mark != marker.as_bytes())
 }
 
-/// Whether a process is an agent's or descends from one: it or a process above it carries an agent's
-/// mark or that of a shim, or is one of those that this process has started for agents.
+/// Returns whether a process is an agent's or descends from one: it or a process above it carries
+/// the mark of an agent or of a shim, or is one that this process has started for agents.
 ///
 /// What has cleared its environment and left its parents is still below the shim, or below this process
 /// if that is its subreaper: orphans go to the next one above them. So all that is below this process
@@ -458,8 +470,8 @@ impl Table {
         self.by_pid.get(&id.pid).is_some_and(|e| e.id == id)
     }
 
-    /// Whether the process is there, or its pid still names a session or group that it founded:
-    /// the kernel gives a pid to nobody else for as long as it does.
+    /// Returns whether the process is there, or its pid still names a session or group that it
+    /// founded: the kernel gives the pid to nobody else as long as it does.
     fn has_trace_of(&self, id: ProcessId) -> bool {
         match self.by_pid.get(&id.pid) {
             Some(entry) => entry.id == id,
@@ -570,8 +582,8 @@ mod tests {
         assert_eq!(found, [LEADER, LEADER + 2]);
     }
 
-    /// Whether a process descends from the agent, in a world in which the parent of each has the next
-    /// pid, and in which so many looks succeed.
+    /// Returns whether a process descends from the agent, in a world in which the parent of each has
+    /// the next pid, and in which so many looks succeed.
     fn is_below(pid: u32, agent: u32, looks: usize) -> io::Result<bool> {
         let done = std::cell::Cell::new(0);
         let look_up = |pid| {

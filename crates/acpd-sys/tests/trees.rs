@@ -9,9 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acpd_sys::process::{
-    Condition, ExitKind, Liveness, ProcessId, StopSignal, Tree, Whose, become_subreaper, condition,
-    detach_child, pss_bytes, reap, reap_orphans, rss_bytes, runs_under_agent, wait_leader,
+    Condition, ExitKind, Liveness, ProcessId, StopSignal, become_subreaper, condition,
+    detach_child, pss_bytes, reap, reap_orphans, rss_bytes, wait_leader,
 };
+use acpd_sys::tree::{Tree, Whose, runs_under_agent};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;

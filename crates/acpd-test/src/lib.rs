@@ -1,7 +1,6 @@
-//! The scripted agent: a small ACP agent whose behaviour the prompt decides. The integration tests run it
-//! as a program of its own, the daemon embeds it as the agent `demo`.
+//! What the tests of acpd have in common: homes in which the real programs run, the simulator of the hub,
+//! fuzzers, and a hostile agent. The scripted agent is `acpd-demo`; its program for tests is in here.
 
-pub mod agent;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 #[cfg(all(feature = "harness", target_os = "linux"))]

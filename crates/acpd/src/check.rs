@@ -1,4 +1,4 @@
-//! Whether a daemon could start here: `acpd check` for people, and for a daemon that is about to put
+//! Finds out whether a daemon could start here: `acpd check` for people, and for a daemon that is about to put
 //! another program in its place.
 //!
 //! ```text
@@ -10,24 +10,22 @@
 //! that it can start with these directories, this configuration and this database.
 
 use std::io::{self, PipeReader};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use acp_wire::Id;
 use acpd_core::ids::ClientId;
+use acpd_sys::dir::private_dir;
 use acpd_sys::limits;
 use acpd_sys::paths::Paths;
 use acpd_sys::process::ExitKind;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 
-use crate::attend::{End, attend, set_apart};
-use crate::config::Config;
-use crate::daemon::{self, Failure};
+use crate::config::{self, Config};
+use crate::failure::Failure;
+use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
 
 /// How long a program may take to say whether it can start.
@@ -45,16 +43,26 @@ pub fn run() -> Result<String, Failure> {
     // What is made here is as private as what a daemon makes.
     limits::private_files();
     let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
-    prepare(&paths)?;
+    private_dirs(&paths)?;
+    configuration(&paths)?;
     acpd_store::check(&paths.database(), &paths.search_index())
         .map_err(|e| Failure::new(&e, e.hint()))?;
     Ok(format!("acpd {} {CAN_START}", env!("CARGO_PKG_VERSION")))
 }
 
-/// What a daemon needs before it opens its database.
-pub(crate) fn prepare(paths: &Paths) -> Result<Config, Failure> {
-    daemon::private_dirs(paths)?;
-    daemon::configuration(paths)
+/// Makes the directories that a daemon writes in.
+pub(crate) fn private_dirs(paths: &Paths) -> Result<(), Failure> {
+    let logs = paths.agent_log("agent");
+    let agent_logs = logs.parent().unwrap_or(&paths.state);
+    for dir in [&paths.runtime, &paths.state, &paths.state.join("log"), agent_logs] {
+        private_dir(dir).map_err(|e| Failure::new(&e, e.hint()))?;
+    }
+    Ok(())
+}
+
+/// Reads the configuration.
+pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
+    config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))
 }
 
 /// A restart that somebody asked for, and whether it can work.
@@ -116,7 +124,7 @@ async fn try_program(
         .await
         .map_err(|error| failed(format!("cannot start `{path}`: {error}")))?;
     let mut said = Vec::new();
-    let end = attend(child, reaper, read(output, &mut said), limit, stop).await;
+    let end = run_to_end(child, reaper, read(output, OUTPUT, &mut said), limit, stop).await;
     let said = String::from_utf8_lossy(&said);
     match end {
         End::Exit(ExitKind::Code(0)) if said.trim_end().ends_with(CAN_START) => Ok(()),
@@ -145,12 +153,6 @@ async fn start(exe: PathBuf, reaper: Reaper) -> io::Result<(Child, PipeReader)> 
         Ok((reaper.start_child(&mut command)?, output))
     };
     spawn_blocking(start).await.map_err(io::Error::other)?
-}
-
-async fn read(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
-    let output = pipe::Receiver::from_owned_fd(OwnedFd::from(output))?;
-    output.take(OUTPUT).read_to_end(said).await?;
-    Ok(())
 }
 
 #[cfg(test)]

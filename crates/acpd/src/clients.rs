@@ -28,10 +28,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{self, Config, Installed};
-use crate::door::{no_descriptors, silent_for_too_long, tell};
-use crate::finder::Finder;
 use crate::host::Reaper;
 use crate::journal::{Journal, LogPage, Values};
+use crate::refusal::{no_descriptors, silent_for_too_long, tell};
+use crate::search::SearchIndex;
 
 /// Bytes that are written at once; a longer line is written by itself.
 const BLOCK: usize = 64 << 10;
@@ -136,7 +136,7 @@ impl Sink {
         self.backlog.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether the client lags, as far as the hub knows.
+    /// Returns whether the client lags, as far as the hub knows.
     pub fn lagging(&self) -> bool {
         self.backlog.lagging.load(Ordering::Relaxed)
     }
@@ -162,7 +162,7 @@ pub struct Service {
     /// Reads the journal.
     pub journal: Journal,
     /// Finds what was said.
-    pub finder: Finder,
+    pub index: SearchIndex,
     /// Knows what agents take.
     pub reaper: Reaper,
     /// How agents are started.
@@ -206,7 +206,7 @@ pub(crate) async fn serve(
     let under_agent = match under_agent {
         Ok(under_agent) => under_agent,
         Err(error) => {
-            tracing::debug!(%error, "it cannot be seen what a connection runs under");
+            tracing::debug!(%error, "cannot find out what a connection runs under");
             return tell(&stream, &no_descriptors()).await;
         }
     };
@@ -339,7 +339,7 @@ impl Out {
             Op::Log(page) => self.lines.push_back(journal.log(page).await),
             Op::Values(values) => self.lines.push_back(journal.values(values).await),
             Op::Search(id, search) => {
-                self.lines.push_back(self.service.finder.find(&id, *search).await);
+                self.lines.push_back(self.service.index.find(&id, *search).await);
             }
             Op::Status { id, status, part } => {
                 let line = self.status(&id, *status, part).await;

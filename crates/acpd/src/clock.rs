@@ -1,4 +1,4 @@
-//! The clock of the hub.
+//! The clock of the hub, and waiting for a point in time.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -28,5 +28,13 @@ impl Clock {
         let after = Duration::from_millis(time.0.saturating_sub(self.wall));
         // A millisecond begun is not over: round up, or the deadline is found a little too early.
         tokio::time::Instant::from_std(self.from + after + Duration::from_millis(1))
+    }
+}
+
+/// Waits until then, or for ever.
+pub(crate) async fn until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }

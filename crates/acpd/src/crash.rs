@@ -1,7 +1,7 @@
-//! Places where the daemon can be made to die, for tests of what comes after.
+//! Points at which tests make the daemon die.
 //!
-//! With the feature `crash-points`, `ACPD_CRASH=NAME:N` has the process killed when it comes to the
-//! point of that name for the N-th time. Without the feature nothing of this is there.
+//! With the feature `crash-points`, `ACPD_CRASH=NAME:N` kills the process when it comes to the point of
+//! that name for the N-th time. Without the feature there are no such points.
 
 /// Every point, in the order in which a turn comes by.
 pub const POINTS: [&str; 16] = [

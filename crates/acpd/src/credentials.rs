@@ -10,7 +10,7 @@
 //! environment of the agent, and in no message, log, file or database.
 
 use std::collections::BTreeMap;
-use std::io::{self, PipeReader};
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -19,13 +19,11 @@ use acpd_core::SpawnError;
 use acpd_core::ids::HostId;
 use acpd_sys::boot::since_boot;
 use acpd_sys::process::ExitKind;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::attend::{End, attend, set_apart};
 use crate::config::{Credential, CredentialSource, Profile};
+use crate::helper_process::{End, read, run_to_end, set_apart};
 use crate::host::Reaper;
 use crate::mcp::{read_secret, read_variable};
 
@@ -147,7 +145,7 @@ impl Credentials {
         drop(self.going_on);
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(ENDING, ended).await.is_err() {
-            tracing::error!("commands of credentials could not be ended");
+            tracing::error!("some commands of credentials did not end");
         }
     }
 }
@@ -222,12 +220,12 @@ async fn output(
     };
     let (child, output) = beside(start).await?;
     let mut said = Vec::new();
-    match attend(child, reaper, listen(output, &mut said), limit, stop).await {
+    match run_to_end(child, reaper, read(output, LONGEST + 1, &mut said), limit, stop).await {
         End::Exit(ExitKind::Code(0)) => {}
         End::Exit(exit) => return Err(format!("`{program}` ended with {exit}")),
         End::Late => return Err(format!("`{program}` took longer than {} s", limit.as_secs())),
         End::Stopped => return Err("the daemon ends".to_owned()),
-        End::Unknown => return Err(format!("nobody knows how `{program}` ended")),
+        End::Unknown => return Err(format!("the system does not say how `{program}` ended")),
     }
     if said.len() as u64 > LONGEST {
         return Err(format!("`{program}` wrote more than {LONGEST} bytes"));
@@ -239,13 +237,6 @@ async fn output(
         return Err(format!("`{program}` wrote nothing"));
     }
     Ok(text.to_owned())
-}
-
-/// Reads until nobody can write any more, or too much was written.
-async fn listen(output: PipeReader, said: &mut Vec<u8>) -> io::Result<()> {
-    let output = pipe::Receiver::from_owned_fd(output.into())?;
-    output.take(LONGEST + 1).read_to_end(said).await?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
-//! From the first line to the last: locks, files, threads, and their end.
+//! The life of the daemon: it takes locks, opens files, starts threads, and ends them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -12,21 +11,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acpd_core::{Batch, Hub};
-use acpd_sys::dir::private_dir;
 use acpd_sys::lock::{InstanceLock, LockError};
 use acpd_sys::paths::Paths;
 use acpd_sys::{inherit, limits, process, startup};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::check;
 use crate::clients::Service;
 use crate::clock::Clock;
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::door::{self, Door};
-use crate::finder::Finder;
+use crate::failure::Failure;
 use crate::host::{Agents, Reaper};
 use crate::journal::Journal;
 use crate::log::{self, BoundedLog};
 use crate::relay::{Ended, Readers, Relay, Sources};
+use crate::search::SearchIndex;
 use crate::service::Manager;
 use crate::{crash, settings, signals};
 
@@ -35,48 +35,11 @@ const EVENTS: usize = 64;
 /// How long clients may take to read their last lines when the daemon ends.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Why the daemon could not run; shows its hint as well.
-#[derive(Debug)]
-pub struct Failure {
-    message: String,
-    hint: Option<String>,
-}
-
-impl Failure {
-    pub(crate) fn new(message: impl fmt::Display, hint: Option<impl fmt::Display>) -> Failure {
-        Failure { message: message.to_string(), hint: hint.map(|hint| hint.to_string()) }
-    }
-
-    /// What went wrong.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// The way out.
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    fn system(what: &str, error: impl fmt::Display) -> Failure {
-        Failure::new(format!("{what}: {error}"), None::<String>)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, "\n\nhint: {hint}"),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Runs the daemon until it is told to stop. In the background it logs to its file, which is also
 /// what happens when a client has started it.
 ///
 /// # Errors
-/// When it cannot start. Whoever started it through the start-up pipe has been told then.
+/// When it cannot start. By then it has told whoever started it through the start-up pipe.
 pub fn run(background: bool) -> Result<(), Failure> {
     // First, while there is one thread only: it takes a variable out of the environment.
     let notifier = startup::startup_notifier();
@@ -116,7 +79,7 @@ fn start_again(exe: &Path, background: bool, manager: &Manager, heritage: &Herit
     limits::restore().ok();
     manager.keep_socket();
     let mut command = Command::new(exe);
-    // What was left to us is not the next one's.
+    // The next program is told of its own descriptors, not of those that were left to us.
     command.arg("run").env_remove(HERITAGE);
     if background {
         command.arg("--background");
@@ -155,7 +118,7 @@ impl Heritage {
         if numbers.next()? != i32::try_from(std::process::id()).ok() {
             return None;
         }
-        // Both, before either is judged: what is not used is closed.
+        // Both are taken before either is judged, so that one that is not used is closed.
         let mut take = || inherit::take(numbers.next()??).ok();
         let (lock, socket) = (take(), take());
         let lock = InstanceLock::inherited(lock?, &paths.lock()).ok()?;
@@ -163,7 +126,7 @@ impl Heritage {
     }
 }
 
-/// Everything that can fail at the start, done.
+/// A daemon that has done everything that can fail at the start.
 struct Daemon {
     paths: Paths,
     config: Config,
@@ -184,13 +147,13 @@ impl Daemon {
         // First: whatever is made from here on is private.
         limits::private_files();
         let paths = Paths::discover().map_err(|e| Failure::new(&e, e.hint()))?;
-        private_dirs(&paths)?;
+        check::private_dirs(&paths)?;
         let (lock, left) = match Heritage::take(&paths) {
             Some(Heritage { lock, socket }) => (lock, socket),
             None => (InstanceLock::acquire(&paths.lock()).map_err(|error| locked(&error))?, None),
         };
         crash::point("locked");
-        let config = configuration(&paths)?;
+        let config = check::configuration(&paths)?;
         let file =
             background.then(|| BoundedLog::open(&paths.daemon_log(), config.daemon.log_max_bytes));
         log::start(&config.daemon.log_level, file);
@@ -220,7 +183,7 @@ impl Daemon {
                 }
             })
             .map_err(|e| Failure::new(e, None::<String>))?;
-        // For those who look elsewhere for the socket; they can do without.
+        // Best effort, for clients that look elsewhere for the socket.
         lock.add_line(&paths.socket().display().to_string()).ok();
         Ok(Daemon {
             paths,
@@ -238,7 +201,7 @@ impl Daemon {
         })
     }
 
-    /// Runs it. When it is to start again: what the next one gets.
+    /// Runs the daemon. Returns what the next one gets, if the daemon is to start again.
     fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<Option<Heritage>, Failure> {
         let Daemon { paths, config, exe, manager, runtime, door, lock, .. } = self;
         let clock = Clock::start();
@@ -248,12 +211,12 @@ impl Daemon {
             .map_err(|e| Failure::system("cannot start a thread", e))?;
         let journal =
             Journal::start(self.reader).map_err(|e| Failure::system("cannot start a thread", e))?;
-        let finder = Finder::start(paths.database(), paths.search_index())
+        let index = SearchIndex::start(paths.database(), paths.search_index())
             .map_err(|e| Failure::system("cannot start a thread", e))?;
         let service = Service {
             events: client_events,
             journal: journal.clone(),
-            finder: finder.clone(),
+            index: index.clone(),
             reaper: reaper.clone(),
             config: Arc::new(config.clone()),
             line_limit: config.daemon.line_limit as usize,
@@ -272,7 +235,7 @@ impl Daemon {
         let ended = runtime.block_on(async move {
             let (stop, stopped) = watch::channel(false);
             let (open, may_open) = oneshot::channel();
-            agents.end_strays(&hosts);
+            agents.end_orphan_shims(&hosts);
             let sources = Sources {
                 clients: from_clients,
                 hosts: from_hosts,
@@ -280,11 +243,11 @@ impl Daemon {
                 stops: self.signals,
                 pulse: manager.pulse(),
             };
-            let readers = Readers { journal, finder };
+            let readers = Readers { journal, index };
             let relay = Relay::new(hub, first, clock, agents, self.writer, readers, open)
                 .map_err(|e| Failure::system("cannot start a thread", e))?;
             let accepting = tokio::spawn(async move {
-                // Never, if the daemon ends before.
+                // The daemon may end before it opens.
                 if may_open.await.is_err() {
                     return door;
                 }
@@ -323,19 +286,6 @@ impl Daemon {
 }
 
 /// Makes the directories, and makes sure that nobody else may enter them.
-pub(crate) fn private_dirs(paths: &Paths) -> Result<(), Failure> {
-    let logs = paths.agent_log("agent");
-    let agent_logs = logs.parent().unwrap_or(&paths.state);
-    for dir in [&paths.runtime, &paths.state, &paths.state.join("log"), agent_logs] {
-        private_dir(dir).map_err(|e| Failure::new(&e, e.hint()))?;
-    }
-    Ok(())
-}
-
-pub(crate) fn configuration(paths: &Paths) -> Result<Config, Failure> {
-    config::load(&paths.config_file()).map_err(|e| Failure::new(&e, e.hint()))
-}
-
 fn locked(error: &LockError) -> Failure {
     let hint = match error {
         LockError::Held { .. } => Some("`acpctl status` shows it, `acpctl daemon stop` ends it"),

@@ -7,8 +7,8 @@
 //!                            └─ the oldest of too many ────────────────▶ told and closed
 //! ```
 //!
-//! Only a connection that has said a line is known to anybody but this module, and has a place among the
-//! others (`acpd-core/src/admission.rs`). So what connects and says nothing takes nobody's place.
+//! The hub learns of a connection with its first line, and counts it only then (`acpd-core/src/admission.rs`).
+//! So a connection that sends nothing takes no client's place.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acp_wire::{ErrorObject, Id, build, code};
+use acp_wire::{ErrorObject, code};
 use acpd_api::Reason;
 use acpd_core::Fault;
 use acpd_core::ids::ClientId;
@@ -28,11 +28,12 @@ use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::{GenericFilePath, ListenerOptions};
 use interprocess::os::unix::local_socket::ListenerOptionsExt as _;
 use interprocess::os::unix::uds_local_socket::tokio::Listener as UdsListener;
-use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::clients::{Service, serve};
+use crate::clock::until;
+use crate::refusal::{no_descriptors, tell};
 
 /// How often the socket file is looked at.
 const CHECK: Duration = Duration::from_mins(1);
@@ -119,10 +120,10 @@ impl Door {
             .and_then(|()| Door::open(path.clone()));
         match again {
             Ok(door) => {
-                tracing::warn!("the socket was gone and is there again");
+                tracing::warn!("the socket was removed; acpd has made it again");
                 *self = door;
             }
-            Err(error) => tracing::error!(error, "the socket is gone and cannot be made again"),
+            Err(error) => tracing::error!(error, "the socket was removed and cannot be made again"),
         }
     }
 }
@@ -137,7 +138,7 @@ pub async fn accept(mut door: Door, service: Service, mut stop: watch::Receiver<
     loop {
         let accepted = tokio::select! {
             accepted = door.listener.accept(), if shortage.until.is_none() => accepted,
-            () = shortage.over() => {
+            () = until(shortage.until) => {
                 shortage.until = None;
                 continue;
             }
@@ -248,13 +249,6 @@ impl Shortage {
         }
         self.spare.refill();
     }
-
-    async fn over(&self) {
-        match self.until {
-            Some(until) => tokio::time::sleep_until(until).await,
-            None => std::future::pending().await,
-        }
-    }
 }
 
 /// Why a connection is refused before a byte of it is read.
@@ -268,31 +262,4 @@ fn stranger(stream: &Stream) -> Option<ErrorObject> {
     let text = format!("this acpd belongs to user {own}, not to {who}");
     let fault = Fault::new(Reason::Other, text).with_code(code::INVALID_REQUEST);
     Some(fault.hint("each user runs an acpd of their own").object())
-}
-
-pub(crate) fn no_descriptors() -> ErrorObject {
-    too_many(
-        "acpd has no file descriptors left for another connection",
-        "close a client, or start acpd with a higher limit of open files (`ulimit -n`)",
-    )
-}
-
-/// For a connection that has said nothing for too long.
-pub(crate) fn silent_for_too_long() -> ErrorObject {
-    too_many(
-        "the connection was closed: it has said nothing, and others came",
-        "connect again, and say something",
-    )
-}
-
-fn too_many(text: &str, hint: &str) -> ErrorObject {
-    Fault::new(Reason::TooMany, text).hint(hint).object()
-}
-
-/// The only line to a connection that is closed after it: there is room for it.
-pub(crate) async fn tell(mut stream: &Stream, why: &ErrorObject) {
-    let mut line = build::error(&Id::null(), why).to_vec();
-    line.push(b'\n');
-    // It is going to be closed either way.
-    stream.write_all(&line).await.ok();
 }

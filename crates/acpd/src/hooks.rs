@@ -6,7 +6,7 @@
 //!       └─ none free: dropped, with a warning      └─ the daemon ends ──┘   what it said is logged
 //! ```
 //!
-//! A command is nobody's agent, gets no descriptor of the daemon's, and leads a group of its own,
+//! A command is no agent, gets no descriptor of the daemon, and leads a group of its own,
 //! which ends with it.
 
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-use crate::attend::{End, attend, set_apart};
 use crate::config;
+use crate::helper_process::{End, run_to_end, set_apart};
 use crate::host::Reaper;
 use crate::log::quote;
 
@@ -99,7 +99,7 @@ impl Hooks {
     pub async fn end(self) {
         drop(self.going_on);
         if tokio::time::timeout(ENDING, self.places.acquire_many(AT_ONCE)).await.is_err() {
-            tracing::error!("hooks could not be ended");
+            tracing::error!("some hooks did not end");
         }
     }
 }
@@ -122,7 +122,7 @@ impl Run {
         };
         let mut said = Vec::new();
         let talk = async { tokio::join!(tell(stdin, &about), listen(output, &mut said)) };
-        let end = attend(child, self.reaper.clone(), talk, self.limit, &mut self.stop).await;
+        let end = run_to_end(child, self.reaper.clone(), talk, self.limit, &mut self.stop).await;
         let said = String::from_utf8_lossy(&said);
         for line in said.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
             tracing::info!(hook = name, "{}", quote(line));

@@ -1,11 +1,9 @@
 //! The daemon: tokio glue around the hub of `acpd-core`.
 //!
 //! One task owns the hub ([`relay`]); connections ([`clients`]), agent processes ([`host`]), the
-//! journal's reader ([`journal`]), the search index ([`finder`]), signals ([`signals`]) and the store's writer report to it and do
+//! journal's reader ([`journal`]), the search index ([`search`]), signals ([`signals`]) and the store's writer report to it and do
 //! what it says.
 
-pub mod asleep;
-pub mod attend;
 pub mod check;
 pub mod clients;
 pub mod clock;
@@ -15,7 +13,8 @@ pub mod credentials;
 pub mod daemon;
 pub mod discover;
 pub mod door;
-pub mod finder;
+pub mod failure;
+pub mod helper_process;
 pub mod hooks;
 pub mod host;
 pub mod journal;
@@ -25,10 +24,13 @@ pub mod log;
 pub mod login;
 pub mod logins;
 pub mod mcp;
+mod refusal;
 pub mod relay;
+pub mod search;
 pub mod service;
 pub mod services;
 pub mod settings;
 pub mod signals;
 mod summary;
+pub mod suspend;
 pub mod terminals;

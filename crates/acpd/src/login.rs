@@ -8,7 +8,7 @@ use std::process::Command;
 use acpd_sys::paths::Paths;
 
 use crate::config;
-use crate::daemon::Failure;
+use crate::failure::Failure;
 
 /// What is run.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ enum Command {
         #[arg(long, hide = true)]
         background: bool,
     },
-    /// Find out whether the daemon could start: directories, configuration, database.
+    /// Check that the daemon can start: directories, configuration, database.
     Check,
     /// Ask the installed agents of the catalogue what they can do.
     #[command(hide = true)]
@@ -94,8 +94,7 @@ fn main() -> ExitCode {
             Err(error) => failed(&error),
         },
         Command::ScriptedAgent => {
-            use acpd_test::agent;
-            agent::run(agent::Options::new(agent::Options::default_state()))
+            acpd_demo::run(acpd_demo::Options::new(acpd_demo::Options::default_state()))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! MCP servers of the configuration, put into the line that takes them to an agent.
+//! Puts MCP servers of the configuration into the line that takes them to an agent.
 //!
 //! This happens at the last moment before a line goes to its host, and nowhere else: what a reference
 //! stands for is in that line and in nothing that lasts (`acpd_core::mcp` has the whole way). Files
@@ -87,7 +87,7 @@ fn at_home(program: &str) -> PathBuf {
     home.map_or_else(|| PathBuf::from(program), |(rest, home)| home.join(rest))
 }
 
-/// Whether a text can be the value of a header.
+/// Returns whether a text can be the value of a header.
 fn is_header(text: &str) -> bool {
     !text.contains(|c: char| c.is_control() && c != '\t')
 }

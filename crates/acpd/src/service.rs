@@ -1,6 +1,6 @@
-//! What a service manager gives and wants: a socket that listens already, and word of how we are.
+//! Talks with the service manager: takes a socket that listens already, and tells that the daemon is alive.
 //!
-//! Without one nothing of this does anything. The variables of the environment stay, so that a daemon
+//! Without a service manager this module does nothing. The variables of the environment stay, so that a daemon
 //! that takes this one's place in the same process finds them again; agents do not get them.
 
 use std::os::fd::{OwnedFd, RawFd};
@@ -118,6 +118,6 @@ impl Pulse {
 
 fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "cannot reach the service manager");
     }
 }

@@ -1,5 +1,5 @@
 //! What acpd does for agents when no editor does it: files of a session, confined to its folders.
-//! And what the hub has to know of files and of the journal.
+//! Also looks up directories and summaries for the hub.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -152,17 +152,26 @@ fn serve(
     served.map(|result| Bytes::from(result.to_string())).map_err(|error| refusal(&error))
 }
 
+/// What an agent is told that asked for something that cannot be done.
+pub(crate) fn refused(
+    code: i64,
+    error: &dyn std::error::Error,
+    hint: Option<impl std::fmt::Display>,
+) -> ServeError {
+    let message = match hint {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    };
+    ServeError { code, message }
+}
+
 fn refusal(error: &FsError) -> ServeError {
     let code = match error {
         FsError::NotFound { .. } => code::NOT_FOUND,
         FsError::Io { .. } | FsError::TooSlow { .. } | FsError::Cancelled { .. } => code::INTERNAL,
         _ => code::INVALID_PARAMS,
     };
-    let message = match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    };
-    ServeError { code, message }
+    refused(code, error, error.hint())
 }
 
 #[cfg(test)]

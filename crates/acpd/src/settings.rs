@@ -1,10 +1,9 @@
-//! From the configuration to what the hub needs to know of it.
+//! Translates the configuration for the hub.
 
 use std::time::Duration;
 
 use acpd_core::profile::{
-    ClosedBy, Config as HubConfig, DaemonFacts, McpServer, OnInterrupted, OnLost, Profile, Restart,
-    Services, Sharing, StopTimes,
+    Config as HubConfig, DaemonFacts, McpServer, Profile, Restart, Services, StopTimes,
 };
 use acpd_policy::Policy;
 use acpd_sys::paths::Paths;
@@ -51,10 +50,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         credentials_ttl: credentials_ttl(profile),
         has_login_file: profile.login_file.is_some(),
         tried: profile.tried,
-        sharing: match profile.sharing {
-            config::Sharing::Agent => Sharing::Agent,
-            config::Sharing::Session => Sharing::Session,
-        },
+        sharing: profile.sharing,
         idle_timeout: profile.idle_timeout.map_or(0, ms),
         start_timeout: ms(profile.start_timeout),
         restore_timeout: ms(profile.restore_timeout),
@@ -78,18 +74,9 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         use_resume: profile.restore.contains(&RestoreMethod::Resume),
         use_load: profile.restore.contains(&RestoreMethod::Load),
         restore_mcp: profile.restore_mcp,
-        closed_by: match profile.closed_by {
-            config::ClosedBy::Last => ClosedBy::Last,
-            config::ClosedBy::Owner => ClosedBy::Owner,
-        },
-        on_lost: match profile.on_lost {
-            config::OnLost::Reseed => OnLost::Reseed,
-            config::OnLost::Stop => OnLost::Stop,
-        },
-        on_interrupted: match profile.on_interrupted {
-            config::OnInterrupted::Fail => OnInterrupted::Fail,
-            config::OnInterrupted::Continue => OnInterrupted::Continue,
-        },
+        closed_by: profile.closed_by,
+        on_lost: profile.on_lost,
+        on_interrupted: profile.on_interrupted,
         mcp: servers(config, &profile.name),
         services: services(profile),
         subagents: profile.subagents,

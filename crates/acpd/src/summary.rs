@@ -1,5 +1,5 @@
-//! What a session was about, in a few KiB for an agent that has lost it: the last request, what was said
-//! while the agent worked on it, and how the last answer ends. Read from the end of the journal, a piece at a time.
+//! Sums a session up in a few KiB, for an agent that has lost it: the last request, what was said while the
+//! agent worked on it, and how the last answer ends. Reads from the end of the journal, a piece at a time.
 
 use acp_wire::{locate, str_at};
 use acpd_api::{NAMESPACE, method};
@@ -75,7 +75,7 @@ impl Summary {
         false
     }
 
-    /// Whether the whole request is known. What acpd itself has asked is none.
+    /// Returns whether the whole request is known. What acpd itself has asked is none.
     fn has_request(&mut self) -> bool {
         if self.request.len() == 1 && self.request[0] == GO_ON {
             self.request.clear();
@@ -110,7 +110,7 @@ impl Summary {
     }
 }
 
-/// Whether a message went into a turn that was running.
+/// Returns whether a message went into a turn that was running.
 fn is_steered(line: &[u8]) -> bool {
     let mark = locate(line, &["params", "_meta", NAMESPACE, "steered"]);
     mark.is_some_and(|mark| &line[mark] == b"true")

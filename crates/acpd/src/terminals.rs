@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::host::Reaper;
+use crate::services::refused;
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -66,7 +67,7 @@ impl Terminals {
             .stack_size(256 << 10)
             .spawn(move || end_leftovers(is_left, GRACE));
         if let Err(error) = swept {
-            tracing::error!(%error, "commands of an earlier daemon may be left");
+            tracing::error!(%error, "commands of an earlier daemon may still run");
         }
         let (orders, queue) = mpsc::unbounded_channel();
         let (end, ended) = oneshot::channel();
@@ -125,7 +126,7 @@ impl Terminals {
     pub async fn end(self) {
         drop(self.orders);
         if tokio::time::timeout(END, self.ended).await.is_err() {
-            tracing::error!("commands of agents could not be ended");
+            tracing::error!("some commands of agents did not end");
         }
     }
 
@@ -214,9 +215,5 @@ fn refusal(error: &TerminalError) -> ServeError {
         }
         _ => code::INTERNAL,
     };
-    let message = match error.hint() {
-        Some(hint) => format!("{error}; {hint}"),
-        None => error.to_string(),
-    };
-    ServeError { code, message }
+    refused(code, error, error.hint())
 }

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use acpd_sys::process::{ProcessId, StopSignal, Tree};
+use acpd_sys::process::{ProcessId, StopSignal};
+use acpd_sys::tree::Tree;
 
 use crate::Result;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use xtask::workspace;
 
 /// Our crates, from the bottom to the top: a crate depends only on those before it.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "acp-wire",
     "acpd-sys",
     "acpd-shim",
@@ -18,13 +18,14 @@ const ORDER: [&str; 13] = [
     "acpd-core",
     "acpd-store",
     "acpd-client",
+    "acpd-demo",
     "acpd-test",
     "acpd",
     "acpctl",
     "xtask",
 ];
 /// What each crate may use of our own. Tests may use more.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("acp-wire", &[]),
     ("acpd-sys", &[]),
     ("acpd-shim", &["acpd-sys"]),
@@ -34,19 +35,20 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("acpd-core", &["acp-wire", "acpd-api", "acpd-policy"]),
     ("acpd-store", &["acp-wire", "acpd-api", "acpd-core", "acpd-sys"]),
     ("acpd-client", &["acp-wire", "acpd-api", "acpd-sys"]),
-    ("acpd-test", &["acp-wire", "acpd-api", "acpd-core"]),
+    ("acpd-demo", &[]),
+    ("acpd-test", &["acp-wire", "acpd-api", "acpd-core", "acpd-demo"]),
     (
         "acpd",
         &[
             "acp-wire",
             "acpd-api",
             "acpd-core",
+            "acpd-demo",
             "acpd-policy",
             "acpd-services",
             "acpd-shim",
             "acpd-store",
             "acpd-sys",
-            "acpd-test",
         ],
     ),
     ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-policy"]),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use cap_std::fs::OpenOptions;
 use thiserror::Error;
 
-use super::roots::open_regular;
-use super::{FsError, Roots};
+use super::error::FsError;
+use super::roots::{Roots, open_regular};
 
 /// The longest text that is read, in bytes.
 pub const MOST_BYTES: u64 = 16 << 20;

@@ -7,7 +7,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use nix::errno::Errno;
 use nix::libc::{O_NOCTTY, O_NONBLOCK, PATH_MAX};
 
-use super::FsError;
+use super::error::FsError;
 
 /// Symbolic links that a path may lead through, of those whose end does not exist.
 const MOST_LINKS: usize = 40;

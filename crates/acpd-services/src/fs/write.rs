@@ -7,8 +7,8 @@ use std::path::Path;
 use cap_std::fs::{Dir, OpenOptions};
 use cap_tempfile::TempFile;
 
-use super::roots::open_regular;
-use super::{FsError, Roots};
+use super::error::FsError;
+use super::roots::{Roots, open_regular};
 
 /// What is at a place that is to be written.
 enum Old {

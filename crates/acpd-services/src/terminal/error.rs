@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::{MOST_IN_ALL, MOST_OF_OWNER};
+use super::types::{MOST_IN_ALL, MOST_OF_OWNER};
 
 /// Why a terminal cannot be made or used.
 #[derive(Debug, Error)]

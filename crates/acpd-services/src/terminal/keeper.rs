@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use acpd_sys::process::{ProcessId, StopSignal, Tree};
+use acpd_sys::ladder::Ladder;
+use acpd_sys::process::{ProcessId, StopSignal};
+use acpd_sys::tree::Tree;
 use tokio::sync::watch;
 
-use super::Children;
+use super::types::Children;
 
 /// How often a tree that is going down is looked at, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
@@ -74,20 +75,15 @@ impl Keeper {
     }
 
     fn end(&mut self) {
-        if self.ended {
-            self.tree.signal_all(StopSignal::Term);
-        } else {
-            // In one go. It can only fail when there is nothing to signal.
-            self.tree.signal_group(StopSignal::Term).ok();
-        }
-        let kill_at = Instant::now() + self.grace;
-        let mut look = LOOK.0;
-        while !self.tree.is_empty() {
-            if Instant::now() >= kill_at {
-                self.tree.signal_all(StopSignal::Kill);
+        let Keeper { tree, ended, .. } = self;
+        Ladder::term_first(self.grace, LOOK.1).climb(LOOK, |signal| {
+            match signal {
+                // In one go. It can only fail when there is nothing to signal.
+                Some(StopSignal::Term) if !*ended => drop(tree.signal_group(StopSignal::Term)),
+                Some(signal) => drop(tree.signal_all(signal)),
+                None => {}
             }
-            thread::sleep(look);
-            look = (look * 2).min(LOOK.1);
-        }
+            tree.is_empty()
+        });
     }
 }

@@ -1,10 +1,11 @@
-//! What a daemon that was killed has left.
+//! Ends what a killed daemon has left of its terminals.
 
 use std::collections::HashMap;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use acpd_sys::process::{StopSignal, Tree, marks};
+use acpd_sys::ladder::Ladder;
+use acpd_sys::process::StopSignal;
+use acpd_sys::tree::{Tree, marks};
 
 /// How often what is left is looked at, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
@@ -13,9 +14,7 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(5), Duration::from_sec
 /// the time from SIGTERM to SIGKILL.
 pub fn end_leftovers(is_left: impl Fn(&str) -> bool, grace: Duration) {
     let mut left: HashMap<String, Tree> = HashMap::new();
-    let kill_at = Instant::now() + grace;
-    let mut look = LOOK.0;
-    loop {
+    Ladder::term_first(grace, LOOK.1).climb(LOOK, |signal| {
         for (mark, process) in marks() {
             if is_left(&mark) && !left.contains_key(&mark) {
                 let mut tree = Tree::leftovers(mark.clone(), process);
@@ -24,15 +23,11 @@ pub fn end_leftovers(is_left: impl Fn(&str) -> bool, grace: Duration) {
             }
         }
         left.retain(|_, tree| !tree.is_empty());
-        if left.is_empty() {
-            return;
-        }
-        if Instant::now() >= kill_at {
+        if signal == Some(StopSignal::Kill) {
             for tree in left.values_mut() {
                 tree.signal_all(StopSignal::Kill);
             }
         }
-        thread::sleep(look);
-        look = (look * 2).min(LOOK.1);
-    }
+        left.is_empty()
+    });
 }

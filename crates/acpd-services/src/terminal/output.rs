@@ -1,4 +1,4 @@
-//! What a command writes: read, and the last of it kept.
+//! Reads what a command writes, and keeps the last of it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,7 +11,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
 
 use super::keeper::Gone;
-use super::{Exit, Output};
+use super::types::{Exit, Output};
 
 /// The most that a pipe holds, in bytes.
 const PIPE: usize = 1 << 20;

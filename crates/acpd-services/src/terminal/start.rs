@@ -1,4 +1,4 @@
-//! From a request to a running terminal.
+//! Starts a terminal from a request.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,16 +8,39 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use acpd_sys::process::{ProcessId, Tree, detach_child, wait_leader};
+use acpd_sys::process::{ProcessId, detach_child, wait_leader};
+use acpd_sys::tree::Tree;
 use tokio::net::unix::pipe;
 use tokio::sync::{oneshot, watch};
 
+use super::error::TerminalError;
 use super::keeper::{Gone, Job, Keeper};
 use super::output::{State, read};
-use super::{Children, CreateTerminal, Exit, MOST_OUTPUT, Terminal, TerminalError, USUAL_OUTPUT};
+use super::types::{Children, CreateTerminal, Exit, MOST_OUTPUT, USUAL_OUTPUT};
 
 /// What the threads need at most, in bytes.
 const STACK: usize = 256 << 10;
+
+/// A terminal that runs. Dropped, it ends.
+pub(super) struct Terminal {
+    pub(super) owner: u64,
+    jobs: mpsc::Sender<Job>,
+    pub(super) state: watch::Receiver<State>,
+    pub(super) gone: Gone,
+}
+
+impl Terminal {
+    pub(super) fn end(&self) {
+        // The thread is gone when the tree is.
+        self.jobs.send(Job::End).ok();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
 
 pub(super) fn start(
     request: &CreateTerminal,
@@ -109,7 +132,7 @@ fn command(request: &CreateTerminal) -> Command {
     command
 }
 
-/// Whether the command is a line for a shell.
+/// Returns whether the command is a line for a shell.
 fn is_line(request: &CreateTerminal) -> bool {
     let has_space = request.command.contains(char::is_whitespace);
     let is_program = || which::which_in(&request.command, path(request), &request.cwd).is_ok();

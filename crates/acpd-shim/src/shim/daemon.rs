@@ -56,7 +56,7 @@ impl Shim {
                 self.lease = Some(Duration::from_millis(ms)).filter(|lease| !lease.is_zero());
             }
             ToShim::Signal(step) => {
-                self.ladder.order(step, now);
+                self.stop.order(step, now);
                 self.take_step(step);
             }
             ToShim::Exit => self.over = self.gone,

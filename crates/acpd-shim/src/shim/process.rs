@@ -4,7 +4,8 @@ use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::time::Instant;
 
-use acpd_sys::process::{ProcessId, StopSignal, Tree, reap, reap_orphans, try_wait_leader};
+use acpd_sys::process::{ProcessId, StopSignal, reap, reap_orphans, try_wait_leader};
+use acpd_sys::tree::Tree;
 use nix::sys::socket::{Shutdown, shutdown};
 
 use super::{HOLD, LOOK, Shim, whole};
@@ -18,7 +19,7 @@ impl Shim {
             self.agent.stdin = None;
             self.input.close();
             if self.exit.is_none() {
-                self.ladder.cut_off(Instant::now());
+                self.stop.cut_off(Instant::now());
             }
         } else if self.input.is_closing() && self.input.is_empty() {
             self.close_stdin();
@@ -68,9 +69,9 @@ impl Shim {
         if self.agent.tcp && self.exit.is_none() {
             self.hold = self.agent.leader.map(|_| now + HOLD);
             self.ended(Status::Closed);
-            self.ladder.run(now);
+            self.stop.run(now);
         } else if self.exit.is_none() {
-            self.ladder.cut_off(now);
+            self.stop.cut_off(now);
         }
         self.sealed |= self.exit.is_some();
     }
@@ -105,7 +106,7 @@ impl Shim {
         self.sealed |= self.left == 0;
     }
 
-    /// Whether the leader has ended.
+    /// Notices that the leader has ended.
     pub(super) fn notice_exit(&mut self) {
         let wanted = self.exit.is_none() || self.hold.is_some();
         let Some(leader) = self.agent.leader.filter(|_| wanted) else { return };
@@ -116,13 +117,13 @@ impl Shim {
         };
         self.hold = None;
         self.ended(status);
-        self.ladder.leader_ended(Instant::now());
+        self.stop.leader_ended(Instant::now());
     }
 
     fn ended(&mut self, status: Status) {
         self.exit = Some(status);
         // On a full disk it is still told.
-        self.bundle.write_exit(status).ok();
+        self.dir.write_exit(status).ok();
         self.close_stdin();
         for index in (0..self.agent.stderr.len()).rev() {
             self.read_stderr(index);
@@ -135,7 +136,7 @@ impl Shim {
         self.look_at = Instant::now();
     }
 
-    /// Whether the leader has ended and nothing is left.
+    /// Notices that the leader has ended and nothing is left.
     pub(super) fn notice_gone(&mut self) {
         if self.exit.is_none() || self.gone {
             return;
@@ -162,28 +163,18 @@ impl Shim {
 
     pub(super) fn take_step(&mut self, step: Step) {
         self.look_soon();
-        let signal = match step {
-            Step::CloseStdin => {
-                self.input.close_after_this();
-                return self.feed();
-            }
-            Step::Term => StopSignal::Term,
-            Step::Kill => StopSignal::Kill,
+        let Some(signal) = step.signal() else {
+            self.input.close_after_this();
+            return self.feed();
         };
         let Some(tree) = &mut self.tree else {
             // It is not ours to stop: all we can do is hang up.
             return self.stdout_ended();
         };
-        // The group first, in one go; then whatever is outside of it.
-        tree.signal_group(signal).ok();
-        if step == Step::Kill
-            && let Some(cgroup) = &self.cgroup
-        {
+        if let (StopSignal::Kill, Some(cgroup)) = (signal, &self.cgroup) {
             cgroup.kill(&self.marker);
         }
-        if step == Step::Kill || self.exit.is_some() {
-            tree.signal_all(signal);
-        }
+        tree.stop(signal, self.exit.is_some());
         self.look_around();
     }
 
@@ -191,8 +182,7 @@ impl Shim {
     pub(super) fn look_around(&mut self) {
         let Some(tree) = self.tree.as_mut().filter(|_| !self.gone) else { return };
         let alive = tree.alive();
-        if self.cgroup.is_none() && alive != self.recorded && self.bundle.write_tree(&alive).is_ok()
-        {
+        if self.cgroup.is_none() && alive != self.recorded && self.dir.write_tree(&alive).is_ok() {
             self.recorded = alive;
         }
     }

@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use acpd_shim::bundle::Bundle;
 use acpd_shim::frame::{Hello, Inbox, Stage, Status, ToDaemon, ToShim, VERSION};
 use acpd_shim::launch::{How, LadderTimes, Launch, Program, StartError, Started, start_command};
 use acpd_shim::orphans::Orphans;
+use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::process::{ProcessId, StopSignal};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ const LONG: Duration = Duration::from_mins(1);
 /// A shim, and what it was told.
 #[derive(Debug)]
 pub(crate) struct Host {
-    pub(crate) bundle: Bundle,
+    pub(crate) shim_dir: ShimDir,
     pub(crate) launch: Launch,
     pub(crate) started: Started,
     _state: TempDir,
@@ -71,7 +71,7 @@ impl Host {
         change: impl FnOnce(&mut Launch),
     ) -> Result<Host, StartError> {
         let state = TempDir::new().unwrap();
-        let bundle = Bundle::create(state.path(), "1-1").unwrap();
+        let shim_dir = ShimDir::create(state.path(), "1-1").unwrap();
         let hour = Duration::from_hours(1);
         let mut launch = Launch {
             how,
@@ -84,9 +84,9 @@ impl Host {
         };
         change(&mut launch);
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.arg("shim").arg(bundle.dir());
+        command.arg("shim").arg(shim_dir.path());
         let started = start_command(command, &launch, LONG)?;
-        Ok(Host { bundle, launch, started, _state: state })
+        Ok(Host { shim_dir, launch, started, _state: state })
     }
 
     pub(crate) fn connect(&self) -> Daemon {
@@ -97,15 +97,15 @@ impl Host {
 
     /// Whether a killed shim would leave these to be found.
     pub(crate) fn has_recorded(&self, ids: &[ProcessId]) -> bool {
-        let tree = self.bundle.tree().unwrap();
-        let has_cgroup = self.bundle.record().unwrap().unwrap().cgroup.is_some();
+        let tree = self.shim_dir.tree().unwrap();
+        let has_cgroup = self.shim_dir.record().unwrap().unwrap().cgroup.is_some();
         has_cgroup || ids.iter().all(|id| tree.contains(id))
     }
 
     /// The shim ends, and nothing of it stays.
     pub(crate) fn assert_clean(&self) {
         acpd_sys::process::reap(self.started.shim.pid).unwrap();
-        assert!(!self.bundle.dir().exists());
+        assert!(!self.shim_dir.path().exists());
         assert!(!self.launch.socket.exists());
     }
 }
@@ -118,9 +118,9 @@ impl Drop for Host {
             nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).ok();
             acpd_sys::process::reap(self.started.shim.pid).ok();
         }
-        let mut orphans = Orphans::of(&self.bundle);
+        let mut orphans = Orphans::of(&self.shim_dir);
         while !orphans.is_gone() {
-            orphans.signal(StopSignal::Kill).ok();
+            orphans.signal(StopSignal::Kill);
             std::thread::yield_now();
         }
     }

@@ -14,8 +14,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, so
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use crate::process::{Condition, Entry, ExitKind, ProcessId, exit_kind};
-use crate::socket::{Peer, own_uid};
+use crate::process_table::{Condition, Entry, ExitKind, ProcessId, exit_kind};
 
 pub(crate) use crate::unix::*;
 
@@ -209,7 +208,7 @@ pub(crate) fn environ(pid: u32) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Whether the process was started since this boot.
+/// Returns whether the process was started since this boot.
 pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
     boot_bits().is_ok_and(|boot| id.start >> TICK_BITS == boot >> TICK_BITS)
 }
@@ -281,7 +280,7 @@ impl<'a> Stat<'a> {
         self.0.get(number - 3).copied().ok_or_else(unreadable)
     }
 
-    /// Whether it is a thread of the kernel (`PF_KTHREAD`).
+    /// Returns whether it is a thread of the kernel (`PF_KTHREAD`).
     fn is_of_kernel(&self) -> bool {
         self.number::<u64>(9).is_ok_and(|flags| flags & 0x0020_0000 != 0)
     }

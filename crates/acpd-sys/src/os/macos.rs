@@ -13,8 +13,7 @@ use nix::libc::{self, c_int};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, sockopt};
 use nix::unistd::{Pid, getpeereid, getsid};
 
-use crate::process::{Condition, Entry, ExitKind, ProcessId};
-use crate::socket::Peer;
+use crate::process_table::{Condition, Entry, ExitKind, ProcessId};
 
 pub(crate) use crate::unix::*;
 
@@ -138,7 +137,7 @@ pub(crate) fn environ(_pid: u32) -> io::Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
-/// Whether the process was started since this boot.
+/// Returns whether the process was started since this boot.
 pub(crate) fn is_of_this_boot(id: ProcessId) -> bool {
     let mut boot = MaybeUninit::<libc::timeval>::zeroed();
     let mut size = size_of::<libc::timeval>();

@@ -11,10 +11,23 @@ use etcetera::BaseStrategy;
 use nix::libc;
 use nix::unistd::{AccessFlags, access};
 
-use crate::dir::DirError;
-use crate::socket::own_uid;
+use crate::dir_error::DirError;
 
 const OTHERS: u32 = 0o077;
+
+/// The process at the other end of a connection, as the kernel saw it when it connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its effective user id: what access is decided by.
+    pub uid: u32,
+    /// Its pid, where the system tells. For logs: pids are used again.
+    pub pid: Option<u32>,
+}
+
+/// The effective user id of this process.
+pub fn own_uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
 
 /// macOS has no state directory of its own kind.
 pub(crate) fn state_dir(base: &impl BaseStrategy) -> PathBuf {
@@ -30,7 +43,7 @@ pub(crate) fn any_file() -> io::Result<File> {
     File::open("/dev/null")
 }
 
-/// Whether anything is there, a dangling link included.
+/// Returns whether anything is there, a dangling link included.
 pub(crate) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -127,7 +140,7 @@ pub(crate) fn file_id(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-/// Whether the open file is the one that `path` names now.
+/// Returns whether the open file is the one that `path` names now.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match path.symlink_metadata() {

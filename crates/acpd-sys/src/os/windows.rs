@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use crate::dir::DirError;
+use crate::dir_error::DirError;
 
 /// The longest name of a pipe.
 pub(crate) const SOCKET_PATH_LIMIT: usize = 256;

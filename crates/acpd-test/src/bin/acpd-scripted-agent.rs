@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use acpd_test::agent::{self, HELP, Options};
+use acpd_demo::{HELP, Options};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match Options::from_env(args) {
-        Ok(options) => agent::run(options),
+        Ok(options) => acpd_demo::run(options),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "acpd-scripted-agent: {error}; see --help");
             ExitCode::from(2)

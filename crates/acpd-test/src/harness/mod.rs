@@ -19,11 +19,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use acpd_demo::read_record;
 use serde_json::{Value, json};
 
-use crate::agent::read_record;
-
-pub use crate::agent::{Direction, RecordLine};
+pub use acpd_demo::{Direction, RecordLine};
 pub use client::{Client, chunk_text, error_data, reason, seq_of};
 pub use config::{Agent, Config};
 pub use ctl::{Output, Running};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use acpd_test::agent::Direction;
+use acpd_demo::Direction;
 use agent_client_protocol_schema::v1;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

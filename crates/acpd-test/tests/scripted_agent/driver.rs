@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-use acpd_test::agent::{RecordLine, read_record};
+use acpd_demo::{RecordLine, read_record};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! Sessions: what is kept, what comes back, what is refused.
 
-use acpd_test::agent::Direction;
+use acpd_demo::Direction;
 use serde_json::{Value, json};
 
 use crate::driver::{Agent, Place, initialize};
@@ -254,7 +254,6 @@ fn a_record_can_be_one_file_for_each_process() {
     let mut agent = crate::driver::Agent::spawn(&mut command);
     agent.close_stdin();
     agent.ended();
-    let record =
-        acpd_test::agent::read_record(place.path().join(format!("record-{}", agent.child.id())));
+    let record = acpd_demo::read_record(place.path().join(format!("record-{}", agent.child.id())));
     assert_eq!(record.len(), 3);
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use super::{Profile, file};
+use crate::config::file;
+use crate::config::tables::profile::Profile;
 
 const TEXT: &str = include_str!("../../catalogue.toml");
 

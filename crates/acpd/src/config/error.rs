@@ -1,12 +1,10 @@
-//! What can be wrong with a configuration, said with the place and the way out.
+//! What can be wrong with a configuration: what, where in the file, and the way out.
 
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 
 use acpd_sys::file::ReadError;
-
-use super::Profile;
 
 /// The configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -145,46 +143,6 @@ impl UnknownAgent {
         Self {
             message: format!("agent `{name}` is disabled in the configuration"),
             hint: format!("take `enabled = false` out of `[agents.{name}]` or `[defaults]`"),
-        }
-    }
-}
-
-/// The agent's program is not where its profile says.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct CommandNotFound {
-    message: String,
-    hint: String,
-}
-
-impl CommandNotFound {
-    /// The way out: how to install the program, or how to say where it is.
-    pub fn hint(&self) -> &str {
-        &self.hint
-    }
-
-    /// `program` is not an executable file, or not in the directories of `searched`.
-    pub(super) fn new(profile: &Profile, program: &str, searched: Option<&str>) -> Self {
-        let name = &profile.name;
-        let reason = match searched {
-            None => "it does not exist or is not executable".to_owned(),
-            Some("") => "the agent's PATH is empty".to_owned(),
-            Some(path) => format!("it is not in the agent's PATH, {path}"),
-        };
-        let install = profile.install.as_deref();
-        let hint = if program.contains(char::is_whitespace) {
-            let words: Vec<_> = program.split_whitespace().collect();
-            format!("write the command as a list: `command = {words:?}`")
-        } else if let Some(install) = install {
-            format!("install it (`{install}`), or set `command` in `[agents.{name}]` to its path")
-        } else if searched.is_some() {
-            format!("set `command` in `[agents.{name}]` to its path, or `env.PATH`")
-        } else {
-            format!("set `command` in `[agents.{name}]` to where the program is")
-        };
-        Self {
-            message: format!("cannot find `{program}`, the command of agent `{name}`: {reason}"),
-            hint,
         }
     }
 }

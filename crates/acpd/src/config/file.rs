@@ -1,4 +1,4 @@
-//! From the text of a configuration file to its values, with the place of whatever is wrong.
+//! Reads the text of a configuration file into values, and names the place of whatever is wrong.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,12 +7,12 @@ use acpd_policy::PolicyConfig;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::error::{Text, did_you_mean};
-use super::key::{Key, Keys, Scope};
-use super::kind::{self, Fault};
-use super::mcp::{self, McpServer};
-use super::profile::{Root, Source, Transport};
-use super::{Config, ConfigError, DEMO_AGENT, Daemon, Hooks, Profile};
+use crate::config::error::{ConfigError, Text, did_you_mean};
+use crate::config::keys::kind::{self, Fault};
+use crate::config::keys::{Key, Keys, Scope};
+use crate::config::resolved::{Config, DEMO_AGENT, policy};
+use crate::config::tables::mcp::{self, McpServer};
+use crate::config::tables::profile::{Daemon, Hooks, Profile, Root, Source, Transport};
 
 type Name<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
@@ -156,7 +156,7 @@ fn read_policy(text: Text<'_>, name: &Name<'_>) -> Result<PolicyConfig, ConfigEr
         let span = error.span().unwrap_or_else(|| name.span());
         text.error(&span, &format!("`policy`: {}", error.message()), None)
     })?;
-    super::policy(&document.policy).map_err(|error| {
+    policy(&document.policy).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
         text.error(&name.span(), &format!("`policy`: {error}"), hint)
     })?;

@@ -1,11 +1,12 @@
-//! The reference section of `docs/configuration.md`, out of the declarations of the keys.
+//! Writes the reference section of `docs/configuration.md` from the declarations of the keys.
 
 use std::fmt::Write as _;
 
-use super::key::{Key, Keys, Scope};
-use super::launch::BASE;
-use super::profile::Root;
-use super::{Daemon, Hooks, McpServer, Profile, catalogue};
+use crate::config::catalogue;
+use crate::config::keys::{Key, Keys, Scope};
+use crate::config::launch::BASE;
+use crate::config::tables::mcp::McpServer;
+use crate::config::tables::profile::{Daemon, Hooks, Profile, Root};
 
 /// The reference of all keys and of the catalogue, as Markdown.
 ///

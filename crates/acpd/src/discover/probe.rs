@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use acp_wire::acp::{Implementation, InitializeParams, InitializeResult, Services};
 use acp_wire::{ErrorObject, Id, build};
-use acpd_sys::process::{
-    ProcessId, StopSignal, Tree, detach_child_alone, reap, reap_orphans, try_wait_leader,
-};
+use acpd_sys::ladder::{Ladder, Patience, Step};
+use acpd_sys::process::{ProcessId, detach_child_alone, reap, reap_orphans, try_wait_leader};
+use acpd_sys::tree::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -182,18 +182,14 @@ fn wait(
     }
 }
 
-/// Waits for the end of all processes; after a while with signals.
+/// Waits for the end of all processes, whose input is closed; after a while with signals.
 fn end(tree: &mut Tree) {
-    for signal in [None, Some(StopSignal::Term), Some(StopSignal::Kill)] {
+    let patience = Patience { eof: STEP, term: STEP, kill: STEP };
+    let begin = Instant::now();
+    Ladder::new(patience, Step::CloseStdin, begin).climb((LOOK / 10, LOOK / 10), |signal| {
         if let Some(signal) = signal {
             tree.signal_all(signal);
         }
-        let next = Instant::now() + STEP;
-        while Instant::now() < next {
-            if tree.is_empty() {
-                return;
-            }
-            thread::sleep(LOOK / 10);
-        }
-    }
+        tree.is_empty() || begin.elapsed() >= 3 * STEP
+    });
 }

@@ -1,7 +1,7 @@
 //! A host whose process is a child of the daemon.
 //!
-//! It dies with the daemon: stdin is closed then, and the next daemon ends what is left. It is for
-//! containers and debugging, and the first of the hosts.
+//! It dies with the daemon: its stdin closes then, and the next daemon ends what is left. It is for
+//! containers and debugging.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -25,7 +25,9 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::{AgentHost, HostEvent, HostEvents, Reaper};
+use super::agent_host::{AgentHost, HostEvent, HostEvents};
+use super::reaper::Reaper;
+use crate::clock::until;
 use crate::log::BoundedLog;
 
 /// Output that may be unacknowledged before the process is held back, in bytes.
@@ -34,7 +36,7 @@ const UNACKED: u64 = 4 << 20;
 const PIPE: usize = 1 << 20;
 /// Last bytes of stderr that errors quote.
 const TAIL: usize = 2 << 10;
-/// How long a process may live on that has closed its stdin or stdout: nobody can talk with it any
+/// How long a process may run after it has closed its stdin or stdout: nobody can talk with it any
 /// more. Then it gets SIGTERM, and after that time again SIGKILL.
 const CUT_OFF: Duration = Duration::from_secs(2);
 
@@ -78,7 +80,7 @@ struct Flow {
     moved: Notify,
     /// The process takes no input any more.
     deaf: Notify,
-    /// Its end was asked for, so others see to that.
+    /// Somebody stops it already.
     stopping: AtomicBool,
 }
 
@@ -268,7 +270,7 @@ impl Output {
                 () = until(cut_off) => cut_off = self.end_it(steps.next()),
             }
         };
-        // What the leader wrote before it ended is in the pipe already; what others add is not its.
+        // What the leader wrote before its end is in the pipe already. What others add does not count.
         if open && let Ok(rest) = what_is_there(&self.stdout) {
             self.framer.push(&rest);
             self.hand_over().await;
@@ -294,10 +296,13 @@ impl Output {
         while matches!(self.stdout.read(&mut sink).await, Ok(n) if n > 0) {}
     }
 
-    /// Takes a step against a process that cannot be talked with; when the next one is due.
+    /// Takes a step of the stop ladder. Returns when the next one is due.
     fn end_it(&self, step: Option<StopStep>) -> Option<Instant> {
         let step = step.filter(|_| !self.flow.stopping.load(Ordering::Relaxed))?;
-        tracing::warn!(host = self.host.0, "an agent has closed its stdin or stdout and lives on");
+        tracing::warn!(
+            host = self.host.0,
+            "an agent has closed its stdin or stdout but still runs"
+        );
         self.reaper.stop(self.host, step);
         Some(Instant::now() + CUT_OFF)
     }
@@ -319,13 +324,6 @@ impl Output {
     async fn report(&self, event: HostEvent) {
         // The relay is gone only when the daemon ends.
         self.events.send((self.host, event)).await.ok();
-    }
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -1,4 +1,4 @@
-//! From the profile of an agent to a host of it.
+//! Starts agents: makes a host from a profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -12,8 +12,10 @@ use acpd_shim::launch::{self, How, LadderTimes, Program};
 use acpd_sys::dir::private_dir;
 use acpd_sys::paths::Paths;
 
-use super::shim::{Leases, Place, Start, end_others, end_strays, remove_lost_sockets};
-use super::{AgentHost, Direct, HostEvents, Launch, Reaper, Shim};
+use super::agent_host::{AgentHost, HostEvents};
+use super::direct::{Direct, Launch};
+use super::reaper::Reaper;
+use super::shim::{Leases, Place, Shim, Start, end_orphan_shims, end_others, remove_lost_sockets};
 use crate::config::{self, Config, Host, Installed, Profile, Transport};
 use crate::log::BoundedLog;
 
@@ -31,7 +33,7 @@ const _: () = assert!(2 * config::LONGEST_LINE < MEMORY + SPOOL);
 pub struct Agents {
     /// Profiles.
     pub config: Config,
-    /// Logs, bundles.
+    /// Logs, shim directories.
     pub paths: Paths,
     /// Marks the processes of this journal.
     pub generation: String,
@@ -46,12 +48,12 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Whether agents go on when the daemon ends.
+    /// Returns whether agents go on when the daemon ends.
     pub fn survive(&self) -> bool {
         self.config.daemon.host == Host::Shim
     }
 
-    /// Starts an agent, with what was found of its credentials. What fails later than here is reported as `Refused`.
+    /// Starts an agent with the credentials that were found. What fails later is reported as `Refused`.
     ///
     /// # Errors
     /// When it is clear already that it cannot be started; nothing is reported then.
@@ -86,7 +88,7 @@ impl Agents {
         Ok(Box::new(Direct::spawn(host, launch, &self.reaper, &self.events)?))
     }
 
-    /// Goes on with an agent of an earlier daemon, whoever hosts new ones. The chunks `remade` may have
+    /// Takes over an agent of an earlier daemon, whoever hosts new ones. The chunks `remade` may have
     /// other bytes than that daemon gave them.
     pub fn adopt(&mut self, adopt: Adopt, remade: BTreeSet<u64>) -> Box<dyn AgentHost + Send> {
         tracing::info!(
@@ -100,19 +102,19 @@ impl Agents {
         Box::new(Shim::adopt(adopt, remade, &marker, self.place(log)))
     }
 
-    /// Ends the shims of this journal that are none of these hosts', and removes sockets that are no
-    /// shim's.
-    pub fn end_strays(&self, known: &BTreeSet<HostId>) {
+    /// Ends the shims of this journal that belong to none of these hosts, and removes sockets that
+    /// belong to no shim.
+    pub fn end_orphan_shims(&self, known: &BTreeSet<HostId>) {
         remove_lost_sockets(&self.paths.state, &self.paths.shim_sockets());
-        end_strays(&self.paths.state, &self.generation, known, || self.strays_place());
+        end_orphan_shims(&self.paths.state, &self.generation, known, || self.orphan_shims_place());
     }
 
     /// Ends the shims of other journals, and waits for that.
     pub async fn end_others(&self) {
-        end_others(&self.paths.state, &self.generation, || self.strays_place()).await;
+        end_others(&self.paths.state, &self.generation, || self.orphan_shims_place()).await;
     }
 
-    fn strays_place(&self) -> Place {
+    fn orphan_shims_place(&self) -> Place {
         let size = self.config.daemon.log_max_bytes;
         self.place(BoundedLog::open(&self.paths.agent_log("strays"), size))
     }
@@ -227,7 +229,7 @@ fn refused(message: String, hint: &str) -> SpawnError {
     SpawnError { message, hint: Some(hint.to_owned()), permanent: true }
 }
 
-/// The program, and from where on the words of the command are its arguments.
+/// The program, and the index of the first word of the command that is an argument of it.
 fn program(
     profile: &Profile,
     env: &[(OsString, OsString)],

@@ -1,8 +1,8 @@
 //! One thread that ends process trees and knows when they are gone.
 //!
-//! The leader's exit is learned with a wait that leaves it a zombie, so its group id cannot pass to a
-//! stranger before the group was signalled; it is reaped when its whole tree is gone. What escaped
-//! from the group is found by walking the process table ([`acpd_sys::process::Tree`]).
+//! A leader that has ended stays a zombie until its whole tree is gone, so its group id cannot pass to a
+//! stranger before the group was signalled. A walk over the process table finds what has left the group
+//! ([`acpd_sys::tree::Tree`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -14,26 +14,25 @@ use std::time::{Duration, Instant};
 
 use acpd_core::ids::HostId;
 use acpd_core::{LeftProcess, StopStep};
-use acpd_shim::bundle::Bundle;
 use acpd_shim::orphans::Orphans;
-use acpd_sys::process::{
-    ProcessId, StopSignal, Tree, Usage, Whose, discard, name_of, reap, reap_orphans,
-    runs_under_agent,
-};
+use acpd_shim::shim_dir::ShimDir;
+use acpd_sys::ladder::{Ladder, Step};
+use acpd_sys::process::{ProcessId, StopSignal, discard, name_of, reap, reap_orphans};
+use acpd_sys::tree::{Tree, Usage, Whose, runs_under_agent};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
-use super::{HostEvent, HostEvents};
+use super::agent_host::{HostEvent, HostEvents};
 
 /// How often a tree that is going down is looked at, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
-/// How often it is looked whose a process is while children are being made.
+/// How often the question whose a process is is asked again while children are being made.
 const LOOKS: usize = 50;
-/// How often one that does not end is looked at, at last.
+/// The longest time between two looks at a tree that does not end.
 const LOOK_AT_LAST: Duration = Duration::from_secs(1);
 /// How often running trees are looked at, to know what they start before it hides.
 const WALK: Duration = Duration::from_secs(5);
-/// From SIGTERM to SIGKILL for what an earlier daemon left behind.
+/// From SIGTERM to SIGKILL for what an earlier daemon left behind, and from SIGKILL to SIGKILL.
 const SWEEP_GRACE: Duration = Duration::from_secs(1);
 
 enum Job {
@@ -65,7 +64,7 @@ pub enum Leftovers {
         leader: ProcessId,
     },
     /// The agent of a dead shim.
-    Hosted(Bundle),
+    Hosted(ShimDir),
 }
 
 /// A tree that a shim looks after: only asked for what it takes.
@@ -88,23 +87,23 @@ pub struct Reaper {
 
 /// The processes of the daemon that somebody looks after.
 ///
-/// Architecture invariant: not locked while a child is made. That takes until its exec is done, which a
-/// disk may hold up for ever, and the relay and each new connection lock it.
+/// Architecture invariant: the lock is free while a child is made. Making one lasts until its exec is
+/// done, which a disk may hold up for ever, and the relay and each new connection take the lock.
 #[derive(Debug, Clone, Default)]
 struct Children(Arc<Mutex<Family>>);
 
 #[derive(Debug, Default)]
 struct Family {
-    /// How many children are being made: they may be there, and are not in here yet. Meanwhile no orphan
-    /// is reaped, for it could be one of them.
+    /// How many children are being made. Each may exist already, and is not in here yet, so no orphan is
+    /// reaped meanwhile: it could be one of them.
     starting: usize,
-    /// Orphans were left for when nothing is being made.
+    /// Orphans wait to be reaped until no child is being made.
     owes_orphans: bool,
-    /// Children that somebody waits for; every other one that ends is an orphan that was given to us.
+    /// Children that somebody waits for. Every other one that ends is an orphan that came to us.
     children: BTreeSet<u32>,
     /// Those of them that are commands of the user's.
     users: BTreeSet<u32>,
-    /// The shims that are spoken with, whoever started them.
+    /// The shims that the daemon talks with, whoever started them.
     shims: BTreeMap<HostId, ProcessId>,
 }
 
@@ -128,7 +127,7 @@ impl Children {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a child that is waited for. Returns with it whether orphans have to be reaped now.
+    /// Makes a child that somebody waits for. Returns it, and whether orphans have to be reaped now.
     fn start(&self, command: &mut Command, whose: Option<Whose>) -> (io::Result<Child>, bool) {
         self.lock().starting += 1;
         let child = command.spawn();
@@ -164,41 +163,8 @@ struct Watched {
 
 /// What is being ended.
 struct Swept {
-    left: Left,
-    /// When SIGKILL is due.
-    kill_at: Instant,
-}
-
-enum Left {
-    Tree(Tree),
-    Orphans(Orphans),
-}
-
-impl Left {
-    fn signal(&mut self, signal: StopSignal) {
-        // Looked at again until nothing is left.
-        match self {
-            Left::Tree(tree) => {
-                tree.signal_group(signal).ok();
-                tree.signal_all(signal);
-            }
-            Left::Orphans(orphans) => drop(orphans.signal(signal)),
-        }
-    }
-
-    fn alive(&mut self) -> Vec<ProcessId> {
-        match self {
-            Left::Tree(tree) => tree.alive(),
-            Left::Orphans(orphans) => orphans.alive(),
-        }
-    }
-
-    fn is_gone(&mut self) -> bool {
-        match self {
-            Left::Tree(tree) => tree.is_empty(),
-            Left::Orphans(orphans) => orphans.is_gone(),
-        }
-    }
+    left: Orphans,
+    ladder: Ladder,
 }
 
 /// The children of terminals are among them.
@@ -213,7 +179,7 @@ impl acpd_services::terminal::Children for Reaper {
 
     fn reap(&self, pid: u32) {
         let mut family = self.children.lock();
-        // It is a zombie of ours, or somebody has reaped it against all rules.
+        // It fails only if somebody else has reaped the zombie, against the rules.
         reap(pid).ok();
         family.remove(pid);
     }
@@ -245,7 +211,7 @@ impl Reaper {
         self.start_one(command, None)
     }
 
-    /// The same for a command of the user's: what it starts is nobody's agent.
+    /// The same for a command of the user: what it starts belongs to no agent.
     pub(crate) fn start_users(&self, command: &mut Command) -> io::Result<Child> {
         self.start_one(command, Some(Whose::Users))
     }
@@ -258,22 +224,22 @@ impl Reaper {
         child
     }
 
-    /// Whether a process is an agent's or descends from one, as far as can be seen.
+    /// Returns whether a process is an agent's or descends from one, as far as can be seen.
     pub(crate) async fn runs_under_agent(&self, pid: u32) -> io::Result<bool> {
         for _ in 0..LOOKS {
-            // Asked before the look: what is below a child that is made later is not there yet.
+            // Before the look: nothing is below a child that is made after it.
             let is_starting = self.children.lock().starting > 0;
             let is_under = runs_under_agent(pid, |id| self.children.lock().whose(id))?;
             if !(is_under && is_starting) {
                 return Ok(is_under);
             }
-            // It may be below a command of the user's that runs already, and is known in a moment.
+            // It may be below a command of the user that has just started and is not registered yet.
             tokio::time::sleep(LOOK.0).await;
         }
         Ok(true)
     }
 
-    /// A shim is spoken with.
+    /// The daemon talks with this shim.
     pub(super) fn know_shim(&self, host: HostId, shim: ProcessId) {
         self.children.lock().shims.insert(host, shim);
     }
@@ -342,7 +308,7 @@ impl Reaper {
 
 fn run(queue: &Receiver<Job>, children: &Children, events: &HostEvents) {
     let mut trees = Trees::default();
-    // Gone, and not told yet: this thread has other questions to answer while the relay takes nothing.
+    // Gone, and not reported yet: this thread answers other questions while the relay takes nothing.
     let mut untold: VecDeque<HostId> = VecDeque::new();
     let mut look = LOOK.0;
     // When something was done about a tree.
@@ -416,12 +382,12 @@ fn work(job: Job, trees: &mut Trees, children: &Children, events: &HostEvents) {
         }
         Job::Sweep { host, leftovers } => {
             trees.known.remove(&host);
-            let mut left = match leftovers {
-                Leftovers::Marked { marker, leader } => Left::Tree(Tree::leftovers(marker, leader)),
-                Leftovers::Hosted(bundle) => Left::Orphans(Orphans::of(&bundle)),
+            let left = match leftovers {
+                Leftovers::Marked { marker, leader } => Orphans::marked(&marker, leader),
+                Leftovers::Hosted(shim_dir) => Orphans::of(&shim_dir),
             };
-            left.signal(StopSignal::Term);
-            trees.swept.insert(host, Swept { left, kill_at: Instant::now() + SWEEP_GRACE });
+            let ladder = Ladder::term_first(SWEEP_GRACE, SWEEP_GRACE);
+            trees.swept.insert(host, Swept { left, ladder });
         }
         Job::FindLeft { host } => {
             let left = alive(trees, host)
@@ -473,14 +439,11 @@ fn signal(watched: &mut Watched, step: StopStep) {
         StopStep::Term => StopSignal::Term,
         StopStep::Kill => StopSignal::Kill,
     };
-    // The group first, in one go; then whatever is outside of it.
-    watched.tree.signal_group(signal).ok();
-    if step == StopStep::Kill || watched.ended {
-        watched.tree.signal_all(signal);
-    }
+    watched.tree.stop(signal, watched.ended);
 }
 
-/// Takes out the trees of which nothing is left, with the leader if it is to be reaped.
+/// Takes out the trees of which nothing is left, with the leader if it is to be reaped. The others that
+/// are swept get the signal that is due.
 fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
     let mut gone = Vec::new();
     trees.watched.retain(|host, watched| {
@@ -495,9 +458,8 @@ fn take_gone(trees: &mut Trees) -> Vec<(HostId, Option<ProcessId>)> {
             gone.push((*host, None));
             return false;
         }
-        if Instant::now() >= swept.kill_at {
-            swept.kill_at = Instant::now() + SWEEP_GRACE;
-            swept.left.signal(StopSignal::Kill);
+        if let Some(signal) = swept.ladder.step(Instant::now()).and_then(Step::signal) {
+            swept.left.signal(signal);
         }
         true
     });

@@ -47,9 +47,9 @@ fn a_flood_that_nobody_reads_is_bounded_and_arrives_whole() {
     env.release("flood");
 
     // 300 MB are more than a shim keeps: in the end the agent waits.
-    let bundles = fs::read_dir(env.path("state").join("shims")).expect("bundles");
-    let bundle = bundles.flatten().next().expect("a bundle").path();
-    let spooled = || fs::metadata(bundle.join("spool")).map_or(0, |meta| meta.len());
+    let shim_dirs = fs::read_dir(env.path("state").join("shims")).expect("directories of shims");
+    let shim_dir = shim_dirs.flatten().next().expect("a directory of a shim").path();
+    let spooled = || fs::metadata(shim_dir.join("spool")).map_or(0, |meta| meta.len());
     let full = SPOOL - (1 << 20);
     until("the spool to be full", || (spooled() >= full).then_some(()));
     let [shim] = &env.shims()[..] else { panic!("one shim") };

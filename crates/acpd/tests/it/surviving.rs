@@ -106,8 +106,8 @@ fn a_stop_leaves_nothing_and_a_detach_leaves_agents() {
     env.acpctl(&["daemon", "stop"]).success();
     assert!(env.tree().is_empty(), "{:?}", env.tree());
     until("the host to be gone", || env.shims().is_empty().then_some(()));
-    let bundles = fs::read_dir(env.path("state").join("shims")).unwrap().count();
-    assert_eq!(bundles, 0, "and nothing of it is on disk");
+    let shim_dirs = fs::read_dir(env.path("state").join("shims")).unwrap().count();
+    assert_eq!(shim_dirs, 0, "and nothing of it is on disk");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_host_that_nobody_knows_of_is_ended() {
         return crate::starting::skip("sqlite3 is not there");
     }
     env.acpctl(&["daemon", "start"]).success();
-    until("the stray to be gone", || (!exists(agent[0].pid)).then_some(()));
+    until("the orphan to be gone", || (!exists(agent[0].pid)).then_some(()));
     until("its host to be gone", || env.shims().is_empty().then_some(()));
 }
 

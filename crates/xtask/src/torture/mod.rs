@@ -27,7 +27,7 @@
 //!   lines, in order and once, but for prompts of its own; the editor and `run` exactly its chunks.
 //! - An agent that was not struck is the same process as before.
 //! - When an agent starts, no process of its earlier run is alive.
-//! - After `acpctl daemon stop`, every 25 rounds, no process of the home is left, and no bundle,
+//! - After `acpctl daemon stop`, every 25 rounds, no process of the home is left, and no directory of a shim,
 //!   spool or socket.
 
 mod check;

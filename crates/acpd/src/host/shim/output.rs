@@ -50,7 +50,7 @@ impl Output {
         self.received
     }
 
-    /// Whether more may be read.
+    /// Returns whether more may be read.
     pub(super) fn has_room(&self) -> bool {
         self.handed < self.acked + UNACKED
     }
@@ -101,7 +101,7 @@ impl Output {
     }
 }
 
-/// Whether lines over the limit are among these.
+/// Returns whether lines over the limit are among these.
 pub(super) fn dropped(frames: &[Frame]) -> bool {
     frames.iter().any(|frame| !matches!(frame.body, Body::Line(_)))
 }

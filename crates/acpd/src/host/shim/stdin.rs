@@ -49,7 +49,7 @@ impl Stdin {
         (self.chunk, self.at, self.credit) = (chunk, at as usize, credit as usize);
     }
 
-    /// Whether every line was sent.
+    /// Returns whether every line was sent.
     pub(super) fn is_sent(&self) -> bool {
         self.kept.back().is_none_or(|(number, _)| *number < self.chunk)
     }

@@ -1,0 +1,640 @@
+//! The agent `demo`: a scripted ACP v1 agent on stdio, without a model. It echoes, remembers, and does what
+//! the verbs in a prompt say (`[slow 5]`, `[ask]`, `[crash]`; all of them are in `verbs.rs`).
+//!
+//! The main thread reads and answers; each turn has a thread of its own.
+
+mod beside;
+mod options;
+mod record;
+mod session;
+mod store;
+mod turn;
+mod verbs;
+mod wire;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+
+pub use options::{HELP, Options, OptionsError};
+pub use record::{Direction, RecordLine, read_record};
+
+use record::Recorder;
+use session::{Session, Signal, State, commands_update, prompt_text, replay, title};
+use store::{Entry, Store};
+use turn::Turn;
+use wire::{Failure, Wire, lock, request, response};
+
+/// Marker file of a login.
+const AUTHED: &str = "authed";
+const LOGIN_METHOD: &str = "demo-login";
+
+/// Runs the agent on stdin and stdout until stdin ends, and returns the process's exit code.
+///
+/// Crashes on demand (`[crash]`, `crash-on`) end the process from within.
+pub fn run(options: Options) -> ExitCode {
+    let complain = |text: &str| {
+        let _ = writeln!(std::io::stderr(), "scripted agent: {text}");
+    };
+    if options.flags.ignore_term
+        && let Err(error) = ignore_term()
+    {
+        complain(&format!("cannot ignore SIGTERM: {error}"));
+        return ExitCode::from(2);
+    }
+    let recorder = match options.record.as_deref().map(Recorder::open).transpose() {
+        Ok(recorder) => recorder,
+        Err(error) => {
+            complain(&format!("cannot open the record: {error}"));
+            return ExitCode::from(2);
+        }
+    };
+    let agent = Arc::new(Agent::new(options, Wire::new(recorder)));
+    let Agent { options: Options { flags, .. }, wire, store, .. } = &*agent;
+    wire.event("start");
+    if flags.look_around {
+        for other in beside::others() {
+            wire.event(&format!("beside {other}"));
+        }
+    }
+    if let Some(code) = flags.exit_at_start {
+        complain(&format!("exits at start with {code}"));
+        return wire.exit_code(code);
+    }
+    if flags.plain_line_exit {
+        wire.send_raw(b"This agent is no longer maintained.\n");
+        return wire.exit_code(0);
+    }
+    if flags.login {
+        return ExitCode::from(u8::from(store.mark(AUTHED).is_err()));
+    }
+    if flags.forget {
+        store.forget();
+    }
+    std::thread::sleep(flags.slow_start);
+    if flags.no_read {
+        park();
+    }
+    agent.read_all();
+    wire.event("eof");
+    if flags.save_on_eof
+        && let Err(error) = store.mark("saved-on-eof")
+    {
+        complain(&format!("cannot save: {error}"));
+    }
+    if flags.ignore_eof {
+        park();
+    }
+    wire.exit_code(0)
+}
+
+fn park() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Starts the program again below a shell that ignores SIGTERM: an ignored signal stays ignored across exec,
+/// and so the agent needs no signal handler. The process id stays the same.
+#[cfg(unix)]
+fn ignore_term() -> std::io::Result<()> {
+    use std::os::unix::process::CommandExt as _;
+    const DONE: &str = "ACPD_AGENT_TERM_IGNORED";
+    if std::env::var_os(DONE).is_some() {
+        return Ok(());
+    }
+    let error = std::process::Command::new("sh")
+        .args(["-c", r#"trap "" TERM; exec "$0" "$@""#])
+        .arg(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env(DONE, "1")
+        .exec();
+    Err(error)
+}
+
+#[cfg(not(unix))]
+fn ignore_term() -> std::io::Result<()> {
+    Ok(())
+}
+
+/// The agent: what the main thread and the turns share.
+struct Agent {
+    options: Options,
+    wire: Wire,
+    store: Store,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    /// Requests of the agent that wait for an answer, by their id as JSON text.
+    asked: Mutex<HashMap<String, Sender<Signal>>>,
+    /// How often each method came.
+    received: Mutex<HashMap<String, u32>>,
+    /// Whether the client understands boolean options.
+    boolean_options: AtomicBool,
+    next_request: AtomicU64,
+    next_session: AtomicU64,
+}
+
+/// A result, and the messages that follow it.
+struct Answer {
+    result: Value,
+    after: Vec<Value>,
+}
+
+impl From<Value> for Answer {
+    fn from(result: Value) -> Self {
+        Self { result, after: Vec::new() }
+    }
+}
+
+impl Agent {
+    fn new(options: Options, wire: Wire) -> Self {
+        Self {
+            store: Store::new(options.state.clone()),
+            options,
+            wire,
+            sessions: Mutex::default(),
+            asked: Mutex::default(),
+            received: Mutex::default(),
+            boolean_options: AtomicBool::new(false),
+            next_request: AtomicU64::new(0),
+            next_session: AtomicU64::new(0),
+        }
+    }
+
+    /// Handles lines until stdin ends or fails.
+    fn read_all(self: &Arc<Self>) {
+        let mut stdin = std::io::stdin().lock();
+        let mut line = Vec::new();
+        while matches!(stdin.read_until(b'\n', &mut line), Ok(1..)) {
+            self.wire.received(&line);
+            if !line.trim_ascii().is_empty() {
+                self.receive(&line);
+            }
+            line.clear();
+        }
+    }
+
+    fn receive(self: &Arc<Self>, line: &[u8]) {
+        let mut message = match serde_json::from_slice(line) {
+            Ok(Value::Object(message)) => message,
+            Ok(_) => return self.refuse(-32600, "one request per line"),
+            Err(error) => return self.refuse(-32700, &error.to_string()),
+        };
+        let id = message.remove("id");
+        let params = message.remove("params").unwrap_or_default();
+        match (message.remove("method"), id) {
+            (Some(Value::String(method)), id) => {
+                self.crash_on(&method);
+                match id {
+                    Some(id) => self.request(&id, &method, &params),
+                    None => self.notification(&method, &params),
+                }
+            }
+            (None, Some(id)) => self.answered(&id, &mut message),
+            _ => self.refuse(-32600, "neither a request nor a response"),
+        }
+    }
+
+    fn refuse(&self, code: i64, message: &str) {
+        self.wire.send(&response(&Value::Null, Err(Failure::new(code, message))));
+    }
+
+    fn crash_on(&self, method: &str) {
+        let mut received = lock(&self.received);
+        let count = received.entry(method.to_owned()).or_default();
+        *count += 1;
+        let fatal = self.options.flags.crash_on.as_ref();
+        if fatal.is_some_and(|fatal| fatal.method == method && fatal.nth == *count) {
+            self.wire.crash();
+        }
+    }
+
+    fn notification(&self, method: &str, params: &Value) {
+        if method == "session/cancel"
+            && let Ok(session) = self.session(params)
+        {
+            session.cancel();
+        }
+    }
+
+    fn answered(&self, id: &Value, message: &mut Map<String, Value>) {
+        // An answer that comes after its turn was cancelled finds nobody.
+        let Some(turn) = lock(&self.asked).remove(&id.to_string()) else { return };
+        let answer = match message.get("error") {
+            Some(error) => Err(Failure::from_error(error)),
+            None => Ok(message.remove("result").unwrap_or_default()),
+        };
+        let _ = turn.send(Signal::Answer(answer));
+    }
+
+    fn request(self: &Arc<Self>, id: &Value, method: &str, params: &Value) {
+        let flags = &self.options.flags;
+        let answer = match method {
+            "initialize" if flags.silent_start => return,
+            "initialize" => {
+                self.require_login(flags.auth_first).map(|()| Answer::from(self.initialize(params)))
+            }
+            "logout" => self.logout().map(Answer::from),
+            "authenticate" => self.authenticate(params).map(Answer::from),
+            "session/new" => self.new_session(params),
+            "session/load" if !flags.no_load => self.load_session(params),
+            "session/resume" if !flags.no_resume && !flags.resume_lies => {
+                self.resume_session(params)
+            }
+            "session/fork" if !flags.no_fork => self.fork_session(params),
+            "session/list" if !flags.no_list => self.list_sessions(params).map(Answer::from),
+            "session/close" if !flags.no_close => self.close_session(params).map(Answer::from),
+            "session/delete" => self.delete_session(params).map(Answer::from),
+            "session/set_mode" => self.set_mode(params).map(Answer::from),
+            "session/set_config_option" => self.set_config_option(params).map(Answer::from),
+            "_session/steering" if !flags.no_steering => self.steer(params).map(Answer::from),
+            "session/prompt" => match self.start_turn(id, params) {
+                Ok(()) => return,
+                Err(failure) => Err(failure),
+            },
+            _ => Err(Failure::method_not_found(method)),
+        };
+        let (outcome, after) = match answer {
+            Ok(answer) => (Ok(answer.result), answer.after),
+            Err(failure) => (Err(failure), Vec::new()),
+        };
+        self.wire.send(&response(id, outcome));
+        for message in after {
+            self.wire.send(&message);
+        }
+    }
+
+    fn initialize(&self, params: &Value) -> Value {
+        let flags = &self.options.flags;
+        std::thread::sleep(flags.init_delay);
+        let boolean = &params["clientCapabilities"]["session"]["configOptions"]["boolean"];
+        self.boolean_options.store(!boolean.is_null(), Ordering::Relaxed);
+        let offered = [
+            ("list", !flags.no_list),
+            ("resume", !flags.no_resume),
+            ("close", !flags.no_close),
+            ("delete", true),
+            ("fork", !flags.no_fork),
+        ];
+        let session: Map<String, Value> = offered
+            .into_iter()
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| (name.to_owned(), json!({})))
+            .collect();
+        let mut login =
+            json!({"id": LOGIN_METHOD, "name": "Demo login", "description": "Needs no account"});
+        if flags.auth_terminal {
+            login["type"] = json!("terminal");
+            login["args"] = json!(["--login"]);
+        }
+        if flags.auth_legacy {
+            let command = std::env::current_exe().unwrap_or_default();
+            let args = json!(["--state", self.store.root(), "--login"]);
+            let hint = json!({"command": command, "args": args, "label": "Log in"});
+            login["_meta"] = json!({"terminal-auth": hint});
+        }
+        let mut mcp = json!({"http": flags.mcp_http, "sse": false});
+        if flags.mcp_acp {
+            mcp["acp"] = json!(true);
+        }
+        let mut result = json!({
+            "protocolVersion": flags.protocol.unwrap_or(1),
+            "agentCapabilities": {
+                "loadSession": !flags.no_load,
+                "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+                "mcpCapabilities": mcp,
+                "sessionCapabilities": session,
+                "auth": if flags.has_login() { json!({"logout": {}}) } else { json!({}) },
+            },
+            "authMethods": if flags.has_login() { json!([login]) } else { json!([]) },
+            "agentInfo": {"name": "acpd-demo", "title": "Demo agent", "version": env!("CARGO_PKG_VERSION")},
+        });
+        if !flags.no_steering {
+            result["_meta"] = json!({"steering": {"supported": true}});
+        }
+        result
+    }
+
+    fn authenticate(&self, params: &Value) -> Result<Value, Failure> {
+        match text(params, "methodId")? {
+            LOGIN_METHOD => match self.store.mark(AUTHED) {
+                Ok(()) => Ok(json!({})),
+                Err(error) => Err(Failure::internal(format!("cannot store the login: {error}"))),
+            },
+            method => Err(Failure::invalid_params(format!("no such auth method: {method}"))),
+        }
+    }
+
+    fn logout(&self) -> Result<Value, Failure> {
+        match self.store.unmark(AUTHED) {
+            Ok(()) => Ok(json!({})),
+            Err(error) => Err(Failure::internal(format!("cannot forget the login: {error}"))),
+        }
+    }
+
+    fn check_login(&self) -> Result<(), Failure> {
+        let flags = &self.options.flags;
+        let held = |name| std::env::var(name).unwrap_or_default();
+        let is_old = |name| held(name) != self.store.text("token");
+        if flags.auth_token.as_ref().is_some_and(is_old) {
+            return Err(Failure::auth_required());
+        }
+        self.require_login(flags.auth_required)
+    }
+
+    fn require_login(&self, required: bool) -> Result<(), Failure> {
+        match (required && !self.store.has(AUTHED), self.options.flags.auth_hidden) {
+            (false, _) => Ok(()),
+            (true, false) => Err(Failure::auth_required()),
+            (true, true) => Err(Failure::internal("upstream said: Not Logged In")),
+        }
+    }
+
+    fn new_session(&self, params: &Value) -> Result<Answer, Failure> {
+        self.check_login()?;
+        let cwd = working_directory(params)?;
+        check_mcp_servers(params)?;
+        let id = self.new_id();
+        Ok(self.begin(Session::new(id, cwd), params))
+    }
+
+    /// Goes on from what a session has said and heard so far, in a session of its own.
+    fn fork_session(&self, params: &Value) -> Result<Answer, Failure> {
+        self.check_login()?;
+        let parent = self.session(params)?;
+        let cwd = working_directory(params)?;
+        let id = self.new_id();
+        let state = lock(&parent.state);
+        let fork = if state.on_disk {
+            let stored = self.store.copy(&parent.id, &id, &cwd);
+            let stored = stored
+                .map_err(|error| Failure::internal(format!("cannot store the fork: {error}")))?;
+            Session::restored(id, cwd, &stored)
+        } else {
+            Session::new(id, cwd)
+        };
+        drop(state);
+        Ok(self.begin(fork, params))
+    }
+
+    fn new_id(&self) -> String {
+        let n = self.next_session.fetch_add(1, Ordering::Relaxed);
+        if self.options.flags.count_ids {
+            n.to_string()
+        } else {
+            format!("demo-{:016x}", RandomState::new().hash_one(n))
+        }
+    }
+
+    /// Holds a session that was just made, and answers with it.
+    fn begin(&self, session: Session, params: &Value) -> Answer {
+        let id = session.id.clone();
+        lock(&session.state).servers = servers_in_client(params);
+        let mut result = self.settings(&lock(&session.state));
+        result["sessionId"] = json!(id);
+        lock(&self.sessions).insert(id.clone(), Arc::new(session));
+        let mut after = vec![commands_update(&id)];
+        if self.options.flags.early_updates {
+            self.wire.send(&after.remove(0));
+        }
+        Answer { result, after }
+    }
+
+    fn load_session(&self, params: &Value) -> Result<Answer, Failure> {
+        let flags = &self.options.flags;
+        check_mcp_servers(params)?;
+        if let Some(code) = flags.load_error {
+            return Err(Failure::new(code, "load fails on demand"));
+        }
+        if flags.load_fails_times > 0 && self.store.count("load-failures") < flags.load_fails_times
+        {
+            return Err(Failure::invalid_params("load fails a few times on demand"));
+        }
+        let (session, mut answer) = self.restore(params)?;
+        let stored = self.store.read(&session.id).unwrap_or_default();
+        let mut history = replay(&session.id, flags.replay_turns, &stored);
+        if flags.late_replay {
+            let late = history.split_off(history.len() / 2);
+            answer.after.splice(0..0, late);
+        }
+        for message in history {
+            self.wire.send(&message);
+        }
+        Ok(answer)
+    }
+
+    fn resume_session(&self, params: &Value) -> Result<Answer, Failure> {
+        self.restore(params).map(|(_, answer)| answer)
+    }
+
+    /// Brings a session back from disk. One that is live stays as it is.
+    fn restore(&self, params: &Value) -> Result<(Arc<Session>, Answer), Failure> {
+        self.check_login()?;
+        let id = text(params, "sessionId")?;
+        let cwd = working_directory(params)?;
+        let stored = self.store.read(id).ok_or_else(|| Failure::unknown_session(id))?;
+        let session = lock(&self.sessions)
+            .entry(id.to_owned())
+            .or_insert_with(|| Arc::new(Session::restored(id.to_owned(), cwd, &stored)))
+            .clone();
+        let mut state = lock(&session.state);
+        state.servers = servers_in_client(params);
+        if self.options.flags.reset_options {
+            state.settings = session::Settings::default();
+        }
+        let answer = Answer { result: self.settings(&state), after: vec![commands_update(id)] };
+        drop(state);
+        Ok((session, answer))
+    }
+
+    fn list_sessions(&self, params: &Value) -> Result<Value, Failure> {
+        self.require_login(self.options.flags.auth_list)?;
+        let cwd = params["cwd"].as_str();
+        let sessions: Vec<Value> = self
+            .store
+            .list()
+            .into_iter()
+            .filter(|(_, stored)| cwd.is_none_or(|cwd| cwd == stored.cwd))
+            .map(|(id, stored)| {
+                let title = title(stored.prompts().first().map_or("", String::as_str));
+                json!({"sessionId": id, "cwd": stored.cwd, "title": title})
+            })
+            .collect();
+        Ok(json!({"sessions": sessions}))
+    }
+
+    fn close_session(&self, params: &Value) -> Result<Value, Failure> {
+        let session = self.session(params)?;
+        session.cancel();
+        lock(&self.sessions).remove(&session.id);
+        Ok(json!({}))
+    }
+
+    fn delete_session(&self, params: &Value) -> Result<Value, Failure> {
+        let id = text(params, "sessionId")?;
+        if let Some(session) = lock(&self.sessions).remove(id) {
+            session.cancel();
+        }
+        self.store.delete(id);
+        Ok(json!({}))
+    }
+
+    fn set_mode(&self, params: &Value) -> Result<Value, Failure> {
+        let session = self.session(params)?;
+        let mut state = lock(&session.state);
+        state.settings.set_mode(text(params, "modeId")?)?;
+        self.store_settings(&session, &state);
+        Ok(json!({}))
+    }
+
+    fn set_config_option(&self, params: &Value) -> Result<Value, Failure> {
+        let session = self.session(params)?;
+        let mut state = lock(&session.state);
+        state.settings.set_option(text(params, "configId")?, &params["value"])?;
+        self.store_settings(&session, &state);
+        Ok(json!({"configOptions": self.settings(&state)["configOptions"]}))
+    }
+
+    fn store_settings(&self, session: &Session, state: &State) {
+        if state.on_disk {
+            // Losing a setting is what real agents do too; the session itself is safe.
+            let _ = self
+                .store
+                .append(&session.id, &Entry::Settings { settings: state.settings.clone() });
+        }
+    }
+
+    fn settings(&self, state: &State) -> Value {
+        let boolean = self.boolean_options.load(Ordering::Relaxed);
+        json!({"modes": state.settings.modes(), "configOptions": state.settings.config_options(boolean)})
+    }
+
+    fn start_turn(self: &Arc<Self>, id: &Value, params: &Value) -> Result<(), Failure> {
+        self.check_login()?;
+        if let Some(after) = self.options.flags.auth_once_after
+            && lock(&self.received).get("session/prompt") == Some(&(after + 1))
+        {
+            return Err(Failure::auth_required());
+        }
+        let session = self.session(params)?;
+        let prompt = params["prompt"]
+            .as_array()
+            .ok_or_else(|| Failure::invalid_params("prompt is missing"))?
+            .clone();
+        let mut state = lock(&session.state);
+        if state.turn.is_some() {
+            return Err(Failure::internal("a turn is already running"));
+        }
+        self.store_prompt(&session, &mut state, &prompt)
+            .map_err(|error| Failure::internal(format!("cannot store the prompt: {error}")))?;
+        let (sender, inbox) = mpsc::channel();
+        let turn = Turn {
+            agent: Arc::clone(self),
+            session: Arc::clone(&session),
+            history: state.prompts.len(),
+            inbox,
+            sender: sender.clone(),
+            answer: String::new(),
+            tools: 0,
+            numbered: 0,
+            late_chunk: false,
+            terminal: String::new(),
+            request: id.to_string(),
+            prompt,
+        };
+        state.prompts.push(prompt_text(&turn.prompt));
+        let request = id.clone();
+        std::thread::Builder::new()
+            .spawn(move || turn.run(&request))
+            .map_err(|error| Failure::internal(format!("cannot start the turn: {error}")))?;
+        state.turn = Some(sender);
+        Ok(())
+    }
+
+    /// Takes what the user adds into the turn that runs. It begins none with it.
+    fn steer(&self, params: &Value) -> Result<Value, Failure> {
+        let session = self.session(params)?;
+        let prompt = params["prompt"].as_array().cloned().unwrap_or_default();
+        let mut state = lock(&session.state);
+        let Some(turn) = state.turn.clone() else {
+            return match params["_meta"]["steering"]["idleBehavior"].as_str() {
+                Some("promptRequired") => {
+                    Ok(json!({"outcome": "promptRequired", "reason": "noRunningTurn"}))
+                }
+                _ => Err(Failure::invalid_params("no turn runs".to_owned())),
+            };
+        };
+        self.store_prompt(&session, &mut state, &prompt)
+            .map_err(|error| Failure::internal(format!("cannot store the message: {error}")))?;
+        let text = prompt_text(&prompt);
+        state.prompts.push(text.clone());
+        let _ = turn.send(Signal::Steer(text));
+        Ok(json!({"outcome": "injected"}))
+    }
+
+    fn store_prompt(
+        &self,
+        session: &Session,
+        state: &mut State,
+        prompt: &[Value],
+    ) -> std::io::Result<()> {
+        if !state.on_disk {
+            self.store.create(&session.id, &session.cwd, &state.settings)?;
+            state.on_disk = true;
+        }
+        self.store.append(&session.id, &Entry::User { prompt: prompt.to_vec() })
+    }
+
+    /// The live session that these params name.
+    fn session(&self, params: &Value) -> Result<Arc<Session>, Failure> {
+        let id = text(params, "sessionId")?;
+        lock(&self.sessions).get(id).cloned().ok_or_else(|| Failure::unknown_session(id))
+    }
+
+    /// Sends a request whose answer goes to this turn, and returns its id.
+    fn send_request(&self, method: &str, params: Value, turn: Sender<Signal>) -> Value {
+        let n = self.next_request.fetch_add(1, Ordering::Relaxed);
+        let id = if self.options.flags.string_ids { json!(format!("demo-{n}")) } else { json!(n) };
+        lock(&self.asked).insert(id.to_string(), turn);
+        self.wire.send(&request(&id, method, params));
+        id
+    }
+
+    fn forget_request(&self, id: &Value) {
+        lock(&self.asked).remove(&id.to_string());
+    }
+}
+
+fn text<'a>(params: &'a Value, key: &str) -> Result<&'a str, Failure> {
+    params[key].as_str().ok_or_else(|| Failure::invalid_params(format!("{key} is missing")))
+}
+
+/// ACP v1 wants an absolute path; half of the real agents insist on it.
+fn working_directory(params: &Value) -> Result<String, Failure> {
+    match text(params, "cwd")? {
+        cwd if Path::new(cwd).is_absolute() => Ok(cwd.to_owned()),
+        cwd => Err(Failure::invalid_params(format!("cwd must be an absolute path: {cwd}"))),
+    }
+}
+
+/// The ids of MCP servers in the client, by name.
+fn servers_in_client(params: &Value) -> HashMap<String, String> {
+    let servers = params["mcpServers"].as_array().into_iter().flatten();
+    let text = |server: &Value, key: &str| server[key].as_str().unwrap_or_default().to_owned();
+    let servers = servers.filter(|server| server["type"] == "acp");
+    servers.map(|server| (text(server, "name"), text(server, "serverId"))).collect()
+}
+
+/// The key is required (ACP v1, `session/new` and `session/load`), null is tolerated.
+fn check_mcp_servers(params: &Value) -> Result<(), Failure> {
+    match params.get("mcpServers") {
+        Some(Value::Array(_) | Value::Null) => Ok(()),
+        _ => Err(Failure::invalid_params("mcpServers is missing")),
+    }
+}

@@ -1,0 +1,71 @@
+//! The record: every line that a scripted agent received or sent, for tests to look at afterwards.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::lock;
+
+/// Where a recorded line went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The agent received it.
+    In,
+    /// The agent sent it.
+    Out,
+    /// No line of the wire: `start`, `eof` or `exit CODE`.
+    Event,
+}
+
+/// One line of a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordLine {
+    /// Process that wrote it; processes may share a record.
+    pub pid: u32,
+    /// Where the line went.
+    pub dir: Direction,
+    /// Position in what this process recorded, from 0.
+    pub n: u64,
+    /// The line without its line feed; bytes that are not UTF-8 are replaced.
+    pub line: String,
+}
+
+/// Reads a record. A missing file is an empty record; a line that is still being written is left out.
+pub fn read_record(path: impl AsRef<Path>) -> Vec<RecordLine> {
+    let text = std::fs::read(path).unwrap_or_default();
+    text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+/// Appends to a record. Each line is one write, so that it is there before the agent acts on it, whatever
+/// happens to the process next.
+pub(crate) struct Recorder(Mutex<(File, u64)>);
+
+impl Recorder {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let path = path.to_string_lossy().replace("%p", &std::process::id().to_string());
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self(Mutex::new((file, 0))))
+    }
+
+    pub(crate) fn note(&self, dir: Direction, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let mut inner = lock(&self.0);
+        let (file, n) = &mut *inner;
+        let entry = RecordLine {
+            pid: std::process::id(),
+            dir,
+            n: *n,
+            line: String::from_utf8_lossy(line).into_owned(),
+        };
+        if let Ok(mut bytes) = serde_json::to_vec(&entry) {
+            bytes.push(b'\n');
+            // A full disk must not change what the agent does.
+            let _ = file.write_all(&bytes);
+        }
+        *n += 1;
+    }
+}

@@ -1,0 +1,168 @@
+//! Sessions on disk: one file of JSON lines each, written like real agents do it. The user's message is there
+//! before the turn runs, the answer only after it, so a killed turn leaves a question without an answer.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::session::{Settings, prompt_text};
+
+/// One line of a session's file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Entry {
+    Session { cwd: String },
+    Settings { settings: Settings },
+    User { prompt: Vec<Value> },
+    Agent { text: String },
+}
+
+/// A session as its file has it.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    pub(crate) cwd: String,
+    pub(crate) settings: Settings,
+    /// Only [`Entry::User`] and [`Entry::Agent`].
+    pub(crate) messages: Vec<Entry>,
+}
+
+impl Stored {
+    /// The texts of the user's prompts.
+    pub(crate) fn prompts(&self) -> Vec<String> {
+        let prompt = |entry: &Entry| match entry {
+            Entry::User { prompt } => Some(prompt_text(prompt)),
+            _ => None,
+        };
+        self.messages.iter().filter_map(prompt).collect()
+    }
+}
+
+/// The state directory.
+pub(crate) struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// Deletes all sessions.
+    pub(crate) fn forget(&self) {
+        let _ = fs::remove_dir_all(self.root.join("sessions"));
+    }
+
+    /// Makes the file of a session, over that of an older session with the same id.
+    pub(crate) fn create(&self, id: &str, cwd: &str, settings: &Settings) -> io::Result<()> {
+        let path = self.session_file(id).ok_or(io::ErrorKind::InvalidInput)?;
+        fs::create_dir_all(self.root.join("sessions"))?;
+        let mut file = File::create(path)?;
+        write_entry(&mut file, &Entry::Session { cwd: cwd.to_owned() })?;
+        write_entry(&mut file, &Entry::Settings { settings: settings.clone() })
+    }
+
+    /// Makes the file of a session that goes on from another one; what it has.
+    pub(crate) fn copy(&self, from: &str, id: &str, cwd: &str) -> io::Result<Stored> {
+        let mut stored = self.read(from).ok_or(io::ErrorKind::NotFound)?;
+        cwd.clone_into(&mut stored.cwd);
+        self.create(id, cwd, &stored.settings)?;
+        stored.messages.iter().try_for_each(|entry| self.append(id, entry))?;
+        Ok(stored)
+    }
+
+    /// Adds to a session's file, which must be there: a deleted session stays deleted.
+    pub(crate) fn append(&self, id: &str, entry: &Entry) -> io::Result<()> {
+        let path = self.session_file(id).ok_or(io::ErrorKind::InvalidInput)?;
+        write_entry(&mut OpenOptions::new().append(true).open(path)?, entry)
+    }
+
+    pub(crate) fn read(&self, id: &str) -> Option<Stored> {
+        let bytes = fs::read(self.session_file(id)?).ok()?;
+        let mut stored = Stored::default();
+        // The process may have been killed within the last line.
+        for entry in
+            bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+        {
+            match entry {
+                Entry::Session { cwd } => stored.cwd = cwd,
+                Entry::Settings { settings } => stored.settings = settings,
+                message => stored.messages.push(message),
+            }
+        }
+        Some(stored)
+    }
+
+    pub(crate) fn delete(&self, id: &str) {
+        if let Some(path) = self.session_file(id) {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// All sessions, sorted by id.
+    pub(crate) fn list(&self) -> Vec<(String, Stored)> {
+        let mut sessions: Vec<(String, Stored)> = fs::read_dir(self.root.join("sessions"))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| {
+                let id = entry.ok()?.path().file_stem()?.to_str()?.to_owned();
+                self.read(&id).map(|stored| (id, stored))
+            })
+            .collect();
+        sessions.sort_by(|a, b| a.0.cmp(&b.0));
+        sessions
+    }
+
+    /// Returns whether a marker file exists.
+    pub(crate) fn has(&self, marker: &str) -> bool {
+        self.root.join(marker).exists()
+    }
+
+    pub(crate) fn mark(&self, marker: &str) -> io::Result<()> {
+        self.write(marker, "")
+    }
+
+    pub(crate) fn unmark(&self, marker: &str) -> io::Result<()> {
+        match fs::remove_file(self.root.join(marker)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a file holds, without white space at its ends; nothing if it is not there.
+    pub(crate) fn text(&self, name: &str) -> String {
+        let text = fs::read_to_string(self.root.join(name)).unwrap_or_default();
+        text.trim().to_owned()
+    }
+
+    /// Counts one up, across restarts, and returns the number before.
+    pub(crate) fn count(&self, counter: &str) -> u32 {
+        let before: u32 = self.text(counter).parse().unwrap_or(0);
+        let _ = self.write(counter, &before.saturating_add(1).to_string());
+        before
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        fs::create_dir_all(&self.root)?;
+        fs::write(self.root.join(name), text)
+    }
+
+    /// None for an id that is no plain file name.
+    fn session_file(&self, id: &str) -> Option<PathBuf> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let valid = !id.is_empty() && id.chars().all(plain);
+        valid.then(|| self.root.join("sessions").join(format!("{id}.jsonl")))
+    }
+}
+
+fn write_entry(file: &mut File, entry: &Entry) -> io::Result<()> {
+    let mut line = serde_json::to_vec(entry)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}

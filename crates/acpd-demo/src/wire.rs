@@ -1,0 +1,141 @@
+//! JSON-RPC lines on stdout, shared by all turns.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::record::{Direction, Recorder};
+
+/// Exit code of every crash on demand.
+pub(crate) const CRASH: u8 = 3;
+
+/// A JSON-RPC error.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Option<Value>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(-32602, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(-32603, message)
+    }
+
+    pub(crate) fn method_not_found(method: &str) -> Self {
+        Self::new(-32601, format!("method not found: {method}"))
+    }
+
+    pub(crate) fn auth_required() -> Self {
+        Self::new(-32000, "authentication required")
+    }
+
+    pub(crate) fn unknown_session(id: &str) -> Self {
+        Self {
+            data: Some(json!({"sessionId": id})),
+            ..Self::new(-32002, format!("session not found: {id}"))
+        }
+    }
+
+    /// Reads the `error` member of a response.
+    pub(crate) fn from_error(error: &Value) -> Self {
+        let message = error["message"].as_str().unwrap_or_default();
+        Self::new(error["code"].as_i64().unwrap_or_default(), message)
+    }
+}
+
+/// A response.
+pub(crate) fn response(id: &Value, outcome: Result<Value, Failure>) -> Value {
+    match outcome {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(failure) => {
+            let mut error = json!({"code": failure.code, "message": failure.message});
+            if let Some(data) = failure.data {
+                error["data"] = data;
+            }
+            json!({"jsonrpc": "2.0", "id": id, "error": error})
+        }
+    }
+}
+
+/// A request of the agent.
+pub(crate) fn request(id: &Value, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// A notification of the agent.
+pub(crate) fn notification(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+/// A `session/update`.
+pub(crate) fn update(session: &str, update: Value) -> Value {
+    notification("session/update", json!({"sessionId": session, "update": update}))
+}
+
+/// Stdout and the record.
+pub(crate) struct Wire {
+    out: Mutex<()>,
+    recorder: Option<Recorder>,
+}
+
+impl Wire {
+    pub(crate) fn new(recorder: Option<Recorder>) -> Self {
+        Self { out: Mutex::new(()), recorder }
+    }
+
+    pub(crate) fn send(&self, message: &Value) {
+        self.send_raw(format!("{message}\n").as_bytes());
+    }
+
+    /// Writes bytes as they are. A reader that is gone is no reason to stop: the end of stdin tells.
+    pub(crate) fn send_raw(&self, bytes: &[u8]) {
+        let _guard = lock(&self.out);
+        self.note(Direction::Out, bytes);
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    }
+
+    pub(crate) fn received(&self, line: &[u8]) {
+        self.note(Direction::In, line);
+    }
+
+    pub(crate) fn event(&self, event: &str) {
+        self.note(Direction::Event, event.as_bytes());
+    }
+
+    /// Notes the end of the process.
+    pub(crate) fn exit_code(&self, code: u8) -> ExitCode {
+        self.event(&format!("exit {code}"));
+        ExitCode::from(code)
+    }
+
+    /// Ends the process at once, from any thread.
+    pub(crate) fn crash(&self) -> ! {
+        // Taken so that no other turn leaves half a line; not waited for, stdout may be blocked for good.
+        let _guard = self.out.try_lock();
+        self.event(&format!("exit {CRASH}"));
+        std::process::exit(CRASH.into())
+    }
+
+    fn note(&self, direction: Direction, line: &[u8]) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note(direction, line);
+        }
+    }
+}
+
+/// Locks, also after a panic in another thread.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

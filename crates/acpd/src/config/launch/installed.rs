@@ -1,0 +1,222 @@
+//! What `npx` and `uvx` would run, when it is installed on this machine.
+//!
+//! Both ask a registry at every start, or may do so, and `npx` stays as a process above the agent. An
+//! agent that is to come back after a crash should need neither. So a command of a form that is
+//! understood exactly is replaced by the package's own program:
+//!
+//! | command | looked for, in this order |
+//! | --- | --- |
+//! | `npx [-y\|--yes] PACKAGE[@VERSION] …` | `node_modules` in the profile's `cwd`; beside the folders of `PATH`, where `npm install -g` puts packages; the cache of `npx` |
+//! | `uvx PACKAGE[@VERSION] …` | what `uv tool install` has made |
+//!
+//! Architecture invariant: never another version than the command asks for. A version is compared with
+//! the installed package's own; without one, only a cache that was made for exactly this command
+//! counts, and what the user installed.
+
+use std::collections::BTreeMap;
+use std::env::home_dir;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::config::launch::variable;
+use crate::config::tables::profile::Profile;
+
+/// How a command line with a package runner is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Installed {
+    /// It names no package runner, or in a form that is left alone, or the profile wants it so.
+    Other,
+    /// The package's own program does it, with the arguments from this one of the command on.
+    Here {
+        /// The program.
+        program: PathBuf,
+        /// Index of the first argument in the command.
+        args: usize,
+    },
+    /// The package is not installed.
+    Missing {
+        /// What to do about it.
+        hint: String,
+    },
+}
+
+/// A package as the command names it.
+struct Wanted<'a> {
+    /// As it is written, with the version.
+    text: &'a str,
+    name: &'a str,
+    version: Option<&'a str>,
+}
+
+/// Looks for the package that the profile's command has a package runner run. `env` is what
+/// [`environment`](super::environment) gave.
+pub fn installed(profile: &Profile, env: &[(OsString, OsString)]) -> Installed {
+    let words: Vec<&str> = profile.command.iter().map(String::as_str).collect();
+    let (package, args, install) = match words.as_slice() {
+        _ if !profile.prefer_installed => return Installed::Other,
+        ["npx", "-y" | "--yes", package, ..] => (package, 3, "npm install -g"),
+        ["npx", package, ..] => (package, 2, "npm install -g"),
+        ["uvx", package, ..] => (package, 2, "uv tool install"),
+        _ => return Installed::Other,
+    };
+    // `--` ends options of the runner, which would take it out.
+    let Some(wanted) = wanted(package).filter(|_| words.get(args) != Some(&"--")) else {
+        return Installed::Other;
+    };
+    let home = variable(env, "HOME").map_or_else(|| home_dir().unwrap_or_default(), PathBuf::from);
+    let found = match words[0] {
+        "npx" => node_package(&wanted, profile, env, &home),
+        _ => uv_tool(&wanted, env, &home),
+    };
+    match found {
+        Some(program) => Installed::Here { program, args },
+        None => Installed::Missing {
+            hint: format!("install it (`{install} {package}`) so that a start needs no network"),
+        },
+    }
+}
+
+/// A package with an exact version or none. Options, tags, ranges, folders and addresses are left to
+/// the runner.
+fn wanted(text: &str) -> Option<Wanted<'_>> {
+    let at = text.char_indices().skip(1).find(|(_, char)| *char == '@').map(|(at, _)| at);
+    let (name, version) = match at {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let is_word = |word: &str| {
+        let first = word.chars().next();
+        let rest = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
+        first.is_some_and(|first| first.is_ascii_alphanumeric()) && word.chars().all(rest)
+    };
+    let is_name = match name.strip_prefix('@').map(|scoped| scoped.split_once('/')) {
+        None => is_word(name),
+        Some(scoped) => scoped.is_some_and(|(scope, name)| is_word(scope) && is_word(name)),
+    };
+    // `1` and `1.2` are ranges; `1.2.3-beta.4` is a version.
+    let is_exact = |version: &str| {
+        let numbers = version.split(['-', '+']).next().unwrap_or_default();
+        let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        let allowed = |char: char| char.is_ascii_alphanumeric() || "-+.".contains(char);
+        numbers.split('.').count() == 3
+            && numbers.split('.').all(number)
+            && version.chars().all(allowed)
+    };
+    (is_name && version.is_none_or(is_exact)).then_some(Wanted { text, name, version })
+}
+
+/// What of a `package.json` matters here.
+#[derive(Deserialize)]
+struct Manifest {
+    version: Option<String>,
+    bin: Option<Bin>,
+    /// What `npx` made this folder of its cache for.
+    #[serde(rename = "_npx")]
+    npx: Option<Npx>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Bin {
+    One(String),
+    Named(BTreeMap<String, String>),
+}
+
+#[derive(Deserialize)]
+struct Npx {
+    packages: Vec<String>,
+}
+
+fn manifest(folder: &Path) -> Option<Manifest> {
+    serde_json::from_slice(&std::fs::read(folder.join("package.json")).ok()?).ok()
+}
+
+fn node_package(
+    wanted: &Wanted<'_>,
+    profile: &Profile,
+    env: &[(OsString, OsString)],
+    home: &Path,
+) -> Option<PathBuf> {
+    let path = variable(env, "PATH").unwrap_or_default();
+    let local = profile.cwd.as_deref().map(|cwd| {
+        let modules = cwd.join("node_modules");
+        (modules.join(".bin"), modules)
+    });
+    let global = std::env::split_paths(path)
+        .filter(|bin| bin.is_absolute())
+        .filter_map(|bin| Some((bin.clone(), bin.parent()?.join("lib/node_modules"))));
+    let user = local.into_iter().chain(global);
+    user.chain(npx_caches(wanted, env, home))
+        .find_map(|(bin, modules)| node_program(wanted, &bin, &modules))
+}
+
+/// Those folders of the cache that were made for this package, as `bin` and `node_modules`.
+fn npx_caches(
+    wanted: &Wanted<'_>,
+    env: &[(OsString, OsString)],
+    home: &Path,
+) -> Vec<(PathBuf, PathBuf)> {
+    let cache = variable(env, "npm_config_cache").map_or_else(|| home.join(".npm"), PathBuf::from);
+    let entries = std::fs::read_dir(cache.join("_npx")).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    folders.sort();
+    let fits = |folder: &PathBuf| {
+        let npx = manifest(folder).and_then(|manifest| manifest.npx);
+        npx.is_some_and(|npx| npx.packages == [wanted.text])
+    };
+    let modules = |folder: PathBuf| folder.join("node_modules");
+    let fitting = folders.into_iter().filter(fits).map(modules);
+    fitting.map(|modules| (modules.join(".bin"), modules)).collect()
+}
+
+/// The program of the package in `modules`, if it has the wanted version and `npx` would take that
+/// program.
+fn node_program(wanted: &Wanted<'_>, bin: &Path, modules: &Path) -> Option<PathBuf> {
+    let folder = modules.join(wanted.name);
+    let manifest = manifest(&folder)?;
+    if wanted.version.is_some() && manifest.version.as_deref() != wanted.version {
+        return None;
+    }
+    let own = wanted.name.rsplit('/').next().unwrap_or_default();
+    let (name, file) = match manifest.bin? {
+        Bin::One(file) => (own.to_owned(), file),
+        Bin::Named(mut files) if files.len() == 1 => files.pop_first()?,
+        Bin::Named(mut files) => (own.to_owned(), files.remove(own)?),
+    };
+    let program = bin.join(name);
+    // A link of the same name may be another package's.
+    let same = program.canonicalize().ok()? == folder.join(file).canonicalize().ok()?;
+    same.then_some(program)
+}
+
+/// The program of a tool of `uv`.
+fn uv_tool(wanted: &Wanted<'_>, env: &[(OsString, OsString)], home: &Path) -> Option<PathBuf> {
+    let data = || match variable(env, "XDG_DATA_HOME").filter(|dir| !dir.is_empty()) {
+        Some(data) => PathBuf::from(data),
+        None => home.join(".local/share"),
+    };
+    let tools = variable(env, "UV_TOOL_DIR").map_or_else(|| data().join("uv/tools"), PathBuf::from);
+    // Where names are compared, case and the kind of dash do not count (PEP 503).
+    let normal = wanted.name.to_ascii_lowercase().replace(['_', '.'], "-");
+    let tool = tools.join(&normal);
+    if let Some(version) = wanted.version {
+        let info = format!("{}-{version}.dist-info", normal.replace('-', "_"));
+        let libs = std::fs::read_dir(tool.join("lib")).ok()?.flatten();
+        let sites = libs.map(|lib| lib.path().join("site-packages"));
+        let has = |site: PathBuf| {
+            let names = std::fs::read_dir(site).into_iter().flatten().flatten();
+            names.map(|entry| entry.file_name()).any(|name| is_same(&name, &info))
+        };
+        if !sites.into_iter().any(has) {
+            return None;
+        }
+    }
+    let program = tool.join("bin").join(wanted.name);
+    program.is_file().then_some(program)
+}
+
+fn is_same(name: &OsStr, wanted: &str) -> bool {
+    name.to_str().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+}

@@ -1,0 +1,210 @@
+//! What an agent is started with: its environment, its program, and a fingerprint of both.
+
+pub(crate) mod installed;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::config::keys::kind::Choice as _;
+use crate::config::tables::profile::Profile;
+
+/// The variables that every agent gets from the daemon, as names or beginnings of names. Names are
+/// compared without regard to case: Windows does, and proxies are written both ways.
+pub(crate) const BASE: [&str; 54] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "TERM",
+    "COLORTERM",
+    "XDG_*",
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    // What Windows programs do not start without.
+    "ALLUSERSPROFILE",
+    "APPDATA",
+    "COMMONPROGRAMFILES",
+    "COMMONPROGRAMFILES(X86)",
+    "COMMONPROGRAMW6432",
+    "COMPUTERNAME",
+    "COMSPEC",
+    "DRIVERDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "OS",
+    "PATHEXT",
+    "PROCESSOR_*",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "PROGRAMW6432",
+    "PUBLIC",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERDOMAIN",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// The environment of the agent's process, sorted by name: what it may inherit of `base`, and what
+/// its profile sets.
+pub fn environment(
+    profile: &Profile,
+    base: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    let inherited = profile.inherit_env.iter().map(String::as_str);
+    let allowed: Vec<&str> = BASE.into_iter().chain(inherited).collect();
+    let mut environment: BTreeMap<OsString, OsString> =
+        base.filter(|(name, _)| allowed.iter().any(|pattern| matches(pattern, name))).collect();
+    for (name, value) in profile.env.iter() {
+        environment.insert(name.into(), value.into());
+    }
+    environment.into_iter().collect()
+}
+
+/// `base` with a `HOME`, if it has none. Some editors start `acpctl`, and by it the daemon, with nothing
+/// but a `PATH`; agents look for their logins at home.
+pub fn with_home(
+    base: impl Iterator<Item = (OsString, OsString)>,
+    home: Option<PathBuf>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let home = home.map(|home| (OsString::from("HOME"), home.into_os_string()));
+    // First, because what comes later wins.
+    home.into_iter().chain(base)
+}
+
+/// Returns whether `name` matches the pattern, a name or the beginning of one with a `*`, in any case.
+fn matches(pattern: &str, name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    match pattern.strip_suffix('*') {
+        Some(start) => {
+            name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start.as_bytes()))
+        }
+        None => name.eq_ignore_ascii_case(pattern.as_bytes()),
+    }
+}
+
+/// The executable file behind the agent's command, looked up in the agent's own `PATH`.
+///
+/// `own` is the daemon's own program, which serves a built-in agent; `env` is what [`environment`]
+/// gave. The arguments are `profile.command[1..]` in any case.
+///
+/// # Errors
+/// [`CommandNotFound`] when there is no such executable.
+pub fn resolve_program(
+    profile: &Profile,
+    env: &[(OsString, OsString)],
+    own: &Path,
+) -> Result<PathBuf, CommandNotFound> {
+    if profile.builtin {
+        return Ok(own.to_owned());
+    }
+    let name = profile.command.first().map_or("", String::as_str);
+    let home = std::env::home_dir().unwrap_or_default();
+    let program = match name.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => PathBuf::from(name),
+    };
+    // An empty PATH would be taken for the current directory.
+    let path = variable(env, "PATH").filter(|path| !path.is_empty());
+    let cwd = profile.cwd.as_deref().unwrap_or(&home);
+    which::which_in(&program, path, cwd).map_err(|_| {
+        let bare = program.parent() == Some(Path::new(""));
+        let searched = path.unwrap_or_default().to_string_lossy();
+        CommandNotFound::new(profile, name, bare.then_some(searched.as_ref()))
+    })
+}
+
+/// A variable's value; spelt exactly so if there is one, else in any case.
+pub(crate) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {
+    let exact = env.iter().find(|(key, _)| key == name);
+    let found = exact.or_else(|| env.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
+    found.map(|(_, value)| value.as_os_str())
+}
+
+/// A short text that changes when the agent would be started in another way: with another command,
+/// with other variables set, or with something else offered to it. Values of variables do not
+/// count. It is the same in every version of acpd, and meant for keys of caches.
+pub fn fingerprint(profile: &Profile) -> String {
+    let command = profile.command.iter().map(|word| ("command", word));
+    let variables = profile.env.keys().map(|name| ("env", name));
+    let names = variables.chain(profile.credentials.keys().map(|name| ("credential", name)));
+    let mut hash = FNV_OFFSET;
+    let offers = profile.services.iter().map(|offer| ("service", offer.word()));
+    let offers = offers.chain(profile.subagents.then_some(("offer", "subagents")));
+    let heard = profile.client_meta.iter().map(|name| ("client_meta", name.as_str()));
+    let named = command.chain(names).map(|(kind, text)| (kind, text.as_str()));
+    for (kind, text) in named.chain(offers).chain(heard) {
+        // The zero bytes keep ["a b"] and ["a", "b"] apart; no argument can hold one.
+        let bytes = kind.bytes().chain([0]).chain(text.bytes()).chain([0]);
+        hash = bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
+    }
+    format!("{hash:016x}")
+}
+
+/// 64-bit FNV-1a, which unlike the standard library's hasher is the same for ever.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+/// The agent's program is not where its profile says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandNotFound {
+    message: String,
+    hint: String,
+}
+
+impl CommandNotFound {
+    /// The way out: how to install the program, or how to say where it is.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
+    /// `program` is not an executable file, or not in the directories of `searched`.
+    fn new(profile: &Profile, program: &str, searched: Option<&str>) -> Self {
+        let name = &profile.name;
+        let reason = match searched {
+            None => "it does not exist or is not executable".to_owned(),
+            Some("") => "the agent's PATH is empty".to_owned(),
+            Some(path) => format!("it is not in the agent's PATH, {path}"),
+        };
+        let install = profile.install.as_deref();
+        let hint = if program.contains(char::is_whitespace) {
+            let words: Vec<_> = program.split_whitespace().collect();
+            format!("write the command as a list: `command = {words:?}`")
+        } else if let Some(install) = install {
+            format!("install it (`{install}`), or set `command` in `[agents.{name}]` to its path")
+        } else if searched.is_some() {
+            format!("set `command` in `[agents.{name}]` to its path, or `env.PATH`")
+        } else {
+            format!("set `command` in `[agents.{name}]` to where the program is")
+        };
+        Self {
+            message: format!("cannot find `{program}`, the command of agent `{name}`: {reason}"),
+            hint,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The configuration as it is used, resolved to plain values.
+
+use std::collections::BTreeMap;
+
+use acpd_policy::{Policy, PolicyConfig, PolicyError};
+
+use crate::config::error::UnknownAgent;
+use crate::config::tables::mcp::McpServer;
+use crate::config::tables::profile::{Daemon, Hooks, Profile};
+
+/// The agent that is used when nothing else is configured: the daemon's own scripted one.
+pub const DEMO_AGENT: &str = "demo";
+
+/// The whole configuration, resolved to plain values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// How the daemon itself behaves.
+    pub daemon: Daemon,
+    /// What is run when something happens.
+    pub hooks: Hooks,
+    /// Who answers permission questions without a person.
+    pub policy: PolicyConfig,
+    /// The agent that a client gets that names none. [`Config::agent`] finds it, unless it is the
+    /// demo agent and that was disabled.
+    pub default_agent: String,
+    /// Every known agent by its name, the disabled ones included.
+    pub agents: BTreeMap<String, Profile>,
+    /// MCP servers for agents by their names, the disabled ones included.
+    pub mcp: BTreeMap<String, McpServer>,
+}
+
+impl Config {
+    /// The profile of the agent called `name`.
+    ///
+    /// # Errors
+    /// [`UnknownAgent`] when there is none of that name, or when it is disabled.
+    pub fn agent(&self, name: &str) -> Result<&Profile, UnknownAgent> {
+        match self.agents.get(name) {
+            Some(profile) if profile.enabled => Ok(profile),
+            Some(_) => Err(UnknownAgent::disabled(name)),
+            None => Err(UnknownAgent::new(name, &enabled(&self.agents))),
+        }
+    }
+}
+
+/// Makes the rules usable. `~/` in them is the home of this process.
+///
+/// # Errors
+/// A rule that cannot be understood is named.
+pub fn policy(config: &PolicyConfig) -> Result<Policy, PolicyError> {
+    Policy::new(config, std::env::var("HOME").ok().as_deref())
+}
+
+/// The names of the agents that can be used.
+fn enabled(agents: &BTreeMap<String, Profile>) -> Vec<&str> {
+    let usable = agents.iter().filter(|(_, profile)| profile.enabled);
+    usable.map(|(name, _)| name.as_str()).collect()
+}

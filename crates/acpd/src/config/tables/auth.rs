@@ -1,0 +1,193 @@
+//! The kinds of the keys about logins and credentials.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::config::keys::kind::{
+    Arguments, CommandLine, Directory, Fault, Kind, Timeout, list, quoted, string,
+};
+
+/// What an error of an agent is known by.
+pub(crate) struct ErrorPatterns;
+
+impl Kind for ErrorPatterns {
+    type Value = Vec<String>;
+
+    fn describe() -> String {
+        "a list of texts or codes".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Fault> {
+        list(value, &Self::describe(), |item| match string(item, &Self::describe())?.trim() {
+            "" => Err(Fault::new(value, "holds an empty text, which every error has in it")),
+            text => Ok(text.to_owned()),
+        })
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        Arguments::show(value)
+    }
+}
+
+/// A file.
+pub(crate) struct File;
+
+impl Kind for File {
+    type Value = Option<PathBuf>;
+
+    fn describe() -> String {
+        Directory::describe()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Option<PathBuf>, Fault> {
+        let path = Directory::read(value)?;
+        path.map(Some).ok_or_else(|| Fault::new(value, "names no file"))
+    }
+
+    fn show(value: &Option<PathBuf>) -> String {
+        value.as_ref().map_or_else(String::new, |path| quoted(&path.to_string_lossy()))
+    }
+}
+
+/// Where the value of a variable is, which is looked up whenever an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Where it is.
+    pub source: CredentialSource,
+    /// How long a value that was found is used again; `None`: for one start.
+    pub ttl: Option<Duration>,
+}
+
+impl Credential {
+    /// Returns whether there may be another value while the daemon runs.
+    pub fn can_change(&self) -> bool {
+        !matches!(self.source, CredentialSource::Env(_) | CredentialSource::Systemd(_))
+    }
+}
+
+/// Where the value of a credential is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialSource {
+    /// It is what this command writes: a program and its arguments.
+    Command(Vec<String>),
+    /// In this file.
+    File(PathBuf),
+    /// In this variable of the daemon's environment.
+    Env(String),
+    /// Under this name in `$CREDENTIALS_DIRECTORY`, where systemd puts credentials of a service.
+    Systemd(String),
+    /// In the keyring of the system.
+    #[cfg(feature = "keyring")]
+    Keyring {
+        /// What it is for.
+        service: String,
+        /// Whose it is there.
+        user: String,
+    },
+}
+
+/// Credentials by the names of variables. Each inner table adds to the outer ones.
+pub(crate) struct Credentials;
+
+impl Kind for Credentials {
+    type Value = BTreeMap<String, Credential>;
+
+    fn describe() -> String {
+        "a table of references".to_owned()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>) -> Result<Self::Value, Fault> {
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(Fault::wrong_type(value, &Self::describe()));
+        };
+        let mut credentials = BTreeMap::new();
+        for (name, item) in table {
+            let name = name.get_ref();
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let reason = format!("holds {name:?}, which cannot be the name of a variable");
+                return Err(Fault::new(item, reason));
+            }
+            let found = credential(item).map_err(|fault| Fault {
+                reason: format!("{} (the credential `{name}`)", fault.reason),
+                ..fault
+            })?;
+            credentials.insert(name.to_string(), found);
+        }
+        Ok(credentials)
+    }
+
+    fn show(_: &Self::Value) -> String {
+        // Only the default is ever shown.
+        "{}".to_owned()
+    }
+
+    fn merge(slot: &mut Self::Value, new: Self::Value) {
+        slot.extend(new);
+    }
+}
+
+const CREDENTIAL: &str = "one of `{ command = [\"program\", …] }`, `{ file = \"~/path\" }`, \
+                          `{ env = \"NAME\" }`, `{ systemd = \"name\" }` and \
+                          `{ keyring = \"service/user\" }`";
+
+/// What is written is not repeated in any message: somebody may have put a secret there.
+fn credential(item: &Spanned<DeValue<'_>>) -> Result<Credential, Fault> {
+    let wrong = || Fault::new(item, format!("must be {CREDENTIAL}"));
+    let DeValue::Table(table) = item.get_ref() else {
+        return Err(wrong().hint("a value itself belongs into `env`"));
+    };
+    let (mut source, mut ttl) = (None, None);
+    for (key, value) in table {
+        let found = match key.get_ref().as_ref() {
+            "command" => CredentialSource::Command(CommandLine::read(value)?),
+            "file" => CredentialSource::File(File::read(value)?.ok_or_else(wrong)?),
+            "env" => CredentialSource::Env(name(value)?),
+            "systemd" => CredentialSource::Systemd(name(value)?),
+            "keyring" => keyring(value)?,
+            "ttl" => {
+                ttl = Some(Timeout::read(value)?);
+                continue;
+            }
+            other => {
+                return Err(Fault::new(value, format!("has an unknown key `{other}`")).hint(
+                    "the keys are `command`, `file`, `env`, `systemd`, `keyring` and `ttl`",
+                ));
+            }
+        };
+        if source.replace(found).is_some() {
+            return Err(Fault::new(item, "names more than one source"));
+        }
+    }
+    Ok(Credential { source: source.ok_or_else(wrong)?, ttl })
+}
+
+#[cfg(feature = "keyring")]
+fn keyring(value: &Spanned<DeValue<'_>>) -> Result<CredentialSource, Fault> {
+    let wanted = "a service and a user like \"example.com/ada\"";
+    // A user has no slash; a service may be an address.
+    match string(value, wanted)?.rsplit_once('/') {
+        Some((service, user)) if !service.is_empty() && !user.is_empty() => {
+            Ok(CredentialSource::Keyring { service: service.to_owned(), user: user.to_owned() })
+        }
+        _ => Err(Fault::new(value, format!("must be {wanted}"))),
+    }
+}
+
+#[cfg(not(feature = "keyring"))]
+fn keyring(value: &Spanned<DeValue<'_>>) -> Result<CredentialSource, Fault> {
+    Err(Fault::new(value, "asks for the keyring, which this acpd was built without")
+        .hint("build it with `--features keyring`, or let a `command` read the keyring"))
+}
+
+/// A name of a variable, or of a file in a directory.
+fn name(value: &Spanned<DeValue<'_>>) -> Result<String, Fault> {
+    match string(value, "a name")? {
+        "" | "." | ".." => Err(Fault::new(value, "is no name")),
+        name if name.contains(['=', '/', '\0']) => Err(Fault::new(value, "is no name")),
+        name => Ok(name.to_owned()),
+    }
+}

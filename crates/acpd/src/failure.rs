@@ -1,0 +1,40 @@
+//! Why a command of the program `acpd` failed, worded for people.
+
+use std::fmt;
+
+/// Why the daemon could not run; shows its hint as well.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl fmt::Display, hint: Option<impl fmt::Display>) -> Failure {
+        Failure { message: message.to_string(), hint: hint.map(|hint| hint.to_string()) }
+    }
+
+    /// What went wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The way out.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    pub(crate) fn system(what: &str, error: impl fmt::Display) -> Failure {
+        Failure::new(format!("{what}: {error}"), None::<String>)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Runs commands for the daemon that are no agents: hooks, commands that tell credentials, the trial of a
+//! program before a restart. Each leads a process group of its own, which ends with it.
+
+use std::io::{self, PipeReader};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use acpd_sys::process::{ExitKind, detach_child_alone, wait_leader};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+use crate::host::Reaper;
+
+/// How long what it wrote is read on when its group is gone, if others hold its output open.
+const REST: Duration = Duration::from_millis(500);
+
+/// How a command ended.
+#[derive(Debug)]
+pub enum End {
+    /// By itself, so.
+    Exit(ExitKind),
+    /// It took longer than it may.
+    Late,
+    /// The daemon ends.
+    Stopped,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// Sets a command apart from the daemon and from every agent.
+pub fn set_apart(command: &mut Command) {
+    // Another mark, and not none: it belongs to no agent, whatever started the daemon.
+    command.env("ACPD_HOST", "-");
+    detach_child_alone(command);
+}
+
+/// Waits for the end of a command and talks with it meanwhile; then whatever is left of its group is
+/// ended. `stop` is dropped by its sender when the daemon ends.
+pub async fn run_to_end(
+    child: Child,
+    reaper: Reaper,
+    talk: impl Future,
+    limit: Duration,
+    stop: &mut watch::Receiver<()>,
+) -> End {
+    let pid = child.id();
+    let exited = spawn_blocking(move || wait_leader(pid));
+    let late = tokio::time::sleep(limit);
+    tokio::pin!(talk, late, exited);
+    let mut talking = true;
+    let end = loop {
+        tokio::select! {
+            exit = &mut exited => break match exit {
+                Ok(Ok(exit)) => End::Exit(exit),
+                _ => End::Unknown,
+            },
+            () = &mut late => break End::Late,
+            // Nothing is ever sent.
+            _ = stop.changed() => break End::Stopped,
+            _ = &mut talk, if talking => talking = false,
+        }
+    };
+    let discard = move || {
+        // Whoever else is in its group goes with it, and becomes a child of ours.
+        reaper.discard(child);
+        reaper.reap_orphans();
+    };
+    spawn_blocking(discard).await.ok();
+    if talking {
+        tokio::time::timeout(REST, talk).await.ok();
+    }
+    end
+}
+
+/// Reads what a command writes, until nobody can write any more or it was as much as this.
+pub async fn read(output: PipeReader, most: u64, said: &mut Vec<u8>) -> io::Result<()> {
+    let output = pipe::Receiver::from_owned_fd(output.into())?;
+    output.take(most).read_to_end(said).await?;
+    Ok(())
+}

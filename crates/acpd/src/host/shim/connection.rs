@@ -1,0 +1,295 @@
+//! Talks with a shim, as long as a connection lasts.
+
+use std::collections::VecDeque;
+use std::io;
+
+use acpd_core::StopStep;
+use acpd_shim::frame::{Stage, Step, ToDaemon, ToShim};
+
+use super::link::{End, Link};
+use super::supervisor::{Supervisor, Told};
+use crate::clock::until;
+use crate::crash;
+use crate::host::agent_host::HostEvent;
+
+/// Bytes that wait for the socket before more are made.
+const OUTBOX: usize = 256 << 10;
+
+impl Supervisor {
+    /// Talks with the shim until the connection is lost or nothing is left to be said.
+    pub(super) async fn talk(&mut self, mut link: Link) -> End {
+        let mut reports: VecDeque<HostEvent> = VecDeque::new();
+        let events = self.place.events.clone();
+        // What came right behind the hello.
+        if let Err(error) = self.hear(&mut link, &mut reports) {
+            return self.lost(&link, reports, error).await;
+        }
+        loop {
+            if self.dismiss {
+                return End::Dismissed;
+            }
+            self.say(&mut link);
+            if !link.outbox.is_empty()
+                && let Err(error) = link.write()
+            {
+                return self.lost(&link, reports, error).await;
+            }
+            // No output comes after the leader's end, so no room is needed.
+            let has_room = self.told >= Told::Ended || self.output.has_room();
+            let may_read = reports.is_empty() && has_room;
+            // A shim that we do not listen to is not silent.
+            let force = self.force_at.filter(|_| may_read && self.told < Told::Gone);
+            tokio::select! {
+                // The handle sends nothing after `Forget`.
+                command = self.commands.recv(), if !self.forget => {
+                    let Some(command) = command else { return End::Dropped };
+                    self.take(command);
+                    while let Ok(command) = self.commands.try_recv() {
+                        self.take(command);
+                    }
+                }
+                permit = events.reserve(), if !reports.is_empty() => {
+                    // The relay is gone only when the daemon ends.
+                    let Ok(permit) = permit else { return End::Dropped };
+                    if let Some(event) = reports.pop_front() {
+                        permit.send((self.host, event));
+                    }
+                }
+                ready = link.stream.readable(), if may_read => {
+                    let heard = ready.and_then(|()| link.read());
+                    let known = self.hear(&mut link, &mut reports);
+                    if let Err(error) = known.and(heard) {
+                        return self.lost(&link, reports, error).await;
+                    }
+                }
+                ready = link.stream.writable(), if !link.outbox.is_empty() => {
+                    if let Err(error) = ready {
+                        return self.lost(&link, reports, error).await;
+                    }
+                }
+                () = until(force) => self.force().await,
+            }
+            if !may_read {
+                self.be_patient();
+            }
+        }
+    }
+
+    /// The connection is lost: reports what was heard before. Returns how the connection ended.
+    async fn lost(&mut self, link: &Link, reports: VecDeque<HostEvent>, error: io::Error) -> End {
+        for event in reports {
+            if self.place.events.send((self.host, event)).await.is_err() {
+                return End::Dropped;
+            }
+        }
+        if link.sent.exit { End::Forgotten } else { End::Lost(error) }
+    }
+
+    /// Adds what the shim does not know yet.
+    fn say(&mut self, link: &mut Link) {
+        let Link { outbox, sent, .. } = link;
+        if outbox.len() >= OUTBOX {
+            return;
+        }
+        let acked = self.output.acked();
+        if acked > sent.ack {
+            crash::point("before-ack");
+            sent.ack = acked;
+            ToShim::Ack { offset: acked }.encode(outbox);
+        }
+        if sent.lease != Some(self.lease) {
+            sent.lease = Some(self.lease);
+            ToShim::Lease { ms: self.lease }.encode(outbox);
+        }
+        let before = outbox.len();
+        self.stdin.encode(outbox);
+        if outbox.len() > before {
+            crash::point("host-write");
+        }
+        if self.step > sent.step {
+            let step = match self.step {
+                // What is still to be written comes first.
+                Some(StopStep::CloseStdin) if self.stdin.is_sent() => Some(Step::CloseStdin),
+                Some(StopStep::Term) => Some(Step::Term),
+                Some(StopStep::Kill) => Some(Step::Kill),
+                _ => None,
+            };
+            if let Some(step) = step {
+                sent.step = self.step;
+                ToShim::Signal(step).encode(outbox);
+            }
+        }
+        if self.forget && self.told == Told::Gone && !sent.exit {
+            crash::point("before-forget");
+            sent.exit = true;
+            ToShim::Exit.encode(outbox);
+        }
+    }
+
+    /// Handles what the shim said; an error if it cannot be understood.
+    fn hear(&mut self, link: &mut Link, reports: &mut VecDeque<HostEvent>) -> io::Result<()> {
+        while let Some(frame) = link.inbox.next_frame().map_err(io::Error::other)? {
+            self.be_patient();
+            match frame {
+                ToDaemon::Hello(_) => {}
+                // It counts no more, but the shim has to get rid of it.
+                ToDaemon::Out { offset, bytes } if self.given_up => {
+                    self.output.skip(offset + bytes.len() as u64);
+                }
+                ToDaemon::Out { offset, bytes } => {
+                    let taken = self.output.push(offset, bytes);
+                    taken.map_err(|_| io::Error::other("a part of the output is missing"))?;
+                    let frames = self.output.frames();
+                    if !frames.is_empty() {
+                        crash::point("before-output");
+                    }
+                    reports.extend(self.lines(frames));
+                }
+                ToDaemon::Err { bytes } => self.place.log.write(bytes),
+                ToDaemon::Credit { bytes } => self.stdin.allow(bytes),
+                ToDaemon::Written { chunk } => reports.extend(self.wrote(chunk)),
+                ToDaemon::Exit { stage, status, stderr } => {
+                    let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
+                    reports.extend(self.last_words(status.to_string(), stderr));
+                    if stage == Stage::Gone && self.told < Told::Gone {
+                        self.told = Told::Gone;
+                        self.place.reaper.unknow(self.host);
+                        reports.push_back(HostEvent::Gone);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use acpd_core::ids::HostId;
+    use acpd_shim::frame::Status;
+    use acpd_sys::lock::InstanceLock;
+    use tempfile::TempDir;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::UnixStream;
+    use tokio::sync::mpsc;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::host::agent_host::HostEvents;
+    use crate::host::reaper::Reaper;
+    use crate::host::shim::place::{Command, Leases, Place};
+    use crate::log::BoundedLog;
+
+    struct Bench {
+        state: TempDir,
+        supervisor: Supervisor,
+        commands: mpsc::UnboundedSender<Command>,
+        heard: mpsc::Receiver<(HostId, HostEvent)>,
+    }
+
+    fn bench() -> Bench {
+        let state = TempDir::new().unwrap();
+        let (events, heard): (HostEvents, _) = mpsc::channel(8);
+        let (commands, wanted) = mpsc::unbounded_channel();
+        let place = Place {
+            state: state.path().to_owned(),
+            reaper: Reaper::start(events.clone()).unwrap(),
+            events,
+            log: BoundedLog::open(&state.path().join("log"), 1 << 20),
+            line_limit: 64 << 20,
+            leases: Leases { idle: 0, busy: 0 },
+        };
+        let mut supervisor = Supervisor::new(HostId(3), "7-3", place, wanted);
+        supervisor.told = Told::Running;
+        Bench { state, supervisor, commands, heard }
+    }
+
+    fn link() -> (Link, UnixStream) {
+        let (stream, shim) = UnixStream::pair().unwrap();
+        (Link::over(stream, 0), shim)
+    }
+
+    fn said(frames: &[ToDaemon<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for frame in frames {
+            frame.encode(&mut bytes);
+        }
+        bytes
+    }
+
+    const ENDED: ToDaemon<'_> =
+        ToDaemon::Exit { stage: Stage::Ended, status: Status::Code(0), stderr: b"" };
+
+    #[tokio::test]
+    async fn what_was_heard_before_a_loss_is_not_acknowledged_by_being_told_again() {
+        let Bench { mut supervisor, .. } = bench();
+        let all = said(&[ToDaemon::Out { offset: 0, bytes: b"{}\n{}\n" }, ENDED]);
+        for lines in [2, 0] {
+            let (mut link, _shim) = link();
+            let mut reports = VecDeque::new();
+            link.inbox.push(&all);
+            supervisor.hear(&mut link, &mut reports).unwrap();
+            let told = reports.iter().map(|event| match event {
+                HostEvent::Output(frames) => frames.len(),
+                _ => 0,
+            });
+            assert_eq!(told.sum::<usize>(), lines);
+            assert_eq!(supervisor.output.acked(), 0, "nothing is committed");
+        }
+        supervisor.output.ack(6);
+        assert_eq!(supervisor.output.acked(), 6);
+    }
+
+    #[tokio::test]
+    async fn a_shim_that_says_something_is_not_killed() {
+        let Bench { mut supervisor, .. } = bench();
+        let over = Instant::now();
+        supervisor.force_at = Some(over);
+        let (mut link, _shim) = link();
+        supervisor.hear(&mut link, &mut VecDeque::new()).unwrap();
+        assert_eq!(supervisor.force_at, Some(over));
+        link.inbox.push(&said(&[ToDaemon::Out { offset: 0, bytes: b"{" }]));
+        supervisor.hear(&mut link, &mut VecDeque::new()).unwrap();
+        assert!(supervisor.force_at > Some(over));
+    }
+
+    #[tokio::test]
+    async fn a_shim_that_cannot_be_verified_is_left_alone_and_that_is_said_once() {
+        let Bench { state, mut supervisor, .. } = bench();
+        fs::create_dir_all(supervisor.shim_dir.path()).unwrap();
+        // Somebody holds the lock, and nothing says who.
+        let _held = InstanceLock::acquire(&supervisor.shim_dir.path().join("lock")).unwrap();
+        for _ in 0..2 {
+            let over = Instant::now();
+            supervisor.force_at = Some(over);
+            supervisor.force().await;
+            assert!(supervisor.force_at > Some(over), "it is not tried again at once");
+        }
+        let log = fs::read_to_string(state.path().join("log")).unwrap();
+        assert_eq!(log.matches("cannot be verified").count(), 1, "{log}");
+    }
+
+    #[tokio::test]
+    async fn a_shim_that_is_told_to_end_is_heard_ending_though_there_is_no_room() {
+        let Bench { mut supervisor, commands, heard: _heard, .. } = bench();
+        supervisor.output.push(0, &b"{}\n".repeat(2 << 20)).unwrap();
+        supervisor.output.frames();
+        assert!(!supervisor.output.has_room());
+        supervisor.told = Told::Gone;
+        commands.send(Command::Forget).unwrap();
+        let (link, mut shim) = link();
+        let ends = async {
+            let mut bytes = Vec::new();
+            let mut exit = Vec::new();
+            ToShim::Exit.encode(&mut exit);
+            while !bytes.ends_with(&exit) {
+                shim.read_buf(&mut bytes).await.unwrap();
+            }
+            drop(shim);
+        };
+        let (end, ()) = tokio::join!(supervisor.talk(link), ends);
+        assert!(matches!(end, End::Forgotten));
+    }
+}

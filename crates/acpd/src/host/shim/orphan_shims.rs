@@ -1,0 +1,124 @@
+//! Shims that the database does not know: the word that they may go was lost, or the database was replaced.
+//! The daemon ends those of its own journal. It leaves those of another journal alone, because that journal
+//! may come back, until a person stops the daemon.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use acpd_core::ids::HostId;
+use acpd_core::{Adopt, StopStep};
+use acpd_shim::shim_dir::{self, Identity, ShimDir};
+use acpd_sys::socket::clear_stale_socket;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::handle::Shim;
+use super::place::Place;
+use super::supervisor::{end_now, with_sources};
+use crate::host::agent_host::{AgentHost as _, HostEvent};
+
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(7);
+/// After this time the daemon gives up; the next one finds the shim again.
+const GIVE_UP: Duration = Duration::from_secs(30);
+
+/// Ends every shim of the journal `generation` but those of `known` hosts. `place` makes what a
+/// shim's task needs; its events are replaced.
+pub(in crate::host) fn end_orphan_shims(
+    state: &Path,
+    generation: &str,
+    known: &BTreeSet<HostId>,
+    place: impl Fn() -> Place,
+) {
+    let found = shim_dir::list(state).unwrap_or_else(|error| {
+        tracing::error!(error = with_sources(&error), "the shims cannot be listed");
+        Vec::new()
+    });
+    for shim_dir in found {
+        let dir = shim_dir.path().display().to_string();
+        let host =
+            shim_dir.marker().strip_prefix(generation).and_then(|rest| rest.strip_prefix('-'));
+        match host.and_then(|host| host.parse().ok()).map(HostId) {
+            None => tracing::warn!(dir, "leaving a shim of another journal alone"),
+            Some(host) if known.contains(&host) => {}
+            Some(host) => {
+                tracing::warn!(dir, "ending a shim that nobody knows of");
+                tokio::spawn(end_orphan_shim(host, shim_dir, place()));
+            }
+        }
+    }
+}
+
+/// Ends every shim of another journal than `generation`, and waits for that.
+pub(in crate::host) async fn end_others(state: &Path, generation: &str, place: impl Fn() -> Place) {
+    let own = format!("{generation}-");
+    let mut ending = JoinSet::new();
+    // If they cannot be listed, that was logged at the start.
+    for shim_dir in shim_dir::list(state).unwrap_or_default() {
+        let host = shim_dir.marker().rsplit_once('-').and_then(|(_, host)| host.parse().ok());
+        if let Some(host) = host.filter(|_| !shim_dir.marker().starts_with(&own)).map(HostId) {
+            tracing::warn!(dir = %shim_dir.path().display(), "ending a shim of another journal");
+            ending.spawn(end_orphan_shim(host, shim_dir, place()));
+        }
+    }
+    ending.join_all().await;
+}
+
+/// Removes the sockets in this directory that belong to no shim and that nobody listens on: both
+/// the shim and the shim directory are gone.
+pub(in crate::host) fn remove_lost_sockets(state: &Path, sockets: &Path) {
+    // The sockets first: a shim directory names its socket before that is there.
+    let Ok(found) = fs::read_dir(sockets) else { return };
+    let found: Vec<_> = found.flatten().map(|entry| entry.path()).collect();
+    let Ok(shim_dirs) = shim_dir::list(state) else { return };
+    let named: BTreeSet<_> = shim_dirs.iter().filter_map(ShimDir::socket).collect();
+    for socket in found.iter().filter(|socket| !named.contains(*socket)) {
+        if let Err(error) = clear_stale_socket(socket) {
+            tracing::warn!(
+                error = with_sources(&error),
+                "cannot remove a socket that belongs to no shim"
+            );
+        }
+    }
+}
+
+async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
+    if shim_dir.verify() != Identity::Dead {
+        let (events, mut said) = mpsc::channel(4);
+        place.events = events;
+        // Whatever it wrote, nobody wants it.
+        let (offset, inside) = (0, true);
+        let (agent, chunks) = (String::new(), Vec::new());
+        let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
+        let mut shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
+        shim.stop(StopStep::Term);
+        let end = async {
+            let kill = tokio::time::sleep(GRACE);
+            tokio::pin!(kill);
+            let mut killed = false;
+            loop {
+                tokio::select! {
+                    event = said.recv() => match event {
+                        Some((_, HostEvent::Output(frames))) => {
+                            frames.last().into_iter().for_each(|frame| shim.ack(frame.end));
+                        }
+                        Some((_, HostEvent::Gone)) => shim.forget(),
+                        Some(_) => {}
+                        None => return,
+                    },
+                    () = &mut kill, if !killed => {
+                        killed = true;
+                        shim.stop(StopStep::Kill);
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(GIVE_UP, end).await.ok();
+    }
+    if shim_dir.verify() == Identity::Dead {
+        // What stays is found again by the next daemon.
+        tokio::task::spawn_blocking(move || end_now(&shim_dir)).await.ok();
+    }
+}

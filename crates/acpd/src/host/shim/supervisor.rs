@@ -1,0 +1,623 @@
+//! Supervises one shim, from its start or its adoption to the removal of its directory.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read as _};
+use std::time::Duration;
+
+use acp_wire::Frame;
+use acpd_core::ids::HostId;
+use acpd_core::{Adopt, SpawnError, StopStep};
+use acpd_shim::frame::Hello;
+use acpd_shim::launch;
+use acpd_shim::orphans::Orphans;
+use acpd_shim::shim_dir::{Identity, Leftover, Record, ShimDir};
+use acpd_sys::process::{ProcessId, StopSignal};
+use acpd_sys::tree::Tree;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::link::{End, Link};
+use super::output::{self, Gap, Output};
+use super::place::{Command, Place, Start};
+use super::stdin::Stdin;
+use crate::clock::until;
+use crate::crash;
+use crate::host::agent_host::HostEvent;
+use crate::host::reaper::{Known, Leftovers};
+
+/// Waits between attempts to reach a shim, at first and at last.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+/// After so long it is worth a line in the log that a shim does not answer.
+const SILENT: Duration = Duration::from_secs(1);
+/// A shim that was told to kill its agent and has not done so after this time is killed with it.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a shim that is done may take to end.
+const LAST: Duration = Duration::from_secs(5);
+/// How an agent has ended if nobody saw it.
+const DEATH: &str = "the death of its shim process";
+/// Bytes of leftover output that are read at once.
+const PIECE: u64 = 64 << 10;
+
+/// What the relay has been told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Told {
+    /// Nothing: an earlier daemon's, looked for.
+    Nothing,
+    /// That it runs.
+    Running,
+    /// That its leader has ended, or that it is lost.
+    Ended,
+    /// That nothing is left.
+    Gone,
+}
+
+/// What cannot be had any more.
+#[derive(Debug, Clone, Copy)]
+enum Loss {
+    /// Bytes of the agent, which must not happen.
+    Output,
+    /// The rest of a line with MCP servers: only the last daemon knew it (`acpd_core::mcp`).
+    Input,
+}
+
+/// How an attempt to reach a shim ended.
+enum Found {
+    Reached(Link, Hello),
+    Dead,
+    /// Nobody wants anything any more.
+    Dropped,
+}
+
+/// What is done with one shim.
+pub(super) struct Supervisor {
+    pub(super) host: HostId,
+    pub(super) shim_dir: ShimDir,
+    pub(super) place: Place,
+    pub(super) commands: mpsc::UnboundedReceiver<Command>,
+    pub(super) stdin: Stdin,
+    /// Lines that the last daemon may have given to the shim with other bytes.
+    remade: BTreeSet<u64>,
+    pub(super) output: Output,
+    /// The last chunk that was reported as written.
+    written: u64,
+    /// The furthest step that is wanted.
+    pub(super) step: Option<StopStep>,
+    /// In milliseconds; 0: for ever.
+    pub(super) lease: u64,
+    /// When patience with the shim ends, if it was told to kill: after so long a silence.
+    pub(super) force_at: Option<Instant>,
+    /// It was told that the shim cannot be killed.
+    unverified: bool,
+    pub(super) forget: bool,
+    pub(super) dismiss: bool,
+    pub(super) told: Told,
+    /// Output is missing, so what comes of it counts no more.
+    pub(super) given_up: bool,
+    /// The leader, as far as it is known.
+    leader: ProcessId,
+}
+
+impl Supervisor {
+    pub(super) fn new(
+        host: HostId,
+        marker: &str,
+        place: Place,
+        commands: mpsc::UnboundedReceiver<Command>,
+    ) -> Supervisor {
+        Supervisor {
+            host,
+            shim_dir: ShimDir::of(&place.state, marker),
+            commands,
+            stdin: Stdin::new(),
+            remade: BTreeSet::new(),
+            output: Output::from(0, false, place.line_limit),
+            written: 0,
+            step: None,
+            lease: place.leases.idle,
+            force_at: None,
+            unverified: false,
+            forget: false,
+            dismiss: false,
+            told: Told::Nothing,
+            given_up: false,
+            leader: ProcessId { pid: 0, start: 0 },
+            place,
+        }
+    }
+
+    /// Starts the shim, and stays with it.
+    pub(super) async fn start(mut self, start: Start) {
+        crash::point("before-spawn");
+        let shim_dir = self.shim_dir.clone();
+        let Start { exe, launch, deadline, hint } = start;
+        let state = self.place.state.clone();
+        // It takes some milliseconds, in which the relay has other things to do.
+        let started = tokio::task::spawn_blocking(move || {
+            let refused =
+                |message: String, permanent, hint| SpawnError { message, hint, permanent };
+            if let Err(error) = ShimDir::create(&state, &launch.marker) {
+                let hint = "check the free space and the permissions there".to_owned();
+                return Err(refused(with_sources(&error), false, Some(hint)));
+            }
+            launch::start(&exe, &launch, shim_dir.path(), deadline).map_err(|error| {
+                // Whoever tries again must not meet what is left of this attempt.
+                while !end_now(&shim_dir) {}
+                refused(with_sources(&error), error.is_permanent(), Some(way_out(&error, hint)))
+            })
+        });
+        let started = started.await.unwrap_or_else(|_| {
+            let message = "the agent's shim could not be started".to_owned();
+            Err(SpawnError { message, hint: None, permanent: false })
+        });
+        match started {
+            Ok(started) => {
+                crash::point("after-spawn");
+                self.leader = started.agent.unwrap_or(self.leader);
+                self.told = Told::Running;
+                let ProcessId { pid, start } = self.leader;
+                self.report(HostEvent::Started { pid, start }).await;
+                self.supervise().await;
+            }
+            Err(error) => {
+                self.place.reaper.reap_orphans();
+                self.report(HostEvent::Refused(error)).await;
+            }
+        }
+    }
+
+    /// Finds the shim of an earlier daemon, and stays with it.
+    pub(super) async fn adopt(mut self, adopt: Adopt, remade: BTreeSet<u64>) {
+        self.remade = remade;
+        self.leader = ProcessId { pid: adopt.pid, start: adopt.start };
+        self.output = Output::from(adopt.offset, adopt.inside, self.place.line_limit);
+        for (chunk, line) in adopt.chunks {
+            self.stdin.push(chunk, line);
+        }
+        if self.shim_dir.path().is_dir() {
+            return self.supervise().await;
+        }
+        // A child of the earlier daemon, or never started.
+        self.told = Told::Ended;
+        let reason = "acpd ended, and the agent with it".to_owned();
+        self.report(HostEvent::Lost { reason }).await;
+        let marker = self.shim_dir.marker().to_owned();
+        self.place.reaper.sweep(self.host, Leftovers::Marked { marker, leader: self.leader });
+    }
+
+    async fn supervise(mut self) {
+        let mut wait = AGAIN.0;
+        loop {
+            match self.connect().await {
+                Found::Dropped => return,
+                Found::Dead => return self.bury().await,
+                Found::Reached(link, hello) => {
+                    let (before, force_at) = (self.progress(), self.force_at);
+                    if let Err(loss) = self.greeted(&hello).await {
+                        self.give_up(loss).await;
+                    }
+                    match self.talk(link).await {
+                        End::Dropped => return,
+                        End::Lost(_) if self.progress() != before => wait = AGAIN.0,
+                        End::Lost(error) => {
+                            let next = (wait * 2).min(AGAIN.1);
+                            if next == AGAIN.1 && wait < next {
+                                let host = self.host.0;
+                                tracing::warn!(host, %error, "the connection to an agent's shim breaks again and again");
+                            }
+                            // Nothing came of it, which is as good as silence.
+                            self.force_at = force_at.or(self.force_at);
+                            tokio::select! {
+                                () = until(self.force_at) => self.force().await,
+                                () = tokio::time::sleep(wait) => {}
+                            }
+                            wait = next;
+                        }
+                        End::Dismissed => return self.send_away().await,
+                        End::Forgotten => return self.clean_up().await,
+                    }
+                }
+            }
+        }
+    }
+
+    /// What changes while something comes of the connections with the shim.
+    fn progress(&self) -> (u64, u64, u64, Told) {
+        (self.output.received(), self.output.acked(), self.written, self.told)
+    }
+
+    /// Tries to reach the shim until it answers or is seen to be dead.
+    async fn connect(&mut self) -> Found {
+        let since = Instant::now();
+        let mut silent = false;
+        let mut wait = AGAIN.0;
+        loop {
+            while let Ok(command) = self.commands.try_recv() {
+                self.take(command);
+            }
+            match self.shim_dir.verify() {
+                Identity::Dead => return Found::Dead,
+                Identity::Alive(record) => {
+                    self.place.reaper.know_shim(self.host, record.shim);
+                    match Link::open(&record, self.output.acked()).await {
+                        Ok((link, hello)) => return Found::Reached(link, hello),
+                        Err(error) => tracing::debug!(host = self.host.0, %error, "no answer"),
+                    }
+                }
+                Identity::Unverifiable => {}
+            }
+            if !silent && since.elapsed() >= SILENT {
+                silent = true;
+                tracing::warn!(
+                    host = self.host.0,
+                    shim_dir = %self.shim_dir.path().display(),
+                    "the shim of an agent does not answer; waiting for it"
+                );
+            }
+            let force = self.force_at;
+            tokio::select! {
+                command = self.commands.recv(), if !self.forget => match command {
+                    Some(command) => self.take(command),
+                    None => return Found::Dropped,
+                },
+                () = until(force) => self.force().await,
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(AGAIN.1),
+            }
+        }
+    }
+
+    /// Takes up what is wanted.
+    pub(super) fn take(&mut self, command: Command) {
+        match command {
+            Command::Write(chunk, line) => self.stdin.push(chunk, line),
+            Command::Ack(offset) => self.output.ack(offset),
+            Command::Lease(lease) => self.lease = lease,
+            Command::Forget => self.forget = true,
+            Command::Dismiss => self.dismiss = true,
+            Command::Stop(step) => {
+                self.step = self.step.max(Some(step));
+                if step == StopStep::Kill {
+                    self.force_at.get_or_insert(Instant::now() + PATIENCE);
+                }
+            }
+        }
+    }
+
+    /// The shim has said where it stands.
+    async fn greeted(&mut self, hello: &Hello) -> Result<(), Loss> {
+        crash::point("after-hello");
+        self.be_patient();
+        self.output.start_at(hello.base).map_err(|Gap| Loss::Output)?;
+        if self.told == Told::Nothing && hello.at > 0 && self.remade.contains(&hello.chunk) {
+            return Err(Loss::Input);
+        }
+        if hello.agent != 0 {
+            self.leader = ProcessId { pid: hello.agent, start: hello.start };
+            let (marker, leader) = (self.shim_dir.marker().to_owned(), self.leader);
+            // Gone by now, it takes nothing.
+            let shim = ProcessId::of(hello.shim).unwrap_or(ProcessId { pid: 0, start: 0 });
+            self.place.reaper.know(self.host, Known { marker, leader, shim });
+        }
+        self.stdin.resume(hello.chunk, hello.at, hello.credit);
+        if self.told == Told::Nothing {
+            self.told = Told::Running;
+            let ProcessId { pid, start } = self.leader;
+            self.report(HostEvent::Adopted { pid, start, end: hello.end }).await;
+        }
+        if let Some(event) = self.wrote(hello.written) {
+            self.report(event).await;
+        }
+        Ok(())
+    }
+
+    /// The agent has every line up to this one.
+    pub(super) fn wrote(&mut self, chunk: u64) -> Option<HostEvent> {
+        if chunk <= self.written {
+            return None;
+        }
+        self.written = chunk;
+        self.stdin.written(chunk);
+        Some(HostEvent::Written { chunk })
+    }
+
+    /// Nothing that follows can be trusted.
+    async fn give_up(&mut self, loss: Loss) {
+        let what = match loss {
+            Loss::Output => "output",
+            Loss::Input => "input",
+        };
+        tracing::error!(
+            host = self.host.0,
+            what,
+            "a part of an agent's input or output is missing; ending the agent"
+        );
+        self.take(Command::Stop(StopStep::Kill));
+        match self.told {
+            Told::Nothing => {
+                let reason = format!("a part of its {what} was lost");
+                self.report(HostEvent::Lost { reason }).await;
+            }
+            Told::Running => {
+                let status = format!("a loss of its {what}");
+                self.report(HostEvent::Exited { status, stderr: String::new() }).await;
+            }
+            Told::Ended | Told::Gone => {}
+        }
+        self.told = self.told.max(Told::Ended);
+        self.given_up = true;
+    }
+
+    /// The shim does something, or we are the ones who do not listen.
+    pub(super) fn be_patient(&mut self) {
+        self.force_at = self.force_at.map(|_| Instant::now() + PATIENCE);
+    }
+
+    /// Patience is over: the shim is killed, if it is shown to be the recorded one.
+    pub(super) async fn force(&mut self) {
+        // Whatever comes of it: not again at once.
+        self.be_patient();
+        match self.shim_dir.verify() {
+            Identity::Alive(record) => self.kill_shim(&record).await,
+            // That is seen elsewhere.
+            Identity::Dead => {}
+            Identity::Unverifiable if self.unverified => {}
+            Identity::Unverifiable => {
+                self.unverified = true;
+                let lock = self.shim_dir.path().join("lock");
+                let text = format!(
+                    "the agent cannot be killed: its shim cannot be verified; end the process that \
+                     holds `{}` by hand",
+                    lock.display()
+                );
+                tracing::error!(host = self.host.0, "{text}");
+                self.place.log.line(&format!("acpd: {text}"));
+            }
+        }
+    }
+
+    /// Kills a shim that does not obey; what is left of its agent is ended after that.
+    async fn kill_shim(&mut self, record: &Record) {
+        tracing::warn!(host = self.host.0, pid = record.shim.pid, "killing the shim of an agent");
+        let (marker, shim) = (self.shim_dir.marker().to_owned(), record.shim);
+        let kill = move || Tree::leftovers(marker, shim).signal_all(StopSignal::Kill);
+        // If this fails, the shim still runs, and that is noticed.
+        tokio::task::spawn_blocking(kill).await.ok();
+    }
+
+    /// The shim is dead: takes what it left, and has the rest of its agent ended.
+    async fn bury(mut self) {
+        let record = self.shim_dir.record();
+        if matches!(record, Ok(None)) && self.told == Told::Nothing {
+            // It may be starting at this moment; without its directory it gives up.
+            self.remove_dir().await;
+        }
+        let record = record.ok().flatten();
+        let exit = self.shim_dir.exit().ok().flatten();
+        let leftover = self.leftover();
+        if self.told == Told::Nothing {
+            let ProcessId { pid, start } =
+                record.and_then(|record| record.agent).unwrap_or(self.leader);
+            if exit.is_some() || leftover.is_some() {
+                let length = leftover.as_ref().map_or(0, |leftover| leftover.bytes.limit());
+                let end = self.output.received() + length;
+                self.told = Told::Running;
+                self.report(HostEvent::Adopted { pid, start, end }).await;
+            } else {
+                self.told = Told::Ended;
+                let reason = "the agent's shim process was killed".to_owned();
+                self.report(HostEvent::Lost { reason }).await;
+            }
+        }
+        if self.told == Told::Running {
+            let mut status = exit.map_or_else(|| DEATH.to_owned(), |status| status.to_string());
+            if let Some(leftover) = leftover
+                && let Err(error) = self.read_leftover(leftover).await
+            {
+                let (host, dir) = (self.host.0, self.shim_dir.path().display());
+                tracing::error!(host, %dir, %error, "the last output of an agent cannot be read");
+                status.push_str(", and a part of its output could not be read");
+            }
+            for event in self.last_words(status, String::new()) {
+                self.report(event).await;
+            }
+        }
+        if self.told == Told::Ended {
+            self.told = Told::Gone;
+            // It reports when nothing is left.
+            self.place.reaper.sweep(self.host, Leftovers::Hosted(self.shim_dir.clone()));
+        }
+        while !self.forget {
+            if self.dismiss {
+                return self.report(HostEvent::Gone).await;
+            }
+            match self.commands.recv().await {
+                Some(command) => self.take(command),
+                None => return,
+            }
+        }
+        self.clean_up().await;
+    }
+
+    /// What the dead shim kept of the output, if nothing is missing before it.
+    fn leftover(&mut self) -> Option<Leftover> {
+        let found = self.shim_dir.leftover(self.output.received());
+        let leftover = found.inspect_err(|error| {
+            let error = with_sources(error);
+            tracing::error!(
+                host = self.host.0,
+                error,
+                "the last output of an agent cannot be read"
+            );
+        });
+        let leftover = leftover.ok().flatten()?;
+        self.output.start_at(leftover.offset).ok()?;
+        Some(leftover)
+    }
+
+    async fn read_leftover(&mut self, leftover: Leftover) -> io::Result<()> {
+        let mut bytes = leftover.bytes;
+        loop {
+            while !self.output.has_room() {
+                match self.commands.recv().await {
+                    Some(command) => self.take(command),
+                    None => return Ok(()),
+                }
+            }
+            let read = move || {
+                let mut piece = Vec::new();
+                bytes.by_ref().take(PIECE).read_to_end(&mut piece).map(|_| (bytes, piece))
+            };
+            let (rest, piece) =
+                tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            bytes = rest;
+            let at = self.output.received();
+            // It goes on where the last piece ended.
+            if self.output.push(at, &piece).is_ok() {
+                let frames = self.output.frames();
+                self.hand_over(frames).await;
+            }
+        }
+    }
+
+    /// What is to be reported when the leader has ended.
+    pub(super) fn last_words(&mut self, status: String, stderr: String) -> Vec<HostEvent> {
+        if self.told >= Told::Ended {
+            return Vec::new();
+        }
+        self.told = Told::Ended;
+        let mut events = Vec::new();
+        let frames = self.output.finish();
+        if !frames.is_empty() {
+            events.push(HostEvent::Output(frames));
+        }
+        events.push(HostEvent::Exited { status, stderr });
+        events
+    }
+
+    async fn hand_over(&mut self, frames: Vec<Frame>) {
+        if let Some(event) = self.lines(frames) {
+            self.report(event).await;
+        }
+    }
+
+    /// Lines as an event; none if there are no lines.
+    pub(super) fn lines(&self, frames: Vec<Frame>) -> Option<HostEvent> {
+        if output::dropped(&frames) {
+            tracing::warn!(host = self.host.0, "an agent wrote a line over the limit");
+        }
+        (!frames.is_empty()).then_some(HostEvent::Output(frames))
+    }
+
+    async fn report(&self, event: HostEvent) {
+        // The relay is gone only when the daemon ends.
+        self.place.events.send((self.host, event)).await.ok();
+    }
+
+    /// Has the shim leave on disk what it keeps, and end.
+    async fn send_away(self) {
+        if let Identity::Alive(record) = self.shim_dir.verify() {
+            // It leads a group of its own, which its agent is not in.
+            let end = move || Tree::leftovers("", record.shim).signal_group(StopSignal::Term).ok();
+            tokio::task::spawn_blocking(end).await.ok();
+        }
+        self.is_dead_in_time().await;
+        self.report(HostEvent::Gone).await;
+    }
+
+    /// Waits for the shim's end; false if it takes too long.
+    async fn is_dead_in_time(&self) -> bool {
+        let end = Instant::now() + LAST;
+        let mut wait = AGAIN.0;
+        while self.shim_dir.verify() != Identity::Dead {
+            if Instant::now() >= end {
+                return false;
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(AGAIN.1);
+        }
+        true
+    }
+
+    /// The end is on disk, and the shim knows it or is dead: removes what is left of it.
+    async fn clean_up(self) {
+        // It removes its directory itself, unless it was killed.
+        if !self.is_dead_in_time().await {
+            tracing::warn!(host = self.host.0, "an agent has ended, but its shim still runs");
+            return;
+        }
+        self.remove_dir().await;
+        crash::point("after-forget");
+        self.place.reaper.reap_orphans();
+    }
+
+    async fn remove_dir(&self) {
+        let shim_dir = self.shim_dir.clone();
+        // `remove` logs what goes wrong.
+        tokio::task::spawn_blocking(move || remove(&shim_dir)).await.ok();
+    }
+}
+
+/// The hint for an error; `agent` is the hint if the agent itself is at fault.
+fn way_out(error: &launch::StartError, agent: String) -> String {
+    use launch::StartError;
+    match error {
+        StartError::Agent { .. } => return agent,
+        StartError::TooLong(_) => "give the agent fewer or shorter arguments and variables",
+        // The program may have been replaced or moved.
+        StartError::Exec { .. } | StartError::Shim(_) => "run `acpctl daemon restart`",
+        StartError::Died | StartError::TimedOut => "`acpctl daemon logs` may say more",
+    }
+    .to_owned()
+}
+
+/// Ends what was left running by a shim that never came up or has died, then removes its directory.
+/// Returns false if something still runs after some seconds: the next daemon finds it by the directory.
+/// Blocks the thread.
+pub(super) fn end_now(shim_dir: &ShimDir) -> bool {
+    let end = std::time::Instant::now() + LAST;
+    let may_wait = || {
+        std::thread::sleep(AGAIN.0);
+        std::time::Instant::now() < end
+    };
+    let dir = shim_dir.path().display();
+    // Killed, and perhaps not dead yet: it may be making its socket.
+    while matches!(shim_dir.is_held(), Ok(true)) {
+        if !may_wait() {
+            tracing::warn!(%dir, "the shim of an agent still runs");
+            return false;
+        }
+    }
+    let mut orphans = Orphans::of(shim_dir);
+    while !orphans.is_gone() {
+        // Looked at again until nothing is left.
+        orphans.signal(StopSignal::Kill);
+        if !may_wait() {
+            tracing::warn!(%dir, "processes of an agent still run");
+            return false;
+        }
+    }
+    remove(shim_dir);
+    true
+}
+
+fn remove(shim_dir: &ShimDir) {
+    if let Err(error) = shim_dir.remove() {
+        tracing::warn!(error = with_sources(&error), "cannot remove the directory of a dead shim");
+    }
+}
+
+/// An error with what caused it.
+pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let reason = error.to_string();
+        if !text.contains(&reason) {
+            text = format!("{text}: {reason}");
+        }
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,35 @@
+//! The only line to a connection that is closed before it becomes a client.
+
+use acp_wire::{ErrorObject, Id, build};
+use acpd_api::Reason;
+use acpd_core::Fault;
+use interprocess::local_socket::tokio::Stream;
+use tokio::io::AsyncWriteExt as _;
+
+/// For a connection that came when no file descriptor was left.
+pub(crate) fn no_descriptors() -> ErrorObject {
+    too_many(
+        "acpd has no file descriptors left for another connection",
+        "close a client, or start acpd with a higher limit of open files (`ulimit -n`)",
+    )
+}
+
+/// For a connection that sent nothing for too long.
+pub(crate) fn silent_for_too_long() -> ErrorObject {
+    too_many(
+        "the connection was closed: it sent nothing, and other connections came",
+        "connect again, and send a request at once",
+    )
+}
+
+fn too_many(text: &str, hint: &str) -> ErrorObject {
+    Fault::new(Reason::TooMany, text).hint(hint).object()
+}
+
+/// The only line to a connection that is closed after it: there is room for it.
+pub(crate) async fn tell(mut stream: &Stream, why: &ErrorObject) {
+    let mut line = build::error(&Id::null(), why).to_vec();
+    line.push(b'\n');
+    // It is going to be closed either way.
+    stream.write_all(&line).await.ok();
+}

@@ -1,0 +1,131 @@
+//! Batches on their way through the store: records first, effects after that, in order.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::TrySendError;
+
+use acpd_core::{Accepted, Batch, Effect};
+use acpd_store::{CommitBatch, Writer};
+
+use crate::crash;
+
+/// Batches that wait for the store before hosts are held back.
+const PENDING: usize = 32;
+
+/// The store's writer has died. Nothing can be kept any more, so nothing may run.
+pub(super) struct WriterDied;
+
+struct Pending {
+    /// `None`: there was nothing to commit, only an order to keep.
+    tag: Option<u64>,
+    effects: Vec<Effect>,
+    /// The requests that came with it.
+    accepted: Vec<Accepted>,
+}
+
+/// What is not committed yet.
+pub(super) struct Commits {
+    writer: Writer,
+    pending: VecDeque<Pending>,
+    /// Batches that the store had no room for.
+    unsent: VecDeque<CommitBatch>,
+    next_tag: u64,
+    /// The journal cannot be written.
+    failing: bool,
+}
+
+impl Commits {
+    pub(super) fn new(writer: Writer) -> Commits {
+        let (pending, unsent) = (VecDeque::new(), VecDeque::new());
+        Commits { writer, pending, unsent, next_tag: 0, failing: false }
+    }
+
+    /// The writer, to be closed.
+    pub(super) fn into_writer(self) -> Writer {
+        self.writer
+    }
+
+    /// Returns whether everything is committed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing
+    }
+
+    /// Returns whether agents may say more, or have to wait for the store.
+    pub(super) fn has_room(&self) -> bool {
+        !self.failing && self.pending.len() < PENDING
+    }
+
+    /// Gives a batch to the store, and its effects into the line behind it. Returns the effects if
+    /// there is nothing that they have to wait for. `urgent` effects are none of these.
+    pub(super) fn push(&mut self, batch: Batch) -> Result<Vec<Effect>, WriterDied> {
+        let Batch { records, durable, effects, accepted, .. } = batch;
+        if records.is_empty() && (self.pending.is_empty() || effects.is_empty()) {
+            return Ok(effects);
+        }
+        crash::point("before-commit");
+        let tag = (!records.is_empty()).then(|| self.tag());
+        self.pending.push_back(Pending { tag, effects, accepted });
+        if let Some(tag) = tag {
+            self.unsent.push_back(CommitBatch { records, durable, tag });
+            self.send()?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Sends an empty batch through the store, to see it answer.
+    pub(super) fn push_nothing(&mut self) -> Result<(), WriterDied> {
+        let tag = self.tag();
+        let (effects, accepted) = (Vec::new(), Vec::new());
+        self.pending.push_back(Pending { tag: Some(tag), effects, accepted });
+        self.unsent.push_back(CommitBatch { records: Vec::new(), durable: false, tag });
+        self.send()
+    }
+
+    fn tag(&mut self) -> u64 {
+        self.next_tag += 1;
+        self.next_tag
+    }
+
+    /// Gives the store what it had no room for.
+    pub(super) fn send(&mut self) -> Result<(), WriterDied> {
+        while let Some(batch) = self.unsent.pop_front() {
+            match self.writer.commit(batch) {
+                Ok(()) => {}
+                Err(TrySendError::Full(batch)) => {
+                    self.unsent.push_front(batch);
+                    break;
+                }
+                Err(TrySendError::Disconnected(_)) => return Err(WriterDied),
+            }
+        }
+        Ok(())
+    }
+
+    /// The effects of the next batch up to `tag`, which is committed; none if there is no more.
+    pub(super) fn next_committed(&mut self, tag: u64) -> Option<Vec<Effect>> {
+        let next = self.pending.pop_front_if(|next| next.tag.is_none_or(|own| own <= tag))?;
+        if !next.effects.is_empty() {
+            crash::point("after-commit");
+        }
+        Some(next.effects)
+    }
+
+    /// The journal cannot be written. Returns what waits for it: effects, and requests.
+    pub(super) fn fails(&mut self) -> (Vec<&mut Vec<Effect>>, Vec<Accepted>) {
+        self.failing = true;
+        let mut accepted = Vec::new();
+        let batches = self.pending.iter_mut().map(|batch| {
+            accepted.append(&mut batch.accepted);
+            &mut batch.effects
+        });
+        (batches.collect(), accepted)
+    }
+
+    /// The journal can be written. Returns whether that is news.
+    pub(super) fn works(&mut self) -> bool {
+        std::mem::take(&mut self.failing)
+    }
+}

@@ -1,0 +1,173 @@
+//! Does what the hub wants done: each effect goes to the module that knows how.
+
+use std::collections::BTreeSet;
+
+use acpd_core::ids::{ClientId, HostId};
+use acpd_core::{Batch, Effect, Input, LeftOut};
+use bytes::Bytes;
+
+use super::{End, Relay};
+use crate::clients::Op;
+use crate::config::{self, Transport};
+use crate::crash;
+use crate::credentials::Ready;
+use crate::journal::{LogPage, Values};
+use crate::log;
+use crate::mcp::{self, Completed};
+
+impl Relay {
+    pub(super) fn perform_all(&mut self, effects: Vec<Effect>, out: &mut Batch) {
+        for effect in effects {
+            crash::point("between-effects");
+            self.perform(effect, out);
+        }
+    }
+
+    pub(super) fn perform(&mut self, effect: Effect, out: &mut Batch) {
+        match effect {
+            Effect::Send { client, line } => self.send(client, Op::Line(line), out),
+            Effect::Close { client } => self.sinks.remove(client),
+            Effect::SendStatus { client, id, status, part } => {
+                self.send(client, Op::Status { id, status, part }, out);
+            }
+            Effect::Read(read) => self.send(read.client, Op::Read(read), out),
+            Effect::ReadLog { client, id, session, session_id, after, upto, limit } => {
+                let page = LogPage { id, session, session_id, after, upto, limit };
+                self.send(client, Op::Log(page), out);
+            }
+            Effect::Search { client, id, search } => {
+                self.send(client, Op::Search(id, search), out);
+            }
+            Effect::Index(session) => self.readers.index.update(session),
+            Effect::SendValues { client, id, session, mode, extra, boolean_options } => {
+                let values = Values { id, session, mode, extra, boolean_options };
+                self.send(client, Op::Values(values), out);
+            }
+            Effect::Spawn { host, agent } => match self.agents.config.agent(&agent) {
+                Ok(profile) if !profile.credentials.is_empty() => {
+                    self.credentials.look_up(host, profile);
+                }
+                _ => self.spawn(Ready { host, agent, found: Ok(Vec::new()), left: None }, out),
+            },
+            Effect::Adopt(mut adopt) => {
+                let host = adopt.host;
+                let mut remade = BTreeSet::new();
+                for (chunk, line) in &mut adopt.chunks {
+                    if let Some(whole) = self.with_servers(host, line, out) {
+                        *line = whole;
+                        remade.insert(*chunk);
+                    }
+                }
+                let running = self.agents.adopt(adopt, remade);
+                self.hosts.insert(host, running);
+            }
+            Effect::HostForget { host } => {
+                self.hosts.forget(host);
+            }
+            Effect::HostLease { host, busy } => self.hosts.with(host, |host| host.lease(busy)),
+            Effect::HostWrite { host, chunk, line } => {
+                let line = self.with_servers(host, &line, out).unwrap_or(line);
+                self.hosts.with(host, |host| host.write(chunk, line));
+            }
+            Effect::HostAck { host, offset } => self.hosts.with(host, |host| host.ack(offset)),
+            Effect::HostStop { host, step } => {
+                self.services.cancel(host);
+                self.hosts.with(host, |host| host.stop(step));
+            }
+            Effect::FindLeftovers { host } => self.agents.reaper.find_left(host),
+            Effect::Serve { host, errand, roots, service } => {
+                self.services.serve(host, errand, roots, service);
+            }
+            Effect::FindDirectory { question, agent, cwd } => {
+                self.find_directory(question, &agent, cwd, out);
+            }
+            Effect::Summarize { session, upto } => {
+                self.services.summarize(self.readers.journal.clone(), session, upto);
+            }
+            Effect::CreateTerminal { terminal, new } => {
+                let environment = self.agents.environment(&new.agent);
+                self.terminals.create(terminal, *new, environment);
+            }
+            Effect::TerminalOutput { errand, terminal } => self.terminals.output(errand, terminal),
+            Effect::LookAtTerminal { terminal } => self.terminals.look(terminal),
+            Effect::KillTerminal { terminal } => self.terminals.kill(terminal),
+            Effect::ReleaseTerminal { terminal } => self.terminals.release(terminal),
+            Effect::WatchLogin { agent, wanted } => {
+                let file = self.agents.config.agent(&agent).ok();
+                match file.and_then(|profile| profile.login_file.clone()).filter(|_| wanted) {
+                    Some(file) => self.logins.watch(agent, file),
+                    None => self.logins.unwatch(&agent),
+                }
+            }
+            Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
+            Effect::Hook { event, about } => self.hooks.run(event, about),
+            Effect::Note { host, text } => {
+                let text = log::quote(&text);
+                tracing::debug!(host = host.0, text, "an agent did something odd");
+                self.hosts.with(host, |host| host.note(text));
+            }
+            Effect::Failure { agent, session, what, code } => {
+                tracing::warn!(agent, session, code, what, "an agent failed");
+            }
+            Effect::Leave { client, id, restart: true } => self.trials.begin(client, id),
+            Effect::Leave { client, id, restart: false } => self.leave_for(client, &id, out),
+            Effect::Abort => self.end = Some(End::Aborted),
+            Effect::Exit => self.end = self.end.or(Some(End::Done)),
+        }
+    }
+
+    /// An agent that is reached by an address, or has `check_cwd = false`, may see other directories than
+    /// this machine.
+    pub(super) fn find_directory(
+        &mut self,
+        question: u64,
+        agent: &str,
+        cwd: String,
+        out: &mut Batch,
+    ) {
+        let profile = self.agents.config.agents.get(agent);
+        let is_elsewhere = |profile: &config::Profile| {
+            !profile.check_cwd || matches!(profile.transport(), Transport::TcpConnect(_))
+        };
+        if profile.is_some_and(is_elsewhere) {
+            return self.input(Input::DirectoryFound { question, exists: true }, out);
+        }
+        self.services.find_directory(question, cwd);
+    }
+
+    /// Puts MCP servers into a line that is to bring them. Returns none for all other lines.
+    pub(super) fn with_servers(
+        &mut self,
+        host: HostId,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> Option<Bytes> {
+        let Completed { line, request, left_out: servers } =
+            mcp::complete(&self.agents.config.mcp, line)?;
+        for LeftOut { server, reason } in &servers {
+            tracing::warn!(host = host.0, server, reason, "an MCP server was left out");
+        }
+        if !servers.is_empty() {
+            self.input(Input::ServersLeftOut { host, request, servers }, out);
+        }
+        Some(line)
+    }
+
+    pub(super) fn send(&mut self, client: ClientId, op: Op, out: &mut Batch) {
+        if let Some(input) = self.sinks.send(client, op) {
+            self.input(input, out);
+        }
+    }
+
+    pub(super) fn spawn(&mut self, ready: Ready, out: &mut Batch) {
+        let Ready { host, agent, found, left } = ready;
+        if let Some(left) = left {
+            let left = left.as_millis() as u64;
+            self.input(Input::CredentialsGood { host, left }, out);
+        }
+        match found.and_then(|secrets| self.agents.spawn(host, &agent, secrets)) {
+            Ok(running) => self.hosts.insert(host, running),
+            Err(error) => self.input(Input::HostRefused { host, error }, out),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The agent processes that run, and the end of all of them when the journal cannot be written any more.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use acpd_core::StopStep;
+use acpd_core::ids::HostId;
+use tokio::sync::mpsc;
+
+use crate::host::{AgentHost, HostEvent};
+
+/// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
+const ABORT_KILL: Duration = Duration::from_secs(1);
+/// How long an aborted daemon waits for process trees to end.
+const ABORT: Duration = Duration::from_secs(5);
+
+type Host = Box<dyn AgentHost + Send>;
+
+/// All agent processes.
+#[derive(Default)]
+pub(super) struct Hosts(BTreeMap<HostId, Running>);
+
+/// An agent process.
+struct Running {
+    host: Host,
+    /// Nothing of it is left.
+    gone: bool,
+}
+
+impl Hosts {
+    /// A process was started or found.
+    pub(super) fn insert(&mut self, id: HostId, host: Host) {
+        self.0.insert(id, Running { host, gone: false });
+    }
+
+    /// Does something with a process, if it is known.
+    pub(super) fn with(&mut self, id: HostId, act: impl FnOnce(&mut (dyn AgentHost + Send))) {
+        if let Some(running) = self.0.get_mut(&id) {
+            act(running.host.as_mut());
+        }
+    }
+
+    /// A process could not be started.
+    pub(super) fn refused(&mut self, id: HostId) {
+        self.0.remove(&id);
+    }
+
+    /// Nothing of a process is left.
+    pub(super) fn gone(&mut self, id: HostId) {
+        if let Some(running) = self.0.get_mut(&id) {
+            running.gone = true;
+        }
+    }
+
+    /// The end of a process is on disk.
+    pub(super) fn forget(&mut self, id: HostId) {
+        if let Some(mut running) = self.0.remove(&id) {
+            running.host.forget();
+        }
+    }
+
+    /// Ends every process tree, without hub and store: what they still say is lost.
+    pub(super) async fn end_all(&mut self, events: &mut mpsc::Receiver<(HostId, HostEvent)>) {
+        self.0.retain(|_, running| !running.gone || running.host.dismiss());
+        for running in self.0.values_mut() {
+            running.host.stop(StopStep::CloseStdin);
+            running.host.stop(StopStep::Term);
+        }
+        let give_up = tokio::time::sleep(ABORT);
+        tokio::pin!(give_up);
+        let mut kill = tokio::time::interval(ABORT_KILL);
+        kill.reset();
+        while !self.0.is_empty() {
+            tokio::select! {
+                Some((id, event)) = events.recv() => match event {
+                    HostEvent::Gone => self.0.retain(|other, running| {
+                        // The second time, nothing is left of it either.
+                        *other != id
+                            || (!std::mem::replace(&mut running.gone, true)
+                                && running.host.dismiss())
+                    }),
+                    HostEvent::Refused(_) => self.refused(id),
+                    HostEvent::Output(frames) => {
+                        if let Some(last) = frames.last() {
+                            self.with(id, |host| host.ack(last.end));
+                        }
+                    }
+                    _ => {}
+                },
+                _ = kill.tick() => {
+                    for running in self.0.values_mut() {
+                        running.host.stop(StopStep::Kill);
+                    }
+                }
+                () = &mut give_up => {
+                    tracing::error!(hosts = self.0.len(), "some agents did not end");
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What happens, as inputs of the hub: from clients, from agents, from the store, and a restart that
+//! was tried.
+
+use acp_wire::{Body, Id, build};
+use acpd_api::{Empty, Reason};
+use acpd_core::ids::{ClientId, HostId};
+use acpd_core::{Batch, Fault, Input};
+use acpd_store::{Report, StoreError};
+
+use super::Relay;
+use super::commits::WriterDied;
+use crate::check::Tried;
+use crate::clients::{ClientEvent, Op};
+use crate::host::HostEvent;
+use crate::service::Pulse;
+
+impl Relay {
+    pub(super) fn input(&mut self, input: Input, out: &mut Batch) {
+        let now = self.clock.now();
+        if let Some(slept) = self.suspend.news() {
+            self.hub.handle(now, Input::Slept { time: slept.as_millis() as u64 }, out);
+        }
+        self.hub.handle(now, input, out);
+    }
+
+    pub(super) fn client_event(&mut self, client: ClientId, event: ClientEvent, out: &mut Batch) {
+        match event {
+            ClientEvent::Opened { sink, under_agent } => {
+                self.sinks.insert(client, sink);
+                self.input(Input::ClientOpened { client, under_agent }, out);
+            }
+            ClientEvent::Lines(lines) => {
+                for body in lines {
+                    let input = match body {
+                        Body::Line(line) => Input::ClientLine { client, line },
+                        Body::Oversized { head, len, .. } => {
+                            Input::ClientOversized { client, head, len }
+                        }
+                    };
+                    self.input(input, out);
+                }
+            }
+            ClientEvent::Drained => {
+                if let Some(input) = self.sinks.drained(client) {
+                    self.input(input, out);
+                }
+            }
+            ClientEvent::ReadDone { session, upto } => {
+                self.input(Input::ReadDone { client, session, upto }, out);
+            }
+            ClientEvent::Closed => {
+                self.sinks.remove(client);
+                self.input(Input::ClientClosed { client }, out);
+            }
+        }
+    }
+
+    pub(super) fn host_event(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
+        match event {
+            HostEvent::Refused(error) => {
+                self.hosts.refused(host);
+                self.input(Input::HostRefused { host, error }, out);
+            }
+            HostEvent::Adopted { pid, start, end } => {
+                tracing::info!(host = host.0, pid, "an agent of an earlier daemon still runs");
+                self.opening.found(host);
+                self.input(Input::HostAdopted { host, pid, start, end }, out);
+            }
+            HostEvent::Lost { reason } => {
+                tracing::info!(host = host.0, reason, "an agent of an earlier daemon is lost");
+                self.opening.found(host);
+                self.input(Input::HostLost { host, reason }, out);
+            }
+            HostEvent::Started { pid, start } => {
+                self.input(Input::HostStarted { host, pid, start }, out);
+            }
+            HostEvent::Output(frames) => {
+                for frame in frames {
+                    let end = frame.end;
+                    let input = match frame.body {
+                        Body::Line(line) => Input::HostLine { host, line, end },
+                        Body::Oversized { head, len, inside } => {
+                            Input::HostOversized { host, head, len, end, inside }
+                        }
+                    };
+                    self.input(input, out);
+                }
+            }
+            HostEvent::Written { chunk } => self.input(Input::HostWritten { host, chunk }, out),
+            HostEvent::Exited { status, stderr } => {
+                tracing::info!(host = host.0, status, "an agent has ended");
+                self.services.cancel(host);
+                self.input(Input::HostExited { host, status, stderr }, out);
+            }
+            HostEvent::Left(left) => self.input(Input::LeftoversFound { host, left }, out),
+            HostEvent::Gone => {
+                self.services.cancel(host);
+                self.hosts.gone(host);
+                self.input(Input::HostGone { host }, out);
+            }
+        }
+    }
+
+    pub(super) fn reported(&mut self, report: Report, pulse: &mut Pulse, out: &mut Batch) {
+        // Here, because reports come in at several places.
+        pulse.beat();
+        match report {
+            Report::Committed { tag } => {
+                self.store_works(out);
+                while let Some(effects) = self.commits.next_committed(tag) {
+                    self.perform_all(effects, out);
+                }
+                if let Err(WriterDied) = self.commits.send() {
+                    self.writer_died();
+                }
+            }
+            Report::Failing { reason, .. } => self.store_fails(&reason, out),
+            Report::Works => self.store_works(out),
+        }
+    }
+
+    fn store_works(&mut self, out: &mut Batch) {
+        if self.commits.works() {
+            tracing::warn!("the journal can be written again");
+            self.input(Input::StoreWorks, out);
+        }
+    }
+
+    /// The journal cannot be written: tells everybody who asked for something that waits to be written.
+    fn store_fails(&mut self, reason: &StoreError, out: &mut Batch) {
+        let hint = reason.hint().map(str::to_owned);
+        let reason = reason.to_string();
+        tracing::error!(reason, "the journal cannot be written; trying again");
+        self.input(Input::StoreFailing { reason, hint }, out);
+        let (mut batches, mut accepted) = self.commits.fails();
+        accepted.append(&mut out.accepted);
+        let mut last = std::mem::take(&mut out.effects);
+        batches.push(&mut last);
+        self.hub.answer_unwritten(accepted, &mut batches, out);
+        last.append(&mut out.effects);
+        out.effects = last;
+    }
+
+    /// A restart goes on if the program that is to follow can start. Else nothing has changed.
+    pub(super) fn tried(&mut self, tried: Tried, out: &mut Batch) {
+        let Tried { client, id, result } = tried;
+        let Err(failure) = result else {
+            if let Some(why) = self.hub.refuses_restart() {
+                return self.send(client, Op::Line(build::error(&id, &why)), out);
+            }
+            self.restart = true;
+            return self.leave_for(client, &id, out);
+        };
+        tracing::warn!(reason = failure.message(), "the daemon does not restart");
+        let text = format!("acpd would not start again: {}", failure.message());
+        let mut fault = Fault::new(Reason::Other, text);
+        if let Some(hint) = failure.hint() {
+            fault = fault.hint(hint);
+        }
+        self.send(client, Op::Line(build::error(&id, &fault.object())), out);
+    }
+
+    /// Ends the daemon because a person wants it.
+    pub(super) fn leave_for(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
+        tracing::info!(restart = self.restart, "leaving");
+        self.send(client, Op::Line(build::response(id, &Empty {})), out);
+        self.leave(out);
+    }
+}

@@ -1,0 +1,313 @@
+//! The relay: drains what is ready, steps the hub, commits, then acts.
+//!
+//! ```text
+//!  clients ─┐                    ┌─▶ store thread ── committed ─┐
+//!  hosts ───┼─▶ hub ─▶ batch ────┤                              ▼
+//!  time ────┘                    └─▶ pending effects ──▶ clients, hosts, journal reads
+//! ```
+//!
+//! One task owns the hub; nothing else decides anything. While a batch is being committed the next
+//! one grows, so the size of a transaction follows the load.
+//!
+//! Architecture invariant: the effects of a batch are performed after its records are committed, and
+//! batches in their order. While the store fails, hosts are held back and only `urgent` effects go
+//! out.
+
+mod commits;
+mod effects;
+mod hosts;
+mod inputs;
+mod opening;
+mod sinks;
+
+use std::io;
+use std::time::Duration;
+
+use acpd_core::ids::{ClientId, HostId};
+use acpd_core::{Batch, Hub, Input};
+use acpd_store::{Report, Writer};
+use tokio::sync::{mpsc, oneshot};
+
+use self::commits::{Commits, WriterDied};
+use self::hosts::Hosts;
+use self::opening::Opening;
+use self::sinks::Sinks;
+use crate::check::Trials;
+use crate::clients::ClientEvent;
+use crate::clock::{Clock, until};
+use crate::credentials::Credentials;
+use crate::hooks::Hooks;
+use crate::host::{Agents, HostEvent};
+use crate::journal::Journal;
+use crate::logins::Logins;
+use crate::search::SearchIndex;
+use crate::service::Pulse;
+use crate::services::Services;
+use crate::signals::Stops;
+use crate::suspend::SuspendWatch;
+use crate::terminals::Terminals;
+
+/// Events that one batch takes up at most.
+const EVENTS: usize = 256;
+/// Lines of clients that one batch takes up at most: an answer can be far longer than its question,
+/// and what waits for a client is counted only when the batch goes out.
+const LINES: usize = 1024;
+/// How long a daemon that leaves its agents waits for its last effects.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// What was said: for the hub, and for people.
+#[derive(Debug)]
+pub struct Readers {
+    /// The journal.
+    pub journal: Journal,
+    /// The index.
+    pub index: SearchIndex,
+}
+
+/// Where events come from.
+#[derive(Debug)]
+pub struct Sources {
+    /// Connections.
+    pub clients: mpsc::Receiver<(ClientId, ClientEvent)>,
+    /// Agent processes.
+    pub hosts: mpsc::Receiver<(HostId, HostEvent)>,
+    /// The store's writer.
+    pub reports: mpsc::UnboundedReceiver<Report>,
+    /// Signals.
+    pub stops: Stops,
+    /// When the service manager wants a sign of life.
+    pub pulse: Pulse,
+}
+
+/// Connections that are being closed after their last lines.
+#[derive(Debug)]
+pub struct LastLines(mpsc::Receiver<(ClientId, ClientEvent)>);
+
+impl LastLines {
+    /// Waits until all connections are closed.
+    pub async fn written(mut self) {
+        while self.0.recv().await.is_some() {}
+    }
+}
+
+/// What is left when the relay has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The store, to be closed.
+    pub writer: Writer,
+    /// What clients have still to read.
+    pub last: LastLines,
+    /// The daemon is to start again.
+    pub restart: bool,
+}
+
+/// The task.
+pub struct Relay {
+    hub: Hub,
+    clock: Clock,
+    suspend: SuspendWatch,
+    agents: Agents,
+    commits: Commits,
+    readers: Readers,
+    services: Services,
+    terminals: Terminals,
+    logins: Logins,
+    credentials: Credentials,
+    /// What services, terminals and logins have done.
+    served: mpsc::UnboundedReceiver<Input>,
+    hooks: Hooks,
+    trials: Trials,
+    sinks: Sinks,
+    hosts: Hosts,
+    opening: Opening,
+    end: Option<End>,
+    /// After the end comes a new start.
+    restart: bool,
+}
+
+/// How the relay ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All agents are gone.
+    Done,
+    /// Agents go on without a daemon.
+    Left,
+    /// Whatever runs is ended first.
+    Aborted,
+}
+
+impl Relay {
+    /// Prepares the relay; [`Relay::run`] does the work. `first` is what the hub's recovery asked
+    /// for. `open` is told when clients may come in: agents of an earlier daemon are there again, or
+    /// do not answer.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn new(
+        hub: Hub,
+        first: Batch,
+        clock: Clock,
+        agents: Agents,
+        writer: Writer,
+        readers: Readers,
+        open: oneshot::Sender<()>,
+    ) -> io::Result<Relay> {
+        let (done, served) = mpsc::unbounded_channel();
+        let (generation, reaper) = (&agents.generation, agents.reaper.clone());
+        let terminals = Terminals::start(generation, hub.incarnation(), reaper, done.clone())?;
+        let services = Services::new(done.clone());
+        let logins = Logins::new(done);
+        let credentials = Credentials::new(agents.reaper.clone());
+        let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
+        let trials = Trials::new(agents.exe.clone(), agents.reaper.clone());
+        let sinks = Sinks::new(&agents.config.daemon);
+        let mut relay = Relay {
+            hub,
+            clock,
+            suspend: SuspendWatch::start(),
+            agents,
+            commits: Commits::new(writer),
+            readers,
+            services,
+            terminals,
+            logins,
+            credentials,
+            served,
+            hooks,
+            trials,
+            sinks,
+            hosts: Hosts::default(),
+            opening: Opening::new(open, &first),
+            end: None,
+            restart: false,
+        };
+        relay.submit(first);
+        Ok(relay)
+    }
+
+    /// Runs until the hub says that everything is over, or the daemon is to leave.
+    pub async fn run(mut self, mut from: Sources) -> Ended {
+        while self.end.is_none() {
+            self.opening.open_if_ready(self.commits.is_empty());
+            let opening = self.opening.by();
+            let mut out = Batch::default();
+            let deadline = self.hub.deadline();
+            let at = deadline.map(|time| self.clock.instant(time));
+            let hosts_may = self.commits.has_room();
+            tokio::select! {
+                biased;
+                report = from.reports.recv() => match report {
+                    Some(report) => self.reported(report, &mut from.pulse, &mut out),
+                    None => self.writer_died(),
+                },
+                Some(()) = from.stops.recv() => self.leave(&mut out),
+                () = from.pulse.due() => self.pulse(&mut from.pulse),
+                Some((client, event)) = from.clients.recv() => {
+                    self.client_event(client, event, &mut out);
+                }
+                Some((host, event)) = from.hosts.recv(), if hosts_may => {
+                    self.host_event(host, event, &mut out);
+                }
+                Some(ready) = self.credentials.next() => self.spawn(ready, &mut out),
+                Some(input) = self.served.recv() => self.input(input, &mut out),
+                Some(tried) = self.trials.next() => self.tried(tried, &mut out),
+                () = until(at) => self.input(Input::Tick, &mut out),
+                () = until(opening) => {}
+            }
+            self.drain(&mut from, hosts_may, &mut out);
+            self.hub.seal(&mut out);
+            self.submit(out);
+        }
+        match self.end {
+            Some(End::Aborted) => self.hosts.end_all(&mut from.hosts).await,
+            Some(End::Left) => {
+                // The next daemon does what is not done by then.
+                tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
+            }
+            Some(End::Done) if !self.restart => self.agents.end_others().await,
+            Some(End::Done) | None => {}
+        }
+        // At the same time: each may have to wait for processes that do not want to end.
+        tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end());
+        // Without their sinks the writers end after they have written what they were given.
+        self.sinks.clear();
+        let restart = self.restart && self.end != Some(End::Aborted);
+        Ended { writer: self.commits.into_writer(), last: LastLines(from.clients), restart }
+    }
+
+    /// Ends the daemon: agents go on if they can.
+    fn leave(&mut self, out: &mut Batch) {
+        if self.agents.survive() {
+            self.end = self.end.or(Some(End::Left));
+        } else {
+            self.input(Input::Stop, out);
+        }
+    }
+
+    /// Takes up what else is ready, so that one commit covers it.
+    fn drain(&mut self, from: &mut Sources, hosts_may: bool, out: &mut Batch) {
+        let mut asked = 0;
+        for _ in 0..EVENTS {
+            let mut idle = true;
+            while let Ok(report) = from.reports.try_recv() {
+                self.reported(report, &mut from.pulse, out);
+            }
+            if asked < LINES
+                && let Ok((client, event)) = from.clients.try_recv()
+            {
+                if let ClientEvent::Lines(lines) = &event {
+                    asked += lines.len();
+                }
+                self.client_event(client, event, out);
+                idle = false;
+            }
+            if hosts_may && let Ok((host, event)) = from.hosts.try_recv() {
+                self.host_event(host, event, out);
+                idle = false;
+            }
+            if idle {
+                return;
+            }
+        }
+    }
+
+    /// Sends a round through hub and store, for the service manager.
+    fn pulse(&mut self, pulse: &mut Pulse) {
+        if self.commits.is_failing() {
+            // The store has answered: it tries again by itself, and says nothing until it can.
+            return pulse.answer();
+        }
+        pulse.asked();
+        if let Err(WriterDied) = self.commits.push_nothing() {
+            self.writer_died();
+        }
+    }
+
+    /// Gives a batch to the store, and performs what does not wait for it.
+    fn submit(&mut self, mut batch: Batch) {
+        let mut after = Batch::default();
+        self.perform_all(std::mem::take(&mut batch.urgent), &mut after);
+        match self.commits.push(batch) {
+            Ok(effects) => self.perform_all(effects, &mut after),
+            Err(WriterDied) => self.writer_died(),
+        }
+        // Effects can fail at once (a process that cannot be made): that is news for the hub.
+        if !after.is_empty() {
+            self.hub.seal(&mut after);
+            self.submit(after);
+        }
+    }
+
+    fn writer_died(&mut self) {
+        tracing::error!("the thread that writes the journal has died");
+        self.end = Some(End::Aborted);
+    }
+
+    /// Performs what is committed, without taking up anything new.
+    async fn last_effects(&mut self, from: &mut Sources) {
+        while !self.commits.is_empty() {
+            let Some(report) = from.reports.recv().await else { return };
+            self.reported(report, &mut from.pulse, &mut Batch::default());
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What is sent to clients, and what becomes of a client that does not read it.
+
+use std::collections::BTreeMap;
+
+use acpd_core::Input;
+use acpd_core::ids::ClientId;
+
+use crate::clients::{Op, Sink};
+use crate::config::Daemon;
+
+/// A client is let go when this many times its queue limit, and one line of any length, wait for it.
+const OVERRUN: usize = 8;
+
+/// The sending ends of all connections. What the hub has to hear is returned.
+pub(super) struct Sinks {
+    by_client: BTreeMap<ClientId, Sink>,
+    /// Bytes that may wait for a client before it lags.
+    lagging: usize,
+    /// Bytes that may wait for a client before it is let go.
+    most: usize,
+}
+
+impl Sinks {
+    pub(super) fn new(daemon: &Daemon) -> Sinks {
+        let lagging = daemon.client_queue as usize;
+        let most = lagging * OVERRUN + daemon.line_limit as usize;
+        Sinks { by_client: BTreeMap::new(), lagging, most }
+    }
+
+    pub(super) fn insert(&mut self, client: ClientId, sink: Sink) {
+        self.by_client.insert(client, sink);
+    }
+
+    /// Closes a connection. Without its sink it ends after what it was given.
+    pub(super) fn remove(&mut self, client: ClientId) {
+        self.by_client.remove(&client);
+    }
+
+    /// Closes all connections, in the same way.
+    pub(super) fn clear(&mut self) {
+        self.by_client.clear();
+    }
+
+    pub(super) fn send(&mut self, client: ClientId, op: Op) -> Option<Input> {
+        let sink = self.by_client.get(&client)?;
+        sink.send(op);
+        let waiting = sink.waiting();
+        if waiting > self.most {
+            tracing::warn!(client = client.0, waiting, "a client reads nothing and is let go");
+            if let Some(sink) = self.by_client.remove(&client) {
+                sink.cut();
+            }
+            return Some(Input::ClientClosed { client });
+        }
+        if waiting > self.lagging && !sink.lagging() {
+            sink.set_lagging(true);
+            return Some(Input::ClientLagged { client });
+        }
+        None
+    }
+
+    /// A client has read everything that it was sent.
+    pub(super) fn drained(&mut self, client: ClientId) -> Option<Input> {
+        // More may have piled up since; then it is reported again after that.
+        let is_behind = |sink: &&Sink| sink.lagging() && sink.waiting() <= self.lagging;
+        let sink = self.by_client.get(&client).filter(is_behind)?;
+        sink.set_lagging(false);
+        Some(Input::ClientDrained { client })
+    }
+}

@@ -1,0 +1,132 @@
+//! Searching what was said: one thread that owns the index, keeps it up to date, and answers.
+//!
+//! The thread does one job after the other, so a search finds all turns that had ended before it. The
+//! daemon works without an index: one that fails is logged, and opened again with the next turn that ends
+//! or the next search.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use acp_wire::{Id, build};
+use acpd_api::{Hit, Reason, SearchResult};
+use acpd_core::ids::SessionKey;
+use acpd_core::{Fault, Search};
+use acpd_store::{Index, StoreError};
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+enum Job {
+    Update(SessionKey),
+    Find(Search, oneshot::Sender<Result<SearchResult, String>>),
+}
+
+/// Handle of the thread.
+#[derive(Debug, Clone)]
+pub struct SearchIndex {
+    jobs: Sender<Job>,
+}
+
+impl SearchIndex {
+    /// Starts the thread, which ends when the last handle is dropped. The index of `journal`, a
+    /// database that is open, is the file `index`.
+    pub fn start(journal: PathBuf, index: PathBuf) -> std::io::Result<SearchIndex> {
+        let (jobs, queue) = channel();
+        let keeper = Keeper { journal, path: index, index: None };
+        let run = move || keeper.serve(&queue);
+        thread::Builder::new().name("search".to_owned()).spawn(run)?;
+        Ok(SearchIndex { jobs })
+    }
+
+    /// A turn of this session has ended, or it was deleted. Never waits.
+    pub fn update(&self, session: SessionKey) {
+        // Without the thread there is nothing to be kept up to date.
+        self.jobs.send(Job::Update(session)).ok();
+    }
+
+    /// The response to `_acpd/session/search`.
+    pub async fn find(&self, id: &Id, search: Search) -> Bytes {
+        let (reply, answer) = oneshot::channel();
+        // If there is nobody to do it, `reply` is dropped, and that is the answer.
+        self.jobs.send(Job::Find(search, reply)).ok();
+        match answer.await {
+            Ok(Ok(result)) => build::response(id, &result),
+            Ok(Err(error)) => failure(id, error),
+            Err(_) => failure(id, "its thread has died"),
+        }
+    }
+}
+
+/// The index, if it could be opened.
+struct Keeper {
+    journal: PathBuf,
+    path: PathBuf,
+    index: Option<Index>,
+}
+
+impl Keeper {
+    fn serve(mut self, queue: &Receiver<Job>) {
+        // What failed is in the log, and is tried again with the next job.
+        self.with(|_| Ok(())).ok();
+        while let Ok(job) = queue.recv() {
+            match job {
+                Job::Update(session) => {
+                    self.with(|index| index.update(session)).ok();
+                }
+                Job::Find(search, reply) => {
+                    // An asker that has gone away needs no answer.
+                    reply.send(self.with(|index| find(index, search))).ok();
+                }
+            }
+        }
+    }
+
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Index) -> Result<T, StoreError>,
+    ) -> Result<T, String> {
+        let done = self.try_with(work);
+        done.inspect_err(|error| tracing::warn!(error, "the search index cannot be used"))
+    }
+
+    /// Does something with the index, which is opened and brought up to date if it is not. One that
+    /// failed is opened anew before it is used again; a damaged one is thrown away.
+    fn try_with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Index) -> Result<T, StoreError>,
+    ) -> Result<T, String> {
+        let (mut index, behind) = match self.index.take() {
+            Some(index) => (index, false),
+            None => (Index::open(&self.journal, &self.path).map_err(|e| e.to_string())?, true),
+        };
+        let caught_up = if behind { index.catch_up() } else { Ok(()) };
+        match caught_up.and_then(|()| work(&mut index)) {
+            Ok(done) => {
+                self.index = Some(index);
+                Ok(done)
+            }
+            Err(error) => {
+                if matches!(error, StoreError::Damaged(_)) {
+                    index.discard().map_err(|error| error.to_string())?;
+                }
+                Err(error.to_string())
+            }
+        }
+    }
+}
+
+fn find(index: &mut Index, search: Search) -> Result<SearchResult, StoreError> {
+    let found = index.find(&search.words, search.sessions.keys().copied(), search.limit)?;
+    let hits = found.into_iter().filter_map(|found| {
+        let session = search.sessions.get(&found.session)?.clone();
+        let (seq, at, by, snippet) = (found.seq, found.at.0, found.by, found.snippet);
+        Some(Hit { session, seq, at, by, snippet })
+    });
+    Ok(SearchResult { hits: hits.collect() })
+}
+
+fn failure(id: &Id, error: impl fmt::Display) -> Bytes {
+    let text = format!("the search index cannot be used: {error}");
+    build::error(id, &Fault::new(Reason::StoreFailed, text).object())
+}

@@ -1,0 +1,53 @@
+//! Notices that the machine was suspended. Clocks of processes stand still then; what was good for an hour
+//! runs out all the same.
+
+use std::time::{Duration, Instant};
+
+use acpd_sys::boot::since_boot;
+
+/// How much of a difference between two clocks is none.
+const JITTER: Duration = Duration::from_secs(1);
+
+/// Notices that the machine was asleep.
+#[derive(Debug)]
+pub struct SuspendWatch {
+    awake: Instant,
+    boot: Duration,
+    slept: Duration,
+}
+
+impl SuspendWatch {
+    /// Begins to count.
+    pub fn start() -> SuspendWatch {
+        SuspendWatch { awake: Instant::now(), boot: since_boot(), slept: Duration::ZERO }
+    }
+
+    /// For how long the machine was asleep since this was last known; nothing if it was not.
+    pub fn news(&mut self) -> Option<Duration> {
+        self.read(self.awake.elapsed(), since_boot().saturating_sub(self.boot))
+    }
+
+    fn read(&mut self, awake: Duration, passed: Duration) -> Option<Duration> {
+        let news = passed.saturating_sub(awake).saturating_sub(self.slept);
+        if news < JITTER {
+            return None;
+        }
+        self.slept += news;
+        Some(news)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sleep_is_told_once_and_jitter_is_none() {
+        let seconds = Duration::from_secs;
+        let mut watch = SuspendWatch::start();
+        assert_eq!(watch.read(seconds(5), seconds(5) + Duration::from_millis(20)), None);
+        assert_eq!(watch.read(seconds(6), seconds(606)), Some(seconds(600)));
+        assert_eq!(watch.read(seconds(9), seconds(609)), None);
+        assert_eq!(watch.read(seconds(10), seconds(670)), Some(seconds(60)));
+    }
+}
