@@ -9,7 +9,7 @@
 //! Architecture invariant: while a turn runs in a process, its session is neither restored nor
 //! prompted there, whoever asks for it: two turns would write one history.
 
-use crate::agent::{AgentId, State as AgentState, StopWhy};
+use crate::agent::{SlotId, State as AgentState, StopWhy};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
@@ -29,30 +29,30 @@ impl Hub {
     }
 
     /// Begins to count the time that the agent has to end such a turn.
-    pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: AgentId) {
+    pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: SlotId) {
         let timeout = self.profile_of(slot).cancel_timeout;
         self.timers.set(Timer::Asked(ask), self.now.after(timeout));
     }
 
     /// Whether such a turn runs in the agent's process, under the agent's id for its session.
-    pub(crate) fn works_on(&self, slot: AgentId, agent_id: &str) -> bool {
-        let host = self.agents[&slot].host.as_ref();
-        host.is_some_and(|host| self.ledger.abandoned(host.id).any(|id| id == agent_id))
+    pub(crate) fn works_on(&self, slot: SlotId, agent_id: &str) -> bool {
+        let host = self.slots[&slot].host.as_ref();
+        host.is_some_and(|host| self.requests.abandoned(host.id).any(|id| id == agent_id))
     }
 
     /// The agent has ended such a turn: what waited for that goes on.
-    pub(crate) fn abandoned_ended(&mut self, slot: AgentId, out: &mut Batch) {
+    pub(crate) fn abandoned_ended(&mut self, slot: SlotId, out: &mut Batch) {
         self.lease(slot, out);
-        if self.agents[&slot].is_up() {
+        if self.slots[&slot].is_up() {
             self.agent_usable(slot, out);
         }
     }
 
     /// The agent did not end such a turn in time.
     pub(crate) fn on_abandoned_timer(&mut self, ask: u64, out: &mut Batch) {
-        let host = self.ledger.host_of(ask);
+        let host = self.requests.host_of(ask);
         let Some(&slot) = host.and_then(|host| self.hosts.get(&host)) else { return };
-        if matches!(self.agents[&slot].state, AgentState::Stopping { .. }) {
+        if matches!(self.slots[&slot].state, AgentState::Stopping { .. }) {
             return;
         }
         let time = duration(self.profile_of(slot).cancel_timeout);

@@ -29,19 +29,19 @@ use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect, SpawnError, StopStep};
-use crate::ledger::{Requester, Why};
 use crate::outbox::Outbox;
 use crate::profile::Profile;
 use crate::record::{AgentRow, Desired, HostRow, HostState, Record};
+use crate::requests::{Purpose, Requester};
 use crate::timers::Timer;
 
 /// A process slot: one per profile, or one per session for profiles that do not share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AgentId(pub(crate) u32);
+pub(crate) struct SlotId(pub(crate) u32);
 
 /// A process slot and its process.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct Slot {
     pub(crate) profile: String,
     /// The only session of this slot, for profiles that do not share a process.
     pub(crate) dedicated: Option<SessionKey>,
@@ -90,7 +90,7 @@ impl Parked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
     Stopped,
-    /// To be started when there is a place; see [`crate::cold`].
+    /// To be started when there is a place; see [`crate::start_queue`].
     Queued,
     Starting,
     Initializing,
@@ -214,8 +214,8 @@ pub(crate) struct Waiting {
 #[derive(Debug)]
 pub(crate) enum WaitFor {
     Initialize,
-    New(crate::ledger::NewSession),
-    Adopt(crate::foreign::Adoption),
+    New(crate::requests::NewSession),
+    Adopt(crate::adopt::Adoption),
     /// A connection-scoped request to relay: method and the complete line.
     Relay {
         method: String,
@@ -225,7 +225,7 @@ pub(crate) enum WaitFor {
 
 /// The last known `initialize` result of a profile, shared by its slots.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct AgentInfo {
     pub(crate) row: AgentRow,
     pub(crate) capabilities: AgentCapabilities,
     pub(crate) info: Option<Implementation>,
@@ -235,21 +235,21 @@ pub(crate) struct Known {
     pub(crate) list_lies: bool,
 }
 
-impl Known {
-    pub(crate) fn new(row: AgentRow) -> Known {
+impl AgentInfo {
+    pub(crate) fn new(row: AgentRow) -> AgentInfo {
         let parsed = row.initialize.as_ref().and_then(|raw| {
             let raw = serde_json::from_slice(raw).ok()?;
             InitializeResult::from_raw(raw).ok()
         });
         match parsed {
-            Some(result) => Known {
+            Some(result) => AgentInfo {
                 row,
                 capabilities: result.capabilities,
                 info: result.agent_info,
                 methods: result.auth_methods,
                 list_lies: false,
             },
-            None => Known {
+            None => AgentInfo {
                 row,
                 capabilities: AgentCapabilities::default(),
                 info: None,
@@ -260,9 +260,9 @@ impl Known {
     }
 }
 
-impl Agent {
-    pub(crate) fn new(profile: String, dedicated: Option<SessionKey>, now: Time) -> Agent {
-        Agent {
+impl Slot {
+    pub(crate) fn new(profile: String, dedicated: Option<SessionKey>, now: Time) -> Slot {
+        Slot {
             profile,
             dedicated,
             state: State::Stopped,
@@ -322,48 +322,47 @@ pub(crate) enum Asker {
 }
 
 impl Hub {
-    pub(crate) fn profile_of(&self, id: AgentId) -> &Profile {
-        let agent = &self.agents[&id];
+    pub(crate) fn profile_of(&self, id: SlotId) -> &Profile {
+        let agent = &self.slots[&id];
         self.config.agents.get(&agent.profile).unwrap_or(&self.no_profile)
     }
 
-    pub(crate) fn agent_mut(&mut self, id: AgentId) -> &mut Agent {
-        self.agents.get_mut(&id).expect("slots are never removed while something refers to them")
+    pub(crate) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
+        self.slots.get_mut(&id).expect("slots are never removed while something refers to them")
     }
 
     /// The slot that all sessions of a profile share, made on first use.
-    pub(crate) fn shared_slot(&mut self, profile: &str) -> AgentId {
-        let shared =
-            self.agents.iter().find(|(_, a)| a.profile == profile && a.dedicated.is_none());
+    pub(crate) fn shared_slot(&mut self, profile: &str) -> SlotId {
+        let shared = self.slots.iter().find(|(_, a)| a.profile == profile && a.dedicated.is_none());
         match shared {
             Some((id, _)) => *id,
             None => self.new_slot(profile, None),
         }
     }
 
-    pub(crate) fn new_slot(&mut self, profile: &str, dedicated: Option<SessionKey>) -> AgentId {
-        let id = AgentId(self.next_slot);
+    pub(crate) fn new_slot(&mut self, profile: &str, dedicated: Option<SessionKey>) -> SlotId {
+        let id = SlotId(self.next_slot);
         self.next_slot += 1;
-        self.agents.insert(id, Agent::new(profile.to_owned(), dedicated, self.now));
+        self.slots.insert(id, Slot::new(profile.to_owned(), dedicated, self.now));
         id
     }
 
-    pub(crate) fn known(&mut self, profile: &str) -> &mut Known {
+    pub(crate) fn known(&mut self, profile: &str) -> &mut AgentInfo {
         self.known.entry(profile.to_owned()).or_insert_with(|| {
-            Known::new(AgentRow { name: profile.to_owned(), ..AgentRow::default() })
+            AgentInfo::new(AgentRow { name: profile.to_owned(), ..AgentRow::default() })
         })
     }
 
     pub(crate) fn set_agent_state(
         &mut self,
-        id: AgentId,
+        id: SlotId,
         state: State,
         reason: Option<String>,
         out: &mut Batch,
     ) {
         let now = self.now;
         let reason = reason.map(|reason| clipped(&reason, SENTENCE));
-        let agent = self.agent_mut(id);
+        let agent = self.slot_mut(id);
         if agent.state == state && agent.reason == reason {
             return;
         }
@@ -374,8 +373,8 @@ impl Hub {
     }
 
     /// Tells everybody who uses the agent.
-    pub(crate) fn tell_agent_state(&mut self, id: AgentId, out: &mut Batch) {
-        let agent = &self.agents[&id];
+    pub(crate) fn tell_agent_state(&mut self, id: SlotId, out: &mut Batch) {
+        let agent = &self.slots[&id];
         let notice = AgentNotice {
             agent: agent.profile.clone().into(),
             state: agent.api_state(),
@@ -391,11 +390,11 @@ impl Hub {
     /// When there will be no process: stopped by a person, crash loop, shutdown.
     pub(crate) fn need_agent(
         &mut self,
-        id: AgentId,
+        id: SlotId,
         asker: Asker,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        let profile = self.agents[&id].profile.clone();
+        let profile = self.slots[&id].profile.clone();
         self.check_stays()?;
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
@@ -407,10 +406,10 @@ impl Hub {
             )
             .hint(format!("`acpctl agent start {profile}` starts it again")));
         }
-        match (&self.agents[&id].state, asker) {
+        match (&self.slots[&id].state, asker) {
             (State::Stopped, _) => self.start_agent(id, out),
             (State::Backoff | State::Failed(_), Asker::Person) => {
-                let agent = self.agent_mut(id);
+                let agent = self.slot_mut(id);
                 agent.failures.clear();
                 agent.attempt = 0;
                 self.start_agent(id, out);
@@ -424,8 +423,8 @@ impl Hub {
     }
 
     /// The error for who needed an agent that failed.
-    pub(crate) fn agent_fault(&self, id: AgentId, reason: Reason) -> Fault {
-        let agent = &self.agents[&id];
+    pub(crate) fn agent_fault(&self, id: SlotId, reason: Reason) -> Fault {
+        let agent = &self.slots[&id];
         if let Err(fault) = self.may_start(id) {
             return fault;
         }
@@ -438,19 +437,19 @@ impl Hub {
     }
 
     /// Makes a process, now.
-    pub(crate) fn launch_agent(&mut self, id: AgentId, out: &mut Batch) {
+    pub(crate) fn launch_agent(&mut self, id: SlotId, out: &mut Batch) {
         let host = HostId(self.ids.issue());
-        self.agent_mut(id).printed = None;
-        let profile = self.agents[&id].profile.clone();
+        self.slot_mut(id).printed = None;
+        let profile = self.slots[&id].profile.clone();
         let timeout = self.profile_of(id).start_timeout;
         if self.start_hint.as_ref().is_some_and(|(of, _)| *of == id) {
             self.start_hint = None;
         }
-        self.agent_mut(id).host = Some(Host::new(host));
+        self.slot_mut(id).host = Some(Host::new(host));
         self.hosts.insert(host, id);
         self.set_agent_state(id, State::Starting, None, out);
         self.timers.clear(Timer::Idle(id));
-        self.timers.set(Timer::Agent(id), self.now.after(timeout));
+        self.timers.set(Timer::Slot(id), self.now.after(timeout));
         // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
         self.save_host(id, out);
         out.effects.push(Effect::Spawn { host, agent: profile });
@@ -458,12 +457,12 @@ impl Hub {
 
     pub(crate) fn on_host_started(&mut self, host: HostId, pid: u32, start: u64, out: &mut Batch) {
         let Some(&id) = self.hosts.get(&host) else { return };
-        if let Some(h) = self.agent_mut(id).host.as_mut() {
+        if let Some(h) = self.slot_mut(id).host.as_mut() {
             h.pid = Some(pid);
             h.start = start;
         }
         self.save_host(id, out);
-        if self.agents[&id].state != State::Starting {
+        if self.slots[&id].state != State::Starting {
             // Stopped while it was being made: the ladder begins now that there is a process.
             out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
             return;
@@ -476,7 +475,7 @@ impl Hub {
         };
         let Profile { services, subagents, .. } = *self.profile_of(id);
         let params = InitializeParams::new(implementation, services).with_subagents(subagents);
-        let ask = self.ask(host, Why::Initialize, out);
+        let ask = self.ask(host, Purpose::Initialize, out);
         let line = build::request(&Id::from(ask), "initialize", &params);
         let line = self.with_offer(id, line);
         self.host_write(id, line, out);
@@ -486,15 +485,15 @@ impl Hub {
         let Some(id) = self.hosts.remove(&host) else { return };
         out.records.push(Record::HostGone { host });
         out.effects.push(Effect::HostForget { host });
-        self.timers.clear(Timer::Agent(id));
-        self.agent_mut(id).host = None;
-        if let State::Stopping { .. } = self.agents[&id].state {
+        self.timers.clear(Timer::Slot(id));
+        self.slot_mut(id).host = None;
+        if let State::Stopping { .. } = self.slots[&id].state {
             self.set_agent_state(id, State::Stopped, None, out);
             self.after_gone(id, None, out);
             return;
         }
-        self.agent_mut(id).reason = Some(error.message.clone());
-        self.agent_mut(id).stderr.clear();
+        self.slot_mut(id).reason = Some(error.message.clone());
+        self.slot_mut(id).stderr.clear();
         self.start_hint = error.hint.map(|hint| (id, hint));
         let why =
             StopWhy::BadStart { reason: Reason::AgentStartFailed, permanent: error.permanent };
@@ -502,9 +501,9 @@ impl Hub {
         self.after_gone(id, Some(why), out);
     }
 
-    pub(crate) fn on_initialized(&mut self, id: AgentId, outcome: Outcome<'_>, out: &mut Batch) {
+    pub(crate) fn on_initialized(&mut self, id: SlotId, outcome: Outcome<'_>, out: &mut Batch) {
         use StopWhy::BadStart;
-        let is_late = match &self.agents[&id].state {
+        let is_late = match &self.slots[&id].state {
             State::Initializing => false,
             State::Stopping { why: BadStart { reason: Reason::AgentTimeout, .. }, .. } => true,
             _ => return,
@@ -539,8 +538,8 @@ impl Hub {
         }
         self.remember_initialize(id, Bytes::copy_from_slice(result.get().as_bytes()), out);
         let now = self.now;
-        self.timers.clear(Timer::Agent(id));
-        if let Some(host) = self.agent_mut(id).host.as_mut() {
+        self.timers.clear(Timer::Slot(id));
+        if let Some(host) = self.slot_mut(id).host.as_mut() {
             host.ready_since = Some(now);
         }
         self.set_agent_state(id, State::Ready, None, out);
@@ -549,9 +548,9 @@ impl Hub {
         self.agent_usable(id, out);
     }
 
-    fn remember_initialize(&mut self, id: AgentId, raw: Bytes, out: &mut Batch) {
+    fn remember_initialize(&mut self, id: SlotId, raw: Bytes, out: &mut Batch) {
         let fingerprint = self.profile_of(id).fingerprint.clone();
-        let Agent { profile, heard, .. } = &self.agents[&id];
+        let Slot { profile, heard, .. } = &self.slots[&id];
         let (profile, client_meta) = (profile.clone(), heard.clone());
         let known = self.known(&profile);
         let before = known.row.clone();
@@ -564,16 +563,16 @@ impl Hub {
             // Another build of the agent may keep what the last one only promised.
             (row.resume_lies, row.load_lies) = (false, false);
         }
-        *known = Known::new(row.clone());
+        *known = AgentInfo::new(row.clone());
         out.records.push(Record::Agent(row));
     }
 
     /// Whatever waited for this process goes on.
-    pub(crate) fn agent_usable(&mut self, id: AgentId, out: &mut Batch) {
-        for requester in std::mem::take(&mut self.agent_mut(id).watchers) {
+    pub(crate) fn agent_usable(&mut self, id: SlotId, out: &mut Batch) {
+        for requester in std::mem::take(&mut self.slot_mut(id).watchers) {
             self.answer_agent(&requester, id, out);
         }
-        for waiting in std::mem::take(&mut self.agent_mut(id).waiting) {
+        for waiting in std::mem::take(&mut self.slot_mut(id).waiting) {
             self.serve_waiting(id, waiting, out);
         }
         for key in self.sessions_by_urgency(id) {
@@ -585,19 +584,19 @@ impl Hub {
     /// The process did not become usable: it goes down, and who waited for it is told why.
     fn bad_start(
         &mut self,
-        id: AgentId,
+        id: SlotId,
         reason: Reason,
         text: String,
         permanent: bool,
         out: &mut Batch,
     ) {
-        self.agent_mut(id).reason = Some(text.clone());
+        self.slot_mut(id).reason = Some(text.clone());
         self.fail_waiters(id, reason, out);
         self.begin_stop(id, StopWhy::BadStart { reason, permanent }, Some(text), out);
     }
 
-    pub(crate) fn on_agent_timer(&mut self, id: AgentId, out: &mut Batch) {
-        match self.agents[&id].state.clone() {
+    pub(crate) fn on_agent_timer(&mut self, id: SlotId, out: &mut Batch) {
+        match self.slots[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let time = duration(self.profile_of(id).start_timeout);
                 let reason = format!("no answer to `initialize` within {time}");
@@ -608,7 +607,7 @@ impl Hub {
             State::Stopping { .. } => self.next_stage(id, out),
             State::Backoff if self.is_needed(id) => self.start_agent(id, out),
             State::Backoff => {
-                let reason = self.agents[&id].reason.clone();
+                let reason = self.slots[&id].reason.clone();
                 self.set_agent_state(id, State::Stopped, reason, out);
             }
             State::NeedsAuth | State::Ready => self.on_adoption_timer(id, out),
@@ -617,16 +616,16 @@ impl Hub {
     }
 
     /// Whether this process has to run: it is wanted, or a person said that it stays up.
-    pub(crate) fn is_needed(&mut self, id: AgentId) -> bool {
-        let agent = &self.agents[&id];
+    pub(crate) fn is_needed(&mut self, id: SlotId) -> bool {
+        let agent = &self.slots[&id];
         let (profile, shared) = (agent.profile.clone(), agent.dedicated.is_none());
         let up = self.known(&profile).row.desired == Desired::Up;
         self.is_wanted(id) || (up && shared && !self.stopping)
     }
 
     /// Whether something waits for this process: people, prompts, sessions that were cut off.
-    pub(crate) fn is_wanted(&mut self, id: AgentId) -> bool {
-        let agent = &self.agents[&id];
+    pub(crate) fn is_wanted(&mut self, id: SlotId) -> bool {
+        let agent = &self.slots[&id];
         let profile = agent.profile.clone();
         let waiting = !agent.waiting.is_empty() || !agent.watchers.is_empty();
         let wanted = waiting || self.sessions_of(id).iter().any(|key| self.wants_host(*key));
@@ -634,10 +633,10 @@ impl Hub {
     }
 
     /// Answers everyone who waited for a process that will not come, prompts included.
-    pub(crate) fn fail_waiters(&mut self, id: AgentId, reason: Reason, out: &mut Batch) {
+    pub(crate) fn fail_waiters(&mut self, id: SlotId, reason: Reason, out: &mut Batch) {
         let fault = self.agent_fault(id, reason);
         self.refuse_waiters(id, &fault, out);
-        let profile = self.agents[&id].profile.clone();
+        let profile = self.slots[&id].profile.clone();
         let for_good = self.stopping || self.known(&profile).row.desired == Desired::Down;
         for key in self.sessions_of(id) {
             // Prompts that wait for a login come with it, whatever becomes of processes until then.
@@ -650,8 +649,8 @@ impl Hub {
     }
 
     /// Answers who waits for the process itself. What it says to `initialize` may be known without it.
-    pub(crate) fn refuse_waiters(&mut self, id: AgentId, fault: &Fault, out: &mut Batch) {
-        let agent = self.agent_mut(id);
+    pub(crate) fn refuse_waiters(&mut self, id: SlotId, fault: &Fault, out: &mut Batch) {
+        let agent = self.slot_mut(id);
         let (watchers, waiting) =
             (std::mem::take(&mut agent.watchers), std::mem::take(&mut agent.waiting));
         let profile = agent.profile.clone();
@@ -667,8 +666,8 @@ impl Hub {
     }
 
     /// What the disk has to know of the process.
-    pub(crate) fn save_host(&self, id: AgentId, out: &mut Batch) {
-        let agent = &self.agents[&id];
+    pub(crate) fn save_host(&self, id: SlotId, out: &mut Batch) {
+        let agent = &self.slots[&id];
         let Some(host) = &agent.host else { return };
         out.records.push(Record::Host(HostRow {
             host: host.id,
@@ -682,12 +681,12 @@ impl Hub {
     }
 
     /// How long a process may outlive the daemon depends on whether it works on something.
-    pub(crate) fn lease(&mut self, id: AgentId, out: &mut Batch) {
+    pub(crate) fn lease(&mut self, id: SlotId, out: &mut Batch) {
         let works = self.is_at_work(id);
-        let Some(host) = self.agents.get_mut(&id).and_then(|agent| agent.host.as_mut()) else {
+        let Some(host) = self.slots.get_mut(&id).and_then(|agent| agent.host.as_mut()) else {
             return;
         };
-        let busy = works || self.ledger.abandoned(host.id).next().is_some();
+        let busy = works || self.requests.abandoned(host.id).next().is_some();
         if host.adopted && host.leased != Some(busy) {
             host.leased = Some(busy);
             out.effects.push(Effect::HostLease { host: host.id, busy });
@@ -695,18 +694,18 @@ impl Hub {
     }
 
     /// Whether something uses a process that is up.
-    fn is_used(&mut self, id: AgentId) -> bool {
-        let agent = &self.agents[&id];
+    fn is_used(&mut self, id: SlotId) -> bool {
+        let agent = &self.slots[&id];
         let profile = agent.profile.clone();
         !agent.waiting.is_empty()
-            || agent.host.as_ref().is_some_and(|host| self.ledger.open_of_host(host.id))
+            || agent.host.as_ref().is_some_and(|host| self.requests.open_of_host(host.id))
             || (agent.dedicated.is_none() && self.known(&profile).row.desired == Desired::Up)
             || self.sessions_of(id).iter().any(|key| self.is_in_use(*key))
     }
 
     /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
-    pub(crate) fn check_idle(&mut self, id: AgentId, out: &mut Batch) {
-        let Some(agent) = self.agents.get(&id) else { return };
+    pub(crate) fn check_idle(&mut self, id: SlotId, out: &mut Batch) {
+        let Some(agent) = self.slots.get(&id) else { return };
         let (is_up, is_orphan) = (agent.is_up(), self.is_orphan(id));
         let timeout = self.profile_of(id).idle_timeout;
         if !is_up || self.is_used(id) {
@@ -719,24 +718,24 @@ impl Hub {
     }
 
     /// Not every use disarms the timer; the end of every use arms it.
-    pub(crate) fn on_idle(&mut self, id: AgentId, out: &mut Batch) {
-        if self.agents[&id].is_up() && !self.is_used(id) {
+    pub(crate) fn on_idle(&mut self, id: SlotId, out: &mut Batch) {
+        if self.slots[&id].is_up() && !self.is_used(id) {
             self.begin_stop(id, StopWhy::Idle, Some("nothing used it".to_owned()), out);
         }
     }
 
     /// A dedicated slot whose session was never made or is deleted.
-    fn is_orphan(&self, id: AgentId) -> bool {
-        self.agents[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(&key))
+    fn is_orphan(&self, id: SlotId) -> bool {
+        self.slots[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(&key))
     }
 
     /// A dedicated slot goes with its session and its process.
-    pub(crate) fn remove_unused_slot(&mut self, id: AgentId) {
-        let Some(agent) = self.agents.get(&id) else { return };
+    pub(crate) fn remove_unused_slot(&mut self, id: SlotId) {
+        let Some(agent) = self.slots.get(&id) else { return };
         if agent.host.is_none() && agent.waiting.is_empty() && self.is_orphan(id) {
-            self.agents.remove(&id);
+            self.slots.remove(&id);
             self.routes.remove(&id);
-            self.timers.clear(Timer::Agent(id));
+            self.timers.clear(Timer::Slot(id));
             self.timers.clear(Timer::Idle(id));
         }
     }

@@ -17,13 +17,13 @@ use acpd_api::{ArchiveFilter, SessionRef};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::admin::read;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::Batch;
-use crate::ledger::Requester;
-use crate::manage::read;
-use crate::record::Rest;
+use crate::record::Dormant;
+use crate::requests::Requester;
 use crate::session::State;
 
 impl Hub {
@@ -72,8 +72,8 @@ impl Hub {
         if archived {
             self.close_session(key, out);
             // What waits for a login, say, would come back with it.
-            if !matches!(self.session(key).row.rest, Rest::Closed | Rest::Lost) {
-                self.rest(key, Rest::Closed, Some("closed".to_owned()), out);
+            if !matches!(self.session(key).row.rest, Dormant::Closed | Dormant::Lost) {
+                self.rest(key, Dormant::Closed, Some("closed".to_owned()), out);
             }
         }
         let row = &mut self.session_mut(key).row;

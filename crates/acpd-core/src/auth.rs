@@ -22,15 +22,15 @@ use acpd_api::{
 };
 use serde_json::value::RawValue;
 
-use crate::agent::{Agent, AgentId, Asker, State as AgentState, StopWhy};
+use crate::admin::read;
+use crate::agent::{Asker, Slot, SlotId, State as AgentState, StopWhy};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
-use crate::ledger::{Requester, Why};
 use crate::login::{Refusal, forget_credentials};
-use crate::manage::read;
-use crate::record::{AuthRow, Desired, Record, Rest};
+use crate::record::{AuthRow, Desired, Dormant, Record};
+use crate::requests::{Purpose, Requester};
 use crate::session::State;
 
 const PROMPT: &str = "session/prompt";
@@ -39,7 +39,7 @@ impl Hub {
     /// What an error says about the login, if it says that one is wanted.
     pub(crate) fn wants_login(
         &self,
-        slot: AgentId,
+        slot: SlotId,
         method: &str,
         error: &ErrorObject,
     ) -> Option<AuthSource> {
@@ -54,7 +54,7 @@ impl Hub {
     /// A request failed: what that says about the login, which is noted.
     pub(crate) fn note_refusal(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         method: &str,
         error: &ErrorObject,
         out: &mut Batch,
@@ -69,19 +69,19 @@ impl Hub {
 
     fn login_wanted(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         source: AuthSource,
         reason: &str,
         out: &mut Batch,
     ) -> Refusal {
-        let profile = self.agents[&slot].profile.clone();
+        let profile = self.slots[&slot].profile.clone();
         forget_credentials(&profile, out);
         if self.renew_credentials(slot, out) {
             return Refusal::Renewed;
         }
         self.login_is_wanted(&profile, source, out);
-        if self.agents[&slot].is_up() {
-            let is_news = self.agents[&slot].state != AgentState::NeedsAuth;
+        if self.slots[&slot].is_up() {
+            let is_news = self.slots[&slot].state != AgentState::NeedsAuth;
             self.set_agent_state(slot, AgentState::NeedsAuth, Some(reason.to_owned()), out);
             if is_news {
                 self.hook_login(slot, reason, out);
@@ -103,8 +103,8 @@ impl Hub {
 
     /// A request worked. After a prompt was refused only a prompt proves that there is a login: many
     /// agents make and load sessions without one.
-    pub(crate) fn note_success(&mut self, slot: AgentId, method: &str, out: &mut Batch) {
-        let profile = self.agents[&slot].profile.clone();
+    pub(crate) fn note_success(&mut self, slot: SlotId, method: &str, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
         let proves = match self.auth.get(&profile) {
             Some(AuthRow { state: AuthState::Authenticated | AuthState::NotRequired, .. }) => false,
             Some(AuthRow {
@@ -129,8 +129,8 @@ impl Hub {
     }
 
     /// A login worked: every session that waited for it comes back.
-    pub(crate) fn authenticated(&mut self, slot: AgentId, out: &mut Batch) {
-        let profile = self.agents[&slot].profile.clone();
+    pub(crate) fn authenticated(&mut self, slot: SlotId, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
         forget_credentials(&profile, out);
         self.set_auth(&profile, AuthState::Authenticated, AuthSource::Login, out);
         self.release(&profile, out);
@@ -138,10 +138,10 @@ impl Hub {
     }
 
     /// A logout worked, for all who use the agent.
-    pub(crate) fn logged_out(&mut self, slot: AgentId, out: &mut Batch) {
-        let profile = self.agents[&slot].profile.clone();
+    pub(crate) fn logged_out(&mut self, slot: SlotId, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
         self.set_auth(&profile, AuthState::NeedsLogin, AuthSource::Logout, out);
-        if self.agents[&slot].is_up() {
+        if self.slots[&slot].is_up() {
             let reason = Some("logged out".to_owned());
             self.set_agent_state(slot, AgentState::NeedsAuth, reason, out);
         }
@@ -150,7 +150,7 @@ impl Hub {
     /// Goes on with what waited for a login, in the processes that there are.
     fn release(&mut self, profile: &str, out: &mut Batch) {
         for slot in self.slots_of(profile) {
-            match self.agents[&slot].state {
+            match self.slots[&slot].state {
                 AgentState::NeedsAuth => {
                     self.set_agent_state(slot, AgentState::Ready, None, out);
                 }
@@ -162,19 +162,19 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.need_session(key, Asker::Policy, out);
             }
-            if self.agents[&slot].state == AgentState::Stopped && self.is_needed(slot) {
+            if self.slots[&slot].state == AgentState::Stopped && self.is_needed(slot) {
                 self.start_agent(slot, out);
             }
         }
     }
 
     /// Takes the mark off the sessions that wait for a login.
-    pub(crate) fn unblock(&mut self, slot: AgentId, out: &mut Batch) -> Vec<SessionKey> {
+    pub(crate) fn unblock(&mut self, slot: SlotId, out: &mut Batch) -> Vec<SessionKey> {
         let mut keys = self.sessions_of(slot);
         keys.retain(|key| self.waits_for_login(*key));
         for key in &keys {
             let session = self.session_mut(*key);
-            session.row.rest = Rest::Parked;
+            session.row.rest = Dormant::Parked;
             session.row.reason = None;
             session.eager = matches!(session.state, State::Resting);
             self.save(*key);
@@ -184,14 +184,14 @@ impl Hub {
     }
 
     pub(crate) fn waits_for_login(&self, key: SessionKey) -> bool {
-        self.session(key).row.rest == Rest::NeedsLogin
+        self.session(key).row.rest == Dormant::NeedsLogin
     }
 
     /// The agent wants a login before it goes on with a session that it holds: what was not given to
     /// it waits.
     pub(crate) fn hold_for_login(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
         let row = &mut self.session_mut(key).row;
-        row.rest = Rest::NeedsLogin;
+        row.rest = Dormant::NeedsLogin;
         row.reason = Some(reason.to_owned());
         self.save(key);
         self.tell_state(key, out);
@@ -201,7 +201,7 @@ impl Hub {
     pub(crate) fn try_without_login(&mut self, key: SessionKey, out: &mut Batch) {
         if self.waits_for_login(key) {
             let row = &mut self.session_mut(key).row;
-            row.rest = Rest::Parked;
+            row.rest = Dormant::Parked;
             row.reason = None;
             self.save(key);
             self.tell_state(key, out);
@@ -221,10 +221,10 @@ impl Hub {
         }
         self.login_found(&agent, AuthSource::Login, out);
         let slot = self.shared_slot(&agent);
-        let Agent { state, host, .. } = &self.agents[&slot];
-        if *state == AgentState::Queued || (host.is_some() && !self.agents[&slot].is_up()) {
+        let Slot { state, host, .. } = &self.slots[&slot];
+        if *state == AgentState::Queued || (host.is_some() && !self.slots[&slot].is_up()) {
             self.may_start(slot)?;
-            self.agent_mut(slot).watchers.push(to.clone());
+            self.slot_mut(slot).watchers.push(to.clone());
         } else {
             self.answer_agent(to, slot, out);
         }
@@ -252,7 +252,7 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.session_mut(key).eager = true;
             }
-            let runs = self.agents[&slot].host.is_some();
+            let runs = self.slots[&slot].host.is_some();
             let reason = runs.then(|| "restarted after a login".to_owned());
             self.begin_stop(slot, StopWhy::Restart, reason, out);
         }
@@ -260,18 +260,18 @@ impl Hub {
     }
 
     /// Asks an agent that can tell whether it is logged in.
-    pub(crate) fn ask_auth_status(&mut self, slot: AgentId, out: &mut Batch) {
-        let profile = self.agents[&slot].profile.clone();
-        let Some(host) = self.agents[&slot].usable_host() else { return };
+    pub(crate) fn ask_auth_status(&mut self, slot: SlotId, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
+        let Some(host) = self.slots[&slot].usable_host() else { return };
         if self.known(&profile).capabilities.auth_status {
-            let ask = self.ask(host, Why::AuthStatus, out);
+            let ask = self.ask(host, Purpose::AuthStatus, out);
             let line = build::request(&Id::from(ask), "auth/status", &acpd_api::Empty {});
             self.host_write(slot, line, out);
         }
     }
 
     /// The result of `auth/status`, or the params of its notification.
-    pub(crate) fn auth_status_told(&mut self, slot: AgentId, told: &RawValue, out: &mut Batch) {
+    pub(crate) fn auth_status_told(&mut self, slot: SlotId, told: &RawValue, out: &mut Batch) {
         match str_at(told.get().as_bytes(), &["state"]).as_deref() {
             Some("authenticated") => self.agent_says(slot, AuthState::Authenticated, out),
             Some("not_required") => self.agent_says(slot, AuthState::NotRequired, out),
@@ -282,7 +282,7 @@ impl Hub {
 
     /// The params of `_auth/status_update`, which is older than the protocol's own notification: the
     /// adapters of Claude and Codex tell with it whose account is used.
-    pub(crate) fn account_told(&mut self, slot: AgentId, told: &RawValue, out: &mut Batch) {
+    pub(crate) fn account_told(&mut self, slot: SlotId, told: &RawValue, out: &mut Batch) {
         match str_at(told.get().as_bytes(), &["authStatus", "kind"]).as_deref() {
             Some("none") => self.agent_says(slot, AuthState::NeedsLogin, out),
             Some(_) => self.agent_says(slot, AuthState::Authenticated, out),
@@ -290,13 +290,13 @@ impl Hub {
         }
     }
 
-    fn agent_says(&mut self, slot: AgentId, state: AuthState, out: &mut Batch) {
+    fn agent_says(&mut self, slot: SlotId, state: AuthState, out: &mut Batch) {
         if state.wants_login() {
             let reason = "the agent says that it is not logged in";
             self.login_wanted(slot, AuthSource::Status, reason, out);
             return;
         }
-        let profile = self.agents[&slot].profile.clone();
+        let profile = self.slots[&slot].profile.clone();
         if self.auth_state(&profile) != state {
             self.set_auth(&profile, state, AuthSource::Status, out);
             self.release(&profile, out);
@@ -353,12 +353,12 @@ impl Hub {
         }
     }
 
-    pub(crate) fn login_hint(&self, slot: AgentId) -> String {
-        login_hint(&self.agents[&slot].profile)
+    pub(crate) fn login_hint(&self, slot: SlotId) -> String {
+        login_hint(&self.slots[&slot].profile)
     }
 
     /// The error for who needs a login first.
-    pub(crate) fn login_fault(&self, slot: AgentId, message: &str) -> Fault {
+    pub(crate) fn login_fault(&self, slot: SlotId, message: &str) -> Fault {
         Fault::new(Reason::NeedsLogin, message.to_owned())
             .with_code(code::AUTH_REQUIRED)
             .hint(self.login_hint(slot))
@@ -373,7 +373,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let slot = self.session(key).slot;
-        self.rest(key, Rest::NeedsLogin, Some(error.message.clone()), out);
+        self.rest(key, Dormant::NeedsLogin, Some(error.message.clone()), out);
         let id = self.session(key).row.public_id.clone();
         let fault = self.login_fault(slot, &error.message).session(&id);
         let queue = &mut self.session_mut(key).queue;

@@ -1,7 +1,7 @@
 //! Child sessions: what the subagents of a session say and ask, under ids of their own.
 //!
 //! ```text
-//!  subagent_update ─▶ known ── its lines, questions and errands are those of the session
+//!  subagent_update ─▶ known ── its lines, questions and requests to clients are those of the session
 //!     (on the session, or on a child of it)
 //!                       ├── too many, and it is not busy ─▶ forgotten
 //!                       └── session closed, process gone ─▶ over, and that is told
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::call::update_in;
 use crate::fault::Fault;
 use crate::hub::Hub;
@@ -63,7 +63,7 @@ fn merged(first: &Bytes, second: &Bytes) -> Bytes {
 
 impl Hub {
     /// The session to which an agent's id leads, which may be that of a child.
-    pub(crate) fn routed(&self, slot: AgentId, id: &str) -> Option<SessionKey> {
+    pub(crate) fn routed(&self, slot: SlotId, id: &str) -> Option<SessionKey> {
         self.routes.get(&slot)?.get(id).copied()
     }
 
@@ -76,7 +76,7 @@ impl Hub {
     /// agent's id of a new one. An error says why the update cannot be shown.
     pub(crate) fn announce_child(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         key: SessionKey,
         line: &[u8],
         out: &mut Batch,
@@ -114,7 +114,7 @@ impl Hub {
 
     fn new_child(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         key: SessionKey,
         id: &str,
         line: &[u8],
@@ -145,7 +145,7 @@ impl Hub {
         Ok(())
     }
 
-    fn unroute_child(&mut self, slot: AgentId, id: &str) {
+    fn unroute_child(&mut self, slot: SlotId, id: &str) {
         if let Some(routes) = self.routes.get_mut(&slot) {
             routes.remove(id);
         }
@@ -198,7 +198,7 @@ impl Hub {
         let session = self.session(key);
         match &session.state {
             State::Restoring(restore) => {
-                let host = self.agents[&session.slot].usable_host();
+                let host = self.slots[&session.slot].usable_host();
                 restore.hears_news() && (session.doubtful.is_none() || session.doubtful != host)
             }
             State::Live | State::Resting => true,

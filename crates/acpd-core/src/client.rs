@@ -19,20 +19,20 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::agent::{Asker, SlotId, WaitFor, Waiting};
+use crate::client_mcp::{self, for_agent};
 use crate::client_meta::offer;
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey, Time};
 use crate::input::{Batch, Effect, ReadStyle, View};
-use crate::ledger::{NewSession, Requester, Why};
 use crate::login::changes_login;
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
 use crate::profile::{Profile, Sharing};
-use crate::record::Rest;
-use crate::returning::is_kept;
-use crate::servers::{self, for_agent};
+use crate::record::Dormant;
+use crate::requests::{NewSession, Purpose, Requester};
+use crate::resumable::is_kept;
 use crate::session::{Relayed, State};
 use crate::unwritten::Accepted;
 
@@ -90,8 +90,8 @@ pub(crate) struct Naming {
 impl Hub {
     pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
         let Some(gone) = self.clients.remove(&client) else { return };
-        self.errands_of_gone(client, out);
-        self.ledger.drop_client(client);
+        self.client_methods_of_gone(client, out);
+        self.requests.drop_client(client);
         self.naming.retain(|wait| wait.to.client != client);
         match &gone.token {
             Some(token) => self.went_away(client, token),
@@ -151,7 +151,7 @@ impl Hub {
                 self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
             }
             Ok(Message::Response { id, outcome }) => {
-                if self.errand_answered(client, &id, line, &outcome, out)
+                if self.client_method_answered(client, &id, line, &outcome, out)
                     || self.call_answered(client, &id, line, out)
                 {
                     return;
@@ -202,7 +202,7 @@ impl Hub {
         let failed = build::error(id, &ErrorObject::new(code::INTERNAL, text));
         let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return false };
         let nothing = Outcome::Result(RawValue::NULL);
-        self.errand_answered(client, id, &failed, &outcome, out)
+        self.client_method_answered(client, id, &failed, &outcome, out)
             || self.call_answered(client, id, &failed, out)
             || self.interaction_answered(client, id, &nothing, &failed, out)
     }
@@ -276,7 +276,7 @@ impl Hub {
         })?;
         // It names requests or servers by ids, and the agent's are other ones: it would be about somebody
         // else's.
-        if method.starts_with("$/") || method == servers::MESSAGE {
+        if method.starts_with("$/") || method == client_mcp::MESSAGE {
             return Err(Fault::invalid(format!("`{method}` is not a request"))
                 .with_code(code::METHOD_NOT_FOUND));
         }
@@ -336,7 +336,7 @@ impl Hub {
                 self.prompt(to.clone(), key, line.clone(), out)?;
             }
             _ => {
-                if self.session(key).row.rest == Rest::Lost {
+                if self.session(key).row.rest == Dormant::Lost {
                     return Err(self.lost_fault(key));
                 }
                 self.ensure_attached(to.client, key, out);
@@ -388,7 +388,7 @@ impl Hub {
         if method == CLIENT_LEAVE {
             return self.client_leaves(client, out);
         }
-        if method == servers::MESSAGE {
+        if method == client_mcp::MESSAGE {
             return self.server_notified(client, line, out);
         }
         // Of a newer client; no agent's business.
@@ -399,8 +399,7 @@ impl Hub {
         let Some(session) = str_at(line, &["params", "sessionId"]) else {
             // About no session: for the agent, if it runs.
             let slot = self.shared_slot(&profile);
-            if self.agents[&slot].is_up() && !self.is_clogged(slot) && self.store_failing.is_none()
-            {
+            if self.slots[&slot].is_up() && !self.is_clogged(slot) && self.store_failing.is_none() {
                 self.host_write(slot, line.clone(), out);
             }
             return;
@@ -449,7 +448,7 @@ impl Hub {
 
     /// Takes a request out of what waits for an agent or for a session; whether it was there.
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
-        let agents = self.agents.values_mut();
+        let agents = self.slots.values_mut();
         let for_agent = agents.flat_map(|agent| agent.waiting.extract_if(.., |w| w.to == *to));
         let for_name = self.naming.extract_if(.., |wait| wait.to == *to);
         if for_agent.count() + for_name.count() > 0 {
@@ -551,7 +550,7 @@ impl Hub {
             waiting.to.client == client && matches!(waiting.what, WaitFor::Initialize)
         };
         self.clients.get(&client).is_some_and(|client| client.initialized)
-            || self.agents.values().any(|agent| agent.waiting.iter().any(waits))
+            || self.slots.values().any(|agent| agent.waiting.iter().any(waits))
     }
 
     /// The agent's own result, with what acpd adds to every agent.
@@ -593,32 +592,32 @@ impl Hub {
     /// Serves a request now if the agent is usable, or when it is.
     pub(crate) fn with_agent(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         waiting: Waiting,
         out: &mut Batch,
     ) -> Result<(), Fault> {
         self.need_agent(slot, Asker::Person, out)?;
-        if self.agents[&slot].is_up() {
+        if self.slots[&slot].is_up() {
             self.serve_waiting(slot, waiting, out);
         } else {
-            self.agent_mut(slot).waiting.push(waiting);
+            self.slot_mut(slot).waiting.push(waiting);
         }
         Ok(())
     }
 
-    pub(crate) fn serve_waiting(&mut self, slot: AgentId, waiting: Waiting, out: &mut Batch) {
+    pub(crate) fn serve_waiting(&mut self, slot: SlotId, waiting: Waiting, out: &mut Batch) {
         let Waiting { to, what } = waiting;
         if !self.clients.contains_key(&to.client) {
             return;
         }
-        let Some(host) = self.agents[&slot].usable_host() else { return };
+        let Some(host) = self.slots[&slot].usable_host() else { return };
         if self.is_clogged(slot) {
             let fault = self.clogged_fault(slot);
             return self.refuse(&to, &fault, out);
         }
         match what {
             WaitFor::Initialize => {
-                let profile = self.agents[&slot].profile.clone();
+                let profile = self.slots[&slot].profile.clone();
                 self.send_initialized(&to, &profile, out);
             }
             WaitFor::New(ref new) if new.directory != Directory::There => {
@@ -629,7 +628,7 @@ impl Hub {
                 let (params, notices) = (&mut new.params, &mut new.notices);
                 let servers = self.gather_servers(slot, to.client, &new.cwd, params, notices);
                 let params = raw(&for_agent(&new.params));
-                let ask = self.ask(host, Why::NewSession(new), out);
+                let ask = self.ask(host, Purpose::NewSession(new), out);
                 let line = build::request(&Id::from(ask), "session/new", &params);
                 self.host_write_with(slot, line, &servers, out);
             }
@@ -637,10 +636,10 @@ impl Hub {
             WaitFor::Relay { ref method, .. }
                 if changes_login(method) && self.is_logging_in(slot) =>
             {
-                self.agent_mut(slot).waiting.push(Waiting { to, what });
+                self.slot_mut(slot).waiting.push(Waiting { to, what });
             }
             WaitFor::Relay { method, line } => {
-                let why = Why::Relay { to, session: None, method, params: None };
+                let why = Purpose::Relay { to, session: None, method, params: None };
                 let ask = self.ask(host, why, out);
                 self.host_write(slot, set_id(&line, &Id::from(ask)), out);
             }
@@ -658,9 +657,9 @@ impl Hub {
             let fault = self.clogged_fault(slot);
             return self.refuse(&to, &fault, out);
         }
-        let Some(host) = self.agents[&slot].usable_host() else { return };
+        let Some(host) = self.slots[&slot].usable_host() else { return };
         let params = locate(&line, &["params"]).map(|range| line.slice(range));
-        let why = Why::Relay { to, session: Some(key), method, params };
+        let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why, out);
         let line = self.to_agent_id(key, set_id(&line, &Id::from(ask)));
         self.host_write(slot, line, out);
@@ -728,15 +727,15 @@ impl Hub {
     /// Whether a session that is not made yet is to have this name.
     pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
         let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
-        let slots = self.agents.values().filter(|slot| slot.profile == agent);
+        let slots = self.slots.values().filter(|slot| slot.profile == agent);
         let waits = slots.flat_map(|slot| &slot.waiting).any(|waiting| match &waiting.what {
             WaitFor::New(new) => takes(new),
             WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
         });
         waits
-            || self.ledger.new_sessions().any(|(host, new)| {
+            || self.requests.new_sessions().any(|(host, new)| {
                 takes(new)
-                    && self.hosts.get(&host).is_some_and(|id| self.agents[id].profile == agent)
+                    && self.hosts.get(&host).is_some_and(|id| self.slots[id].profile == agent)
             })
     }
 }

@@ -18,7 +18,7 @@ use acp_wire::{locate, set_member, str_at};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::params::with_logins;
@@ -64,7 +64,7 @@ fn has(offer: Option<&str>, name: &str) -> bool {
 
 impl Hub {
     /// The line of an `initialize` that tells the process what it hears of a client.
-    pub(crate) fn with_offer(&mut self, id: AgentId, line: Bytes) -> Bytes {
+    pub(crate) fn with_offer(&mut self, id: SlotId, line: Bytes) -> Bytes {
         let names = self.profile_of(id).client_meta.clone();
         let heard = self.offer_for(id).map(|offer| {
             // The names may have changed since it was stored.
@@ -76,13 +76,13 @@ impl Hub {
             Some(text) => copy(&names, text.as_bytes(), &["params", "clientCapabilities"], line),
             None => line,
         };
-        self.agent_mut(id).heard = text;
+        self.slot_mut(id).heard = text;
         line
     }
 
     /// The offer of the client that a process is started for.
-    fn offer_for(&mut self, id: AgentId) -> Option<String> {
-        let agent = &self.agents[&id];
+    fn offer_for(&mut self, id: SlotId) -> Option<String> {
+        let agent = &self.slots[&id];
         let profile = agent.profile.clone();
         if let Some(session) = agent.dedicated.and_then(|key| self.sessions.get(&key)) {
             return session.row.client_meta.clone();
@@ -99,18 +99,18 @@ impl Hub {
     }
 
     /// What is stored as the offer of the client that makes a session.
-    pub(crate) fn offer_of_maker(&self, slot: AgentId, client: ClientId) -> Option<String> {
+    pub(crate) fn offer_of_maker(&self, slot: SlotId, client: ClientId) -> Option<String> {
         match self.clients.get(&client) {
             Some(client) => client.offer.clone(),
-            None => self.agents[&slot].heard.clone(),
+            None => self.slots[&slot].heard.clone(),
         }
     }
 
     /// The slot that is asked for a client's `initialize`. Where each session has its own process, so
     /// has a client whose offer the shared one has not heard: it ends when it has answered.
-    pub(crate) fn slot_for_offer(&mut self, profile: &str, offer: Option<&str>) -> AgentId {
+    pub(crate) fn slot_for_offer(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
         let shared = self.shared_slot(profile);
-        let agent = &self.agents[&shared];
+        let agent = &self.slots[&shared];
         let hears_other =
             agent.host.is_some() && offer.is_some() && agent.heard.as_deref() != offer;
         match self.config.agents[profile].sharing {

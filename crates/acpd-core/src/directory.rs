@@ -10,15 +10,15 @@ use acpd_api::{MoveParams, Reason};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::admin::read;
+use crate::agent::{Asker, SlotId, WaitFor, Waiting};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
-use crate::ledger::Requester;
-use crate::manage::read;
 use crate::params::workspace;
-use crate::record::Rest;
+use crate::record::Dormant;
+use crate::requests::Requester;
 use crate::restore::Step;
 use crate::session::State;
 use crate::timers::Timer;
@@ -47,15 +47,15 @@ impl Hub {
     /// Looks for the directory of a session, whose request waits for that with its agent.
     pub(crate) fn find_directory_for(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         mut waiting: Waiting,
         out: &mut Batch,
     ) {
         let Some((cwd, directory)) = waiting.what.directory() else { return };
         let question = self.ids.issue();
         *directory = Directory::Asked(question);
-        let (agent, cwd) = (self.agents[&slot].profile.clone(), cwd.to_owned());
-        self.agent_mut(slot).waiting.push(waiting);
+        let (agent, cwd) = (self.slots[&slot].profile.clone(), cwd.to_owned());
+        self.slot_mut(slot).waiting.push(waiting);
         out.effects.push(Effect::FindDirectory { question, agent, cwd });
     }
 
@@ -78,20 +78,20 @@ impl Hub {
             let directory = waiting.what.directory();
             directory.is_some_and(|(_, known)| *known == Directory::Asked(question))
         };
-        let mut slots = self.agents.iter_mut();
+        let mut slots = self.slots.iter_mut();
         let found = slots
             .find_map(|(slot, agent)| Some((*slot, agent.waiting.extract_if(.., asked).next()?)));
         let Some((slot, mut waiting)) = found else { return };
         let Some((cwd, directory)) = waiting.what.directory() else { return };
         if exists {
             *directory = Directory::There;
-            if self.agents[&slot].is_up() {
+            if self.slots[&slot].is_up() {
                 self.serve_waiting(slot, waiting, out);
             } else if let Err(fault) = self.may_start(slot) {
                 self.refuse(&waiting.to, &fault, out);
             } else {
                 // It has begun to go down since: on with the next process, if there is one.
-                self.agent_mut(slot).waiting.push(waiting);
+                self.slot_mut(slot).waiting.push(waiting);
             }
         } else {
             let fault = missing(cwd).hint("make it, or choose another directory");
@@ -103,7 +103,7 @@ impl Hub {
     fn directory_missing(&mut self, key: SessionKey, out: &mut Batch) {
         let row = &self.session(key).row;
         let fault = missing(&row.cwd).session(&row.public_id);
-        self.rest(key, Rest::NoDirectory, Some(fault.message.clone()), out);
+        self.rest(key, Dormant::NoDirectory, Some(fault.message.clone()), out);
         let fault = fault.hint(self.session(key).way_out().unwrap_or_default());
         self.fail_queue(key, &fault, out);
         self.check_idle(self.session(key).slot, out);
@@ -134,14 +134,14 @@ impl Hub {
         row.params = set_member(&row.params, &["cwd"], json!(cwd).to_string().as_bytes());
         row.cwd = cwd;
         // Who puts a session away leaves it closed.
-        if matches!(row.rest, Rest::NoDirectory | Rest::Closed) && !row.archived {
-            row.rest = Rest::Parked;
+        if matches!(row.rest, Dormant::NoDirectory | Dormant::Closed) && !row.archived {
+            row.rest = Dormant::Parked;
             row.reason = None;
         }
         let is_attached = !self.session(key).attached.is_empty();
         self.save(key);
         self.tell_state(key, out);
-        if is_attached && self.session(key).row.rest == Rest::Parked {
+        if is_attached && self.session(key).row.rest == Dormant::Parked {
             self.session_mut(key).eager = true;
             self.need_session(key, Asker::Policy, out);
         }

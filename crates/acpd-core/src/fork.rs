@@ -23,18 +23,18 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::{AgentId, Asker, WaitFor, Waiting};
+use crate::agent::{Asker, SlotId, WaitFor, Waiting};
+use crate::client_mcp::{for_agent, undeclared};
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
-use crate::ledger::{NewSession, Requester, Why};
 use crate::params::{own_meta, raw, session_cwd, valid_name};
 use crate::profile::Sharing;
-use crate::record::{Child, EventKind, ForkPoint, Forked, Record, Rest, SessionRow};
+use crate::record::{Child, Dormant, EventKind, ForkPoint, Forked, Record, SessionRow};
 use crate::replay::without_replay;
-use crate::servers::{for_agent, undeclared};
+use crate::requests::{NewSession, Purpose, Requester};
 use crate::session::{Relayed, State};
 use crate::turn::renewed_fault;
 
@@ -89,7 +89,7 @@ impl Hub {
                 .hint("only sessions that acpd knows can be forked; `session/load` makes it one")
         })?;
         self.may_control(to.client, key)?;
-        if self.session(key).row.rest == Rest::Lost {
+        if self.session(key).row.rest == Dormant::Lost {
             return Err(self.lost_fault(key));
         }
         self.fork_of(key, to, params)?;
@@ -184,7 +184,7 @@ impl Hub {
         let blocked = |text: &str, hint: &str| {
             Err(Fault::new(Reason::SessionBlocked, text).session(id).hint(hint))
         };
-        if self.agents[&session.slot].dedicated.is_some() {
+        if self.slots[&session.slot].dedicated.is_some() {
             let text = "the agent's process is for this session alone";
             return blocked(text, "restart the agent to have it share one");
         }
@@ -199,8 +199,8 @@ impl Hub {
     }
 
     /// Asks for a fork, now that its directory is there.
-    pub(crate) fn ask_for_fork(&mut self, slot: AgentId, mut new: NewSession, out: &mut Batch) {
-        let Some(host) = self.agents[&slot].usable_host() else { return };
+    pub(crate) fn ask_for_fork(&mut self, slot: SlotId, mut new: NewSession, out: &mut Batch) {
+        let Some(host) = self.slots[&slot].usable_host() else { return };
         let key = new.fork.as_ref().map(|point| point.session);
         let is_live = |key: &SessionKey| {
             let session = self.sessions.get(key);
@@ -216,7 +216,7 @@ impl Hub {
         let servers = self.gather_servers(slot, of, &new.cwd, &mut new.params, notices);
         let id = json!(self.session(key).row.agent_id).to_string();
         let params = raw(&set_member(&for_agent(&new.params), &["sessionId"], id.as_bytes()));
-        let ask = self.ask(host, Why::NewSession(new), out);
+        let ask = self.ask(host, Purpose::NewSession(new), out);
         let line = build::request(&Id::from(ask), "session/fork", &params);
         self.host_write_with(slot, line, &servers, out);
     }
@@ -303,7 +303,7 @@ impl Hub {
         let session = self.session(key);
         let (slot, last_prompt) = (session.slot, session.row.last_prompt);
         let id = session.row.agent_id.clone();
-        if let Some(parked) = self.agent_mut(slot).parked.get_mut(&id) {
+        if let Some(parked) = self.slot_mut(slot).parked.get_mut(&id) {
             let lines = std::mem::take(&mut parked.lines);
             let (lines, last_prompt) = without_replay(lines, last_prompt, parked.cut);
             parked.lines = lines;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::call::{Call, Member, update_in};
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey};
@@ -260,7 +260,7 @@ impl Hub {
 
     /// Something was taken out of what an agent said about a call: nothing but a person decides on it, and
     /// who is asked about it is asked anew.
-    pub(crate) fn doubt_call(&mut self, slot: AgentId, line: &[u8], out: &mut Batch) {
+    pub(crate) fn doubt_call(&mut self, slot: SlotId, line: &[u8], out: &mut Batch) {
         let call = str_at(line, &["params", "update", "toolCallId"]);
         let session = str_at(line, &["params", "sessionId"]);
         let (Some(call), Some(session)) = (call, session) else { return };

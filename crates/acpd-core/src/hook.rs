@@ -7,7 +7,7 @@
 use acpd_api::{AgentTroubleInfo, HookEvent, HookInfo, TurnEnded};
 use bytes::Bytes;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey};
 use crate::input::{Batch, Effect};
@@ -36,18 +36,18 @@ impl Hub {
         });
     }
 
-    pub(crate) fn hook_crash(&self, id: AgentId, reason: &str, out: &mut Batch) {
+    pub(crate) fn hook_crash(&self, id: SlotId, reason: &str, out: &mut Batch) {
         let about = || Some(HookInfo::Crash(self.trouble(id, reason)));
         self.hook(HookEvent::Crash, out, about);
     }
 
-    pub(crate) fn hook_login(&self, id: AgentId, reason: &str, out: &mut Batch) {
+    pub(crate) fn hook_login(&self, id: SlotId, reason: &str, out: &mut Batch) {
         let about = || Some(HookInfo::Login(self.trouble(id, reason)));
         self.hook(HookEvent::Login, out, about);
     }
 
-    fn trouble(&self, id: AgentId, reason: &str) -> AgentTroubleInfo {
-        let agent = &self.agents[&id];
+    fn trouble(&self, id: SlotId, reason: &str) -> AgentTroubleInfo {
+        let agent = &self.slots[&id];
         let session = agent.dedicated.and_then(|key| self.sessions.get(&key));
         let row = session.map(|session| &session.row);
         AgentTroubleInfo {

@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acpd_policy::Remembered;
 
-use crate::agent::{Agent, AgentId, Known};
+use crate::agent::{AgentInfo, Slot, SlotId};
 use crate::client::{Client, Naming};
-use crate::cold::StartQueue;
-use crate::errand::Errand;
+use crate::client_mcp::Call;
+use crate::client_methods::ClientMethod;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, Input};
 use crate::interaction::Interaction;
-use crate::ledger::{IdSource, Ledger, Requester};
 use crate::profile::{Config, Profile};
-use crate::record::{AuthRow, Record, Rest};
-use crate::returning::Returning;
-use crate::servers::Call;
+use crate::record::{AuthRow, Dormant, Record};
+use crate::requests::{IdSource, Requester, Requests};
+use crate::resumable::Resumable;
 use crate::session::{Session, State};
-use crate::shown::ShownCall;
+use crate::start_queue::StartQueue;
 use crate::terminal::Terminal;
+use crate::terminal_mirror::Mirror;
 use crate::timers::{Timer, Timers};
 use crate::unwritten::StoreFailure;
 
@@ -32,33 +32,33 @@ pub struct Hub {
     /// Identity of the journal.
     pub(crate) generation: String,
     pub(crate) ids: IdSource,
-    pub(crate) known: BTreeMap<String, Known>,
+    pub(crate) known: BTreeMap<String, AgentInfo>,
     /// Whether agents are logged in, by profile.
     pub(crate) auth: BTreeMap<String, AuthRow>,
-    pub(crate) agents: BTreeMap<AgentId, Agent>,
+    pub(crate) slots: BTreeMap<SlotId, Slot>,
     pub(crate) next_slot: u32,
-    pub(crate) hosts: BTreeMap<HostId, AgentId>,
+    pub(crate) hosts: BTreeMap<HostId, SlotId>,
     pub(crate) sessions: BTreeMap<SessionKey, Session>,
     pub(crate) last_session: u32,
     /// Agent profile → public id → session.
     pub(crate) public: BTreeMap<String, BTreeMap<String, SessionKey>>,
     /// Process slot → the agent's own id → session that the process holds.
-    pub(crate) routes: BTreeMap<AgentId, BTreeMap<String, SessionKey>>,
+    pub(crate) routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
     pub(crate) clients: BTreeMap<ClientId, Client>,
     /// Clients with a token, whether they are connected or not.
-    pub(crate) returning: BTreeMap<String, Returning>,
+    pub(crate) resumable: BTreeMap<String, Resumable>,
     /// Those of them whose lines this batch commits.
     pub(crate) counted: BTreeSet<String>,
     pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
-    pub(crate) errands: BTreeMap<InteractionId, Errand>,
+    pub(crate) client_methods: BTreeMap<InteractionId, ClientMethod>,
     pub(crate) calls: BTreeMap<InteractionId, Call>,
     /// By the ids that agents know.
     pub(crate) terminals: BTreeMap<String, Terminal>,
     /// Tool calls that show commands that run, by their ids.
-    pub(crate) shown: BTreeMap<(SessionKey, String), ShownCall>,
+    pub(crate) shown: BTreeMap<(SessionKey, String), Mirror>,
     /// Who was shown the page of which question.
     pub(crate) pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
-    pub(crate) ledger: Ledger,
+    pub(crate) requests: Requests,
     /// Decisions of people that hold until they are taken back.
     pub(crate) remembered: Vec<Remembered>,
     /// Requests that wait for a name.
@@ -77,7 +77,7 @@ pub struct Hub {
     pub(crate) stops_for_good: bool,
     pub(crate) stop_watchers: Vec<Requester>,
     /// The way out of the last refused start.
-    pub(crate) start_hint: Option<(AgentId, String)>,
+    pub(crate) start_hint: Option<(SlotId, String)>,
     pub(crate) random: u64,
 }
 
@@ -128,7 +128,7 @@ impl Hub {
             Input::CredentialsGood { host, left } => self.on_credentials_good(host, left),
             Input::Slept { time } => self.on_slept(time),
             Input::LoginSeen { agent } => self.on_login_seen(&agent, out),
-            Input::Served { errand, result } => self.on_served(errand, result, out),
+            Input::Served { request, result } => self.on_served(request, result, out),
             Input::DirectoryFound { question, exists } => {
                 self.on_directory_found(question, exists, out);
             }
@@ -175,8 +175,8 @@ impl Hub {
         }
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
-                Timer::Agent(id) if self.agents.contains_key(&id) => self.on_agent_timer(id, out),
-                Timer::Idle(id) if self.agents.contains_key(&id) => self.on_idle(id, out),
+                Timer::Slot(id) if self.slots.contains_key(&id) => self.on_agent_timer(id, out),
+                Timer::Idle(id) if self.slots.contains_key(&id) => self.on_idle(id, out),
                 Timer::Restore(key) if self.sessions.contains_key(&key) => {
                     self.on_restore_timer(key, out);
                 }
@@ -189,8 +189,8 @@ impl Hub {
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.on_terminal_timer(terminal, out),
                 Timer::Unused => self.on_unused_timer(out),
-                Timer::Returning => self.on_returning_timer(out),
-                Timer::Agent(_)
+                Timer::Resumable => self.on_resumable_timer(out),
+                Timer::Slot(_)
                 | Timer::Idle(_)
                 | Timer::Restore(_)
                 | Timer::Cancel(_)
@@ -217,7 +217,7 @@ impl Hub {
     #[doc(hidden)]
     pub fn crash_loops(&self) -> impl Iterator<Item = &str> {
         let failed = crate::agent::State::Failed(acpd_api::Reason::AgentCrashLoop);
-        let looping = self.agents.values().filter(move |slot| slot.state == failed);
+        let looping = self.slots.values().filter(move |slot| slot.state == failed);
         looping.map(|slot| slot.profile.as_str())
     }
 
@@ -229,7 +229,7 @@ impl Hub {
             let restoring = matches!(session.state, State::Restoring(_));
             restoring
                 || (busy && !matches!(session.state, State::Live))
-                || (session.eager && session.row.rest == Rest::Parked)
+                || (session.eager && session.row.rest == Dormant::Parked)
         });
         stuck.map(|session| format!("{}: {:?}", session.row.public_id, session.state)).collect()
     }

@@ -156,7 +156,7 @@ pub enum Input {
     /// acpd has done what an agent asked of it.
     Served {
         /// For which request.
-        errand: InteractionId,
+        request: InteractionId,
         /// The result, as JSON text, or what went wrong.
         result: Result<Bytes, ServeError>,
     },
@@ -451,7 +451,7 @@ pub enum Effect {
         /// The process that asked.
         host: HostId,
         /// For which request.
-        errand: InteractionId,
+        request: InteractionId,
         /// The folders of its session, the working directory first: nothing outside of them.
         roots: Vec<String>,
         /// What to do.
@@ -485,7 +485,7 @@ pub enum Effect {
     /// Tell what a command has written, with [`Input::Served`].
     TerminalOutput {
         /// For which request.
-        errand: InteractionId,
+        request: InteractionId,
         /// Which.
         terminal: InteractionId,
     },

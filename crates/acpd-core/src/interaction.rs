@@ -21,7 +21,7 @@ use acpd_api::Role;
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::frozen::Frozen;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
@@ -93,7 +93,7 @@ impl Hub {
     /// agent wrote it.
     pub(crate) fn person_asked(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         id: &Id,
         line: (&Bytes, bool),
@@ -107,7 +107,7 @@ impl Hub {
 
     fn take_question(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         id: &Id,
         (line, is_intact): (&Bytes, bool),
@@ -185,7 +185,7 @@ impl Hub {
     /// A question about a request is for who sent that; if nobody is waited for, nobody is asked.
     fn offer_to_requester(&mut self, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.interactions.get(&interaction) else { return };
-        let requester = open.about.and_then(|ask| self.ledger.requester(ask)).cloned();
+        let requester = open.about.and_then(|ask| self.requests.requester(ask)).cloned();
         let Some(to) =
             requester.filter(|to| self.token_of(to.client).is_some() || self.is_here(to.client))
         else {
@@ -194,7 +194,7 @@ impl Hub {
         };
         let here = self.clients.get(&to.client).filter(|_| self.may_decide(to.client));
         match here.map(|here| open.question.is_for(&here.capabilities)) {
-            Some(true) if !self.ledger.is_offered(to.client, interaction) => {
+            Some(true) if !self.requests.is_offered(to.client, interaction) => {
                 let line = set_member(&open.line, &["params", "requestId"], to.id.raw().as_bytes());
                 self.send_offer(to.client, interaction, line, None, out);
             }
@@ -235,7 +235,9 @@ impl Hub {
                 .clients
                 .get(&client)
                 .is_some_and(|here| open.question.is_for(&here.capabilities));
-        if !shows || !self.is_controller(client, key) || self.ledger.is_offered(client, interaction)
+        if !shows
+            || !self.is_controller(client, key)
+            || self.requests.is_offered(client, interaction)
         {
             return;
         }
@@ -268,7 +270,7 @@ impl Hub {
         let is_first = open.asked.insert(client);
         let ask = if is_first { interaction.0 } else { self.ids.issue() };
         let line = set_id(&line, &Id::from(ask));
-        self.ledger.offer(client, ask, interaction);
+        self.requests.offer(client, ask, interaction);
         self.send_behind(client, key, Effect::Send { client, line }, out);
     }
 
@@ -286,7 +288,7 @@ impl Hub {
         let is_asked = match open.session {
             Some(key) => self.is_controller(client, key),
             None => {
-                let requester = open.about.and_then(|ask| self.ledger.requester(ask));
+                let requester = open.about.and_then(|ask| self.requests.requester(ask));
                 requester.is_some_and(|to| to.client == client)
             }
         };
@@ -303,7 +305,7 @@ impl Hub {
         out: &mut Batch,
     ) -> bool {
         // Late answers, answers to notifications and answers to nothing end here.
-        let Some(interaction) = self.ledger.offered(client, id) else { return false };
+        let Some(interaction) = self.requests.offered(client, id) else { return false };
         let Some(open) = self.interactions.get(&interaction) else { return false };
         if !self.may_answer(client, open) {
             return true;
@@ -437,7 +439,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         out.records.push(Record::InteractionGone { id: interaction });
-        for (client, id) in self.ledger.withdraw(interaction) {
+        for (client, id) in self.requests.withdraw(interaction) {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
             self.send_behind(client, key, Effect::Send { client, line }, out);
         }
@@ -456,7 +458,7 @@ impl Hub {
     /// A client that goes on without a session, or only watches it, is not asked any more.
     pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
         for interaction in self.session(key).interactions.clone() {
-            if let Some(id) = self.ledger.take_back(client, interaction) {
+            if let Some(id) = self.requests.take_back(client, interaction) {
                 let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
                 self.send_behind(client, Some(key), Effect::Send { client, line }, out);
             }
@@ -466,12 +468,12 @@ impl Hub {
     /// `$/cancel_request` of an agent for a request of its own.
     pub(crate) fn withdraw_request(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         request: &Id,
         out: &mut Batch,
     ) {
-        if self.cancel_errand(host, request, out) || self.cancel_call(host, request, out) {
+        if self.cancel_client_method(host, request, out) || self.cancel_call(host, request, out) {
             return;
         }
         let found = self

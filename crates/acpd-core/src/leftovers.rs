@@ -13,7 +13,7 @@
 
 use acpd_api::Reason;
 
-use crate::agent::{Agent, AgentId, Host, Stage, State};
+use crate::agent::{Host, Slot, SlotId, Stage, State};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::HostId;
@@ -27,7 +27,7 @@ const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that 
 /// Processes that are named.
 const NAMED: usize = 3;
 
-impl Agent {
+impl Slot {
     /// Who is left of its last run and does not end, as far as it is known.
     pub(crate) fn leftovers(&self) -> Option<&str> {
         self.host.as_ref()?.leftovers.as_deref()
@@ -36,8 +36,8 @@ impl Agent {
 
 impl Hub {
     /// A process was sent SIGKILL once more.
-    pub(crate) fn count_kill(&mut self, id: AgentId, out: &mut Batch) {
-        let Some(host) = self.agent_mut(id).host.as_mut() else { return };
+    pub(crate) fn count_kill(&mut self, id: SlotId, out: &mut Batch) {
+        let Some(host) = self.slot_mut(id).host.as_mut() else { return };
         host.kills += 1;
         if host.kills % LOOK_EVERY == 0 {
             out.effects.push(Effect::FindLeftovers { host: host.id });
@@ -51,7 +51,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let Some(&id) = self.hosts.get(&host) else { return };
-        let agent = &self.agents[&id];
+        let agent = &self.slots[&id];
         let is_killed = matches!(agent.state, State::Stopping { stage: Stage::Kill, .. });
         let told = told(left);
         if !is_killed || agent.leftovers() == Some(&told) {
@@ -61,7 +61,7 @@ impl Hub {
             // It has its SIGKILL, and says nothing more: what waits for a word of it need not.
             self.on_host_exited(host, "SIGKILL", "", out);
         }
-        if let Some(host) = self.agent_mut(id).host.as_mut() {
+        if let Some(host) = self.slot_mut(id).host.as_mut() {
             host.leftovers = Some(told);
         }
         self.tell_agent_state(id, out);
@@ -73,8 +73,8 @@ impl Hub {
 
     /// Refuses what would have to wait for a process that only a person ends: for what is left of the last
     /// run, or for one of the last daemon that does not answer.
-    pub(crate) fn may_start(&self, id: AgentId) -> Result<(), Fault> {
-        let agent = &self.agents[&id];
+    pub(crate) fn may_start(&self, id: SlotId) -> Result<(), Fault> {
+        let agent = &self.slots[&id];
         let reason = match &agent.host {
             Some(Host { leftovers: Some(_), .. }) => Reason::AgentLeftovers,
             Some(Host { silent: true, .. }) => Reason::AgentTimeout,
@@ -86,8 +86,8 @@ impl Hub {
     }
 
     /// What a person can do about such a process.
-    pub(crate) fn held_back_hint(&self, id: AgentId) -> Option<String> {
-        let Agent { profile, host, .. } = &self.agents[&id];
+    pub(crate) fn held_back_hint(&self, id: SlotId) -> Option<String> {
+        let Slot { profile, host, .. } = &self.slots[&id];
         match host.as_ref()? {
             Host { leftovers: Some(_), .. } => Some(format!(
                 "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
@@ -101,8 +101,8 @@ impl Hub {
 
     /// A person does not want to wait for what is left of the last run of an agent: it is as if it were
     /// gone. Returns whether there was something.
-    pub(crate) fn leave_behind(&mut self, id: AgentId, out: &mut Batch) -> bool {
-        let agent = &self.agents[&id];
+    pub(crate) fn leave_behind(&mut self, id: SlotId, out: &mut Batch) -> bool {
+        let agent = &self.slots[&id];
         let Some(host) = agent.host.as_ref().filter(|host| host.leftovers.is_some()) else {
             return false;
         };
@@ -113,9 +113,9 @@ impl Hub {
     /// The error for who waits for the end of the daemon, if nothing is left but what does not end.
     pub(crate) fn only_leftovers(&self) -> Option<Fault> {
         let mut slots = self.hosts.values();
-        let agent = &self.agents[slots.next()?];
+        let agent = &self.slots[slots.next()?];
         let left = agent.leftovers()?;
-        if slots.any(|slot| self.agents[slot].leftovers().is_none()) {
+        if slots.any(|slot| self.slots[slot].leftovers().is_none()) {
             return None;
         }
         let text = format!("agent `{}`: {left}; acpd ends without it", agent.profile);

@@ -14,16 +14,16 @@
 //!
 //! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`,
 //! their end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people
-//! in `interaction.rs`, what they are about in `frozen.rs` and `call.rs`, lines to agents in `outbox.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
+//! in `interaction.rs`, what they are about in `frozen.rs` and `call.rs`, lines to agents in `outbox.rs`, open requests in `requests.rs`, sessions that come back in `restore.rs` and
 //! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
-//! which connections may stay in `admission.rs`, clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
+//! which connections may stay in `admission.rs`, clients that come back in `resumable.rs`, what hooks are told in `hook.rs`, the next daemon in
 //! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
-//! `open.rs`, `archive.rs`, `title.rs` and `manage.rs`, what they add to a running turn in `steer.rs`, what
-//! agents hear of them in `client_meta.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
-//! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
+//! `open.rs`, `archive.rs`, `title.rs` and `admin.rs`, what they add to a running turn in `steer.rs`, what
+//! agents hear of them in `client_meta.rs`, what agents say in `from_agents.rs`, which MCP servers they get in `mcp.rs` and
+//! `client_mcp.rs`, sessions that only they know in `adopt.rs`, those made of others in `fork.rs` and
 //! those that nobody used in `unused.rs`, what people can do about what is stuck in `way_out.rs` and
-//! `leftovers.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and what of that is shown
-//! in `shown.rs`, logins in `auth.rs` and `login.rs`, sessions of subagents in `child.rs`, what acpd alone
+//! `leftovers.rs`, what acpd does for agents in `client_methods.rs` and `terminal.rs`, and what of that is shown
+//! in `terminal_mirror.rs`, logins in `auth.rs` and `login.rs`, sessions of subagents in `child.rs`, what acpd alone
 //! may say in `own.rs`, what runs under an agent may not do in `under_agent.rs`, and what waits for a
 //! journal that cannot be written in `unwritten.rs`.
 //!
@@ -31,34 +31,33 @@
 //! each input, so a run is a function of its inputs.
 
 mod abandoned;
+mod admin;
 mod admission;
+mod adopt;
 mod agent;
 mod archive;
 mod auth;
 mod call;
 mod child;
 mod client;
+mod client_mcp;
 mod client_meta;
-mod cold;
+mod client_methods;
 mod decide;
 mod directory;
-mod errand;
 mod fanout;
 mod fault;
-mod foreign;
 mod fork;
 mod forked;
+mod from_agents;
 mod frozen;
 mod hook;
 mod hub;
 pub mod ids;
-mod inbound;
 mod input;
 mod interaction;
-mod ledger;
 mod leftovers;
 mod login;
-mod manage;
 pub mod mcp;
 mod naming;
 mod open;
@@ -72,16 +71,17 @@ pub mod record;
 mod recover;
 mod replay;
 mod reply;
+mod requests;
 mod reseed;
 mod restore;
-mod returning;
-mod servers;
+mod resumable;
 mod session;
-mod shown;
+mod start_queue;
 mod steer;
 mod stop;
 mod summary;
 mod terminal;
+mod terminal_mirror;
 mod timers;
 mod title;
 mod turn;

@@ -4,12 +4,12 @@
 use acp_wire::ErrorObject;
 use acpd_api::AuthSource;
 
-use crate::agent::{AgentId, State, StopWhy, WaitFor, Waiting};
+use crate::agent::{SlotId, State, StopWhy, WaitFor, Waiting};
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time};
 use crate::input::{Batch, Effect};
-use crate::ledger::{Requester, Why};
 use crate::record::{Record, TurnRest, TurnRow};
+use crate::requests::{Purpose, Requester};
 use crate::turn::Queued;
 
 /// What an error of an agent says about the login.
@@ -45,12 +45,12 @@ impl Hub {
     /// next process comes with a login, or with a person's next prompt.
     pub(crate) fn start_wants_login(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         source: AuthSource,
         error: &ErrorObject,
         out: &mut Batch,
     ) {
-        let profile = self.agents[&slot].profile.clone();
+        let profile = self.slots[&slot].profile.clone();
         let is_news = !self.auth_state(&profile).wants_login();
         forget_credentials(&profile, out);
         self.login_is_wanted(&profile, source, out);
@@ -70,7 +70,7 @@ impl Hub {
     /// What a process is given is good for so long.
     pub(crate) fn on_credentials_good(&mut self, host: HostId, left: u64) {
         let now = self.now;
-        if let Some(slot) = self.hosts.get(&host).and_then(|id| self.agents.get_mut(id))
+        if let Some(slot) = self.hosts.get(&host).and_then(|id| self.slots.get_mut(id))
             && let Some(host) = slot.host.as_mut()
         {
             host.stale_from = Some(now.after(left));
@@ -79,7 +79,7 @@ impl Hub {
 
     /// What processes were given has aged while the machine was asleep.
     pub(crate) fn on_slept(&mut self, time: u64) {
-        for host in self.agents.values_mut().filter_map(|agent| agent.host.as_mut()) {
+        for host in self.slots.values_mut().filter_map(|agent| agent.host.as_mut()) {
             host.stale_from = host.stale_from.map(|from| Time(from.0.saturating_sub(time)));
         }
     }
@@ -87,8 +87,8 @@ impl Hub {
     /// A process wants a login and was started with credentials that are too old by now: it is started
     /// anew with fresh ones, once until a prompt works, and not while it works on something. Whether
     /// that is so; it is no want of a login then.
-    pub(crate) fn renew_credentials(&mut self, slot: AgentId, out: &mut Batch) -> bool {
-        let agent = &self.agents[&slot];
+    pub(crate) fn renew_credentials(&mut self, slot: SlotId, out: &mut Batch) -> bool {
+        let agent = &self.slots[&slot];
         if agent.renewed {
             return self.is_renewed(slot);
         }
@@ -97,7 +97,7 @@ impl Hub {
         if !agent.is_up() || !is_stale || self.is_at_work(slot) {
             return false;
         }
-        self.agent_mut(slot).renewed = true;
+        self.slot_mut(slot).renewed = true;
         for key in self.unblock(slot, out) {
             self.session_mut(key).eager = true;
         }
@@ -107,8 +107,8 @@ impl Hub {
     }
 
     /// Whether a process goes down to be started anew with fresh credentials.
-    pub(crate) fn is_renewed(&self, slot: AgentId) -> bool {
-        let agent = &self.agents[&slot];
+    pub(crate) fn is_renewed(&self, slot: SlotId) -> bool {
+        let agent = &self.slots[&slot];
         agent.renewed && matches!(agent.state, State::Stopping { why: StopWhy::Restart, .. })
     }
 
@@ -132,13 +132,13 @@ impl Hub {
 
     /// Logins that waited for another one go on, one in each process.
     pub(crate) fn next_logins(&mut self, out: &mut Batch) {
-        let up = self.agents.iter().filter(|(_, slot)| slot.is_up() && !slot.waiting.is_empty());
+        let up = self.slots.iter().filter(|(_, slot)| slot.is_up() && !slot.waiting.is_empty());
         for slot in up.map(|(id, _)| *id).collect::<Vec<_>>() {
-            let waiting = &self.agents[&slot].waiting;
+            let waiting = &self.slots[&slot].waiting;
             if let Some(at) = waiting.iter().position(is_login)
                 && !self.is_logging_in(slot)
             {
-                let next = self.agent_mut(slot).waiting.remove(at);
+                let next = self.slot_mut(slot).waiting.remove(at);
                 self.serve_waiting(slot, next, out);
             }
         }
@@ -146,13 +146,13 @@ impl Hub {
 
     /// Whether a login or a logout is under way in this process for somebody. One whose client has
     /// gone may never end, and keeps nobody else waiting.
-    pub(crate) fn is_logging_in(&self, slot: AgentId) -> bool {
+    pub(crate) fn is_logging_in(&self, slot: SlotId) -> bool {
         let is_there = |to: &Requester| {
             self.clients.contains_key(&to.client) || self.token_of(to.client).is_some()
         };
-        let Some(host) = self.agents[&slot].usable_host() else { return false };
-        self.ledger.of_host(host).any(|why| match why {
-            Why::Relay { to, method, .. } => changes_login(method) && is_there(to),
+        let Some(host) = self.slots[&slot].usable_host() else { return false };
+        self.requests.of_host(host).any(|why| match why {
+            Purpose::Relay { to, method, .. } => changes_login(method) && is_there(to),
             _ => false,
         })
     }

@@ -32,12 +32,12 @@ use acpd_api::{McpInfo, McpKind, Untrusted};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId};
 use crate::input::{Batch, LeftOut};
-use crate::ledger::Why;
 use crate::profile::{McpServer, Workspaces};
+use crate::requests::Purpose;
 
 /// How a line with names begins. No client can have this written for it: the lines of the methods that
 /// bring servers are always made here.
@@ -120,8 +120,8 @@ fn sentence(server: &str, reason: &str) -> String {
 
 impl Hub {
     /// The servers of the configuration for a session in `cwd`, whose client gave `params`.
-    pub(crate) fn choose_servers(&mut self, slot: AgentId, cwd: &str, params: &[u8]) -> Chosen {
-        let agent = self.agents[&slot].profile.clone();
+    pub(crate) fn choose_servers(&mut self, slot: SlotId, cwd: &str, params: &[u8]) -> Chosen {
+        let agent = self.slots[&slot].profile.clone();
         let capabilities = self.known(&agent).capabilities;
         let own = own_names(params);
         let mut chosen = Chosen::default();
@@ -143,7 +143,7 @@ impl Hub {
     /// sentences for people.
     pub(crate) fn gather_servers(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         client: ClientId,
         cwd: &str,
         params: &mut Bytes,
@@ -165,11 +165,11 @@ impl Hub {
         out: &mut Batch,
     ) {
         let texts = servers.iter().map(|left| sentence(&left.server, &left.reason));
-        match self.ledger.open_mut(host, request) {
+        match self.requests.open_mut(host, request) {
             // Told when there is a session to tell it in.
-            Some(Why::NewSession(new)) => new.notices.extend(texts),
-            Some(Why::Adopt(adoption)) => adoption.notices.extend(texts),
-            Some(Why::Restore { session, .. }) => {
+            Some(Purpose::NewSession(new)) => new.notices.extend(texts),
+            Some(Purpose::Adopt(adoption)) => adoption.notices.extend(texts),
+            Some(Purpose::Restore { session, .. }) => {
                 let key = *session;
                 for text in texts {
                     self.notice(key, "warning", &text, out);

@@ -13,11 +13,11 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
-use crate::ledger::Requester;
 use crate::naming::name_taken;
 use crate::params::{bounded, own_meta};
 use crate::profile::ClosedBy;
-use crate::record::Rest;
+use crate::record::Dormant;
+use crate::requests::Requester;
 use crate::session::State;
 
 impl Hub {
@@ -105,7 +105,7 @@ impl Hub {
     pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session_mut(key);
         let is_only_read =
-            session.row.rest == Rest::Lost || session.row.archived || session.owes_summary();
+            session.row.rest == Dormant::Lost || session.row.archived || session.owes_summary();
         if !matches!(session.state, State::Resting) || is_only_read {
             return;
         }

@@ -13,15 +13,15 @@ use acpd_policy::{Situation, Verdict, explain};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::admin::read;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::InteractionId;
 use crate::input::Batch;
 use crate::interaction::Interaction;
-use crate::ledger::Requester;
-use crate::manage::read;
 use crate::params::path;
 use crate::question::{Answer, Question, params_of};
+use crate::requests::Requester;
 
 impl Hub {
     pub(crate) fn list_interactions(&mut self, to: &Requester, out: &mut Batch) {
@@ -38,7 +38,7 @@ impl Hub {
         open: &Interaction,
     ) -> Option<InteractionInfo> {
         let row = open.session.map(|key| &self.session(key).row);
-        let profile = || Some(self.agents.get(self.hosts.get(&open.host)?)?.profile.clone());
+        let profile = || Some(self.slots.get(self.hosts.get(&open.host)?)?.profile.clone());
         let agent = row.map(|row| row.agent.clone()).or_else(profile)?;
         Some(InteractionInfo {
             id: id.text().into(),

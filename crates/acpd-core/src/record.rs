@@ -375,7 +375,7 @@ pub struct SessionRow {
     /// The process that holds it.
     pub host: Option<HostId>,
     /// Where it stands when no process holds it.
-    pub rest: Rest,
+    pub rest: Dormant,
     /// Why, when there is something to say.
     pub reason: Option<String>,
     /// Result of the last restore.
@@ -447,7 +447,7 @@ impl Child {
 
 /// Where a session stands when no process holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rest {
+pub enum Dormant {
     /// Comes back with the next prompt. Live sessions are parked ones as far as the disk knows.
     Parked,
     /// Closed by a person.

@@ -19,26 +19,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use acp_wire::{Id, build};
 use acpd_api::Reason;
 
-use crate::agent::{Agent, AgentId, Asker, Host, Known, State as AgentState, StopWhy};
-use crate::cold::StartQueue;
+use crate::adopt::Adoption;
+use crate::agent::{AgentInfo, Asker, Host, Slot, SlotId, State as AgentState, StopWhy};
 use crate::decide::once;
 use crate::directory::Directory;
 use crate::fault::Fault;
-use crate::foreign::Adoption;
 use crate::frozen::Frozen;
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, Time};
 use crate::input::{Adopt, Batch, Effect};
 use crate::interaction::Interaction;
-use crate::ledger::{IdSource, Ledger, NOBODY, NewSession, Requester, Why};
 use crate::profile::{Config, Profile, Sharing};
 use crate::question::Question;
 use crate::record::{
     Asked, AskedRow, Desired, HostState, InteractionRow, Record, Sender, SessionState, Snapshot,
     TurnRest, TurnRow,
 };
+use crate::requests::{IdSource, NOBODY, NewSession, Purpose, Requester, Requests};
 use crate::reseed::continues;
 use crate::session::{Session, State};
+use crate::start_queue::StartQueue;
 use crate::steer::Steer;
 use crate::stop::KILL_AGAIN;
 use crate::timers::{Timer, Timers};
@@ -53,7 +53,7 @@ impl Hub {
         out.durable = true;
         let mut hub = Hub::empty(&snapshot, config, now, boot);
         for (name, row) in snapshot.agents {
-            hub.known.insert(name, Known::new(row));
+            hub.known.insert(name, AgentInfo::new(row));
         }
         hub.recover_clients(snapshot.clients);
         let mut slots = Vec::new();
@@ -93,7 +93,7 @@ impl Hub {
             ids: IdSource::new(boot),
             known: BTreeMap::new(),
             auth: snapshot.auth.clone(),
-            agents: BTreeMap::new(),
+            slots: BTreeMap::new(),
             next_slot: 0,
             hosts: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -101,16 +101,16 @@ impl Hub {
             public: BTreeMap::new(),
             routes: BTreeMap::new(),
             clients: BTreeMap::new(),
-            returning: BTreeMap::new(),
+            resumable: BTreeMap::new(),
             remembered: snapshot.remembered.values().cloned().collect(),
             counted: BTreeSet::new(),
             interactions: BTreeMap::new(),
-            errands: BTreeMap::new(),
+            client_methods: BTreeMap::new(),
             calls: BTreeMap::new(),
             terminals: BTreeMap::new(),
             shown: BTreeMap::new(),
             pages: BTreeMap::new(),
-            ledger: Ledger::default(),
+            requests: Requests::default(),
             naming: Vec::new(),
             timers: Timers::default(),
             start_queue: StartQueue::default(),
@@ -126,7 +126,7 @@ impl Hub {
         }
     }
 
-    fn recover_host(&mut self, state: &HostState, out: &mut Batch) -> AgentId {
+    fn recover_host(&mut self, state: &HostState, out: &mut Batch) -> SlotId {
         let row = &state.row;
         let slot = match row.session {
             Some(session) => self.new_slot(&row.agent, Some(session)),
@@ -136,7 +136,7 @@ impl Hub {
         let now = self.now;
         // Whose answer to `initialize` is not known yet heard the same, as far as anybody knows.
         let heard = self.known(&row.agent).row.client_meta.clone();
-        let agent = self.agent_mut(slot);
+        let agent = self.slot_mut(slot);
         agent.heard = heard;
         agent.state = match (row.pid, row.ready) {
             (_, Some(_)) => AgentState::Ready,
@@ -151,7 +151,7 @@ impl Hub {
         for (session, line) in &state.parked {
             agent.parked.entry(session.clone()).or_default().push(line.clone());
         }
-        self.timers.set(Timer::Agent(slot), now.after(timeout));
+        self.timers.set(Timer::Slot(slot), now.after(timeout));
         self.hosts.insert(row.host, slot);
         out.effects.push(Effect::Adopt(Adopt {
             host: row.host,
@@ -170,7 +170,7 @@ impl Hub {
         let agent = row.agent.clone();
         let holder = row.host.and_then(|host| self.hosts.get(&host).copied());
         let dedicated = || {
-            let mut slots = self.agents.iter();
+            let mut slots = self.slots.iter();
             slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot)
         };
         let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
@@ -199,17 +199,17 @@ impl Hub {
 
     fn recover_asked(&mut self, row: AskedRow) {
         let why = match row.what {
-            Asked::Initialize => Why::Initialize,
+            Asked::Initialize => Purpose::Initialize,
             Asked::NewSession { sender, name, cwd, params, notices, fork } => {
                 let (to, params) = (self.requester(sender), params.into());
                 let directory = Directory::There;
-                Why::NewSession(NewSession { to, name, cwd, params, notices, directory, fork })
+                Purpose::NewSession(NewSession { to, name, cwd, params, notices, directory, fork })
             }
             Asked::Adopt { session, cwd, params, notices } => {
                 if let Some(&slot) = self.hosts.get(&row.host) {
                     self.await_adoption(slot, row.id);
                 }
-                Why::Adopt(Box::new(Adoption {
+                Purpose::Adopt(Box::new(Adoption {
                     id: session,
                     cwd,
                     params: params.into(),
@@ -219,22 +219,22 @@ impl Hub {
                 }))
             }
             Asked::Prompt { session } if self.sessions.contains_key(&session) => {
-                Why::Prompt { session }
+                Purpose::Prompt { session }
             }
-            Asked::Prompt { .. } => Why::Farewell,
+            Asked::Prompt { .. } => Purpose::Farewell,
             Asked::Abandoned { session } => {
                 if let Some(slot) = self.hosts.get(&row.host) {
                     self.watch_abandoned(row.id, *slot);
                 }
-                Why::Abandoned { session }
+                Purpose::Abandoned { session }
             }
             Asked::Steer { sender, session, blocks, message, form } => {
                 let (to, blocks) = (self.requester(sender), blocks.into());
-                Why::Steer(Box::new(Steer { to, session, blocks, message, form }))
+                Purpose::Steer(Box::new(Steer { to, session, blocks, message, form }))
             }
             Asked::Relay { sender, session, method, params } => {
                 let (to, params) = (self.requester(sender), params.map(Into::into));
-                Why::Relay { to, session, method, params }
+                Purpose::Relay { to, session, method, params }
             }
             Asked::Restore { session } => {
                 // How far it had come is not known: it begins anew, and what the process still
@@ -245,13 +245,13 @@ impl Hub {
                 }
                 let session =
                     self.sessions.get(&session).map(|session| session.row.agent_id.clone());
-                Why::GivenUp { session }
+                Purpose::GivenUp { session }
             }
-            Asked::GivenUp { session } => Why::GivenUp { session: Some(session) },
-            Asked::Nothing => Why::Farewell,
+            Asked::GivenUp { session } => Purpose::GivenUp { session: Some(session) },
+            Asked::Nothing => Purpose::Farewell,
         };
         self.watch_answer(row.id, row.host, &why);
-        self.ledger.ask(row.id, row.host, why, self.now);
+        self.requests.ask(row.id, row.host, why, self.now);
     }
 
     fn recover_turn(&mut self, row: TurnRow) {
@@ -264,7 +264,7 @@ impl Hub {
             }
             (TurnRest::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
-                    added: self.ledger.steers(row.session).map(Steer::text).collect(),
+                    added: self.requests.steers(row.session).map(Steer::text).collect(),
                     // What it has said already is not known.
                     line: None,
                     continues: line.as_deref().is_some_and(continues),
@@ -301,7 +301,7 @@ impl Hub {
     }
 
     fn recover_interaction(&mut self, mut row: InteractionRow, out: &mut Batch) {
-        let is_other = self.errand_again(&row, out)
+        let is_other = self.client_method_again(&row, out)
             || self.call_again(&row, out)
             || self.say_last_word(&row, out);
         if is_other {
@@ -327,8 +327,8 @@ impl Hub {
     }
 
     /// A process that was to go down is still to go, and so is one that nobody configures any more.
-    fn go_on_stopping(&mut self, slot: AgentId, stopping: bool, out: &mut Batch) {
-        let profile = self.agents[&slot].profile.clone();
+    fn go_on_stopping(&mut self, slot: SlotId, stopping: bool, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
         if !self.config.agents.contains_key(&profile) {
             let reason = Some("it is not configured any more".to_owned());
             self.begin_stop(slot, StopWhy::ByPerson, reason, out);
@@ -347,7 +347,7 @@ impl Hub {
     }
 
     fn known_requester(&self, sender: Sender) -> Option<Requester> {
-        let client = self.returning.get(&sender.token)?.client;
+        let client = self.resumable.get(&sender.token)?.client;
         Some(Requester { client, id: sender.id })
     }
 
@@ -364,7 +364,7 @@ impl Hub {
         for name in up {
             self.shared_slot(&name);
         }
-        let mut slots: Vec<AgentId> = self.agents.keys().copied().collect();
+        let mut slots: Vec<SlotId> = self.slots.keys().copied().collect();
         self.most_urgent_first(&mut slots);
         for slot in slots {
             let wanted = self.is_needed(slot)
@@ -388,7 +388,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let Some(&slot) = self.hosts.get(&host) else { return };
-        let Some(known) = self.agent_mut(slot).host.as_mut() else { return };
+        let Some(known) = self.slot_mut(slot).host.as_mut() else { return };
         let is_new = known.pid.is_none();
         known.adopted = true;
         known.silent = false;
@@ -396,8 +396,8 @@ impl Hub {
         if is_new {
             return self.on_host_started(host, pid, start, out);
         }
-        if matches!(self.agents[&slot].state, AgentState::Ready | AgentState::NeedsAuth) {
-            self.timers.clear(Timer::Agent(slot));
+        if matches!(self.slots[&slot].state, AgentState::Ready | AgentState::NeedsAuth) {
+            self.timers.clear(Timer::Slot(slot));
         }
         for key in self.sessions_of(slot) {
             // A summary that is still owed is owed by the level.
@@ -408,31 +408,31 @@ impl Hub {
         }
         self.caught_up_with_host(slot, out);
         self.lease(slot, out);
-        if self.agents[&slot].is_up() {
+        if self.slots[&slot].is_up() {
             self.agent_usable(slot, out);
         }
     }
 
     /// A process of the last daemon has not been found for as long as a start may take: who waits for it is
     /// told, and can have it ended. It may be found yet.
-    pub(crate) fn on_adoption_timer(&mut self, slot: AgentId, out: &mut Batch) {
-        let Some(host) = self.agent_mut(slot).host.as_mut().filter(|host| !host.adopted) else {
+    pub(crate) fn on_adoption_timer(&mut self, slot: SlotId, out: &mut Batch) {
+        let Some(host) = self.slot_mut(slot).host.as_mut().filter(|host| !host.adopted) else {
             return;
         };
         host.silent = true;
         let reason = Some("the process that keeps it does not answer".to_owned());
-        let state = self.agents[&slot].state.clone();
+        let state = self.slots[&slot].state.clone();
         self.set_agent_state(slot, state, reason, out);
         self.fail_waiters(slot, Reason::AgentTimeout, out);
     }
 
     /// What a process has written while no daemon was there: shown until all of it is read.
-    pub(crate) fn caught_up_with_host(&mut self, slot: AgentId, out: &mut Batch) {
-        let state = self.agents[&slot].state.clone();
+    pub(crate) fn caught_up_with_host(&mut self, slot: SlotId, out: &mut Batch) {
+        let state = self.slots[&slot].state.clone();
         if !matches!(state, AgentState::Ready | AgentState::NeedsAuth | AgentState::Initializing) {
             return;
         }
-        let behind = self.agents[&slot].host.as_ref().is_some_and(|host| host.catch_up.is_some());
+        let behind = self.slots[&slot].host.as_ref().is_some_and(|host| host.catch_up.is_some());
         let reason = behind.then(|| "catching up on what it wrote without acpd".to_owned());
         self.set_agent_state(slot, state, reason, out);
     }
@@ -441,7 +441,7 @@ impl Hub {
     /// but not one that counts against the agent.
     pub(crate) fn on_host_lost(&mut self, host: HostId, reason: &str, out: &mut Batch) {
         let Some(&slot) = self.hosts.get(&host) else { return };
-        let agent: &mut Agent = self.agent_mut(slot);
+        let agent: &mut Slot = self.slot_mut(slot);
         agent.stderr.clear();
         if let Some(known) = agent.host.as_mut() {
             known.exited = true;
@@ -453,7 +453,7 @@ impl Hub {
             _ => StopWhy::Lost,
         };
         // It is being ended already; from time to time it is looked whether somebody is left.
-        self.timers.set(Timer::Agent(slot), self.now.after(KILL_AGAIN));
+        self.timers.set(Timer::Slot(slot), self.now.after(KILL_AGAIN));
         let state = AgentState::Stopping { why, stage: crate::agent::Stage::Kill };
         self.set_agent_state(slot, state, Some(reason.to_owned()), out);
         self.save_host(slot, out);

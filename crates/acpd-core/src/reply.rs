@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::{Batch, Effect};
-use crate::ledger::Requester;
+use crate::requests::Requester;
 
 impl Hub {
     /// Answers a request with an error of acpd.

@@ -23,7 +23,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::profile::OnInterrupted;
-use crate::record::{Record, Rest, TurnRest, TurnRow};
+use crate::record::{Dormant, Record, TurnRest, TurnRow};
 use crate::session::State;
 use crate::timers::Timer;
 use crate::turn::Queued;
@@ -79,7 +79,7 @@ impl Hub {
             self.refuse(&relayed.to, &fault, out);
         }
         self.timers.clear(Timer::Restore(key));
-        self.rest(key, Rest::Parked, Some(promise(&reason)), out);
+        self.rest(key, Dormant::Parked, Some(promise(&reason)), out);
         self.session_mut(key).eager = false;
         self.check_idle(self.session(key).slot, out);
     }

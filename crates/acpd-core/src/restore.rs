@@ -28,17 +28,17 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
 use crate::ids::{SessionKey, duration};
 use crate::input::{Batch, Effect};
-use crate::ledger::Why;
 use crate::login::Refusal;
 use crate::params::raw;
 use crate::profile::OnLost;
-use crate::record::{AgentRow, EventKind, Record, Rest};
+use crate::record::{AgentRow, Dormant, EventKind, Record};
 use crate::replay::Replay;
+use crate::requests::Purpose;
 use crate::session::{State, option_map};
 use crate::timers::Timer;
 
@@ -292,9 +292,9 @@ impl Hub {
         out: &mut Batch,
     ) {
         let slot = self.session(key).slot;
-        let Some(host) = self.agents[&slot].usable_host() else { return };
+        let Some(host) = self.slots[&slot].usable_host() else { return };
         let renews = name == "session/new";
-        let ask = self.ask(host, Why::Restore { session: key, renews }, out);
+        let ask = self.ask(host, Purpose::Restore { session: key, renews }, out);
         let params = raw(params);
         let line = build::request(&Id::from(ask), name, &params);
         self.host_write_with(slot, line, servers, out);
@@ -380,7 +380,7 @@ impl Hub {
 
     /// Whether an error to a load means that the agent has lost the session, though its code does not
     /// say so.
-    fn says_gone(&self, slot: AgentId, error: &ErrorObject) -> bool {
+    fn says_gone(&self, slot: SlotId, error: &ErrorObject) -> bool {
         self.profile_of(slot).gone_errors.iter().any(|like| error.is_like(like))
     }
 
@@ -467,7 +467,7 @@ impl Hub {
         self.save(key);
         self.route(key);
         out.durable = true;
-        if let Some(host) = self.agents[&slot].usable_host() {
+        if let Some(host) = self.slots[&slot].usable_host() {
             self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
         }
         self.session_back(key, level, result, out);
@@ -475,7 +475,7 @@ impl Hub {
 
     /// Makes an id free for a session that the agent has just made under it; `false` if the process
     /// holds another session under it. One that was to come back under this id cannot any more.
-    pub(crate) fn claim_id(&mut self, slot: AgentId, agent_id: &str, out: &mut Batch) -> bool {
+    pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str, out: &mut Batch) -> bool {
         let Some(other) = self.routed(slot, agent_id) else { return true };
         if self.is_held(slot, agent_id) || self.is_child(other, agent_id) {
             return false;
@@ -555,7 +555,7 @@ impl Hub {
         let State::Restoring(restore) = old else { return };
         let slot = self.session(key).slot;
         let doubtful = self.session(key).doubtful;
-        if doubtful.is_none() || doubtful != self.agents[&slot].usable_host() {
+        if doubtful.is_none() || doubtful != self.slots[&slot].usable_host() {
             let (news, last_prompt) = restore.replay.finish();
             for line in news {
                 self.append(key, EventKind::Imported, line, None, out);
@@ -654,7 +654,7 @@ impl Hub {
     /// it replays for the next one, so no later replay of it counts as news.
     pub(crate) fn give_up_restore(&mut self, key: SessionKey, out: &mut Batch) {
         if self.give_up_restore_step(key, out) {
-            let host = self.agents[&self.session(key).slot].usable_host();
+            let host = self.slots[&self.session(key).slot].usable_host();
             self.session_mut(key).doubtful = host;
         }
     }
@@ -693,7 +693,7 @@ impl Hub {
         text: &str,
         out: &mut Batch,
     ) {
-        self.rest(key, Rest::Failed, Some(text.to_owned()), out);
+        self.rest(key, Dormant::Failed, Some(text.to_owned()), out);
         let session = self.session(key);
         let id = &session.row.public_id;
         let way_out = session.way_out().unwrap_or_default();
@@ -713,7 +713,7 @@ impl Hub {
         }
         self.session_mut(key).row.restore = Some(RestoreLevel::Lost);
         self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
-        self.rest(key, Rest::Lost, Some(reason), out);
+        self.rest(key, Dormant::Lost, Some(reason), out);
         let fault = self.lost_fault(key);
         self.fail_queue(key, &fault, out);
     }

@@ -27,16 +27,16 @@ use acpd_api::{
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::call::Call;
 use crate::fanout::Attachment;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
 use crate::input::{Batch, Effect};
-use crate::ledger::{NewSession, Requester};
 use crate::params::raw;
-use crate::record::{EventKind, Record, Rest, SessionRow, ValueKey};
+use crate::record::{Dormant, EventKind, Record, SessionRow, ValueKey};
+use crate::requests::{NewSession, Requester};
 use crate::reseed::Summary;
 use crate::restore::Restore;
 use crate::turn::{Queued, Running};
@@ -48,7 +48,7 @@ pub(crate) struct Session {
     pub(crate) head: Seq,
     pub(crate) last_ticket: u64,
     pub(crate) mcp_servers: Option<Bytes>,
-    pub(crate) slot: AgentId,
+    pub(crate) slot: SlotId,
     pub(crate) state: State,
     pub(crate) queue: VecDeque<Queued>,
     pub(crate) running: Option<Running>,
@@ -92,7 +92,7 @@ pub(crate) const OPEN_TOOLS: usize = 256;
 
 impl Session {
     /// Nothing is said in it, and nobody is there.
-    pub(crate) fn new(row: SessionRow, slot: AgentId, state: State) -> Session {
+    pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
         Session {
             row,
             head: 0,
@@ -114,15 +114,15 @@ impl Session {
 
     pub(crate) fn api_state(&self) -> SessionState {
         match (&self.state, self.row.rest) {
-            (State::Live, Rest::NeedsLogin) => SessionState::Blocked,
+            (State::Live, Dormant::NeedsLogin) => SessionState::Blocked,
             (State::Live, _) => SessionState::Live,
             (State::Restoring(_), _) => SessionState::Restoring,
-            (State::Resting, Rest::Parked) => SessionState::Parked,
-            (State::Resting, Rest::Closed) => SessionState::Closed,
-            (State::Resting, Rest::NeedsLogin | Rest::Failed | Rest::NoDirectory) => {
+            (State::Resting, Dormant::Parked) => SessionState::Parked,
+            (State::Resting, Dormant::Closed) => SessionState::Closed,
+            (State::Resting, Dormant::NeedsLogin | Dormant::Failed | Dormant::NoDirectory) => {
                 SessionState::Blocked
             }
-            (State::Resting, Rest::Lost) => SessionState::Lost,
+            (State::Resting, Dormant::Lost) => SessionState::Lost,
         }
     }
 
@@ -214,7 +214,7 @@ impl Hub {
         self.sessions.get_mut(&key).expect("a key is only kept while its session exists")
     }
 
-    pub(crate) fn sessions_of(&self, slot: AgentId) -> Vec<SessionKey> {
+    pub(crate) fn sessions_of(&self, slot: SlotId) -> Vec<SessionKey> {
         self.sessions.iter().filter(|(_, s)| s.slot == slot).map(|(key, _)| *key).collect()
     }
 
@@ -245,12 +245,12 @@ impl Hub {
     /// Takes over a session that the agent has just made for a client.
     pub(crate) fn adopt_new(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         new: &NewSession,
         agent_id: &str,
         out: &mut Batch,
     ) -> SessionKey {
-        let agent = self.agents[&slot].profile.clone();
+        let agent = self.slots[&slot].profile.clone();
         self.last_session += 1;
         let key = SessionKey(self.last_session);
         // Some agents count from 0 after each start: the second "0" gets another public id.
@@ -267,8 +267,8 @@ impl Hub {
             name: new.name.clone(),
             cwd: new.cwd.clone(),
             params: remove_member(&new.params, &["mcpServers"]),
-            host: self.agents[&slot].host.as_ref().map(|host| host.id),
-            rest: Rest::Parked,
+            host: self.slots[&slot].host.as_ref().map(|host| host.id),
+            rest: Dormant::Parked,
             reason: None,
             restore: None,
             mode: None,
@@ -292,8 +292,8 @@ impl Hub {
         }
         out.durable = true;
         let session = Session { mcp_servers, ..Session::new(row, slot, State::Live) };
-        if self.agents[&slot].dedicated.is_some() {
-            self.agent_mut(slot).dedicated = Some(key);
+        if self.slots[&slot].dedicated.is_some() {
+            self.slot_mut(slot).dedicated = Some(key);
             self.save_host(slot, out);
         }
         self.sessions.insert(key, session);
@@ -315,7 +315,7 @@ impl Hub {
     }
 
     /// Whether the process holds a session under this id of its own.
-    pub(crate) fn is_held(&self, slot: AgentId, agent_id: &str) -> bool {
+    pub(crate) fn is_held(&self, slot: SlotId, agent_id: &str) -> bool {
         self.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
             State::Live => true,
             State::Restoring(restore) => restore.is_back(),
@@ -380,7 +380,7 @@ impl Hub {
     }
 
     /// Whether a process works on something that its stop would cut off: a turn, or a subagent.
-    pub(crate) fn is_at_work(&self, slot: AgentId) -> bool {
+    pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
         let mut sessions = self.sessions.values().filter(|session| session.slot == slot);
         sessions.any(|session| session.running.is_some() || session.has_busy_child())
     }
@@ -396,7 +396,7 @@ impl Hub {
         }
         match self.session(key).state {
             State::Live => {
-                if !self.agents[&self.session(key).slot].is_up() {
+                if !self.slots[&self.session(key).slot].is_up() {
                     // It goes down: what waits goes on with the next process, or is refused.
                     return;
                 }
@@ -409,7 +409,7 @@ impl Hub {
             State::Restoring(_) => {}
             State::Resting => {
                 let Session { slot, row, .. } = self.session(key);
-                let free = self.agents[slot].is_up() && !self.works_on(*slot, &row.agent_id);
+                let free = self.slots[slot].is_up() && !self.works_on(*slot, &row.agent_id);
                 if free && self.wants_host(key) {
                     self.begin_restore(key, out);
                 }
@@ -445,16 +445,16 @@ impl Hub {
         if self.waits_for_login(key) {
             // It would be refused again.
             let reason = self.session(key).row.reason.clone();
-            return self.rest(key, Rest::NeedsLogin, reason, out);
+            return self.rest(key, Dormant::NeedsLogin, reason, out);
         }
-        self.rest(key, Rest::Parked, Some(fault.message.clone()), out);
+        self.rest(key, Dormant::Parked, Some(fault.message.clone()), out);
     }
 
     /// Leaves a session without a process, for a reason.
     pub(crate) fn rest(
         &mut self,
         key: SessionKey,
-        rest: Rest,
+        rest: Dormant,
         reason: Option<String>,
         out: &mut Batch,
     ) {
@@ -468,29 +468,29 @@ impl Hub {
         session.row.host = None;
         session.row.rest = rest;
         session.row.reason = reason.map(|reason| clipped(&reason, SENTENCE));
-        if rest != Rest::Parked {
+        if rest != Dormant::Parked {
             session.eager = false;
         }
         self.save(key);
         self.tell_state(key, out);
         let failed = match rest {
-            Rest::Parked | Rest::Closed => return,
-            Rest::NeedsLogin => "session needs a login",
-            Rest::Lost => "session lost",
-            Rest::Failed => "session not restored",
-            Rest::NoDirectory => "directory of the session missing",
+            Dormant::Parked | Dormant::Closed => return,
+            Dormant::NeedsLogin => "session needs a login",
+            Dormant::Lost => "session lost",
+            Dormant::Failed => "session not restored",
+            Dormant::NoDirectory => "directory of the session missing",
         };
         self.log_failure(self.session(key).slot, Some(key), failed, None, out);
     }
 
     /// A process holds the session.
     pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
-        let host = self.agents[&self.session(key).slot].usable_host();
+        let host = self.slots[&self.session(key).slot].usable_host();
         let session = self.session_mut(key);
         session.row.host = host;
         session.state = State::Live;
         session.eager = false;
-        session.row.rest = Rest::Parked;
+        session.row.rest = Dormant::Parked;
         session.row.reason = None;
         self.save(key);
         self.tell_state(key, out);
@@ -546,7 +546,7 @@ impl Hub {
         self.abandon_turn(key, &gone, out);
         self.unroute(key);
         self.end_children(key, out);
-        self.withdraw_errands(key, out);
+        self.withdraw_client_methods(key, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
         for timer in [

@@ -35,16 +35,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey};
 use crate::input::Batch;
-use crate::ledger::{NOBODY, Requester, Why};
 use crate::login::Refusal;
 use crate::own::without_own;
 use crate::params::raw;
 use crate::record::EventKind;
+use crate::requests::{NOBODY, Purpose, Requester};
 use crate::session::State;
 use crate::turn::{blocks_text, hash, renewed_fault};
 
@@ -141,11 +141,11 @@ impl Hub {
     }
 
     /// The process in which a turn runs that goes on.
-    fn steerable(&self, key: SessionKey) -> Result<Option<(AgentId, HostId)>, Fault> {
+    fn steerable(&self, key: SessionKey) -> Result<Option<(SlotId, HostId)>, Fault> {
         let session = self.session(key);
         let slot = session.slot;
         let goes_on = session.running.as_ref().is_some_and(|turn| turn.cancelling.is_none());
-        let host = self.agents[&slot].usable_host();
+        let host = self.slots[&slot].usable_host();
         let Some(host) = host.filter(|_| goes_on && matches!(session.state, State::Live)) else {
             return Ok(None);
         };
@@ -157,7 +157,7 @@ impl Hub {
 
     fn ask_to_steer(
         &mut self,
-        (slot, host): (AgentId, HostId),
+        (slot, host): (SlotId, HostId),
         way: Steering,
         steer: Steer,
         params: &Bytes,
@@ -168,7 +168,7 @@ impl Hub {
             running.added.push(steer.text());
         }
         let (method, params) = for_agent(way, params, &steer.blocks);
-        let ask = self.ask(host, Why::Steer(Box::new(steer)), out);
+        let ask = self.ask(host, Purpose::Steer(Box::new(steer)), out);
         let line = build::request(&Id::from(ask), method, &raw(&params));
         let line = self.to_agent_id(key, line);
         self.host_write(slot, line, out);
@@ -178,7 +178,7 @@ impl Hub {
     /// The agent has answered.
     pub(crate) fn steered(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         mut steer: Steer,
         line: &Bytes,
         outcome: Outcome<'_>,
@@ -262,7 +262,7 @@ impl Hub {
 
     /// A person ends what a session works on: no message that is on its way begins another turn.
     pub(crate) fn take_back_steers(&mut self, key: SessionKey, out: &mut Batch) {
-        for ask in self.ledger.take_back_steers(key) {
+        for ask in self.requests.take_back_steers(key) {
             self.save_asked(ask, out);
         }
     }

@@ -12,12 +12,12 @@
 
 use acpd_api::Reason;
 
-use crate::agent::{AgentId, Stage, State, StopWhy};
+use crate::agent::{SlotId, Stage, State, StopWhy};
 use crate::hub::Hub;
 use crate::ids::HostId;
 use crate::input::{Batch, Effect, StopStep};
-use crate::ledger::Why;
 use crate::record::Record;
+use crate::requests::Purpose;
 use crate::timers::Timer;
 
 /// From one SIGKILL to the next (ms).
@@ -27,14 +27,14 @@ impl Hub {
     /// Starts the stop ladder, or moves a running one to a more urgent purpose.
     pub(crate) fn begin_stop(
         &mut self,
-        id: AgentId,
+        id: SlotId,
         why: StopWhy,
         reason: Option<String>,
         out: &mut Batch,
     ) {
-        let Some(host) = self.agents[&id].host.as_ref().map(|host| (host.id, host.pid)) else {
-            self.timers.clear(Timer::Agent(id));
-            let state = &self.agents[&id].state;
+        let Some(host) = self.slots[&id].host.as_ref().map(|host| (host.id, host.pid)) else {
+            self.timers.clear(Timer::Slot(id));
+            let state = &self.slots[&id].state;
             if *state == State::Queued && why == StopWhy::Restart {
                 // It is about to start, for whoever waits for it.
                 return;
@@ -42,14 +42,14 @@ impl Hub {
             let parked = matches!(state, State::Queued | State::Backoff | State::Failed(_));
             if parked {
                 // A person has looked at it: what failed before does not count any more.
-                let agent = self.agent_mut(id);
+                let agent = self.slot_mut(id);
                 agent.attempt = 0;
                 agent.failures.clear();
                 self.set_agent_state(id, State::Stopped, reason, out);
             }
             return;
         };
-        if let State::Stopping { stage, why: old } = &self.agents[&id].state {
+        if let State::Stopping { stage, why: old } = &self.slots[&id].state {
             // A person's wish is what counts after the tree is gone; the ladder itself goes on. And
             // the want of a login says more than that nothing was heard.
             let wish =
@@ -62,7 +62,7 @@ impl Hub {
             return;
         }
         self.timers.clear(Timer::Idle(id));
-        if let Some(host) = self.agent_mut(id).host.as_mut() {
+        if let Some(host) = self.slot_mut(id).host.as_mut() {
             // Nobody waits for its words any more.
             host.silent = false;
         }
@@ -76,21 +76,21 @@ impl Hub {
         if stage == Stage::Eof && host.1.is_some() {
             out.effects.push(Effect::HostStop { host: host.0, step: StopStep::CloseStdin });
         }
-        self.timers.set(Timer::Agent(id), self.now.after(time));
+        self.timers.set(Timer::Slot(id), self.now.after(time));
     }
 
     /// A turn of an agent that is being stopped has ended: nothing to wait for any more?
-    pub(crate) fn turn_ended_while_stopping(&mut self, id: AgentId, out: &mut Batch) {
+    pub(crate) fn turn_ended_while_stopping(&mut self, id: SlotId, out: &mut Batch) {
         let cancelling =
-            matches!(self.agents[&id].state, State::Stopping { stage: Stage::Cancelling, .. });
+            matches!(self.slots[&id].state, State::Stopping { stage: Stage::Cancelling, .. });
         if cancelling && !self.sessions_of(id).iter().any(|key| self.is_running(*key)) {
             self.next_stage(id, out);
         }
     }
 
-    pub(crate) fn next_stage(&mut self, id: AgentId, out: &mut Batch) {
+    pub(crate) fn next_stage(&mut self, id: SlotId, out: &mut Batch) {
         let times = self.profile_of(id).stop;
-        let agent = &self.agents[&id];
+        let agent = &self.slots[&id];
         let (State::Stopping { why, stage }, Some(host)) = (agent.state.clone(), &agent.host)
         else {
             return;
@@ -108,7 +108,7 @@ impl Hub {
         if stage == Stage::Kill {
             self.count_kill(id, out);
         }
-        self.timers.set(Timer::Agent(id), self.now.after(time));
+        self.timers.set(Timer::Slot(id), self.now.after(time));
     }
 
     pub(crate) fn on_host_exited(
@@ -120,7 +120,7 @@ impl Hub {
     ) {
         let Some(&id) = self.hosts.get(&host) else { return };
         let leftovers = self.profile_of(id).stop.leftovers;
-        let agent = self.agent_mut(id);
+        let agent = self.slot_mut(id);
         stderr.clone_into(&mut agent.stderr);
         if let Some(h) = agent.host.as_mut() {
             h.exited = true;
@@ -152,44 +152,43 @@ impl Hub {
         // There is no one left to be polite to: whatever still runs gets a second.
         out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
         out.effects.push(Effect::HostStop { host, step: StopStep::Term });
-        self.timers.set(Timer::Agent(id), self.now.after(leftovers));
+        self.timers.set(Timer::Slot(id), self.now.after(leftovers));
         self.save_host(id, out);
         self.lose_host(id, host, out);
-        if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } =
-            self.agents[&id].state
+        if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } = self.slots[&id].state
         {
             self.fail_waiters(id, reason, out);
         }
     }
 
     /// Answers everything that was open at a process that is gone.
-    pub(crate) fn lose_host(&mut self, id: AgentId, host: HostId, out: &mut Batch) {
-        self.agent_mut(id).parked.clear();
+    pub(crate) fn lose_host(&mut self, id: SlotId, host: HostId, out: &mut Batch) {
+        self.slot_mut(id).parked.clear();
         let by_person = matches!(
-            &self.agents[&id].state,
+            &self.slots[&id].state,
             State::Stopping { why: StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle, .. }
         );
         let reason = if by_person { Reason::AgentStopped } else { Reason::AgentExited };
         let fault = self.agent_fault(id, reason);
         for why in self.unanswered(host, out) {
             match why {
-                Why::Relay { to, .. } => self.refuse(&to, &fault, out),
-                Why::NewSession(new) => self.refuse(&new.to, &fault, out),
-                Why::Steer(steer) => self.steer_lost(&steer, &fault, out),
-                Why::Adopt(adoption) => self.refuse_adoption(&adoption, &fault, out),
-                Why::List { to, wanted } => self.listed(id, &to, &wanted, None, out),
-                Why::Prompt { .. }
-                | Why::Abandoned { .. }
-                | Why::Restore { .. }
-                | Why::GivenUp { .. }
-                | Why::Initialize
-                | Why::AuthStatus
-                | Why::Title { .. }
-                | Why::Farewell => {}
+                Purpose::Relay { to, .. } => self.refuse(&to, &fault, out),
+                Purpose::NewSession(new) => self.refuse(&new.to, &fault, out),
+                Purpose::Steer(steer) => self.steer_lost(&steer, &fault, out),
+                Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, &fault, out),
+                Purpose::List { to, wanted } => self.listed(id, &to, &wanted, None, out),
+                Purpose::Prompt { .. }
+                | Purpose::Abandoned { .. }
+                | Purpose::Restore { .. }
+                | Purpose::GivenUp { .. }
+                | Purpose::Initialize
+                | Purpose::AuthStatus
+                | Purpose::Title { .. }
+                | Purpose::Farewell => {}
             }
         }
         self.close_about_requests(host, out);
-        self.drop_errands(host, out);
+        self.drop_client_methods(host, out);
         self.drop_calls(host, out);
         for key in self.sessions_of(id) {
             self.session_lost_host(key, &fault, out);
@@ -199,20 +198,20 @@ impl Hub {
     pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
         out.records.push(Record::HostGone { host });
         out.effects.push(Effect::HostForget { host });
-        let slot = self.hosts.get(&host).and_then(|id| self.agents.get(id));
+        let slot = self.hosts.get(&host).and_then(|id| self.slots.get(id));
         if slot.and_then(|agent| agent.host.as_ref()).is_some_and(|host| !host.exited) {
             self.on_host_exited(host, "an unknown status", "", out);
         }
         let Some(id) = self.hosts.remove(&host) else { return };
-        self.timers.clear(Timer::Agent(id));
-        let ready_since = self.agents[&id].host.as_ref().and_then(|host| host.ready_since);
-        self.agent_mut(id).host = None;
-        let State::Stopping { why, .. } = self.agents[&id].state.clone() else { return };
+        self.timers.clear(Timer::Slot(id));
+        let ready_since = self.slots[&id].host.as_ref().and_then(|host| host.ready_since);
+        self.slot_mut(id).host = None;
+        let State::Stopping { why, .. } = self.slots[&id].state.clone() else { return };
         let ready_after = self.profile_of(id).restart.ready_after;
         if ready_since.is_some_and(|since| self.now.since(since) >= ready_after) {
             // It was usable for long enough: whatever failed before does not count any more.
             let now = self.now;
-            let agent = self.agent_mut(id);
+            let agent = self.slot_mut(id);
             agent.attempt = 0;
             agent.failures.clear();
             if why == StopWhy::Crashed {
@@ -224,8 +223,8 @@ impl Hub {
     }
 
     /// The old tree is gone: judge what comes next.
-    pub(crate) fn after_gone(&mut self, id: AgentId, why: Option<StopWhy>, out: &mut Batch) {
-        let reason = self.agents[&id].reason.clone();
+    pub(crate) fn after_gone(&mut self, id: SlotId, why: Option<StopWhy>, out: &mut Batch) {
+        let reason = self.slots[&id].reason.clone();
         let stopped_reason = match &why {
             Some(StopWhy::ByPerson) => Some("stopped by a person".to_owned()),
             Some(StopWhy::Idle) => Some("nothing used it".to_owned()),
@@ -239,7 +238,7 @@ impl Hub {
         let verdict = match why {
             Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
             Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(id),
-            Some(StopWhy::NoLogin) if self.auth_state(&self.agents[&id].profile).wants_login() => {
+            Some(StopWhy::NoLogin) if self.auth_state(&self.slots[&id].profile).wants_login() => {
                 Verdict::Fail(Reason::NeedsLogin)
             }
             _ => Verdict::Start { delay: 0 },
@@ -250,7 +249,7 @@ impl Hub {
                     let last = reason.unwrap_or_default();
                     Some(format!(
                         "it failed {} times in a row, last: {last}",
-                        self.agents[&id].attempt
+                        self.slots[&id].attempt
                     ))
                 } else {
                     reason
@@ -259,18 +258,18 @@ impl Hub {
                 self.give_up(id, kind, out);
             }
             Verdict::Start { delay } if self.comes_back(id, unexpected) => {
-                self.agent_mut(id).restarts += u32::from(unexpected);
+                self.slot_mut(id).restarts += u32::from(unexpected);
                 if delay == 0 {
                     self.start_agent(id, out);
                 } else {
                     let until = self.now.after(delay);
                     self.set_agent_state(id, State::Backoff, reason, out);
-                    self.timers.set(Timer::Agent(id), until);
+                    self.timers.set(Timer::Slot(id), until);
                 }
             }
             Verdict::Start { .. } => {
                 self.set_agent_state(id, State::Stopped, stopped_reason, out);
-                for requester in std::mem::take(&mut self.agent_mut(id).watchers) {
+                for requester in std::mem::take(&mut self.slot_mut(id).watchers) {
                     self.answer_agent(&requester, id, out);
                 }
                 let kind = if self.stopping { Reason::ShuttingDown } else { Reason::AgentStopped };
@@ -282,13 +281,13 @@ impl Hub {
     }
 
     /// Whether a process that went down is started again.
-    fn comes_back(&mut self, id: AgentId, unexpected: bool) -> bool {
+    fn comes_back(&mut self, id: SlotId, unexpected: bool) -> bool {
         let by_itself = self.profile_of(id).restart.on_failure || !unexpected;
         if by_itself { self.is_needed(id) } else { self.is_wanted(id) }
     }
 
     /// There will be no process: answers who waited for it, and wants nothing back any more.
-    pub(crate) fn give_up(&mut self, id: AgentId, reason: Reason, out: &mut Batch) {
+    pub(crate) fn give_up(&mut self, id: SlotId, reason: Reason, out: &mut Batch) {
         self.fail_waiters(id, reason, out);
         for key in self.sessions_of(id) {
             self.session_mut(key).eager = false;
@@ -296,10 +295,10 @@ impl Hub {
     }
 
     /// A crash or a failed start: how long to wait, or to give up.
-    fn count_failure(&mut self, id: AgentId) -> Verdict {
+    fn count_failure(&mut self, id: SlotId) -> Verdict {
         let rules = self.profile_of(id).restart;
         let now = self.now;
-        let agent = self.agent_mut(id);
+        let agent = self.slot_mut(id);
         agent.failures.push_back(now);
         while agent.failures.front().is_some_and(|at| now.since(*at) > rules.window) {
             agent.failures.pop_front();

@@ -6,7 +6,7 @@
 //!                       └─────────┴─▶ released; its output stays known as long as there is room
 //! ```
 //!
-//! What a conversation shows of those of acpd is in [`crate::shown`].
+//! What a conversation shows of those of acpd is in [`crate::terminal_mirror`].
 //!
 //! The id that an agent gets names the owner ([`TerminalName`]), so what two editors call the same is
 //! not the same for the agent, and what a client is shown needs no memory.
@@ -22,11 +22,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::errand::{By, Call};
+use crate::client_methods::{By, Call};
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Batch, Effect, NewTerminal, ServeError, TerminalEnd};
-use crate::shown::Growth;
+use crate::terminal_mirror::Growth;
 
 /// Terminals of one session that are remembered.
 const MOST: usize = 64;
@@ -302,7 +302,7 @@ impl Hub {
         let Some((key, own)) = self.own_mut(number) else { return };
         own.end = Some(end);
         for wait in self.waits(key, |line| own_terminal(line) == Some(number)) {
-            self.end_errand(wait, |id| build::response(id, &status), out);
+            self.end_client_method(wait, |id| build::response(id, &status), out);
         }
         self.show_end(number, out);
     }
@@ -324,7 +324,7 @@ impl Hub {
     pub(crate) fn drop_terminals(&mut self, key: SessionKey, out: &mut Batch) {
         for wait in self.waits(key, |_| true) {
             let error = ErrorObject::new(code::INTERNAL, "the session was closed");
-            self.withdraw_errand(wait, &error, out);
+            self.withdraw_client_method(wait, &error, out);
         }
         self.end_shown(key, "ended with the session", out);
         let gone = self.terminals.extract_if(.., |_, terminal| terminal.session == key);
@@ -351,7 +351,7 @@ impl Hub {
     pub(crate) fn cancel_waits(&mut self, key: SessionKey, out: &mut Batch) {
         for wait in self.waits(key, |_| true) {
             let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
-            self.withdraw_errand(wait, &error, out);
+            self.withdraw_client_method(wait, &error, out);
         }
     }
 }

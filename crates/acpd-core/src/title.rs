@@ -13,13 +13,13 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::admin::read;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
 use crate::input::Batch;
-use crate::ledger::{Requester, Why};
-use crate::manage::read;
 use crate::record::{EventKind, SessionRow};
+use crate::requests::{Purpose, Requester};
 use crate::session::State;
 
 /// The method that gives an agent a title.
@@ -97,13 +97,13 @@ impl Hub {
         let takes = self.known(&agent).capabilities.title && !self.is_clogged(slot);
         let session = self.session(key);
         let is_live = matches!(session.state, State::Live);
-        let Some(host) = self.agents[&slot].usable_host().filter(|_| takes && is_live) else {
+        let Some(host) = self.slots[&slot].usable_host().filter(|_| takes && is_live) else {
             return;
         };
         let Some(title) = session.row.own_title.clone() else { return };
         let session_id = session.row.agent_id.clone();
         // Nobody waits for the answer: the title counts here whatever the agent makes of it.
-        let ask = self.ask(host, Why::Title { session: key }, out);
+        let ask = self.ask(host, Purpose::Title { session: key }, out);
         let params = SetTitleParams { session_id: &session_id, title: &title };
         self.host_write(slot, build::request(&Id::from(ask), SET_TITLE, &params), out);
     }

@@ -26,17 +26,17 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::{AgentId, Asker, State as AgentState, StopWhy};
+use crate::agent::{Asker, SlotId, State as AgentState, StopWhy};
 use crate::decide::once;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
 use crate::input::{Batch, Effect};
-use crate::ledger::{Requester, Why};
 use crate::login::Refusal;
 use crate::own::without_own;
 use crate::profile::OnLost;
-use crate::record::{Canceller, EventKind, Record, Rest, TurnRest, TurnRow};
+use crate::record::{Canceller, Dormant, EventKind, Record, TurnRest, TurnRow};
+use crate::requests::{Purpose, Requester};
 use crate::reseed::continues;
 use crate::session::{Session, State};
 use crate::summary::changed_files;
@@ -158,7 +158,10 @@ impl Hub {
             return Err(Fault::new(Reason::TooMany, text).hint(hint));
         }
         let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
-        if stays_lost && session.row.rest == Rest::Lost && matches!(session.state, State::Resting) {
+        if stays_lost
+            && session.row.rest == Dormant::Lost
+            && matches!(session.state, State::Resting)
+        {
             return Err(self.lost_fault(key));
         }
         let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
@@ -224,12 +227,12 @@ impl Hub {
         let free = matches!(session.state, State::Live)
             && session.running.is_none()
             && !self.waits_for_login(key);
-        let Some(host) = self.agents[&slot].usable_host().filter(|_| free) else { return };
+        let Some(host) = self.slots[&slot].usable_host().filter(|_| free) else { return };
         if self.lacks_summary(key, out) {
             return;
         }
         let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
-        let ask = self.ask(host, Why::Prompt { session: key }, out);
+        let ask = self.ask(host, Purpose::Prompt { session: key }, out);
         let said = without_own(&prompt.line);
         let line = self.with_summary(key, set_id(&said, &Id::from(ask)));
         let text = prompt_text(&line);
@@ -237,7 +240,7 @@ impl Hub {
         let sender = prompt.sender.as_ref().map(|sender| sender.client);
         let number = self.journal_prompt(key, &said, sender, out);
         let chunk = self.host_write(slot, line, out);
-        let host_of = &self.agents[&slot].host;
+        let host_of = &self.slots[&slot].host;
         let runs_out = host_of.as_ref().is_some_and(|host| host.stale_from.is_some());
         out.durable = true;
         let now = self.now;
@@ -365,7 +368,7 @@ impl Hub {
                     Outcome::Error { code, message: message.into() }
                 } else {
                     failed = self.cut_off(key, &stop_reason);
-                    self.agent_mut(slot).renewed = false;
+                    self.slot_mut(slot).renewed = false;
                     self.note_success(slot, "session/prompt", out);
                     Outcome::Stopped { stop_reason: stop_reason.into() }
                 }
@@ -407,7 +410,7 @@ impl Hub {
 
     /// The agent asks for something: in the turn of the session that this is about, or in any turn of the
     /// process if it does not say which.
-    pub(crate) fn touch_turns(&mut self, slot: AgentId, request: &[u8]) {
+    pub(crate) fn touch_turns(&mut self, slot: SlotId, request: &[u8]) {
         let id = str_at(request, &["params", "sessionId"]);
         let meant = match id.and_then(|id| self.routed(slot, &id)) {
             Some(key) => vec![key],
@@ -442,9 +445,9 @@ impl Hub {
         let Session { slot, running, row, .. } = self.session(key);
         let is_cut_off = stop_reason == "cancelled"
             && running.as_ref()?.cancelling == Some(Canceller::Acpd)
-            && matches!(self.agents[slot].state, AgentState::Stopping { .. });
+            && matches!(self.slots[slot].state, AgentState::Stopping { .. });
         is_cut_off.then(|| {
-            let agent = &self.agents[slot];
+            let agent = &self.slots[slot];
             let why = agent.reason.as_deref().unwrap_or("it is being stopped");
             let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
             Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
@@ -455,8 +458,8 @@ impl Hub {
     /// process that may not work any more, so it is started anew unless it works for somebody else.
     fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let slot = self.session(key).slot;
-        self.rest(key, Rest::Parked, Some(reason), out);
-        if !self.is_at_work(slot) && self.agents[&slot].is_up() {
+        self.rest(key, Dormant::Parked, Some(reason), out);
+        if !self.is_at_work(slot) && self.slots[&slot].is_up() {
             let reason = Some("it forgot a session that it held".to_owned());
             self.begin_stop(slot, StopWhy::Wedged, reason, out);
         }
@@ -543,14 +546,14 @@ impl Hub {
     }
 
     /// Whether it cannot be known that a process which is lost has got this line.
-    pub(crate) fn is_undecided(&self, slot: AgentId, chunk: u64) -> bool {
-        let agent = &self.agents[&slot];
+    pub(crate) fn is_undecided(&self, slot: SlotId, chunk: u64) -> bool {
+        let agent = &self.slots[&slot];
         agent.host.as_ref().is_some_and(|host| host.lost && host.outbox.has(chunk))
     }
 
     /// Whether the process was stopped because it ignored a cancel.
-    fn is_wedged(&self, slot: AgentId) -> bool {
-        matches!(self.agents[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
+    fn is_wedged(&self, slot: SlotId) -> bool {
+        matches!(self.slots[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
     }
 
     /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
@@ -589,7 +592,7 @@ impl Hub {
         self.host_write(slot, line, out);
         self.cancel_interactions(key, out);
         self.cancel_waits(key, out);
-        if let Some(host) = self.agents[&slot].host.as_ref().map(|host| host.id)
+        if let Some(host) = self.slots[&slot].host.as_ref().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancelling.is_none()
         {
@@ -606,7 +609,7 @@ impl Hub {
     }
 
     /// Cancels every running turn of an agent; whether there was one.
-    pub(crate) fn cancel_turns_of(&mut self, slot: AgentId, out: &mut Batch) -> bool {
+    pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, out: &mut Batch) -> bool {
         let mut any = false;
         for key in self.sessions_of(slot) {
             if self.is_running(key) {
@@ -620,12 +623,12 @@ impl Hub {
     /// The agent did not end a cancelled turn in time: it is hung.
     pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
-        if self.agents[&slot].host.is_none() || !self.is_running(key) {
+        if self.slots[&slot].host.is_none() || !self.is_running(key) {
             return;
         }
         let time = duration(self.profile_of(slot).cancel_timeout);
         let reason = format!("it ignored a cancel for {time} and was stopped");
-        if !matches!(self.agents[&slot].state, AgentState::Stopping { .. }) {
+        if !matches!(self.slots[&slot].state, AgentState::Stopping { .. }) {
             self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
         }
     }

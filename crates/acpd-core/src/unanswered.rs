@@ -12,13 +12,13 @@ use acp_wire::{Id, build, code};
 use acpd_api::{Reason, Unanswered, method};
 use serde_json::json;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::client::Naming;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, duration};
 use crate::input::Batch;
-use crate::ledger::{NOBODY, Requester, Why};
+use crate::requests::{NOBODY, Purpose, Requester};
 use crate::timers::Timer;
 
 /// Requests that agents answer by themselves, soon. What else is relayed may wait for a person, or is
@@ -27,10 +27,10 @@ const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
 
 impl Hub {
     /// Begins to count how long an agent takes for what somebody waits for.
-    pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Why) {
+    pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
         let is_watched = match why {
-            Why::NewSession(_) | Why::Steer(_) => true,
-            Why::Relay { method, .. } => SOON.contains(&method.as_str()),
+            Purpose::NewSession(_) | Purpose::Steer(_) => true,
+            Purpose::Relay { method, .. } => SOON.contains(&method.as_str()),
             _ => false,
         };
         if let Some(&slot) = self.hosts.get(&host).filter(|_| is_watched) {
@@ -43,11 +43,11 @@ impl Hub {
 
     /// `$/cancel_request` of a client for what an agent was asked.
     pub(crate) fn cancel_relayed(&mut self, to: &Requester, out: &mut Batch) {
-        let Some((id, host)) = self.ledger.relayed(to) else { return };
+        let Some((id, host)) = self.requests.relayed(to) else { return };
         let Some(&slot) = self.hosts.get(&host) else { return };
         let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
         self.host_write(slot, line, out);
-        if self.ledger.cancel(id) {
+        if self.requests.cancel(id) {
             let timeout = self.profile_of(slot).cancel_timeout;
             self.timers.set(Timer::Asked(id), self.now.after(timeout));
             self.save_asked(id, out);
@@ -56,13 +56,13 @@ impl Hub {
 
     /// The agent has been silent about a request for long, or ignores that it was cancelled.
     pub(crate) fn on_unanswered_timer(&mut self, ask: u64, out: &mut Batch) {
-        let Some((host, why, since, cancelled)) = self.ledger.waits_since(ask) else { return };
+        let Some((host, why, since, cancelled)) = self.requests.waits_since(ask) else { return };
         let Some(&slot) = self.hosts.get(&host) else { return };
         self.watch_answer(ask, host, &why);
         if cancelled {
             return self.free_asker(ask, slot, out);
         }
-        let profile = self.agents[&slot].profile.clone();
+        let profile = self.slots[&slot].profile.clone();
         let askers = self.askers_of(&profile, &why);
         // A person who is asked about it is waited for, not the agent.
         let session = why.session();
@@ -88,10 +88,10 @@ impl Hub {
     }
 
     /// Who waits for an answer: who has asked, and who wants the name of the session that is being made.
-    fn askers_of(&self, profile: &str, why: &Why) -> Vec<ClientId> {
+    fn askers_of(&self, profile: &str, why: &Purpose) -> Vec<ClientId> {
         let own = why.requester().map(|to| to.client).filter(|client| *client != NOBODY);
         let is_behind = |wait: &&Naming| match why {
-            Why::NewSession(new) => {
+            Purpose::NewSession(new) => {
                 wait.profile == profile
                     && wait.cwd == new.cwd
                     && new.name.as_ref() == Some(&wait.name)
@@ -103,11 +103,11 @@ impl Hub {
     }
 
     /// Answers whoever has cancelled a request in the agent's place.
-    fn free_asker(&mut self, ask: u64, slot: AgentId, out: &mut Batch) {
-        let Some(to) = self.ledger.disown(ask) else { return };
+    fn free_asker(&mut self, ask: u64, slot: SlotId, out: &mut Batch) {
+        let Some(to) = self.requests.disown(ask) else { return };
         let time = duration(self.profile_of(slot).cancel_timeout);
         let text = format!("cancelled, and no answer of the agent within {time}");
-        let hint = format!("`acpctl agent restart {}` ends it", self.agents[&slot].profile);
+        let hint = format!("`acpctl agent restart {}` ends it", self.slots[&slot].profile);
         let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
         self.refuse(&to, &fault, out);
         self.forget_questions_about(&Id::from(ask), out);

@@ -11,10 +11,10 @@ use acpd_api::under_agent::FLAGS;
 use acpd_api::{NAMESPACE, Reason, SessionRef, UnderAgent, is_own};
 use serde_json::value::RawValue;
 
+use crate::admin::read;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, SessionKey};
-use crate::manage::read;
 
 impl Hub {
     /// Whether a client is here and may decide for a person: it may be asked, and serve an agent.

@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Time};
 use crate::input::{Batch, Effect};
-use crate::ledger::Requester;
+use crate::requests::Requester;
 
 /// Why the journal cannot be written.
 #[derive(Debug, Clone)]

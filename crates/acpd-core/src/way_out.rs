@@ -12,15 +12,15 @@
 use acpd_api::{Reason, ReseedParams, RestoreLevel};
 use serde_json::value::RawValue;
 
-use crate::agent::{AgentId, State as AgentState};
+use crate::admin::read;
+use crate::agent::{SlotId, State as AgentState};
 use crate::auth::login_hint;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::Batch;
-use crate::ledger::Requester;
-use crate::manage::read;
-use crate::record::{Desired, Rest};
+use crate::record::{Desired, Dormant};
+use crate::requests::Requester;
 use crate::reseed::{Summary, promise};
 use crate::session::{Session, State};
 use crate::turn::wait_or_cancel;
@@ -33,22 +33,22 @@ impl Session {
     pub(crate) fn way_out(&self) -> Option<String> {
         let row = &self.row;
         match (&self.state, row.rest) {
-            (State::Live | State::Resting, Rest::NeedsLogin) => Some(login_hint(&row.agent)),
+            (State::Live | State::Resting, Dormant::NeedsLogin) => Some(login_hint(&row.agent)),
             (State::Live | State::Restoring(_), _)
-            | (State::Resting, Rest::Parked | Rest::Closed) => None,
-            (State::Resting, Rest::Failed) if self.has_context() => Some(format!(
+            | (State::Resting, Dormant::Parked | Dormant::Closed) => None,
+            (State::Resting, Dormant::Failed) if self.has_context() => Some(format!(
                 "the next prompt tries again, and `acpctl session reseed {}` goes on with a summary \
                  instead",
                 row.word()
             )),
-            (State::Resting, Rest::Failed) => Some("the next prompt tries again".to_owned()),
-            (State::Resting, Rest::Lost) => Some(format!(
+            (State::Resting, Dormant::Failed) => Some("the next prompt tries again".to_owned()),
+            (State::Resting, Dormant::Lost) => Some(format!(
                 "`acpctl session reseed {}` goes on with a summary, `acpctl agent restart {}` looks for \
                  it once more",
                 row.word(),
                 row.agent
             )),
-            (State::Resting, Rest::NoDirectory) => Some(format!(
+            (State::Resting, Dormant::NoDirectory) => Some(format!(
                 "put it back, or tell where it is: `acpctl session move {} --cwd DIR`",
                 row.word()
             )),
@@ -68,8 +68,8 @@ impl Session {
 
 impl Hub {
     /// What a person can do about an agent, if it waits for that.
-    pub(crate) fn agent_way_out(&self, id: AgentId) -> Option<String> {
-        let agent = &self.agents[&id];
+    pub(crate) fn agent_way_out(&self, id: SlotId) -> Option<String> {
+        let agent = &self.slots[&id];
         let name = &agent.profile;
         let is_down = self.known.get(name).is_some_and(|known| known.row.desired == Desired::Down);
         match agent.state {
@@ -90,14 +90,14 @@ impl Hub {
     }
 
     /// What to do about an agent that has failed.
-    pub(crate) fn agent_hint(&self, id: AgentId) -> String {
+    pub(crate) fn agent_hint(&self, id: SlotId) -> String {
         let log = format!("its output is in `{}`", self.profile_of(id).log);
         let hint = match &self.start_hint {
             Some((of, hint)) if *of == id => hint.clone(),
             _ => log,
         };
-        let name = &self.agents[&id].profile;
-        match self.agents[&id].state {
+        let name = &self.slots[&id].profile;
+        match self.slots[&id].state {
             AgentState::Failed(_) => {
                 format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
             }
@@ -123,7 +123,7 @@ impl Hub {
             return Err(Fault::invalid(text).session(&session.row.public_id).hint(hint));
         }
         let is_stuck = matches!(session.state, State::Resting)
-            && matches!(session.row.rest, Rest::Failed | Rest::Lost | Rest::NoDirectory);
+            && matches!(session.row.rest, Dormant::Failed | Dormant::Lost | Dormant::NoDirectory);
         if !is_stuck && !discard {
             return Err(self.still_has_it(key));
         }
@@ -158,13 +158,13 @@ impl Hub {
         row.heard = false;
         let before = match row.rest {
             // It still waits for that.
-            Rest::NoDirectory | Rest::NeedsLogin => None,
-            Rest::Failed | Rest::Lost => Some(row.reason.take()),
-            Rest::Parked | Rest::Closed => Some(None),
+            Dormant::NoDirectory | Dormant::NeedsLogin => None,
+            Dormant::Failed | Dormant::Lost => Some(row.reason.take()),
+            Dormant::Parked | Dormant::Closed => Some(None),
         };
         if let Some(before) = before {
             let before = before.map(|reason| format!(" ({reason})")).unwrap_or_default();
-            row.rest = if row.archived { Rest::Closed } else { Rest::Parked };
+            row.rest = if row.archived { Dormant::Closed } else { Dormant::Parked };
             row.reason = Some(promise(&format!("{GIVEN_UP}{before}")));
         }
         self.save(key);

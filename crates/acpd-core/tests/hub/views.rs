@@ -286,7 +286,7 @@ impl Scene {
         self.bench.agent(&json!({"id":self.next,"method":"terminal/create","params":params}));
         let made = self.bench.terminals.pop();
         let Some(Effect::CreateTerminal { terminal, .. }) = made else { return };
-        self.bench.feed(Input::Served { errand: terminal, result: Ok("{}".into()) });
+        self.bench.feed(Input::Served { request: terminal, result: Ok("{}".into()) });
         let mut heard = self.bench.heard();
         let name = heard.pop().expect("the answer")["result"]["terminalId"].clone();
         self.pending.extend(heard);

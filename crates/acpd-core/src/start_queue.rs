@@ -12,7 +12,7 @@
 //! Architecture invariant: whoever waits for a place gets one. Each start ends, if only by its
 //! timeout, and every fourth place goes to who has waited longest, whatever it is for.
 
-use crate::agent::{AgentId, State};
+use crate::agent::{SlotId, State};
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::Batch;
@@ -34,13 +34,13 @@ enum Urgency {
 /// The slots that wait for a place, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct StartQueue {
-    slots: Vec<AgentId>,
+    slots: Vec<SlotId>,
     given: u32,
 }
 
 impl Hub {
     /// Starts a process, or lets it wait for a place.
-    pub(crate) fn start_agent(&mut self, id: AgentId, out: &mut Batch) {
+    pub(crate) fn start_agent(&mut self, id: SlotId, out: &mut Batch) {
         if self.start_queue.slots.is_empty() && self.has_place() {
             return self.launch_agent(id, out);
         }
@@ -59,8 +59,8 @@ impl Hub {
         if self.start_queue.slots.is_empty() {
             return;
         }
-        let agents = &self.agents;
-        let waits = |id: &AgentId| agents.get(id).is_some_and(|slot| slot.state == State::Queued);
+        let agents = &self.slots;
+        let waits = |id: &SlotId| agents.get(id).is_some_and(|slot| slot.state == State::Queued);
         self.start_queue.slots.retain(waits);
         while !self.start_queue.slots.is_empty() && self.has_place() {
             let id = self.take_next();
@@ -79,11 +79,11 @@ impl Hub {
 
     fn starting(&self) -> usize {
         let starts = |state: &State| matches!(state, State::Starting | State::Initializing);
-        self.agents.values().filter(|slot| starts(&slot.state)).count()
+        self.slots.values().filter(|slot| starts(&slot.state)).count()
     }
 
     /// Takes out whose turn it is; there is one.
-    fn take_next(&mut self) -> AgentId {
+    fn take_next(&mut self) -> SlotId {
         let queue = &self.start_queue;
         let by_age = queue.given % BY_AGE == BY_AGE - 1;
         let first = queue.slots.iter().enumerate().min_by_key(|(_, id)| self.urgency_of(**id));
@@ -93,19 +93,19 @@ impl Hub {
     }
 
     /// Slots in the order in which they are to be started.
-    pub(crate) fn most_urgent_first(&self, slots: &mut [AgentId]) {
+    pub(crate) fn most_urgent_first(&self, slots: &mut [SlotId]) {
         slots.sort_by_key(|id| self.urgency_of(*id));
     }
 
     /// The sessions of a process in the order in which they are to be brought back.
-    pub(crate) fn sessions_by_urgency(&self, id: AgentId) -> Vec<SessionKey> {
+    pub(crate) fn sessions_by_urgency(&self, id: SlotId) -> Vec<SessionKey> {
         let mut keys = self.sessions_of(id);
         keys.sort_by_key(|key| self.urgency(*key));
         keys
     }
 
-    fn urgency_of(&self, id: AgentId) -> Urgency {
-        let agent = &self.agents[&id];
+    fn urgency_of(&self, id: SlotId) -> Urgency {
+        let agent = &self.slots[&id];
         if !agent.waiting.is_empty() || !agent.watchers.is_empty() {
             return Urgency::Awaited;
         }
@@ -127,7 +127,7 @@ impl Hub {
     /// Processes that are being started, and those that wait for that; for tests.
     #[doc(hidden)]
     pub fn cold_starts(&self) -> (usize, usize) {
-        let waiting = self.agents.values().filter(|slot| slot.state == State::Queued).count();
+        let waiting = self.slots.values().filter(|slot| slot.state == State::Queued).count();
         (self.starting(), waiting)
     }
 }

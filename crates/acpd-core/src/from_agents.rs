@@ -16,18 +16,18 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::agent::{AgentId, Parked, WaitFor, Waiting};
+use crate::adopt::HISTORY_BYTES;
+use crate::agent::{Parked, SlotId, WaitFor, Waiting};
 use crate::call::update_in;
+use crate::client_mcp::{MESSAGE, undeclared};
 use crate::fault::Fault;
-use crate::foreign::HISTORY_BYTES;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
-use crate::ledger::{NewSession, Requester, Why};
 use crate::login::Refusal;
 use crate::own::OWN;
 use crate::record::{EventKind, Record};
-use crate::servers::{MESSAGE, undeclared};
+use crate::requests::{NewSession, Purpose, Requester};
 use crate::session::State;
 use crate::title::TITLE;
 use crate::turn::{hash, is_work, renewed_fault};
@@ -47,8 +47,8 @@ impl Hub {
     }
 
     /// A line that is no message: what begins like that may be no agent, and the line tells what it is.
-    fn printed(&mut self, slot: AgentId, line: &[u8]) {
-        let agent = self.agent_mut(slot);
+    fn printed(&mut self, slot: SlotId, line: &[u8]) {
+        let agent = self.slot_mut(slot);
         if agent.printed.is_some() || agent.is_up() {
             return;
         }
@@ -57,7 +57,7 @@ impl Hub {
         agent.printed = Some(shown.collect()).filter(|shown: &String| !shown.is_empty());
     }
 
-    fn read_line(&mut self, slot: AgentId, host: HostId, line: &Bytes, out: &mut Batch) {
+    fn read_line(&mut self, slot: SlotId, host: HostId, line: &Bytes, out: &mut Batch) {
         acp_wire::receive(line, Some(&OWN), |message, tidied, is_intact| {
             if !is_intact {
                 let cut = line.len() - tidied.len();
@@ -73,7 +73,7 @@ impl Hub {
     /// A line that is no message. Who waits for the answer that it was to be, or was to get one, is told.
     fn unreadable(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         line: &[u8],
         malformed: &Malformed,
@@ -92,7 +92,7 @@ impl Hub {
     /// still be worked on.
     fn line_lost(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         head: &Head,
         (fault, refusal): (&Fault, ErrorObject),
@@ -110,7 +110,7 @@ impl Hub {
     /// `line`, and whether it is as the agent wrote it.
     fn read_message(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         message: Message<'_>,
         (line, is_intact): (&Bytes, bool),
@@ -139,8 +139,8 @@ impl Hub {
                 self.server_called(slot, host, &id, line, out);
             }
             Message::Request { id, method, .. }
-                if !is_own(&method) && self.errand_asked(slot, host, (&id, &method), line, out) => {
-            }
+                if !is_own(&method)
+                    && self.client_method_asked(slot, host, (&id, &method), line, out) => {}
             Message::Request { id, method, .. } => {
                 out.note(host, &format!("asked for `{method}`, which is not on offer"));
                 let error = ErrorObject::new(
@@ -161,7 +161,7 @@ impl Hub {
 
     fn agent_notified(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         method: &str,
         params: Option<&RawValue>,
@@ -189,7 +189,7 @@ impl Hub {
                 ("_auth/status_update", Some(told)) => self.account_told(slot, told, out),
                 _ => {}
             }
-            let profile = self.agents[&slot].profile.clone();
+            let profile = self.slots[&slot].profile.clone();
             return self.forward_to_profile(&profile, line, out);
         };
         let Some(key) = self.routed(slot, &session) else {
@@ -224,7 +224,7 @@ impl Hub {
     /// A line for a session that is not known: kept while a `session/new` is open, else dropped.
     fn park(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         session: Cow<'_, str>,
         line: &Bytes,
@@ -236,19 +236,19 @@ impl Hub {
             }
             Some(_) => true,
             None => {
-                let of_new = |(id, _): &(&String, &Parked)| !self.ledger.adopts(host, id);
-                let parked = self.agents[&slot].parked.iter().filter(of_new);
+                let of_new = |(id, _): &(&String, &Parked)| !self.requests.adopts(host, id);
+                let parked = self.slots[&slot].parked.iter().filter(of_new);
                 let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
-                self.ledger.new_pending(host) && bytes + line.len() <= PARKED_BYTES
+                self.requests.new_pending(host) && bytes + line.len() <= PARKED_BYTES
             }
         };
         if fits {
             let session = session.into_owned();
-            let parked = &mut self.agent_mut(slot).parked;
+            let parked = &mut self.slot_mut(slot).parked;
             parked.entry(session.clone()).or_default().push(line.clone());
             out.records.push(Record::Parked { host, session, line: line.clone() });
         } else {
-            if let Some(parked) = self.agent_mut(slot).parked.get_mut(&*session) {
+            if let Some(parked) = self.slot_mut(slot).parked.get_mut(&*session) {
                 parked.cut = true;
             }
             out.note(host, &format!("skipped a line for the unknown session `{session}`"));
@@ -357,9 +357,9 @@ impl Hub {
 
     fn agent_answered(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
-        why: Why,
+        why: Purpose,
         line: &Bytes,
         outcome: Outcome<'_>,
         out: &mut Batch,
@@ -369,36 +369,36 @@ impl Hub {
             self.log_failure(slot, why.session(), why.what(), code, out);
         }
         match why {
-            Why::Initialize => self.on_initialized(slot, outcome, out),
-            Why::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
-            Why::List { to, wanted } => {
+            Purpose::Initialize => self.on_initialized(slot, outcome, out),
+            Purpose::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
+            Purpose::List { to, wanted } => {
                 let result = match outcome {
                     Outcome::Result(result) => Some(result),
                     Outcome::Error(_) => None,
                 };
                 self.listed(slot, &to, &wanted, result, out);
             }
-            Why::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
-            Why::Prompt { session } => self.prompt_answered(session, line, outcome, out),
-            Why::Abandoned { .. } => self.abandoned_ended(slot, out),
-            Why::AuthStatus => {
+            Purpose::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
+            Purpose::Prompt { session } => self.prompt_answered(session, line, outcome, out),
+            Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Purpose::AuthStatus => {
                 // One that fails says nothing.
                 if let Outcome::Result(result) = outcome {
                     self.auth_status_told(slot, result, out);
                 }
             }
-            Why::Restore { session, .. } => {
+            Purpose::Restore { session, .. } => {
                 self.restore_answered(session, outcome, out);
                 self.unpark(slot, host, out);
             }
-            Why::Steer(steer) => self.steered(slot, *steer, line, outcome, out),
-            Why::Relay { to, session, method, params } => {
+            Purpose::Steer(steer) => self.steered(slot, *steer, line, outcome, out),
+            Purpose::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
-            Why::GivenUp { .. } => self.unpark(slot, host, out),
-            Why::Title { .. } | Why::Farewell => {}
+            Purpose::GivenUp { .. } => self.unpark(slot, host, out),
+            Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.agents.contains_key(&slot) {
+        if self.slots.contains_key(&slot) {
             self.check_idle(slot, out);
         }
     }
@@ -406,7 +406,7 @@ impl Hub {
     /// Tells the log what failed.
     pub(crate) fn log_failure(
         &self,
-        slot: AgentId,
+        slot: SlotId,
         session: Option<SessionKey>,
         what: &str,
         code: Option<i64>,
@@ -414,7 +414,7 @@ impl Hub {
     ) {
         let session = session.and_then(|key| self.sessions.get(&key));
         out.effects.push(Effect::Failure {
-            agent: self.agents[&slot].profile.clone(),
+            agent: self.slots[&slot].profile.clone(),
             session: session.map(|session| session.row.public_id.clone()),
             what: what.to_owned(),
             code,
@@ -424,7 +424,7 @@ impl Hub {
     /// The answer to a client's `session/new` or `session/fork`.
     fn session_made(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         new: NewSession,
         line: &Bytes,
@@ -443,7 +443,7 @@ impl Hub {
                     }
                     let new = NewSession { params: undeclared(&new.params), ..new };
                     let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
-                    self.agent_mut(slot).waiting.push(waiting);
+                    self.slot_mut(slot).waiting.push(waiting);
                     return self.unpark(slot, host, out);
                 }
                 let line = self.for_client(slot, &new.to, line);
@@ -497,12 +497,12 @@ impl Hub {
     /// What the agent said about a session before it said its id.
     pub(crate) fn read_parked(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         agent_id: String,
         out: &mut Batch,
     ) {
-        let Some(parked) = self.agent_mut(slot).parked.remove(&agent_id) else { return };
+        let Some(parked) = self.slot_mut(slot).parked.remove(&agent_id) else { return };
         out.records.push(Record::Unparked { host, session: Some(agent_id) });
         for line in parked.lines {
             self.read_line(slot, host, &line, out);
@@ -510,11 +510,11 @@ impl Hub {
     }
 
     /// With no `session/new` open any more, what is still parked belongs to nobody.
-    pub(crate) fn unpark(&mut self, slot: AgentId, host: HostId, out: &mut Batch) {
-        if self.ledger.new_pending(host) {
+    pub(crate) fn unpark(&mut self, slot: SlotId, host: HostId, out: &mut Batch) {
+        if self.requests.new_pending(host) {
             return;
         }
-        let parked = std::mem::take(&mut self.agent_mut(slot).parked);
+        let parked = std::mem::take(&mut self.slot_mut(slot).parked);
         if !parked.is_empty() {
             out.records.push(Record::Unparked { host, session: None });
         }
@@ -528,7 +528,7 @@ impl Hub {
     #[expect(clippy::too_many_arguments, reason = "the parts of one answered request")]
     fn relay_answered(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         to: Requester,
         session: Option<SessionKey>,
         method: &str,
@@ -569,7 +569,7 @@ impl Hub {
     /// An agent's response as this client gets it: its own id, no options that it did not say it can
     /// show, and the way to log in when that is what the agent wants. What a client that is away can
     /// show is known when it comes back.
-    pub(crate) fn for_client(&self, slot: AgentId, to: &Requester, line: &Bytes) -> Bytes {
+    pub(crate) fn for_client(&self, slot: SlotId, to: &Requester, line: &Bytes) -> Bytes {
         let mut line = with_one_outcome(&set_id(line, &to.id));
         let here = self.clients.get(&to.client);
         if here.is_some_and(|client| !client.view.boolean_options) {
@@ -684,53 +684,53 @@ impl Hub {
     /// The answer to a request has come and cannot be had: who waits for it must not hang.
     fn answer_lost(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
-        why: Why,
+        why: Purpose,
         fault: &Fault,
         out: &mut Batch,
     ) {
         self.log_failure(slot, why.session(), why.what(), None, out);
         let error = fault.object();
         match why {
-            Why::Initialize => {
+            Purpose::Initialize => {
                 let error = to_raw_value(&error).unwrap_or_default();
                 self.on_initialized(slot, Outcome::Error(&error), out);
             }
-            Why::Prompt { session } => {
+            Purpose::Prompt { session } => {
                 let line = build::error(&Id::from(0), &error);
                 if let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&line) {
                     self.prompt_answered(session, &line, outcome, out);
                 }
             }
-            Why::NewSession(new) => {
+            Purpose::NewSession(new) => {
                 self.refuse(&new.to, fault, out);
                 self.unpark(slot, host, out);
             }
-            Why::Relay { to, .. } => self.refuse(&to, fault, out),
-            Why::Steer(steer) => self.refuse(&steer.to, fault, out),
-            Why::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
-            Why::Adopt(adoption) => {
+            Purpose::Relay { to, .. } => self.refuse(&to, fault, out),
+            Purpose::Steer(steer) => self.refuse(&steer.to, fault, out),
+            Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
+            Purpose::Adopt(adoption) => {
                 self.refuse_adoption(&adoption, fault, out);
                 self.unpark(slot, host, out);
             }
-            Why::Restore { session, .. } => {
+            Purpose::Restore { session, .. } => {
                 self.timers.clear(crate::timers::Timer::Restore(session));
                 self.restore_failed(session, fault.data.reason, &fault.message, out);
                 self.unpark(slot, host, out);
             }
-            Why::GivenUp { .. } => self.unpark(slot, host, out),
-            Why::Abandoned { .. } => self.abandoned_ended(slot, out),
-            Why::AuthStatus | Why::Title { .. } | Why::Farewell => {}
+            Purpose::GivenUp { .. } => self.unpark(slot, host, out),
+            Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.agents.contains_key(&slot) {
+        if self.slots.contains_key(&slot) {
             self.check_idle(slot, out);
         }
     }
 
     /// All output up to here is dealt with in this batch; `end.1` tells that this is inside a line.
-    fn handed_over(&mut self, slot: AgentId, host: HostId, end: (u64, bool), out: &mut Batch) {
-        let Some(agent) = self.agents.get_mut(&slot) else { return };
+    fn handed_over(&mut self, slot: SlotId, host: HostId, end: (u64, bool), out: &mut Batch) {
+        let Some(agent) = self.slots.get_mut(&slot) else { return };
         self.acks.insert(host, end);
         let Some(process) = agent.host.as_mut() else { return };
         if process.catch_up.take_if(|upto| *upto <= end.0).is_some() {

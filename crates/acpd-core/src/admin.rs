@@ -13,14 +13,14 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::{Agent, AgentId, Asker, State as AgentState, StopWhy};
+use crate::agent::{Asker, Slot, SlotId, State as AgentState, StopWhy};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect, ReadStyle, Search, StatusPart};
-use crate::ledger::{Requester, Why};
 use crate::params::valid_name;
-use crate::record::{Canceller, Desired, Record, Rest};
+use crate::record::{Canceller, Desired, Dormant, Record};
+use crate::requests::{Purpose, Requester};
 use crate::session::{State, numbered};
 
 /// Journal entries in one answer when the caller names no number.
@@ -218,12 +218,12 @@ impl Hub {
     /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
     fn agent_info(&self, name: &str) -> AgentInfo {
         let profile = self.config.agents.get(name).unwrap_or(&self.no_profile);
-        let slots: Vec<&Agent> = self.agents.values().filter(|a| a.profile == name).collect();
+        let slots: Vec<&Slot> = self.slots.values().filter(|a| a.profile == name).collect();
         let up = slots.iter().find(|agent| agent.is_up());
         let shown = up.or_else(|| slots.iter().find(|agent| agent.host.is_some()));
         let shown = shown.or_else(|| slots.first());
         let waits = self.slots_of(name).into_iter().find(|id| self.agent_way_out(*id).is_some());
-        let pid = |agent: &&Agent| agent.host.as_ref()?.pid;
+        let pid = |agent: &&Slot| agent.host.as_ref()?.pid;
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let info = self.known.get(name).and_then(|known| known.info.as_ref());
         AgentInfo {
@@ -292,8 +292,8 @@ impl Hub {
     }
 
     /// Answers a person who waited for an agent.
-    pub(crate) fn answer_agent(&mut self, to: &Requester, slot: AgentId, out: &mut Batch) {
-        let profile = self.agents[&slot].profile.clone();
+    pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
         self.send_status(to, StatusPart::Agent(profile), out);
     }
 
@@ -316,10 +316,10 @@ impl Hub {
         let slot = self.shared_slot(&agent);
         self.need_agent(slot, Asker::Person, out)?;
         self.check_idle(slot, out);
-        if self.agents[&slot].is_up() {
+        if self.slots[&slot].is_up() {
             self.answer_agent(to, slot, out);
         } else {
-            self.agent_mut(slot).watchers.push(to.clone());
+            self.slot_mut(slot).watchers.push(to.clone());
         }
         Ok(())
     }
@@ -338,13 +338,13 @@ impl Hub {
                 self.take_back_steers(key, out);
             }
             self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
-            if self.agents[&slot].host.is_none() {
+            if self.slots[&slot].host.is_none() {
                 self.give_up(slot, Reason::AgentStopped, out);
             }
         }
-        if self.agents[&shared].host.is_some() {
+        if self.slots[&shared].host.is_some() {
             self.may_start(shared)?;
-            self.agent_mut(shared).watchers.push(to.clone());
+            self.slot_mut(shared).watchers.push(to.clone());
         } else {
             self.answer_agent(to, shared, out);
         }
@@ -360,7 +360,7 @@ impl Hub {
         let agent = self.agent_ref(params)?;
         let RestartParams { force, .. } = read(params)?;
         for slot in self.slots_of(&agent).into_iter().filter(|_| !force) {
-            if self.agents[&slot].leftovers().is_some() {
+            if self.slots[&slot].leftovers().is_some() {
                 self.may_start(slot)?;
             }
         }
@@ -371,8 +371,8 @@ impl Hub {
         // What the agent refused once may be there again: a person asked for another try.
         for slot in self.slots_of(&agent) {
             for key in self.sessions_of(slot) {
-                if self.session(key).row.rest == Rest::Lost {
-                    self.session_mut(key).row.rest = Rest::Failed;
+                if self.session(key).row.rest == Dormant::Lost {
+                    self.session_mut(key).row.rest = Dormant::Failed;
                     self.save(key);
                 }
             }
@@ -381,7 +381,7 @@ impl Hub {
             }
             if self.leave_behind(slot, out) {
                 // What was for one session goes with it.
-                if !self.agents.contains_key(&slot) {
+                if !self.slots.contains_key(&slot) {
                     continue;
                 }
             } else {
@@ -389,19 +389,19 @@ impl Hub {
                 self.begin_stop(slot, StopWhy::Restart, reason, out);
             }
             // What has no process goes nowhere from which it would come back by itself.
-            if slot != shared && self.agents[&slot].host.is_none() && self.is_wanted(slot) {
+            if slot != shared && self.slots[&slot].host.is_none() && self.is_wanted(slot) {
                 self.need_agent(slot, Asker::Person, out)?;
             }
         }
-        if self.agents[&shared].host.is_none() {
+        if self.slots[&shared].host.is_none() {
             self.need_agent(shared, Asker::Person, out)?;
         }
-        self.agent_mut(shared).watchers.push(to.clone());
+        self.slot_mut(shared).watchers.push(to.clone());
         Ok(())
     }
 
-    pub(crate) fn slots_of(&self, agent: &str) -> Vec<AgentId> {
-        let slots = self.agents.iter().filter(|(_, slot)| slot.profile == agent);
+    pub(crate) fn slots_of(&self, agent: &str) -> Vec<SlotId> {
+        let slots = self.slots.iter().filter(|(_, slot)| slot.profile == agent);
         slots.map(|(id, _)| *id).collect()
     }
 
@@ -515,9 +515,9 @@ impl Hub {
         if live {
             self.farewell(key, "session/close", out);
         }
-        if live || restoring || self.session(key).row.rest == Rest::Parked {
+        if live || restoring || self.session(key).row.rest == Dormant::Parked {
             self.timers.clear(crate::timers::Timer::Restore(key));
-            self.rest(key, Rest::Closed, Some("closed".to_owned()), out);
+            self.rest(key, Dormant::Closed, Some("closed".to_owned()), out);
         }
         self.check_idle(self.session(key).slot, out);
     }
@@ -551,8 +551,8 @@ impl Hub {
         let capabilities = &self.known(&agent).capabilities;
         let offered =
             if name == "session/delete" { capabilities.delete } else { capabilities.close };
-        let Some(host) = self.agents[&slot].usable_host().filter(|_| offered) else { return };
-        let ask = self.ask(host, Why::Farewell, out);
+        let Some(host) = self.slots[&slot].usable_host().filter(|_| offered) else { return };
+        let ask = self.ask(host, Purpose::Farewell, out);
         let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
         self.host_write(slot, line, out);
     }
@@ -598,11 +598,11 @@ impl Hub {
         }
         if !self.stopping {
             self.stopping = true;
-            let slots: Vec<AgentId> = self.agents.keys().copied().collect();
+            let slots: Vec<SlotId> = self.slots.keys().copied().collect();
             for slot in slots {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason, out);
-                if self.agents[&slot].host.is_none() {
+                if self.slots[&slot].host.is_none() {
                     self.give_up(slot, Reason::ShuttingDown, out);
                 }
             }
@@ -638,9 +638,9 @@ impl Hub {
     }
 
     /// Whether a process that went down comes back for the sessions it held.
-    pub(crate) fn restarts_by_itself(&self, slot: AgentId) -> bool {
+    pub(crate) fn restarts_by_itself(&self, slot: SlotId) -> bool {
         let on_failure = self.profile_of(slot).restart.on_failure;
-        match &self.agents[&slot].state {
+        match &self.slots[&slot].state {
             AgentState::Stopping { why, .. } => match why {
                 StopWhy::Restart | StopWhy::Wedged => true,
                 StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. } => on_failure,

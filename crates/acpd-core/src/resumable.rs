@@ -30,8 +30,8 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, ReadStyle};
-use crate::ledger::Requester;
 use crate::record::{ClientState, Record, ReplyRow, Sender};
+use crate::requests::Requester;
 use crate::session::Session;
 use crate::timers::Timer;
 use crate::turn::hash;
@@ -49,7 +49,7 @@ const REPLY_BYTES: usize = 8 << 20;
 
 /// A client with a token.
 #[derive(Debug)]
-pub(crate) struct Returning {
+pub(crate) struct Resumable {
     /// Its connection, or what stands for it while it has none.
     pub(crate) client: ClientId,
     /// Since when it has none.
@@ -96,7 +96,7 @@ impl Hub {
                 let ReplyRow { line, session, .. } = row;
                 (id, Reply { line, session })
             });
-            let returning = Returning {
+            let returning = Resumable {
                 // No connection ever has such a number.
                 client: ClientId(u64::MAX - number),
                 away: Some(now),
@@ -104,10 +104,10 @@ impl Hub {
                 received: state.received,
                 replies: replies.collect(),
             };
-            self.returning.insert(token, returning);
+            self.resumable.insert(token, returning);
         }
-        if !self.returning.is_empty() {
-            self.timers.set(Timer::Returning, now.after(AWAY));
+        if !self.resumable.is_empty() {
+            self.timers.set(Timer::Resumable, now.after(AWAY));
         }
     }
 
@@ -121,7 +121,7 @@ impl Hub {
         if let Some(client) = self.clients.get(&client) {
             return client.token.as_deref();
         }
-        let away = self.returning.iter().find(|(_, known)| known.client == client);
+        let away = self.resumable.iter().find(|(_, known)| known.client == client);
         away.map(|(token, _)| token.as_str())
     }
 
@@ -137,7 +137,7 @@ impl Hub {
         if !(16..=64).contains(&token.len()) || !token.bytes().all(fits) {
             return Err(Fault::invalid("a client's token is 16 to 64 letters, digits, `-` or `_`"));
         }
-        let old = self.returning.get(&token).map(|known| known.client);
+        let old = self.resumable.get(&token).map(|known| known.client);
         let mine = self.clients.get(&client).and_then(|client| client.token.as_deref());
         if mine == Some(token.as_str()) {
             // It tries again, because the agent did not start.
@@ -155,14 +155,14 @@ impl Hub {
         }
         let resume = resume.filter(|resume| resume.generation == self.generation && old.is_some());
         if resume.is_none() {
-            self.forget_returning(&token, out);
+            self.forget_resumable(&token, out);
             self.make_room(out);
             out.records.push(Record::Client { token: token.clone(), received: 0 });
             let (was_at, replies) = (BTreeMap::new(), BTreeMap::new());
-            let new = Returning { client, away: None, was_at, received: 0, replies };
-            self.returning.insert(token.clone(), new);
+            let new = Resumable { client, away: None, was_at, received: 0, replies };
+            self.resumable.insert(token.clone(), new);
         }
-        if let Some(known) = self.returning.get_mut(&token) {
+        if let Some(known) = self.resumable.get_mut(&token) {
             known.client = client;
             known.away = None;
         }
@@ -172,7 +172,7 @@ impl Hub {
         }
         let (Some(resume), Some(old)) = (resume, old) else { return Ok(()) };
         let known = self.rename(old, client);
-        let replies = &self.returning[&token].replies;
+        let replies = &self.resumable[&token].replies;
         let open = ids(&resume.open);
         let again = open.iter().filter(|id| !known.contains(id) && !replies.contains_key(id));
         let again = again.cloned().collect();
@@ -200,7 +200,7 @@ impl Hub {
     /// What the answer to `initialize` says to a client with a token.
     pub(crate) fn resumed(&self, client: ClientId) -> Option<Resumed> {
         let client = self.clients.get(&client)?;
-        let received = self.returning.get(client.token.as_ref()?)?.received;
+        let received = self.resumable.get(client.token.as_ref()?)?.received;
         let raw = |id: &Id| RawValue::from_string(id.raw().to_owned()).ok().map(RawId);
         let again = client.again.iter().filter_map(raw).collect();
         Some(Resumed { generation: self.generation.clone(), received, again })
@@ -232,7 +232,7 @@ impl Hub {
             }
         }
         let open: BTreeSet<Id> = ids(&open).into_iter().collect();
-        let Some(known) = self.returning.get_mut(&token) else { return };
+        let Some(known) = self.resumable.get_mut(&token) else { return };
         let replies = std::mem::take(&mut known.replies);
         let (missed, had): (BTreeMap<_, _>, BTreeMap<_, _>) =
             replies.into_iter().partition(|(id, _)| open.contains(id));
@@ -298,7 +298,7 @@ impl Hub {
         }
         let open = number.filter(|id| self.interactions.contains_key(id));
         if let Some(interaction) = open {
-            self.ledger.offer(client, interaction.0, interaction);
+            self.requests.offer(client, interaction.0, interaction);
             if let Some(open) = self.interactions.get_mut(&interaction) {
                 open.was_offered(client);
             }
@@ -316,7 +316,7 @@ impl Hub {
         }
         let prompts = self.sessions.values_mut().flat_map(Session::senders_mut).flatten();
         let mut ids = Vec::new();
-        for requester in prompts.chain(self.ledger.requesters_mut()) {
+        for requester in prompts.chain(self.requests.requesters_mut()) {
             if requester.client == old {
                 requester.client = new;
                 ids.push(requester.id.clone());
@@ -332,24 +332,24 @@ impl Hub {
         for session in self.sessions.values_mut() {
             session.waiting.retain(|relayed| relayed.to.client != client);
         }
-        for agent in self.agents.values_mut() {
+        for agent in self.slots.values_mut() {
             agent.waiting.retain(|waiting| waiting.to.client != client);
         }
         let at = |(key, session): (&SessionKey, &Session)| {
             session.attached.get(&client).map(|at| (*key, at.since))
         };
-        if let Some(known) = self.returning.get_mut(token) {
+        if let Some(known) = self.resumable.get_mut(token) {
             known.away = Some(now);
             known.was_at = self.sessions.iter().filter_map(at).collect();
         }
-        if !self.timers.is_set(Timer::Returning) {
-            self.timers.set(Timer::Returning, now.after(AWAY));
+        if !self.timers.is_set(Timer::Resumable) {
+            self.timers.set(Timer::Resumable, now.after(AWAY));
         }
     }
 
     /// Time in which nobody can come back (ms) does not count.
     pub(crate) fn wait_longer(&mut self, ms: u64) {
-        for since in self.returning.values_mut().filter_map(|known| known.away.as_mut()) {
+        for since in self.resumable.values_mut().filter_map(|known| known.away.as_mut()) {
             *since = since.after(ms);
         }
     }
@@ -357,44 +357,44 @@ impl Hub {
     /// Since when a client that comes back has been at a session, if its last connection was.
     pub(crate) fn was_there_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
         let token = self.clients.get(&client)?.token.as_ref()?;
-        self.returning.get_mut(token)?.was_at.remove(&key)
+        self.resumable.get_mut(token)?.was_at.remove(&key)
     }
 
     /// Whether clients are away and may come back.
     pub(crate) fn is_waiting_for_clients(&self) -> bool {
-        self.returning.values().any(|known| known.away.is_some())
+        self.resumable.values().any(|known| known.away.is_some())
     }
 
-    pub(crate) fn on_returning_timer(&mut self, out: &mut Batch) {
+    pub(crate) fn on_resumable_timer(&mut self, out: &mut Batch) {
         let now = self.now;
-        let late = |known: &Returning| known.away.is_some_and(|since| now.since(since) >= AWAY);
+        let late = |known: &Resumable| known.away.is_some_and(|since| now.since(since) >= AWAY);
         let gone: Vec<String> = self
-            .returning
+            .resumable
             .iter()
             .filter(|(_, known)| late(known))
             .map(|(token, _)| token.clone())
             .collect();
         for token in gone {
-            self.forget_returning(&token, out);
+            self.forget_resumable(&token, out);
         }
-        if let Some(first) = self.returning.values().filter_map(|known| known.away).min() {
-            self.timers.set(Timer::Returning, first.after(AWAY));
+        if let Some(first) = self.resumable.values().filter_map(|known| known.away).min() {
+            self.timers.set(Timer::Resumable, first.after(AWAY));
         }
     }
 
     fn make_room(&mut self, out: &mut Batch) {
-        if self.returning.len() < KNOWN {
+        if self.resumable.len() < KNOWN {
             return;
         }
         let prompts = self.sessions.values().flat_map(Session::senders);
         let waited: BTreeSet<ClientId> =
-            prompts.chain(self.ledger.requesters()).map(|to| to.client).collect();
-        let away = self.returning.iter().filter(|(_, known)| known.away.is_some());
+            prompts.chain(self.requests.requesters()).map(|to| to.client).collect();
+        let away = self.resumable.iter().filter(|(_, known)| known.away.is_some());
         let longest = away.min_by_key(|(_, known)| {
             (waited.contains(&known.client) || !known.replies.is_empty(), known.away)
         });
         if let Some(token) = longest.map(|(token, _)| token.clone()) {
-            self.forget_returning(&token, out);
+            self.forget_resumable(&token, out);
         }
     }
 
@@ -402,13 +402,13 @@ impl Hub {
     pub(crate) fn client_leaves(&mut self, client: ClientId, out: &mut Batch) {
         let token = self.clients.get_mut(&client).and_then(|client| client.token.take());
         if let Some(token) = token {
-            self.forget_returning(&token, out);
+            self.forget_resumable(&token, out);
         }
     }
 
     /// A client does not come back, or does not want what it left.
-    fn forget_returning(&mut self, token: &str, out: &mut Batch) {
-        let Some(gone) = self.returning.remove(token) else { return };
+    fn forget_resumable(&mut self, token: &str, out: &mut Batch) {
+        let Some(gone) = self.resumable.remove(token) else { return };
         self.counted.remove(token);
         // On disk, too: the next client with this token must not get answers that are not for it.
         for key in self.sessions.keys().copied().collect::<Vec<_>>() {
@@ -428,7 +428,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let Some(token) = self.token_of(to.client).map(str::to_owned) else { return Ok(()) };
-        let Some(known) = self.returning.get_mut(&token) else { return Ok(()) };
+        let Some(known) = self.resumable.get_mut(&token) else { return Ok(()) };
         if known.replies.remove(&to.id).is_some() {
             out.records.push(Record::ReplyGone { token, id: to.id.clone() });
         }
@@ -446,7 +446,7 @@ impl Hub {
     pub(crate) fn count_line(&mut self, client: ClientId) {
         let token = self.clients.get(&client).and_then(|client| client.token.as_ref());
         let Some(token) = token else { return };
-        if let Some(known) = self.returning.get_mut(token) {
+        if let Some(known) = self.resumable.get_mut(token) {
             known.received += 1;
             self.counted.insert(token.clone());
         }
@@ -460,7 +460,7 @@ impl Hub {
             return;
         }
         for token in std::mem::take(&mut self.counted) {
-            let Some(known) = self.returning.get(&token) else { continue };
+            let Some(known) = self.resumable.get(&token) else { continue };
             let received = known.received;
             if known.away.is_none() {
                 let line =
@@ -474,7 +474,7 @@ impl Hub {
     /// The daemon is about to end because somebody wants that: nobody has to come back.
     pub(crate) fn say_goodbye(&self, effects: &mut Vec<Effect>) {
         let line = build::notification(method::DAEMON_STOPPED, &Empty {});
-        for known in self.returning.values().filter(|known| known.away.is_none()) {
+        for known in self.resumable.values().filter(|known| known.away.is_none()) {
             effects.push(Effect::Send { client: known.client, line: line.clone() });
         }
     }
@@ -495,7 +495,7 @@ impl Hub {
             return;
         }
         let Some(token) = self.token_of(to.client).map(str::to_owned) else { return };
-        let Some(known) = self.returning.get_mut(&token) else { return };
+        let Some(known) = self.resumable.get_mut(&token) else { return };
         known.replies.insert(to.id.clone(), Reply { line: line.clone(), session });
         let (id, line) = (to.id.clone(), line.clone());
         out.records.push(Record::Reply(ReplyRow { token, id, line, session }));
@@ -511,7 +511,7 @@ impl Hub {
         let answered = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let Answered { ids: taken } = answered.unwrap_or_default();
         let Some(token) = self.token_of(client).map(str::to_owned) else { return };
-        let Some(known) = self.returning.get_mut(&token) else { return };
+        let Some(known) = self.resumable.get_mut(&token) else { return };
         for id in ids(&taken) {
             if known.replies.remove(&id).is_some() {
                 out.records.push(Record::ReplyGone { token: token.clone(), id });

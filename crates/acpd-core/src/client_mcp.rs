@@ -21,13 +21,13 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Batch, Effect};
 use crate::params::raw;
 use crate::record::{InteractionRow, Record};
-use crate::returning::number_of;
+use crate::resumable::number_of;
 use crate::session::State;
 
 /// The method by which agents and servers speak.
@@ -214,7 +214,7 @@ impl Hub {
     /// Gives the servers that live in a client ids of acpd's, if the agent takes such servers.
     pub(crate) fn declare_servers(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         client: ClientId,
         params: &Bytes,
     ) -> Declared {
@@ -226,9 +226,9 @@ impl Hub {
     }
 
     /// The same for a list of servers.
-    fn declare(&mut self, slot: AgentId, client: ClientId, given: &Bytes) -> (Bytes, Vec<String>) {
+    fn declare(&mut self, slot: SlotId, client: ClientId, given: &Bytes) -> (Bytes, Vec<String>) {
         let mut left_out = Vec::new();
-        let agent = self.agents[&slot].profile.clone();
+        let agent = self.slots[&slot].profile.clone();
         let takes = self.known(&agent).capabilities.mcp_acp;
         let client = self.clients.get(&client).map_or(0, |here| here.number);
         let declared = each(given, |item| {
@@ -386,14 +386,14 @@ impl Hub {
         let is_it = |number: u64| number != 0 && number == server.client;
         let here = self.clients.iter().find(|(_, here)| is_it(here.number)).map(|(id, _)| *id);
         here.or_else(|| {
-            let away = self.returning.iter().find(|(token, _)| is_it(number_of(token)));
+            let away = self.resumable.iter().find(|(token, _)| is_it(number_of(token)));
             away.map(|(_, known)| known.client)
         })
     }
 
     /// The server that a process knows by this name: of a session that it holds, or of one that it is
     /// just to make or to load.
-    fn server(&self, slot: AgentId, host: HostId, name: &str) -> Option<(Server, String)> {
+    fn server(&self, slot: SlotId, host: HostId, name: &str) -> Option<(Server, String)> {
         let number = Server::number_in(name)?;
         let held = |session: &&crate::session::Session| {
             session.slot == slot && !matches!(session.state, State::Resting)
@@ -401,7 +401,7 @@ impl Hub {
         let sessions = self.sessions.values().filter(held);
         let mut lists = sessions.filter_map(|session| session.mcp_servers.as_ref());
         lists.find_map(|list| find(list, number)).or_else(|| {
-            let mut made = self.ledger.made(host).filter_map(list);
+            let mut made = self.requests.made(host).filter_map(list);
             made.find_map(|list| find(&list, number))
         })
     }
@@ -409,7 +409,7 @@ impl Hub {
     /// `mcp/message` of an agent, for a server in a client.
     pub(crate) fn server_called(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         id: &Id,
         line: &Bytes,
@@ -442,7 +442,7 @@ impl Hub {
         out.records.push(Record::Interaction(row));
     }
 
-    fn call(&self, slot: AgentId, row: &InteractionRow, id: &Id) -> Result<Call, ErrorObject> {
+    fn call(&self, slot: SlotId, row: &InteractionRow, id: &Id) -> Result<Call, ErrorObject> {
         let name = str_at(&row.line, &["params", "serverId"]).ok_or_else(|| {
             ErrorObject::new(code::INVALID_PARAMS, "`serverId` is missing or no text")
         })?;

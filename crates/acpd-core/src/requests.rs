@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use acp_wire::Id;
 use bytes::Bytes;
 
+use crate::adopt::{Adoption, Wanted};
 use crate::directory::Directory;
-use crate::foreign::{Adoption, Wanted};
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use crate::input::Batch;
@@ -55,7 +55,7 @@ pub(crate) struct Requester {
 
 /// Why something was asked of an agent.
 #[derive(Debug, Clone)]
-pub(crate) enum Why {
+pub(crate) enum Purpose {
     /// acpd's own `initialize`.
     Initialize,
     /// A client's `session/new` or `session/fork`.
@@ -91,15 +91,15 @@ pub(crate) enum Why {
     Farewell,
 }
 
-impl Why {
+impl Purpose {
     /// The session that it is about, if it is one of ours.
     pub(crate) fn session(&self) -> Option<SessionKey> {
         match self {
-            Why::Prompt { session } | Why::Restore { session, .. } | Why::Title { session } => {
-                Some(*session)
-            }
-            Why::Relay { session, .. } => *session,
-            Why::Steer(steer) => Some(steer.session),
+            Purpose::Prompt { session }
+            | Purpose::Restore { session, .. }
+            | Purpose::Title { session } => Some(*session),
+            Purpose::Relay { session, .. } => *session,
+            Purpose::Steer(steer) => Some(steer.session),
             _ => None,
         }
     }
@@ -107,37 +107,37 @@ impl Why {
     /// What was asked, for the log: a method, as far as it is always the same one.
     pub(crate) fn what(&self) -> &str {
         match self {
-            Why::Initialize => "initialize",
-            Why::NewSession(new) => new.method(),
-            Why::Prompt { .. } => "session/prompt",
-            Why::Abandoned { .. } => "session/prompt that was given up",
-            Why::Restore { .. } => "restore",
-            Why::Relay { method, .. } => method,
-            Why::Steer(steer) => steer.form.method(),
-            Why::List { .. } => "session/list",
-            Why::Adopt(_) => "taking over",
-            Why::GivenUp { .. } => "restore that was given up",
-            Why::AuthStatus => "auth/status",
-            Why::Title { .. } => SET_TITLE,
-            Why::Farewell => "session/close",
+            Purpose::Initialize => "initialize",
+            Purpose::NewSession(new) => new.method(),
+            Purpose::Prompt { .. } => "session/prompt",
+            Purpose::Abandoned { .. } => "session/prompt that was given up",
+            Purpose::Restore { .. } => "restore",
+            Purpose::Relay { method, .. } => method,
+            Purpose::Steer(steer) => steer.form.method(),
+            Purpose::List { .. } => "session/list",
+            Purpose::Adopt(_) => "taking over",
+            Purpose::GivenUp { .. } => "restore that was given up",
+            Purpose::AuthStatus => "auth/status",
+            Purpose::Title { .. } => SET_TITLE,
+            Purpose::Farewell => "session/close",
         }
     }
 
     /// The client's request that it is for.
     pub(crate) fn requester(&self) -> Option<&Requester> {
         match self {
-            Why::Relay { to, .. } | Why::List { to, .. } => Some(to),
-            Why::NewSession(new) => Some(&new.to),
-            Why::Steer(steer) => Some(&steer.to),
+            Purpose::Relay { to, .. } | Purpose::List { to, .. } => Some(to),
+            Purpose::NewSession(new) => Some(&new.to),
+            Purpose::Steer(steer) => Some(&steer.to),
             _ => None,
         }
     }
 
     fn requester_mut(&mut self) -> Option<&mut Requester> {
         match self {
-            Why::Relay { to, .. } | Why::List { to, .. } => Some(to),
-            Why::NewSession(new) => Some(&mut new.to),
-            Why::Steer(steer) => Some(&mut steer.to),
+            Purpose::Relay { to, .. } | Purpose::List { to, .. } => Some(to),
+            Purpose::NewSession(new) => Some(&mut new.to),
+            Purpose::Steer(steer) => Some(&mut steer.to),
             _ => None,
         }
     }
@@ -169,7 +169,7 @@ impl NewSession {
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) host: HostId,
-    pub(crate) why: Why,
+    pub(crate) why: Purpose,
     /// When it was asked, or found by this daemon.
     since: Time,
     /// Who asked has taken it back.
@@ -178,18 +178,18 @@ pub(crate) struct Asked {
 
 /// All open requests that acpd has sent.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct Requests {
     asked: BTreeMap<u64, Asked>,
     offered: BTreeMap<(ClientId, u64), InteractionId>,
 }
 
-impl Ledger {
-    pub(crate) fn ask(&mut self, id: u64, host: HostId, why: Why, since: Time) {
+impl Requests {
+    pub(crate) fn ask(&mut self, id: u64, host: HostId, why: Purpose, since: Time) {
         self.asked.insert(id, Asked { host, why, since, cancelled: false });
     }
 
     /// Who was asked for what since when, and whether it was taken back.
-    pub(crate) fn waits_since(&self, ask: u64) -> Option<(HostId, Why, Time, bool)> {
+    pub(crate) fn waits_since(&self, ask: u64) -> Option<(HostId, Purpose, Time, bool)> {
         let asked = self.asked.get(&ask)?;
         Some((asked.host, asked.why.clone(), asked.since, asked.cancelled))
     }
@@ -198,11 +198,11 @@ impl Ledger {
     pub(crate) fn cancel(&mut self, ask: u64) -> bool {
         let Some(asked) = self.asked.get_mut(&ask) else { return false };
         let counts = match &mut asked.why {
-            Why::Steer(steer) => {
+            Purpose::Steer(steer) => {
                 steer.take_back();
                 true
             }
-            why => matches!(why, Why::NewSession(_) | Why::Relay { .. }),
+            why => matches!(why, Purpose::NewSession(_) | Purpose::Relay { .. }),
         };
         counts && !std::mem::replace(&mut asked.cancelled, true)
     }
@@ -217,7 +217,7 @@ impl Ledger {
     }
 
     /// The request that a host's response belongs to, with its id.
-    fn answer(&mut self, host: HostId, id: &Id) -> Option<(u64, Why)> {
+    fn answer(&mut self, host: HostId, id: &Id) -> Option<(u64, Purpose)> {
         let id = id.as_u64()?;
         if self.asked.get(&id)?.host != host {
             return None;
@@ -226,13 +226,13 @@ impl Ledger {
     }
 
     /// Why something was asked of a host that has not answered it.
-    pub(crate) fn open_mut(&mut self, host: HostId, id: &Id) -> Option<&mut Why> {
+    pub(crate) fn open_mut(&mut self, host: HostId, id: &Id) -> Option<&mut Purpose> {
         let asked = self.asked.get_mut(&id.as_u64()?)?;
         (asked.host == host).then_some(&mut asked.why)
     }
 
     /// Everything that a host will not answer any more, oldest first.
-    fn drop_host(&mut self, host: HostId) -> Vec<(u64, Why)> {
+    fn drop_host(&mut self, host: HostId) -> Vec<(u64, Purpose)> {
         let gone = self.asked.extract_if(.., |_, asked| asked.host == host);
         gone.map(|(id, asked)| (id, asked.why)).collect()
     }
@@ -255,14 +255,15 @@ impl Ledger {
     /// Gives up the open restore step of a session; whether there was one.
     fn restore_of(&self, key: SessionKey) -> Option<u64> {
         let is_it =
-            |asked: &Asked| matches!(asked.why, Why::Restore { session, .. } if session == key);
+            |asked: &Asked| matches!(asked.why, Purpose::Restore { session, .. } if session == key);
         self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
     }
 
     /// Whether a host may still replay a session that nobody waits for any more.
     pub(crate) fn may_replay(&self, host: HostId, id: &str) -> bool {
         self.asked.values().any(|asked| {
-            let of = matches!(&asked.why, Why::GivenUp { session: Some(session) } if session == id);
+            let of =
+                matches!(&asked.why, Purpose::GivenUp { session: Some(session) } if session == id);
             asked.host == host && of
         })
     }
@@ -270,7 +271,7 @@ impl Ledger {
     /// All adoptions, with their hosts and the ids of the requests.
     pub(crate) fn adoptions(&mut self) -> impl Iterator<Item = (u64, HostId, &mut Adoption)> {
         self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.why {
-            Why::Adopt(adoption) => Some((*id, asked.host, &mut **adoption)),
+            Purpose::Adopt(adoption) => Some((*id, asked.host, &mut **adoption)),
             _ => None,
         })
     }
@@ -278,7 +279,7 @@ impl Ledger {
     /// The request for the adoption of a session from this host.
     pub(crate) fn adoption_ask(&self, host: HostId, id: &str) -> Option<u64> {
         let is_it = |asked: &Asked| {
-            asked.host == host && matches!(&asked.why, Why::Adopt(of) if of.id == id)
+            asked.host == host && matches!(&asked.why, Purpose::Adopt(of) if of.id == id)
         };
         self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
     }
@@ -296,7 +297,8 @@ impl Ledger {
 
     /// The prompt of a session's running turn.
     fn prompt_of(&mut self, key: SessionKey) -> Option<(u64, &mut Asked)> {
-        let is_it = |asked: &Asked| matches!(asked.why, Why::Prompt { session } if session == key);
+        let is_it =
+            |asked: &Asked| matches!(asked.why, Purpose::Prompt { session } if session == key);
         let found = self.asked.iter_mut().find(|(_, asked)| is_it(asked));
         found.map(|(id, asked)| (*id, asked))
     }
@@ -309,13 +311,13 @@ impl Ledger {
     /// Sessions in which a host works on a turn that was given up, by the agent's ids.
     pub(crate) fn abandoned(&self, host: HostId) -> impl Iterator<Item = &str> {
         self.asked.values().filter_map(move |asked| match &asked.why {
-            Why::Abandoned { session } if asked.host == host => Some(session.as_str()),
+            Purpose::Abandoned { session } if asked.host == host => Some(session.as_str()),
             _ => None,
         })
     }
 
     /// Everything that a host was asked and has not answered.
-    pub(crate) fn of_host(&self, host: HostId) -> impl Iterator<Item = &Why> {
+    pub(crate) fn of_host(&self, host: HostId) -> impl Iterator<Item = &Purpose> {
         let asked = self.asked.values().filter(move |asked| asked.host == host);
         asked.map(|asked| &asked.why)
     }
@@ -324,7 +326,7 @@ impl Ledger {
         self.asked.values().any(|asked| {
             let makes = matches!(
                 asked.why,
-                Why::NewSession(_) | Why::Adopt(_) | Why::Restore { renews: true, .. }
+                Purpose::NewSession(_) | Purpose::Adopt(_) | Purpose::Restore { renews: true, .. }
             );
             asked.host == host && makes
         })
@@ -333,7 +335,7 @@ impl Ledger {
     /// Sessions that are being made for clients.
     pub(crate) fn new_sessions(&self) -> impl Iterator<Item = (HostId, &NewSession)> {
         self.asked.values().filter_map(|asked| match &asked.why {
-            Why::NewSession(new) => Some((asked.host, new)),
+            Purpose::NewSession(new) => Some((asked.host, new)),
             _ => None,
         })
     }
@@ -341,7 +343,7 @@ impl Ledger {
     /// Messages on their way into the turn of a session.
     pub(crate) fn steers(&self, session: SessionKey) -> impl Iterator<Item = &Steer> {
         self.asked.values().filter_map(move |asked| match &asked.why {
-            Why::Steer(steer) if steer.session == session => Some(&**steer),
+            Purpose::Steer(steer) if steer.session == session => Some(&**steer),
             _ => None,
         })
     }
@@ -349,7 +351,7 @@ impl Ledger {
     /// Nobody wants the messages into the turn of a session any more; the requests that this changes.
     pub(crate) fn take_back_steers(&mut self, session: SessionKey) -> Vec<u64> {
         let changed = self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.why {
-            Why::Steer(steer) if steer.session == session => steer.take_back().then_some(*id),
+            Purpose::Steer(steer) if steer.session == session => steer.take_back().then_some(*id),
             _ => None,
         });
         changed.collect()
@@ -359,8 +361,8 @@ impl Ledger {
     pub(crate) fn made(&self, host: HostId) -> impl Iterator<Item = &Bytes> {
         let asked = self.asked.values().filter(move |asked| asked.host == host);
         asked.filter_map(|asked| match &asked.why {
-            Why::NewSession(new) => Some(&new.params),
-            Why::Adopt(adoption) => Some(&adoption.params),
+            Purpose::NewSession(new) => Some(&new.params),
+            Purpose::Adopt(adoption) => Some(&adoption.params),
             _ => None,
         })
     }
@@ -370,7 +372,10 @@ impl Ledger {
         self.of_host(host).any(|why| {
             !matches!(
                 why,
-                Why::AuthStatus | Why::Title { .. } | Why::Farewell | Why::GivenUp { .. }
+                Purpose::AuthStatus
+                    | Purpose::Title { .. }
+                    | Purpose::Farewell
+                    | Purpose::GivenUp { .. }
             )
         })
     }
@@ -415,26 +420,26 @@ impl Ledger {
 impl Hub {
     /// Registers a request to an agent; its id. The request itself is to be written with the same
     /// batch.
-    pub(crate) fn ask(&mut self, host: HostId, why: Why, out: &mut Batch) -> u64 {
+    pub(crate) fn ask(&mut self, host: HostId, why: Purpose, out: &mut Batch) -> u64 {
         let id = self.ids.issue();
         let what = self.as_record(&why);
         out.records.push(Record::Asked(AskedRow { id, host, what }));
         self.watch_answer(id, host, &why);
-        self.ledger.ask(id, host, why, self.now);
+        self.requests.ask(id, host, why, self.now);
         id
     }
 
     /// The request that a host's response belongs to; it is answered with that.
-    pub(crate) fn answered(&mut self, host: HostId, id: &Id, out: &mut Batch) -> Option<Why> {
-        let (id, why) = self.ledger.answer(host, id)?;
+    pub(crate) fn answered(&mut self, host: HostId, id: &Id, out: &mut Batch) -> Option<Purpose> {
+        let (id, why) = self.requests.answer(host, id)?;
         self.timers.clear(Timer::Asked(id));
         out.records.push(Record::Answered { id });
         Some(why)
     }
 
     /// Takes back everything that a host will not answer any more, oldest first.
-    pub(crate) fn unanswered(&mut self, host: HostId, out: &mut Batch) -> Vec<Why> {
-        let gone = self.ledger.drop_host(host);
+    pub(crate) fn unanswered(&mut self, host: HostId, out: &mut Batch) -> Vec<Purpose> {
+        let gone = self.requests.drop_host(host);
         for (id, _) in &gone {
             self.timers.clear(Timer::Asked(*id));
             out.records.push(Record::Answered { id: *id });
@@ -445,7 +450,7 @@ impl Hub {
     /// Answers to the requests of a client matter to nobody any more.
     pub(crate) fn forget_requester(&mut self, client: ClientId, out: &mut Batch) {
         let mut left = Vec::new();
-        for (id, asked) in &mut self.ledger.asked {
+        for (id, asked) in &mut self.requests.asked {
             if let Some(to) = asked.why.requester_mut().filter(|to| to.client == client) {
                 to.client = NOBODY;
                 left.push((*id, asked.host, asked.why.clone()));
@@ -458,11 +463,11 @@ impl Hub {
 
     /// An agent has not answered in time.
     pub(crate) fn on_asked_timer(&mut self, ask: u64, out: &mut Batch) {
-        match self.ledger.asked.get(&ask).map(|asked| &asked.why) {
-            Some(Why::List { .. }) => self.on_list_timer(ask, out),
-            Some(Why::Adopt(_)) => self.on_adopt_timer(ask, out),
-            Some(Why::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
-            Some(Why::NewSession(_) | Why::Steer(_) | Why::Relay { .. }) => {
+        match self.requests.asked.get(&ask).map(|asked| &asked.why) {
+            Some(Purpose::List { .. }) => self.on_list_timer(ask, out),
+            Some(Purpose::Adopt(_)) => self.on_adopt_timer(ask, out),
+            Some(Purpose::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
+            Some(Purpose::NewSession(_) | Purpose::Steer(_) | Purpose::Relay { .. }) => {
                 self.on_unanswered_timer(ask, out);
             }
             _ => {}
@@ -475,10 +480,10 @@ impl Hub {
         ask: u64,
         session: Option<String>,
         out: &mut Batch,
-    ) -> Option<(HostId, Why)> {
+    ) -> Option<(HostId, Purpose)> {
         self.timers.clear(Timer::Asked(ask));
-        let asked = self.ledger.asked.get_mut(&ask)?;
-        let was = std::mem::replace(&mut asked.why, Why::GivenUp { session });
+        let asked = self.requests.asked.get_mut(&ask)?;
+        let was = std::mem::replace(&mut asked.why, Purpose::GivenUp { session });
         let (host, why) = (asked.host, asked.why.clone());
         out.records.push(Record::Asked(AskedRow { id: ask, host, what: self.as_record(&why) }));
         Some((host, was))
@@ -486,7 +491,7 @@ impl Hub {
 
     /// Gives up the open restore step of a session; whether there was one.
     pub(crate) fn give_up_restore_step(&mut self, key: SessionKey, out: &mut Batch) -> bool {
-        let Some(ask) = self.ledger.restore_of(key) else { return false };
+        let Some(ask) = self.requests.restore_of(key) else { return false };
         let session = self.session(key).row.agent_id.clone();
         self.give_up_ask(ask, Some(session), out).is_some()
     }
@@ -498,8 +503,8 @@ impl Hub {
         session: String,
         out: &mut Batch,
     ) -> Option<u64> {
-        let (id, asked) = self.ledger.prompt_of(key)?;
-        asked.why = Why::Abandoned { session };
+        let (id, asked) = self.requests.prompt_of(key)?;
+        asked.why = Purpose::Abandoned { session };
         let (host, why) = (asked.host, asked.why.clone());
         out.records.push(Record::Asked(AskedRow { id, host, what: self.as_record(&why) }));
         Some(id)
@@ -507,7 +512,7 @@ impl Hub {
 
     /// What an open request is for has changed.
     pub(crate) fn save_asked(&self, id: u64, out: &mut Batch) {
-        if let Some(Asked { host, why, .. }) = self.ledger.asked.get(&id) {
+        if let Some(Asked { host, why, .. }) = self.requests.asked.get(&id) {
             out.records.push(Record::Asked(AskedRow {
                 id,
                 host: *host,
@@ -516,10 +521,10 @@ impl Hub {
         }
     }
 
-    fn as_record(&self, why: &Why) -> record::Asked {
+    fn as_record(&self, why: &Purpose) -> record::Asked {
         match why {
-            Why::Initialize => record::Asked::Initialize,
-            Why::NewSession(new) => record::Asked::NewSession {
+            Purpose::Initialize => record::Asked::Initialize,
+            Purpose::NewSession(new) => record::Asked::NewSession {
                 sender: self.sender(&new.to),
                 name: new.name.clone(),
                 cwd: new.cwd.clone(),
@@ -527,10 +532,10 @@ impl Hub {
                 fork: new.fork.clone(),
                 notices: new.notices.clone(),
             },
-            Why::Prompt { session } => record::Asked::Prompt { session: *session },
-            Why::Abandoned { session } => record::Asked::Abandoned { session: session.clone() },
-            Why::Restore { session, .. } => record::Asked::Restore { session: *session },
-            Why::Relay { to, session, method, params } => {
+            Purpose::Prompt { session } => record::Asked::Prompt { session: *session },
+            Purpose::Abandoned { session } => record::Asked::Abandoned { session: session.clone() },
+            Purpose::Restore { session, .. } => record::Asked::Restore { session: *session },
+            Purpose::Relay { to, session, method, params } => {
                 let params = params.as_ref().filter(|_| method == "session/set_mode");
                 record::Asked::Relay {
                     sender: self.sender(to),
@@ -539,7 +544,7 @@ impl Hub {
                     params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
                 }
             }
-            Why::Steer(steer) => record::Asked::Steer {
+            Purpose::Steer(steer) => record::Asked::Steer {
                 sender: self.sender(&steer.to),
                 session: steer.session,
                 blocks: String::from_utf8_lossy(&steer.blocks).into_owned(),
@@ -547,20 +552,20 @@ impl Hub {
                 form: steer.form,
             },
             // A client that still wants it asks again.
-            Why::List { .. } => record::Asked::Nothing,
-            Why::Adopt(adoption) => record::Asked::Adopt {
+            Purpose::List { .. } => record::Asked::Nothing,
+            Purpose::Adopt(adoption) => record::Asked::Adopt {
                 session: adoption.id.clone(),
                 cwd: adoption.cwd.clone(),
                 params: String::from_utf8_lossy(&adoption.params).into_owned(),
                 notices: adoption.notices.clone(),
             },
-            Why::GivenUp { session: Some(session) } => {
+            Purpose::GivenUp { session: Some(session) } => {
                 record::Asked::GivenUp { session: session.clone() }
             }
-            Why::AuthStatus
-            | Why::GivenUp { session: None }
-            | Why::Title { .. }
-            | Why::Farewell => record::Asked::Nothing,
+            Purpose::AuthStatus
+            | Purpose::GivenUp { session: None }
+            | Purpose::Title { .. }
+            | Purpose::Farewell => record::Asked::Nothing,
         }
     }
 }

@@ -21,21 +21,21 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::agent::{AgentId, WaitFor, Waiting};
+use crate::agent::{SlotId, WaitFor, Waiting};
 use crate::archive::filter_of;
+use crate::client_mcp::for_agent;
 use crate::directory::Directory;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, duration};
 use crate::input::{Batch, ReadStyle};
-use crate::ledger::{NOBODY, NewSession, Requester, Why};
 use crate::login::Refusal;
 use crate::params::{own_meta, path, raw, session_cwd};
 use crate::profile::Sharing;
 use crate::record::{Record, SessionRow};
 use crate::replay::{Replay, user_text};
+use crate::requests::{NOBODY, NewSession, Purpose, Requester};
 use crate::restore::values_of;
-use crate::servers::for_agent;
 use crate::timers::Timer;
 use crate::turn::renewed_fault;
 
@@ -108,7 +108,7 @@ impl Hub {
         let wanted = Wanted { cwd, archived, first: cursor.is_none() };
         let can = &self.known(profile).capabilities;
         let (lists, archives) = (can.list, can.archive);
-        let host = self.agents[&slot].usable_host().filter(|_| {
+        let host = self.slots[&slot].usable_host().filter(|_| {
             let can = self.store_failing.is_none() && !self.is_clogged(slot);
             // One without an archive has nothing in it.
             can && lists && (archives || archived != ArchiveFilter::Only)
@@ -127,7 +127,7 @@ impl Hub {
         if let Some(cursor) = &cursor {
             asked["cursor"] = cursor.as_str().into();
         }
-        let why = Why::List { to: to.clone(), wanted };
+        let why = Purpose::List { to: to.clone(), wanted };
         let ask = self.ask(host, why, out);
         self.host_write(slot, build::request(&Id::from(ask), "session/list", &asked), out);
         self.timers.set(Timer::Asked(ask), self.now.after(LIST_TIME));
@@ -137,19 +137,19 @@ impl Hub {
     /// The agent has listed its sessions, or has not.
     pub(crate) fn listed(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         to: &Requester,
         wanted: &Wanted,
         result: Option<&RawValue>,
         out: &mut Batch,
     ) {
-        let profile = self.agents[&slot].profile.clone();
+        let profile = self.slots[&slot].profile.clone();
         self.answer_list(to, &profile, wanted, result, out);
     }
 
     /// The agent takes too long to list its sessions.
     pub(crate) fn on_list_timer(&mut self, ask: u64, out: &mut Batch) {
-        let Some((host, Why::List { to, wanted })) = self.give_up_ask(ask, None, out) else {
+        let Some((host, Purpose::List { to, wanted })) = self.give_up_ask(ask, None, out) else {
             return;
         };
         let Some(&slot) = self.hosts.get(&host) else { return };
@@ -271,7 +271,7 @@ impl Hub {
         };
         // None of these is worth a start.
         let slot = self.shared_slot(profile);
-        offered && self.agents[&slot].is_up()
+        offered && self.slots[&slot].is_up()
     }
 
     /// Whether an id is one of the agent's for a session that clients know under another, or for a child.
@@ -283,7 +283,7 @@ impl Hub {
 
     /// Whether a process of a session that was deleted is still there.
     fn winds_up(&self, profile: &str) -> bool {
-        self.agents.values().any(|agent| {
+        self.slots.values().any(|agent| {
             let of = agent.dedicated.filter(|key| *key != SessionKey(u32::MAX));
             let gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
             agent.profile == profile && agent.host.is_some() && gone
@@ -306,13 +306,8 @@ impl Hub {
     }
 
     /// Asks the agent for a session, now that it runs.
-    pub(crate) fn begin_adoption(
-        &mut self,
-        slot: AgentId,
-        mut adoption: Adoption,
-        out: &mut Batch,
-    ) {
-        let profile = self.agents[&slot].profile.clone();
+    pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
         // What was open for the session may have become ours while this waited.
         if let Some(key) = self.by_public_id(&profile, &adoption.id) {
             return self.open_adopted(&adoption.openers, key, out);
@@ -320,22 +315,22 @@ impl Hub {
         let hosts = self.hosts_of(&profile);
         let is_it = |host: &HostId, open: &Adoption| hosts.contains(host) && open.id == adoption.id;
         if let Some((_, _, open)) =
-            self.ledger.adoptions().find(|(_, host, open)| is_it(host, open))
+            self.requests.adoptions().find(|(_, host, open)| is_it(host, open))
         {
             return open.openers.append(&mut adoption.openers);
         }
         if self.works_on(slot, &adoption.id) {
             let to = adoption.openers[0].to.clone();
             let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
-            return self.agent_mut(slot).waiting.push(waiting);
+            return self.slot_mut(slot).waiting.push(waiting);
         }
         if adoption.directory != Directory::There {
             let to = adoption.openers[0].to.clone();
             let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
             return self.find_directory_for(slot, waiting, out);
         }
-        let host = self.agents[&slot].usable_host();
-        if host.is_some_and(|host| self.ledger.may_replay(host, &adoption.id)) {
+        let host = self.slots[&slot].usable_host();
+        if host.is_some_and(|host| self.requests.may_replay(host, &adoption.id)) {
             // Its lines could not be told from those of the next replay.
             let text =
                 format!("the agent is still loading `{}` for an earlier request", adoption.id);
@@ -344,33 +339,33 @@ impl Hub {
                 .hint("try again in a moment");
             return self.refuse_adoption(&adoption, &fault, out);
         }
-        if self.ledger.adoptions().count() >= AT_ONCE {
+        if self.requests.adoptions().count() >= AT_ONCE {
             let text = format!("{AT_ONCE} sessions are being taken over already");
             let fault = Fault::new(Reason::TooMany, text).hint("try again in a moment");
             return self.refuse_adoption(&adoption, &fault, out);
         }
         let style = adoption.openers[0].style;
         let (Some(method), Some(host)) =
-            (self.way(&profile, style), self.agents[&slot].usable_host())
+            (self.way(&profile, style), self.slots[&slot].usable_host())
         else {
             let fault = Fault::no_session(&adoption.id);
             return self.refuse_adoption(&adoption, &fault, out);
         };
         // What came before it was asked for is no part of its history.
-        if self.agent_mut(slot).parked.remove(&adoption.id).is_some() {
+        if self.slot_mut(slot).parked.remove(&adoption.id).is_some() {
             out.records.push(Record::Unparked { host, session: Some(adoption.id.clone()) });
         }
         let opener = adoption.openers[0].to.client;
         let (params, notices) = (&mut adoption.params, &mut adoption.notices);
         let servers = self.gather_servers(slot, opener, &adoption.cwd, params, notices);
         let params = raw(&for_agent(&adoption.params));
-        let ask = self.ask(host, Why::Adopt(Box::new(adoption)), out);
+        let ask = self.ask(host, Purpose::Adopt(Box::new(adoption)), out);
         let line = build::request(&Id::from(ask), method, &params);
         self.host_write_with(slot, line, &servers, out);
         self.await_adoption(slot, ask);
     }
 
-    pub(crate) fn await_adoption(&mut self, slot: AgentId, ask: u64) {
+    pub(crate) fn await_adoption(&mut self, slot: SlotId, ask: u64) {
         let timeout = self.profile_of(slot).restore_timeout;
         self.timers.set(Timer::Asked(ask), self.now.after(timeout));
     }
@@ -379,18 +374,18 @@ impl Hub {
     /// long history takes its time; what counts is that it goes on.
     pub(crate) fn adoption_goes_on(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         session: &str,
     ) -> Option<usize> {
-        let ask = self.ledger.adoption_ask(host, session)?;
+        let ask = self.requests.adoption_ask(host, session)?;
         self.await_adoption(slot, ask);
-        Some(self.agents[&slot].parked.get(session).map_or(0, |parked| parked.bytes))
+        Some(self.slots[&slot].parked.get(session).map_or(0, |parked| parked.bytes))
     }
 
     /// The agent neither answers nor goes on with the history.
     pub(crate) fn on_adopt_timer(&mut self, ask: u64, out: &mut Batch) {
-        let host = self.ledger.adoptions().find(|(id, ..)| *id == ask).map(|(_, host, _)| host);
+        let host = self.requests.adoptions().find(|(id, ..)| *id == ask).map(|(_, host, _)| host);
         let Some(&slot) = host.and_then(|host| self.hosts.get(&host)) else { return };
         let time = duration(self.profile_of(slot).restore_timeout);
         let text = format!("the agent did not load it within {time}");
@@ -401,7 +396,7 @@ impl Hub {
     /// answered then.
     pub(crate) fn cancel_opener(&mut self, to: &Requester, out: &mut Batch) -> bool {
         let mut gone = Vec::new();
-        for (_, _, adoption) in self.ledger.adoptions() {
+        for (_, _, adoption) in self.requests.adoptions() {
             gone.extend(adoption.openers.extract_if(.., |opener| opener.to == *to));
         }
         let fault = Fault::new(Reason::Interrupted, "cancelled while the agent was loading it")
@@ -412,21 +407,21 @@ impl Hub {
         !gone.is_empty()
     }
 
-    fn give_up_adoption(&mut self, slot: AgentId, ask: u64, fault: &Fault, out: &mut Batch) {
-        let found = self.ledger.adoptions().find(|(id, ..)| *id == ask);
+    fn give_up_adoption(&mut self, slot: SlotId, ask: u64, fault: &Fault, out: &mut Batch) {
+        let found = self.requests.adoptions().find(|(id, ..)| *id == ask);
         let Some(id) = found.map(|(.., open)| open.id.clone()) else { return };
-        let Some((host, Why::Adopt(adoption))) = self.give_up_ask(ask, Some(id), out) else {
+        let Some((host, Purpose::Adopt(adoption))) = self.give_up_ask(ask, Some(id), out) else {
             return;
         };
         self.refuse_adoption(&adoption, fault, out);
-        if self.agent_mut(slot).parked.remove(&adoption.id).is_some() {
+        if self.slot_mut(slot).parked.remove(&adoption.id).is_some() {
             out.records.push(Record::Unparked { host, session: Some(adoption.id) });
         }
     }
 
     fn hosts_of(&self, profile: &str) -> Vec<HostId> {
         let slots = self.slots_of(profile).into_iter();
-        slots.filter_map(|slot| self.agents[&slot].host.as_ref().map(|host| host.id)).collect()
+        slots.filter_map(|slot| self.slots[&slot].host.as_ref().map(|host| host.id)).collect()
     }
 
     pub(crate) fn refuse_adoption(&mut self, adoption: &Adoption, fault: &Fault, out: &mut Batch) {
@@ -438,12 +433,12 @@ impl Hub {
     /// The history of a session that is being taken over is longer than can be kept.
     pub(crate) fn adoption_too_long(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         session: &str,
         out: &mut Batch,
     ) {
-        let Some(ask) = self.ledger.adoption_ask(host, session) else { return };
+        let Some(ask) = self.requests.adoption_ask(host, session) else { return };
         let text = format!("the history of `{session}` is over {} MiB", HISTORY_BYTES >> 20);
         let fault = Fault::new(Reason::TooMany, text)
             .session(session)
@@ -454,7 +449,7 @@ impl Hub {
     /// The agent has loaded a session that is to become ours, and said before what was in it.
     pub(crate) fn adopted(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         adoption: &Adoption,
         line: &Bytes,
@@ -491,12 +486,12 @@ impl Hub {
             directory: Directory::There,
             fork: None,
         };
-        let profile = self.agents[&slot].profile.clone();
+        let profile = self.slots[&slot].profile.clone();
         let was_loaded = self.way(&profile, ReadStyle::History).is_some();
         let key = self.adopt_new(slot, &new, &adoption.id, out);
         // Where the rest of the history comes as if it were new, nothing of a later replay must.
         let late = self.profile_of(slot).late_replay;
-        let parked = self.agents[&slot].parked.get(&adoption.id).filter(|_| !late);
+        let parked = self.slots[&slot].parked.get(&adoption.id).filter(|_| !late);
         let last_prompt = last_prompt(parked.map_or(&[], |parked| &parked.lines));
         let row = &mut self.session_mut(key).row;
         // It is never begun anew: what the agent has of it may be more than it has shown.

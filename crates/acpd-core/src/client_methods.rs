@@ -1,4 +1,4 @@
-//! Errands: requests of an agent that a program answers, the editor of the session or acpd itself.
+//! Client methods: requests of an agent that a program answers, the editor of the session or acpd itself.
 //!
 //! ```text
 //!  request ─▶ the owner can do it ─▶ with the owner ── answers ──────────────▶ answered
@@ -11,26 +11,26 @@
 //! The owner is the sender of the running prompt, else the last controller that came. What an agent is
 //! offered does not depend on who is attached: acpd gives it with nobody there.
 //!
-//! Architecture invariant: an errand is on disk until it is answered. A read or a write that the last
+//! Architecture invariant: a request is on disk until it is answered. A read or a write that the last
 //! daemon did not finish is done again; both can be. Nothing else is: a command would run twice.
 
 use acp_wire::{ErrorObject, Id, Outcome, build, code, locate, set_id, set_member, str_at};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::agent::AgentId;
+use crate::agent::SlotId;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Batch, Effect, FileService, ServeError};
 use crate::record::{InteractionRow, Record};
 use crate::terminal::own_terminal;
 
-/// Errands of one session that may be open at once.
+/// Requests of one session that may be open at once.
 const OPEN: usize = 64;
 
 /// A request of an agent that a program answers.
 #[derive(Debug)]
-pub(crate) struct Errand {
+pub(crate) struct ClientMethod {
     session: SessionKey,
     host: HostId,
     /// The agent's own id of the request.
@@ -90,9 +90,9 @@ impl Kind {
 
 impl Hub {
     /// A request of an agent that is not for a person; whether it was taken.
-    pub(crate) fn errand_asked(
+    pub(crate) fn client_method_asked(
         &mut self,
-        slot: AgentId,
+        slot: SlotId,
         host: HostId,
         (id, method): (&Id, &str),
         line: &Bytes,
@@ -111,7 +111,7 @@ impl Hub {
             },
         };
         let given = given.and_then(|given| match given {
-            Some(given) => self.room_for_errand(key, kind).map(|()| Some(given)),
+            Some(given) => self.room_for_client_method(key, kind).map(|()| Some(given)),
             None => Ok(None),
         });
         let (by, line) = match given {
@@ -122,9 +122,9 @@ impl Hub {
                 return true;
             }
         };
-        let errand = InteractionId(self.ids.issue());
+        let client_method = InteractionId(self.ids.issue());
         let row = InteractionRow {
-            id: errand,
+            id: client_method,
             session: Some(key),
             host,
             line,
@@ -132,13 +132,17 @@ impl Hub {
             frozen: None,
         };
         out.records.push(Record::Interaction(row.clone()));
-        self.recover_errand(&row, id.clone(), by, out);
+        self.recover_client_method(&row, id.clone(), by, out);
         out.durable = true;
         true
     }
 
-    fn room_for_errand(&mut self, key: SessionKey, kind: Kind) -> Result<(), ErrorObject> {
-        let open = self.errands.values().filter(|errand| errand.session == key).count();
+    fn room_for_client_method(&mut self, key: SessionKey, kind: Kind) -> Result<(), ErrorObject> {
+        let open = self
+            .client_methods
+            .values()
+            .filter(|client_method| client_method.session == key)
+            .count();
         if open >= OPEN {
             let text = format!("{OPEN} requests of this session are open already");
             return Err(ErrorObject::new(code::INTERNAL, text));
@@ -146,15 +150,22 @@ impl Hub {
         if kind == Kind::Terminal { self.room_for_terminal(key) } else { Ok(()) }
     }
 
-    fn recover_errand(&mut self, row: &InteractionRow, agent_request: Id, by: By, out: &mut Batch) {
+    fn recover_client_method(
+        &mut self,
+        row: &InteractionRow,
+        agent_request: Id,
+        by: By,
+        out: &mut Batch,
+    ) {
         let Some(session) = row.session else { return };
         let line = row.line.clone();
-        self.errands.insert(row.id, Errand { session, host: row.host, agent_request, line, by });
-        self.begin_errand(row.id, out);
+        self.client_methods
+            .insert(row.id, ClientMethod { session, host: row.host, agent_request, line, by });
+        self.begin_client_method(row.id, out);
     }
 
-    /// Goes on with an errand of the last daemon; whether the row is one.
-    pub(crate) fn errand_again(&mut self, row: &InteractionRow, out: &mut Batch) -> bool {
+    /// Goes on with a request of the last daemon; whether the row is one.
+    pub(crate) fn client_method_again(&mut self, row: &InteractionRow, out: &mut Batch) -> bool {
         let Ok(acp_wire::Message::Request { id, method, .. }) = acp_wire::parse(&row.line) else {
             return false;
         };
@@ -163,7 +174,7 @@ impl Hub {
             self.sessions.get(&key).is_some_and(|session| session.row.host == Some(row.host))
         });
         match row.session.filter(|_| held && matches!(kind, Kind::Read | Kind::Write)) {
-            Some(_) => self.recover_errand(row, id, By::Acpd, out),
+            Some(_) => self.recover_client_method(row, id, By::Acpd, out),
             None => {
                 out.records.push(Record::InteractionGone { id: row.id });
                 if let Some(&slot) = self.hosts.get(&row.host) {
@@ -209,27 +220,32 @@ impl Hub {
         self.is_controller(client, key) && self.may_decide(client)
     }
 
-    fn begin_errand(&mut self, id: InteractionId, out: &mut Batch) {
-        let Some(errand) = self.errands.get(&id) else { return };
-        match errand.by {
+    fn begin_client_method(&mut self, id: InteractionId, out: &mut Batch) {
+        let Some(client_method) = self.client_methods.get(&id) else { return };
+        match client_method.by {
             By::Client(client) => {
-                let line = self.for_viewer(client, errand.session, errand.line.clone());
+                let line =
+                    self.for_viewer(client, client_method.session, client_method.line.clone());
                 let line = set_id(&line, &Id::from(id.0));
                 out.effects.push(Effect::Send { client, line });
             }
-            By::Acpd => match self.own_part(id, errand) {
+            By::Acpd => match self.own_part(id, client_method) {
                 Ok(effect) => out.effects.extend(effect),
                 Err(text) => {
                     let error = ErrorObject::new(code::INVALID_PARAMS, text);
-                    self.end_errand(id, |id| build::error(id, &error), out);
+                    self.end_client_method(id, |id| build::error(id, &error), out);
                 }
             },
         }
     }
 
     /// What acpd is to do at once; nothing for a wait, which the end of the command answers.
-    fn own_part(&self, id: InteractionId, errand: &Errand) -> Result<Option<Effect>, String> {
-        let Errand { session, host, line, .. } = errand;
+    fn own_part(
+        &self,
+        id: InteractionId,
+        client_method: &ClientMethod,
+    ) -> Result<Option<Effect>, String> {
+        let ClientMethod { session, host, line, .. } = client_method;
         Ok(match Kind::of_line(line) {
             Some(Kind::Terminal) => {
                 let new = Box::new(self.terminal_to_make(*session, *host, line)?);
@@ -237,12 +253,12 @@ impl Hub {
             }
             Some(Kind::Call(Call::Output)) => {
                 let terminal = own_terminal(line).ok_or("`terminalId` is none of acpd's")?;
-                Some(Effect::TerminalOutput { errand: id, terminal })
+                Some(Effect::TerminalOutput { request: id, terminal })
             }
             Some(Kind::Call(_)) => None,
             _ => {
                 let (roots, service) = (self.roots(*session), file_service(line)?);
-                Some(Effect::Serve { host: *host, errand: id, roots, service })
+                Some(Effect::Serve { host: *host, request: id, roots, service })
             }
         })
     }
@@ -258,15 +274,15 @@ impl Hub {
     /// acpd has done it.
     pub(crate) fn on_served(
         &mut self,
-        errand: InteractionId,
+        client_method: InteractionId,
         result: Result<Bytes, ServeError>,
         out: &mut Batch,
     ) {
-        let Some(done) = self.errands.get(&errand) else { return };
+        let Some(done) = self.client_methods.get(&client_method) else { return };
         let (session, host) = (done.session, done.host);
         let result = match result {
             Ok(_) if Kind::of_line(&done.line) == Some(Kind::Terminal) => {
-                self.own_terminal_made(session, host, errand, out)
+                self.own_terminal_made(session, host, client_method, out)
             }
             result => result,
         };
@@ -276,11 +292,11 @@ impl Hub {
                 build::error(id, &ErrorObject::new(*code, message.clone()))
             }
         };
-        self.end_errand(errand, answer, out);
+        self.end_client_method(client_method, answer, out);
     }
 
-    /// A client's answer to an errand; whether it was one.
-    pub(crate) fn errand_answered(
+    /// A client's answer to such a request; whether it was one.
+    pub(crate) fn client_method_answered(
         &mut self,
         client: ClientId,
         id: &Id,
@@ -288,8 +304,9 @@ impl Hub {
         outcome: &Outcome<'_>,
         out: &mut Batch,
     ) -> bool {
-        let Some(errand) = id.as_u64().map(InteractionId) else { return false };
-        let Some(open) = self.errands.get(&errand).filter(|open| open.by == By::Client(client))
+        let Some(client_method) = id.as_u64().map(InteractionId) else { return false };
+        let Some(open) =
+            self.client_methods.get(&client_method).filter(|open| open.by == By::Client(client))
         else {
             return false;
         };
@@ -298,7 +315,7 @@ impl Hub {
             && ErrorObject::from_raw(error).code == code::METHOD_NOT_FOUND
         {
             // It said that it could, and cannot.
-            self.give_to_acpd(errand, out);
+            self.give_to_acpd(client_method, out);
             return true;
         }
         let is_made = Kind::of_line(&open.line) == Some(Kind::Terminal);
@@ -306,42 +323,51 @@ impl Hub {
             Outcome::Result(_) if is_made => self.editor_terminal_made(open.session, client, line),
             _ => line.clone(),
         };
-        self.end_errand(errand, |id| set_id(&line, id), out);
+        self.end_client_method(client_method, |id| set_id(&line, id), out);
         true
     }
 
-    fn give_to_acpd(&mut self, errand: InteractionId, out: &mut Batch) {
-        if let Some(open) = self.errands.get_mut(&errand) {
+    fn give_to_acpd(&mut self, client_method: InteractionId, out: &mut Batch) {
+        if let Some(open) = self.client_methods.get_mut(&client_method) {
             open.by = By::Acpd;
         }
-        self.begin_errand(errand, out);
+        self.begin_client_method(client_method, out);
     }
 
-    /// A client that was doing errands is gone.
-    pub(crate) fn errands_of_gone(&mut self, client: ClientId, out: &mut Batch) {
-        let of_client = |errand: &Errand| errand.by == By::Client(client);
+    /// A client that was carrying out requests is gone.
+    pub(crate) fn client_methods_of_gone(&mut self, client: ClientId, out: &mut Batch) {
+        let of_client = |client_method: &ClientMethod| client_method.by == By::Client(client);
         let open: Vec<_> =
-            self.errands.iter().filter(|(_, e)| of_client(e)).map(|(id, _)| *id).collect();
-        for errand in open {
-            let line = &self.errands[&errand].line;
+            self.client_methods.iter().filter(|(_, e)| of_client(e)).map(|(id, _)| *id).collect();
+        for client_method in open {
+            let line = &self.client_methods[&client_method].line;
             if str_at(line, &["method"]).as_deref() == Some("fs/read_text_file") {
-                self.give_to_acpd(errand, out);
+                self.give_to_acpd(client_method, out);
             } else {
                 let text = "the editor that was doing it is gone";
                 let error = ErrorObject::new(code::INTERNAL, text);
-                self.end_errand(errand, |id| build::error(id, &error), out);
+                self.end_client_method(client_method, |id| build::error(id, &error), out);
             }
         }
     }
 
-    /// `$/cancel_request` of an agent for an errand; whether it was one.
-    pub(crate) fn cancel_errand(&mut self, host: HostId, request: &Id, out: &mut Batch) -> bool {
-        let wanted = |errand: &Errand| errand.host == host && errand.agent_request == *request;
-        let Some((&errand, _)) = self.errands.iter().find(|(_, errand)| wanted(errand)) else {
+    /// `$/cancel_request` of an agent for such a request; whether it was one.
+    pub(crate) fn cancel_client_method(
+        &mut self,
+        host: HostId,
+        request: &Id,
+        out: &mut Batch,
+    ) -> bool {
+        let wanted = |client_method: &ClientMethod| {
+            client_method.host == host && client_method.agent_request == *request
+        };
+        let Some((&client_method, _)) =
+            self.client_methods.iter().find(|(_, client_method)| wanted(client_method))
+        else {
             return false;
         };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        self.withdraw_errand(errand, &error, out);
+        self.withdraw_client_method(client_method, &error, out);
         true
     }
 
@@ -351,54 +377,60 @@ impl Hub {
         key: SessionKey,
         is_meant: impl Fn(&[u8]) -> bool,
     ) -> Vec<InteractionId> {
-        let is_wait = |errand: &Errand| {
-            errand.session == key
-                && Kind::of_line(&errand.line) == Some(Kind::Call(Call::Wait))
-                && is_meant(&errand.line)
+        let is_wait = |client_method: &ClientMethod| {
+            client_method.session == key
+                && Kind::of_line(&client_method.line) == Some(Kind::Call(Call::Wait))
+                && is_meant(&client_method.line)
         };
-        self.errands.iter().filter(|(_, errand)| is_wait(errand)).map(|(id, _)| *id).collect()
+        self.client_methods
+            .iter()
+            .filter(|(_, client_method)| is_wait(client_method))
+            .map(|(id, _)| *id)
+            .collect()
     }
 
-    /// Answers an errand with an error, whoever is doing it.
-    pub(crate) fn withdraw_errand(
+    /// Answers a request with an error, whoever is doing it.
+    pub(crate) fn withdraw_client_method(
         &mut self,
-        errand: InteractionId,
+        client_method: InteractionId,
         error: &ErrorObject,
         out: &mut Batch,
     ) {
-        if let Some(open) = self.errands.get(&errand) {
-            stop_errand(errand, open, out);
+        if let Some(open) = self.client_methods.get(&client_method) {
+            stop_client_method(client_method, open, out);
         }
-        self.end_errand(errand, |id| build::error(id, error), out);
+        self.end_client_method(client_method, |id| build::error(id, error), out);
     }
 
     /// A session is deleted: nothing is done for it any more.
-    pub(crate) fn withdraw_errands(&mut self, key: SessionKey, out: &mut Batch) {
-        let of_session = self.errands.iter().filter(|(_, errand)| errand.session == key);
+    pub(crate) fn withdraw_client_methods(&mut self, key: SessionKey, out: &mut Batch) {
+        let of_session =
+            self.client_methods.iter().filter(|(_, client_method)| client_method.session == key);
         let open: Vec<_> = of_session.map(|(id, _)| *id).collect();
-        for errand in open {
+        for client_method in open {
             let error = ErrorObject::new(code::INTERNAL, "the session was deleted");
-            self.withdraw_errand(errand, &error, out);
+            self.withdraw_client_method(client_method, &error, out);
         }
     }
 
     /// The process that asked is gone.
-    pub(crate) fn drop_errands(&mut self, host: HostId, out: &mut Batch) {
-        let gone = self.errands.extract_if(.., |_, errand| errand.host == host);
-        for (id, errand) in gone.collect::<Vec<_>>() {
+    pub(crate) fn drop_client_methods(&mut self, host: HostId, out: &mut Batch) {
+        let gone =
+            self.client_methods.extract_if(.., |_, client_method| client_method.host == host);
+        for (id, client_method) in gone.collect::<Vec<_>>() {
             out.records.push(Record::InteractionGone { id });
-            stop_errand(id, &errand, out);
+            stop_client_method(id, &client_method, out);
         }
     }
 
-    pub(crate) fn end_errand(
+    pub(crate) fn end_client_method(
         &mut self,
-        errand: InteractionId,
+        client_method: InteractionId,
         answer: impl FnOnce(&Id) -> Bytes,
         out: &mut Batch,
     ) {
-        let Some(done) = self.errands.remove(&errand) else { return };
-        out.records.push(Record::InteractionGone { id: errand });
+        let Some(done) = self.client_methods.remove(&client_method) else { return };
+        out.records.push(Record::InteractionGone { id: client_method });
         if let Some(&slot) = self.hosts.get(&done.host) {
             self.host_write(slot, answer(&done.agent_request), out);
         }
@@ -406,13 +438,13 @@ impl Hub {
 }
 
 /// Tells who is doing it that nobody waits for it any more.
-fn stop_errand(id: InteractionId, errand: &Errand, out: &mut Batch) {
-    match errand.by {
+fn stop_client_method(id: InteractionId, client_method: &ClientMethod, out: &mut Batch) {
+    match client_method.by {
         By::Client(client) => {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
             out.effects.push(Effect::Send { client, line });
         }
-        By::Acpd if Kind::of_line(&errand.line) == Some(Kind::Terminal) => {
+        By::Acpd if Kind::of_line(&client_method.line) == Some(Kind::Terminal) => {
             // The agent will never know that it was made.
             out.effects.push(Effect::ReleaseTerminal { terminal: id });
         }

@@ -36,9 +36,9 @@ fn write(id: u64) -> Value {
 }
 
 fn serve(bench: &mut Bench, result: Result<&str, ServeError>) {
-    let (errand, ..) = bench.served.pop().expect("something to do");
+    let (request, ..) = bench.served.pop().expect("something to do");
     let result = result.map(|text| Bytes::copy_from_slice(text.as_bytes()));
-    bench.feed(Input::Served { errand, result });
+    bench.feed(Input::Served { request, result });
 }
 
 #[test]

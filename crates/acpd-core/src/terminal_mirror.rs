@@ -44,7 +44,7 @@ const STEPS: u32 = 120;
 
 /// A tool call that shows commands that run.
 #[derive(Debug)]
-pub(crate) struct ShownCall {
+pub(crate) struct Mirror {
     /// As the agent gave it.
     content: Bytes,
     running: BTreeSet<InteractionId>,
@@ -107,7 +107,7 @@ impl Hub {
                 self.look_soon(*number);
             }
             let last_word = InteractionId(self.ids.issue());
-            let shown = ShownCall { content: content.clone(), running, last_word };
+            let shown = Mirror { content: content.clone(), running, last_word };
             self.shown.insert((key, call.clone().into_owned()), shown);
             self.keep_last_word(key, &call, out);
         }
