@@ -6,10 +6,10 @@ use acp_wire::{Id, clipped};
 use acpd_api::{HookEvent, SessionInfo, Status};
 use bytes::Bytes;
 
+use crate::hub::unwritten::Accepted;
 use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
 use crate::record::{EventRow, Record};
-use crate::unwritten::Accepted;
-use crate::view::render;
+use crate::views::render;
 
 /// Something that happened.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agent::SlotId;
+use crate::hub::process::slots::SlotId;
 use crate::ids::{InteractionId, SessionKey, Time};
 
 /// What a deadline is for.

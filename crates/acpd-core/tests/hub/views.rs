@@ -5,7 +5,7 @@ use acp_wire::{locate, str_at};
 use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
 use acpd_core::record::{EventKind, EventRow};
-use acpd_core::view::render;
+use acpd_core::views::render;
 use acpd_core::{Effect, Input, TerminalEnd, TerminalTail, View};
 use proptest::prelude::*;
 use serde_json::{Value, json};

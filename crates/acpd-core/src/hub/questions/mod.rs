@@ -1,0 +1,3 @@
+pub(crate) mod decide;
+pub(crate) mod interaction;
+pub(crate) mod pending;

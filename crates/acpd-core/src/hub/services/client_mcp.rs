@@ -1,0 +1,632 @@
+//! MCP servers that live in a client (`"type":"acp"`): the agent speaks with them through acpd.
+//!
+//! ```text
+//!  session/new, load ─▶ declared: a number for the agent, and whose it is ─▶ kept with the session
+//!
+//!  mcp/message of the agent ─▶ its client is here, or comes back ─▶ asked ─▶ answered
+//!     │                                                               │ gone for good, cancelled
+//!     └── nobody has the server ──────────────────────────────────────┴────────────▶ refused
+//! ```
+//!
+//! What two clients call the same must not be the same for an agent, so it gets ids of acpd's
+//! (`acpd-1-7`). The session's list of servers has in the place of the client's `serverId` that number,
+//! the number of the client, and the client's id ([`Server`]). So it is on disk whose a server is,
+//! without a table of its own, and another client can take the place of one that is gone.
+//!
+//! Architecture invariant: a call is on disk until it is answered, and is given to one client once:
+//! again only to one that came back without it.
+
+use acp_wire::{ErrorObject, Id, Message, build, code, locate, set_id, set_member, splice, str_at};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::hub::Hub;
+use crate::hub::clients::resumable::number_of;
+use crate::hub::process::slots::SlotId;
+use crate::hub::session::sessions::State;
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::input::{Batch, Effect};
+use crate::params::raw;
+use crate::record::{InteractionRow, Record};
+
+/// The method by which agents and servers speak.
+pub(crate) const MESSAGE: &str = "mcp/message";
+
+/// Calls of one process to one client that may be open at once.
+const OPEN: usize = 64;
+
+/// A server, as it is declared to an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Server {
+    /// What the agent knows it by; no other declaration ever has it.
+    number: u64,
+    /// The client that has it.
+    client: u64,
+    /// As that client calls it.
+    id: String,
+}
+
+impl Server {
+    /// The agent's id for it.
+    fn name(&self) -> String {
+        format!("acpd-{}", InteractionId(self.number).text())
+    }
+
+    fn number_in(name: &str) -> Option<u64> {
+        InteractionId::parse(name.strip_prefix("acpd-")?).map(|number| number.0)
+    }
+
+    /// What a session's list has in place of the client's id.
+    fn kept(&self) -> String {
+        format!("{}:{}:{}", InteractionId(self.number).text(), self.client, self.id)
+    }
+
+    fn read(kept: &str) -> Option<Server> {
+        let mut parts = kept.splitn(3, ':');
+        let number = InteractionId::parse(parts.next()?)?.0;
+        Some(Server { number, client: parts.next()?.parse().ok()?, id: parts.next()?.to_owned() })
+    }
+}
+
+/// A call of an agent that a client has not answered.
+#[derive(Debug)]
+pub(crate) struct Call {
+    host: HostId,
+    /// The agent's own id of the request.
+    agent_request: Id,
+    /// As the agent sent it.
+    line: Bytes,
+    /// Who answers it, or what stands for it while it has no connection.
+    pub(crate) client: ClientId,
+    server: Server,
+    /// What people call the server.
+    label: String,
+}
+
+/// The params of a session, with the servers of its client declared.
+pub(crate) struct Declared {
+    pub(crate) params: Bytes,
+    /// What the agent cannot use, in sentences for people.
+    pub(crate) left_out: Vec<String>,
+}
+
+fn label(item: &[u8]) -> String {
+    str_at(item, &["name"]).unwrap_or_default().into_owned()
+}
+
+fn list(params: &Bytes) -> Option<Bytes> {
+    locate(params, &["mcpServers"]).map(|range| params.slice(range))
+}
+
+fn with_list(params: &Bytes, list: &[u8]) -> Bytes {
+    match locate(params, &["mcpServers"]) {
+        Some(range) if params[range.clone()] != *list => splice(params, &[(range, list)]),
+        _ => params.clone(),
+    }
+}
+
+fn server_id(item: &[u8]) -> Option<String> {
+    str_at(item, &["serverId"]).map(std::borrow::Cow::into_owned)
+}
+
+fn with_id(item: &Bytes, path: &[&str], id: &str) -> Bytes {
+    set_member(item, path, json!(id).to_string().as_bytes())
+}
+
+fn is_in_client(item: &Bytes) -> bool {
+    str_at(item, &["type"]).as_deref() == Some("acp")
+}
+
+/// The servers of a list.
+fn items(list: &Bytes) -> Vec<Bytes> {
+    let items = serde_json::from_slice::<Vec<&RawValue>>(list).unwrap_or_default();
+    items.iter().map(|item| list.slice_ref(item.get().as_bytes())).collect()
+}
+
+/// A list of these servers.
+fn array(items: &[Bytes]) -> Bytes {
+    [b"[", &items.join(&b","[..])[..], b"]"].concat().into()
+}
+
+fn same_json(one: &[u8], other: &[u8]) -> bool {
+    let read = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
+    one == other || read(one) == read(other)
+}
+
+/// A list of servers in which `with` has put another one, or none, in the place of each that lives in a
+/// client.
+fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) -> Bytes {
+    let items = items(list);
+    if !items.iter().any(is_in_client) {
+        return list.clone();
+    }
+    let start = |item: &Bytes| item.as_ptr() as usize - list.as_ptr() as usize;
+    let mut out = list[..start(&items[0])].to_vec();
+    // Where the item before ends, if there is one that stays: what is between two stays as well.
+    let (mut before, mut stays) = (start(&items[0]), false);
+    for item in &items {
+        let new = if is_in_client(item) { with(item) } else { Some(item.clone()) };
+        if let Some(new) = new {
+            out.extend_from_slice(if stays { &list[before..start(item)] } else { b"" });
+            out.extend_from_slice(&new);
+            stays = true;
+        }
+        before = start(item) + item.len();
+    }
+    out.extend_from_slice(&list[before..]);
+    out.into()
+}
+
+/// The server with this number in a session's list, and what people call it.
+fn find(list: &Bytes, number: u64) -> Option<(Server, String)> {
+    let mark = format!("\"{}:", InteractionId(number).text());
+    // Most sessions have no such list, and it may be long.
+    if !std::str::from_utf8(list).is_ok_and(|text| text.contains(&mark)) {
+        return None;
+    }
+    let mut found = None;
+    each(list, |item| {
+        let server = server_id(item).and_then(|kept| Server::read(&kept));
+        if let Some(server) = server.filter(|server| server.number == number) {
+            found = Some((server, label(item)));
+        }
+        None
+    });
+    found
+}
+
+/// The params of a session as the agent gets them, with those servers that `has` has.
+fn told(params: &Bytes, mut has: impl FnMut(&Server, &Bytes) -> bool) -> Bytes {
+    let Some(kept) = list(params) else { return params.clone() };
+    let told = each(&kept, |item| match server_id(item) {
+        // No server, so not our business.
+        None => Some(item.clone()),
+        Some(kept) => {
+            let server = Server::read(&kept).filter(|server| has(server, item))?;
+            Some(with_id(item, &["serverId"], &server.name()))
+        }
+    });
+    with_list(params, &told)
+}
+
+/// The params of a session as its client had sent them.
+pub(crate) fn undeclared(params: &Bytes) -> Bytes {
+    let Some(kept) = list(params) else { return params.clone() };
+    let own = each(&kept, |item| match server_id(item).and_then(|kept| Server::read(&kept)) {
+        None => Some(item.clone()),
+        Some(server) => Some(with_id(item, &["serverId"], &server.id)),
+    });
+    with_list(params, &own)
+}
+
+/// The params of a session for an agent that takes all of its servers.
+pub(crate) fn for_agent(params: &Bytes) -> Bytes {
+    told(params, |_, _| true)
+}
+
+fn gone(label: &str) -> ErrorObject {
+    let text = format!("the client that has the MCP server `{label}` is gone");
+    ErrorObject::new(code::NOT_FOUND, text)
+}
+
+impl Hub {
+    /// Gives the servers that live in a client ids of acpd's, if the agent takes such servers.
+    pub(crate) fn declare_servers(
+        &mut self,
+        slot: SlotId,
+        client: ClientId,
+        params: &Bytes,
+    ) -> Declared {
+        let Some(given) = list(params) else {
+            return Declared { params: params.clone(), left_out: Vec::new() };
+        };
+        let (declared, left_out) = self.declare(slot, client, &given);
+        Declared { params: with_list(params, &declared), left_out }
+    }
+
+    /// The same for a list of servers.
+    fn declare(&mut self, slot: SlotId, client: ClientId, given: &Bytes) -> (Bytes, Vec<String>) {
+        let mut left_out = Vec::new();
+        let agent = self.slots[&slot].profile.clone();
+        let takes = self.known(&agent).capabilities.mcp_acp;
+        let client = self.clients.get(&client).map_or(0, |here| here.number);
+        let declared = each(given, |item| {
+            if !takes {
+                let label = label(item);
+                left_out.push(format!(
+                    "the MCP server `{label}` of the client was left out: agent `{agent}` does not take servers of type `acp`"
+                ));
+                return None;
+            }
+            let Some(id) = server_id(item) else { return Some(item.clone()) };
+            let server = Server { number: self.ids.issue(), client, id };
+            Some(with_id(item, &["serverId"], &server.kept()))
+        });
+        (declared, left_out)
+    }
+
+    /// From now on a session has these servers.
+    fn keep_servers(&mut self, key: SessionKey, mcp_servers: Bytes, out: &mut Batch) {
+        out.records.push(Record::Secret { session: key, mcp_servers: mcp_servers.clone() });
+        self.session_mut(key).mcp_servers = Some(mcp_servers);
+    }
+
+    /// A session's servers as a client would declare them for another session: without those that live
+    /// in other clients.
+    pub(crate) fn servers_as_declared(&self, key: SessionKey, client: ClientId) -> Bytes {
+        let number = self.clients.get(&client).map_or(0, |here| here.number);
+        let kept = self.session(key).mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"));
+        each(&kept, |item| {
+            let server = server_id(item).and_then(|kept| Server::read(&kept));
+            let own = server.filter(|server| server.client == number)?;
+            Some(with_id(item, &["serverId"], &own.id))
+        })
+    }
+
+    /// The params to restore a session with. Servers whose client is not connected are left out; which,
+    /// in sentences for people.
+    pub(crate) fn params_again(&mut self, key: SessionKey) -> (Box<RawValue>, Vec<String>) {
+        let session = self.session(key);
+        let agent = session.row.agent.clone();
+        let params = Bytes::copy_from_slice(session.restore_params().get().as_bytes());
+        let takes = self.known(&agent).capabilities.mcp_acp;
+        let mut left_out = Vec::new();
+        let params = told(&params, |server, item| {
+            let there = self.client_of(server).is_some_and(|of| self.clients.contains_key(&of));
+            if !there {
+                let label = label(item);
+                left_out.push(format!(
+                    "the MCP server `{label}` was left out: the client that has it is not connected"
+                ));
+            }
+            there && takes
+        });
+        (raw(&params), left_out)
+    }
+
+    /// A client opens a session and brings MCP servers. A session that no process holds has them from
+    /// now on, each in the place of one of the same name; a process gets no servers later than its
+    /// session. The names of those that were ignored.
+    pub(crate) fn bring_servers(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Vec<String> {
+        let params = params.map(|params| Bytes::copy_from_slice(params.get().as_bytes()));
+        let Some(given) = params.and_then(|params| list(&params)) else { return Vec::new() };
+        let may = self.may_decide(client);
+        if may {
+            self.take_over_servers(client, key, &given, out);
+        }
+        let number = self.clients.get(&client).map_or(0, |here| here.number);
+        let is_mine = |item: &Bytes| {
+            let server = server_id(item).and_then(|kept| Server::read(&kept));
+            server.is_some_and(|server| server.client == number)
+        };
+        let kept = self.session(key).mcp_servers.clone().unwrap_or(Bytes::from_static(b"[]"));
+        let known = items(&kept);
+        let is_same = |item: &Bytes| {
+            let same = known.iter().find(|other| label(other) == label(item));
+            // Whose one that lives in a client is now has been looked at.
+            let is_it = |other: &Bytes| {
+                if is_in_client(item) { may || is_mine(other) } else { same_json(other, item) }
+            };
+            same.is_some_and(is_it)
+        };
+        let mut brought = items(&given);
+        brought.retain(|item| !label(item).is_empty() && !is_same(item));
+        if brought.is_empty() {
+            return Vec::new();
+        }
+        let names = || brought.iter().map(|item| label(item)).collect();
+        let may = may && self.may_control(client, key).is_ok();
+        if !may || !matches!(self.session(key).state, State::Resting) {
+            return names();
+        }
+        let slot = self.session(key).slot;
+        let (declared, left_out) = self.declare(slot, client, &array(&brought));
+        for text in left_out {
+            self.notice(key, "warning", &text, out);
+        }
+        let mut brought = items(&declared);
+        let mut all = Vec::new();
+        for item in known {
+            let place = brought.iter().position(|new| label(new) == label(&item));
+            all.push(place.map_or(item, |place| brought.remove(place)));
+        }
+        all.append(&mut brought);
+        self.keep_servers(key, array(&all), out);
+        Vec::new()
+    }
+
+    /// A client opens a session that knows servers by the names of its own: it has them from now on, if
+    /// the one that had them is not connected.
+    fn take_over_servers(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        given: &Bytes,
+        out: &mut Batch,
+    ) {
+        let mut brought = Vec::new();
+        each(given, |item| {
+            brought.extend(server_id(item).map(|id| (label(item), id)));
+            None
+        });
+        let Some(kept) = self.session(key).mcp_servers.clone() else { return };
+        let number = self.clients.get(&client).map_or(0, |here| here.number);
+        let mut taken = Vec::new();
+        let mcp_servers = each(&kept, |item| {
+            let of = server_id(item).and_then(|kept| Server::read(&kept));
+            let label = label(item);
+            let mine = brought.iter().find(|(name, _)| *name == label);
+            let (Some(of), Some((_, id))) = (of, mine) else { return Some(item.clone()) };
+            let other = self.client_of(&of).is_some_and(|of| self.clients.contains_key(&of));
+            let is_same = of.client == number && of.id == *id;
+            if is_same || (other && of.client != number) {
+                return Some(item.clone());
+            }
+            taken.push(of.number);
+            let server = Server { client: number, id: id.clone(), ..of };
+            Some(with_id(item, &["serverId"], &server.kept()))
+        });
+        if taken.is_empty() {
+            return;
+        }
+        self.keep_servers(key, mcp_servers, out);
+        let is_meant = |call: &Call| taken.contains(&call.server.number) && call.client != client;
+        self.withdraw_calls(is_meant, |call| gone(&call.label), out);
+    }
+
+    /// The client that has a server, if it is here or may come back.
+    fn client_of(&self, server: &Server) -> Option<ClientId> {
+        let is_it = |number: u64| number != 0 && number == server.client;
+        let here = self.clients.iter().find(|(_, here)| is_it(here.number)).map(|(id, _)| *id);
+        here.or_else(|| {
+            let away = self.resumable.iter().find(|(token, _)| is_it(number_of(token)));
+            away.map(|(_, known)| known.client)
+        })
+    }
+
+    /// The server that a process knows by this name: of a session that it holds, or of one that it is
+    /// just to make or to load.
+    fn server(&self, slot: SlotId, host: HostId, name: &str) -> Option<(Server, String)> {
+        let number = Server::number_in(name)?;
+        let held = |session: &&crate::hub::session::sessions::Session| {
+            session.slot == slot && !matches!(session.state, State::Resting)
+        };
+        let sessions = self.sessions.values().filter(held);
+        let mut lists = sessions.filter_map(|session| session.mcp_servers.as_ref());
+        lists.find_map(|list| find(list, number)).or_else(|| {
+            let mut made = self.requests.made(host).filter_map(list);
+            made.find_map(|list| find(&list, number))
+        })
+    }
+
+    /// `mcp/message` of an agent, for a server in a client.
+    pub(crate) fn server_called(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        id: &Id,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        let row = InteractionRow {
+            id: InteractionId(self.ids.issue()),
+            session: None,
+            host,
+            line: line.clone(),
+            at: self.now,
+            frozen: None,
+        };
+        let call = match self.call(slot, &row, id) {
+            Ok(call) => call,
+            Err(error) => {
+                self.host_write(slot, build::error(id, &error), out);
+                return;
+            }
+        };
+        let of_client = |open: &&Call| open.client == call.client && open.host == host;
+        if self.calls.values().filter(of_client).count() >= OPEN {
+            let text = format!("{OPEN} calls of MCP servers of this client are open already");
+            self.host_write(slot, build::error(id, &ErrorObject::new(code::INTERNAL, text)), out);
+            return;
+        }
+        out.durable = true;
+        self.calls.insert(row.id, call);
+        self.give_call(row.id, out);
+        out.records.push(Record::Interaction(row));
+    }
+
+    fn call(&self, slot: SlotId, row: &InteractionRow, id: &Id) -> Result<Call, ErrorObject> {
+        let name = str_at(&row.line, &["params", "serverId"]).ok_or_else(|| {
+            ErrorObject::new(code::INVALID_PARAMS, "`serverId` is missing or no text")
+        })?;
+        let (server, label) = self.server(slot, row.host, &name).ok_or_else(|| {
+            let text = format!("no session of this agent has an MCP server `{name}` in a client");
+            ErrorObject::new(code::NOT_FOUND, text)
+        })?;
+        let client = self.client_of(&server).ok_or_else(|| gone(&label))?;
+        let (host, line) = (row.host, row.line.clone());
+        Ok(Call { host, agent_request: id.clone(), line, client, server, label })
+    }
+
+    /// Goes on with a call of the last daemon; whether the row is one.
+    pub(crate) fn call_again(&mut self, row: &InteractionRow, out: &mut Batch) -> bool {
+        let Ok(Message::Request { id, method, .. }) = acp_wire::parse(&row.line) else {
+            return false;
+        };
+        if method != MESSAGE {
+            return false;
+        }
+        let slot = self.hosts.get(&row.host).copied();
+        match slot.map(|slot| (slot, self.call(slot, row, &id))) {
+            // Nobody has come back yet.
+            Some((_, Ok(call))) => {
+                self.calls.insert(row.id, call);
+            }
+            Some((slot, Err(error))) => {
+                out.records.push(Record::InteractionGone { id: row.id });
+                self.host_write(slot, build::error(&id, &error), out);
+            }
+            None => out.records.push(Record::InteractionGone { id: row.id }),
+        }
+        true
+    }
+
+    /// Gives a call to its client, unless that has to come back first.
+    fn give_call(&self, id: InteractionId, out: &mut Batch) {
+        let Some(call) = self.calls.get(&id) else { return };
+        if self.is_back(call.client) {
+            let line = with_id(&call.line, &["params", "serverId"], &call.server.id);
+            let (client, line) = (call.client, set_id(&line, &Id::from(id.0)));
+            out.effects.push(Effect::Send { client, line });
+        }
+    }
+
+    /// Whether a client is connected, and was told what it has missed.
+    fn is_back(&self, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|here| here.resume.is_none())
+    }
+
+    /// A client has come back: it is given the calls that it does not have.
+    pub(crate) fn give_calls(&self, client: ClientId, has: &[Id], out: &mut Batch) {
+        let missing = |(id, call): &(&InteractionId, &Call)| {
+            call.client == client && !has.iter().any(|had| had.as_u64() == Some(id.0))
+        };
+        for (id, _) in self.calls.iter().filter(missing) {
+            self.give_call(*id, out);
+        }
+    }
+
+    /// A client's answer to a call; whether it was one.
+    pub(crate) fn call_answered(
+        &mut self,
+        client: ClientId,
+        id: &Id,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(id) = id.as_u64().map(InteractionId) else { return false };
+        if self.calls.get(&id).is_none_or(|call| call.client != client) {
+            return false;
+        }
+        self.end_call(id, |id| set_id(line, id), out);
+        true
+    }
+
+    /// `mcp/message` of a client: news about a call that it is working on.
+    pub(crate) fn server_notified(&mut self, client: ClientId, line: &Bytes, out: &mut Batch) {
+        let (server, request) = (["params", "serverId"], ["params", "requestId"]);
+        let (Some(id), Some(of)) = (str_at(line, &server), str_at(line, &request)) else { return };
+        let is_about = |call: &&Call| {
+            let is_it = str_at(&call.line, &request).is_some_and(|request| request == of);
+            call.client == client && call.server.id == id && is_it
+        };
+        // Two sessions may have the same server, and agents count as they like: then it is for both.
+        let about = self.calls.values().filter(is_about);
+        let about: Vec<_> = about.map(|call| (call.host, call.server.name())).collect();
+        for (host, name) in about {
+            let Some(&slot) = self.hosts.get(&host) else { continue };
+            if !self.is_clogged(slot) && self.store_failing.is_none() {
+                self.host_write(slot, with_id(line, &server, &name), out);
+            }
+        }
+    }
+
+    /// `$/cancel_request` of an agent for a call; whether it was one.
+    pub(crate) fn cancel_call(&mut self, host: HostId, request: &Id, out: &mut Batch) -> bool {
+        let is_meant = |call: &Call| call.host == host && call.agent_request == *request;
+        if !self.calls.values().any(is_meant) {
+            return false;
+        }
+        let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
+        self.withdraw_calls(is_meant, |_| error.clone(), out);
+        true
+    }
+
+    /// A client does not come back: nobody answers what it was to answer.
+    pub(crate) fn calls_of_gone(&mut self, client: ClientId, out: &mut Batch) {
+        self.withdraw_calls(|call| call.client == client, |call| gone(&call.label), out);
+    }
+
+    /// A session is deleted, and its servers with it.
+    pub(crate) fn calls_of_deleted(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(list) = self.session(key).mcp_servers.clone() else { return };
+        let error = ErrorObject::new(code::INTERNAL, "the session was deleted");
+        let is_meant = |call: &Call| find(&list, call.server.number).is_some();
+        self.withdraw_calls(is_meant, |_| error.clone(), out);
+    }
+
+    /// The process that called is gone.
+    pub(crate) fn drop_calls(&mut self, host: HostId, out: &mut Batch) {
+        let gone = self.calls.extract_if(.., |_, call| call.host == host);
+        for (id, call) in gone.collect::<Vec<_>>() {
+            out.records.push(Record::InteractionGone { id });
+            self.stop_call(id, call.client, out);
+        }
+    }
+
+    /// Answers calls with an error, whether or not a client works on them.
+    fn withdraw_calls(
+        &mut self,
+        is_meant: impl Fn(&Call) -> bool,
+        error: impl Fn(&Call) -> ErrorObject,
+        out: &mut Batch,
+    ) {
+        let meant = self.calls.iter().filter(|(_, call)| is_meant(call));
+        let meant: Vec<_> = meant.map(|(id, call)| (*id, call.client, error(call))).collect();
+        for (id, client, error) in meant {
+            self.stop_call(id, client, out);
+            self.end_call(id, |id| build::error(id, &error), out);
+        }
+    }
+
+    /// Tells a client that nobody waits for its answer any more. One that is away is told when it comes
+    /// back with the call.
+    fn stop_call(&self, id: InteractionId, client: ClientId, out: &mut Batch) {
+        if self.is_back(client) {
+            let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
+            out.effects.push(Effect::Send { client, line });
+        }
+    }
+
+    fn end_call(&mut self, id: InteractionId, answer: impl FnOnce(&Id) -> Bytes, out: &mut Batch) {
+        let Some(done) = self.calls.remove(&id) else { return };
+        out.records.push(Record::InteractionGone { id });
+        if let Some(&slot) = self.hosts.get(&done.host) {
+            self.host_write(slot, answer(&done.agent_request), out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_server_is_read_as_it_was_written_and_a_clients_own_id_is_not() {
+        let server = Server { number: (3 << 32) | 7, client: u64::MAX, id: "a:b-\"ü".to_owned() };
+        assert_eq!(Server::read(&server.kept()), Some(server.clone()));
+        assert_eq!(Server::number_in(&server.name()), Some(server.number));
+        for other in ["", "tools", "1-2:x:y", "1-2:3", "acpd-1-2:3:y"] {
+            assert_eq!(Server::read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn other_servers_and_what_is_between_them_stay_as_they_are() {
+        let list = r#"[ {"name":"a"} ,{"type":"acp","name":"b"},  {"type":"acp"}, 7 ] "#;
+        let list = Bytes::from_static(list.as_bytes());
+        let changed = |keep: &str| each(&list, |item| (label(item) == keep).then(|| "x".into()));
+        assert_eq!(changed("b"), r#"[ {"name":"a"} ,x, 7 ] "#);
+        assert_eq!(changed(""), r#"[ {"name":"a"},  x, 7 ] "#);
+        assert_eq!(changed("none"), r#"[ {"name":"a"}, 7 ] "#);
+        let only = Bytes::from_static(br#"[{"type":"acp"}]"#);
+        assert_eq!(each(&only, |_| None), "[]");
+    }
+}

@@ -1,0 +1,3 @@
+pub(crate) mod call;
+pub(crate) mod changed_files;
+pub(crate) mod frozen;
