@@ -23,7 +23,11 @@
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
 
+mod auth;
+mod client_methods;
+mod clients;
 mod fault;
+mod hash;
 mod hub;
 pub mod ids;
 mod input;
@@ -32,20 +36,22 @@ mod own;
 mod params;
 mod process;
 pub mod profile;
+mod prompt;
 mod questions;
 pub mod record;
 mod requests;
 mod session;
+mod store_health;
 mod timers;
 mod tool_calls;
 pub mod views;
 
 pub use fault::Fault;
 pub use hub::Hub;
-pub use hub::session::reseed::GO_ON;
-pub use hub::unwritten::Accepted;
 pub use input::{
-    Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read, ReadStyle,
-    Search, ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
+    Accepted, Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read,
+    ReadStyle, Search, ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail,
+    View,
 };
+pub use session::reseed::GO_ON;
 pub use tool_calls::frozen::Frozen;

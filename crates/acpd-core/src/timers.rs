@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::hub::process::slots::SlotId;
-use crate::ids::{InteractionId, SessionKey, Time};
+use crate::ids::{InteractionId, SessionKey, SlotId, Time};
 
 /// What a deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

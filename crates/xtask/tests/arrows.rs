@@ -52,6 +52,32 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("acpctl", &["acp-wire", "acpd-api", "acpd-client", "acpd-policy"]),
     ("xtask", &["acpd-sys"]),
 ];
+/// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
+/// never imports the hub: what happened is what its methods return, and what it has to know of other
+/// rooms is an argument.
+const CORE: [(&str, &[&str]); 21] = [
+    ("fault", &[]),
+    ("hash", &[]),
+    ("ids", &[]),
+    ("own", &[]),
+    ("profile", &[]),
+    ("tool_calls", &[]),
+    ("params", &["fault"]),
+    ("prompt", &["params"]),
+    ("record", &["ids", "tool_calls"]),
+    ("timers", &["ids"]),
+    ("input", &["ids", "record"]),
+    ("store_health", &["ids"]),
+    ("mcp", &["ids", "profile"]),
+    ("auth", &["input"]),
+    ("views", &["ids", "input", "record"]),
+    ("requests", &["ids", "input", "prompt", "record"]),
+    ("process", &["ids", "record", "requests"]),
+    ("questions", &["ids", "record", "tool_calls"]),
+    ("client_methods", &["ids", "input", "views"]),
+    ("clients", &["ids", "input", "params"]),
+    ("session", &["auth", "hash", "ids", "params", "record", "tool_calls", "views"]),
+];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included.
 const MOST_CRATES: usize = 120;
 /// Lines of a source file.
@@ -70,6 +96,39 @@ fn our_crates_depend_only_on_those_below_them() {
             assert!(may.contains(&used.as_str()), "{name} depends on {used}");
         }
     }
+}
+
+#[test]
+fn the_rooms_of_the_core_import_only_what_is_below_them() {
+    let root = workspace::root().join("crates/acpd-core/src");
+    let mut files = Vec::new();
+    source_files(&root, &mut files);
+    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in &files {
+        let path = file.strip_prefix(&root).unwrap();
+        let module = path.components().next().unwrap().as_os_str().to_str().unwrap();
+        let module = module.trim_end_matches(".rs");
+        let text = fs::read_to_string(file).unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let imports = used.entry(module.to_owned()).or_default();
+        for place in code.flat_map(|line| line.split("crate::").skip(1)) {
+            let end = place.find(|c: char| !c.is_alphanumeric() && c != '_');
+            imports.insert(place[..end.unwrap_or(place.len())].to_owned());
+        }
+    }
+    for (at, (name, may)) in CORE.iter().enumerate() {
+        let below: Vec<&str> = CORE[..at].iter().map(|(name, _)| *name).collect();
+        assert!(
+            may.iter().all(|other| below.contains(other)),
+            "{name} may import what is above it"
+        );
+        let imports = used.remove(*name).unwrap_or_else(|| panic!("there is no module {name}"));
+        for import in imports.iter().filter(|import| import != name) {
+            assert!(may.contains(&import.as_str()), "{name} imports {import}");
+        }
+    }
+    let rest: Vec<&String> = used.keys().collect();
+    assert_eq!(rest, ["hub", "lib"], "a module of acpd-core is missing in this test");
 }
 
 #[test]

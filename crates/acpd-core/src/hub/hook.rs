@@ -8,8 +8,7 @@ use acpd_api::{AgentTroubleInfo, HookEvent, HookInfo, TurnEnded};
 use bytes::Bytes;
 
 use crate::hub::Hub;
-use crate::hub::process::slots::SlotId;
-use crate::ids::{InteractionId, SessionKey};
+use crate::ids::{InteractionId, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 
 impl Hub {

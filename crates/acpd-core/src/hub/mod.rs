@@ -5,6 +5,7 @@ mod hook;
 pub(crate) mod process;
 pub(crate) mod questions;
 mod recover;
+mod requests;
 pub(crate) mod services;
 pub(crate) mod session;
 pub(crate) mod unwritten;
@@ -13,81 +14,81 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acpd_policy::Remembered;
 
-use crate::hub::clients::from_clients::{Client, Naming};
-use crate::hub::clients::resumable::Resumable;
-use crate::hub::process::slots::{AgentInfo, Slot, SlotId};
-use crate::hub::process::start_queue::StartQueue;
-use crate::hub::questions::interaction::Interaction;
-use crate::hub::services::client_mcp::Call;
-use crate::hub::services::client_methods::ClientMethod;
-use crate::hub::services::terminal::Terminal;
-use crate::hub::services::terminal_mirror::Mirror;
-use crate::hub::session::sessions::{Session, State};
-use crate::hub::unwritten::StoreFailure;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
+use crate::client_methods::ClientMethod;
+use crate::client_methods::terminal::Terminal;
+use crate::client_methods::terminal_mirror::Mirror;
+use crate::clients::resumable::Resumable;
+use crate::clients::{Client, Naming};
+use crate::ids::{ClientId, HostId, IdSource, InteractionId, Requester, SessionKey, SlotId, Time};
 use crate::input::{Batch, Effect, Input};
+use crate::mcp::client_mcp::Call;
+use crate::process::slot::{AgentInfo, Slot};
+use crate::process::start_queue::StartQueue;
 use crate::profile::{Config, Profile};
+use crate::questions::Interaction;
 use crate::record::{AuthRow, Dormant, Record};
-use crate::requests::{IdSource, Requester, Requests};
+use crate::requests::Requests;
+use crate::session::{Session, State};
+use crate::store_health::StoreFailure;
 use crate::timers::{Timer, Timers};
 
 /// All state of the daemon. See the crate's documentation.
 #[derive(Debug)]
 pub struct Hub {
-    pub(crate) now: Time,
-    pub(crate) config: Config,
+    now: Time,
+    config: Config,
     /// Stands in for a profile that was removed from the configuration.
-    pub(crate) no_profile: Profile,
+    no_profile: Profile,
     /// Identity of the journal.
-    pub(crate) generation: String,
-    pub(crate) ids: IdSource,
-    pub(crate) known: BTreeMap<String, AgentInfo>,
+    generation: String,
+    ids: IdSource,
+    known: BTreeMap<String, AgentInfo>,
     /// Whether agents are logged in, by profile.
-    pub(crate) auth: BTreeMap<String, AuthRow>,
-    pub(crate) slots: BTreeMap<SlotId, Slot>,
-    pub(crate) next_slot: u32,
-    pub(crate) hosts: BTreeMap<HostId, SlotId>,
-    pub(crate) sessions: BTreeMap<SessionKey, Session>,
-    pub(crate) last_session: u32,
+    auth: BTreeMap<String, AuthRow>,
+    slots: BTreeMap<SlotId, Slot>,
+    next_slot: u32,
+    hosts: BTreeMap<HostId, SlotId>,
+    sessions: BTreeMap<SessionKey, Session>,
+    last_session: u32,
     /// Agent profile → public id → session.
-    pub(crate) public: BTreeMap<String, BTreeMap<String, SessionKey>>,
+    public: BTreeMap<String, BTreeMap<String, SessionKey>>,
     /// Process slot → the agent's own id → session that the process holds.
-    pub(crate) routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
-    pub(crate) clients: BTreeMap<ClientId, Client>,
+    routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
+    clients: BTreeMap<ClientId, Client>,
     /// Clients with a token, whether they are connected or not.
-    pub(crate) resumable: BTreeMap<String, Resumable>,
+    resumable: BTreeMap<String, Resumable>,
     /// Those of them whose lines this batch commits.
-    pub(crate) counted: BTreeSet<String>,
-    pub(crate) interactions: BTreeMap<InteractionId, Interaction>,
-    pub(crate) client_methods: BTreeMap<InteractionId, ClientMethod>,
-    pub(crate) calls: BTreeMap<InteractionId, Call>,
+    counted: BTreeSet<String>,
+    interactions: BTreeMap<InteractionId, Interaction>,
+    client_methods: BTreeMap<InteractionId, ClientMethod>,
+    calls: BTreeMap<InteractionId, Call>,
     /// By the ids that agents know.
-    pub(crate) terminals: BTreeMap<String, Terminal>,
+    terminals: BTreeMap<String, Terminal>,
     /// Tool calls that show commands that run, by their ids.
-    pub(crate) shown: BTreeMap<(SessionKey, String), Mirror>,
+    shown: BTreeMap<(SessionKey, String), Mirror>,
     /// Who was shown the page of which question.
-    pub(crate) pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
-    pub(crate) requests: Requests,
+    pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
+    requests: Requests,
     /// Decisions of people that hold until they are taken back.
-    pub(crate) remembered: Vec<Remembered>,
+    remembered: Vec<Remembered>,
     /// Requests that wait for a name.
-    pub(crate) naming: Vec<Naming>,
-    pub(crate) timers: Timers,
-    pub(crate) start_queue: StartQueue,
+    naming: Vec<Naming>,
+    timers: Timers,
+    start_queue: StartQueue,
     /// Sessions whose row has to be written with this batch.
-    pub(crate) dirty: BTreeSet<SessionKey>,
+    dirty: BTreeSet<SessionKey>,
     /// Output that will be committed with this batch: up to where, and whether inside of a line.
-    pub(crate) acks: BTreeMap<HostId, (u64, bool)>,
+    acks: BTreeMap<HostId, (u64, bool)>,
     /// Why the journal cannot be written, while it cannot.
-    pub(crate) store_failing: Option<StoreFailure>,
-    pub(crate) stopping: bool,
-    pub(crate) stopped: bool,
+    store_failing: Option<StoreFailure>,
+    stopping: bool,
+    stopped: bool,
     /// A person wants no daemon any more, so nobody has to come back.
-    pub(crate) stops_for_good: bool,
-    pub(crate) stop_watchers: Vec<Requester>,
+    stops_for_good: bool,
+    stop_watchers: Vec<Requester>,
     /// The way out of the last refused start.
-    pub(crate) start_hint: Option<(SlotId, String)>,
-    pub(crate) random: u64,
+    start_hint: Option<(SlotId, String)>,
+    random: u64,
 }
 
 impl Hub {
@@ -225,7 +226,7 @@ impl Hub {
     /// slot; for tests.
     #[doc(hidden)]
     pub fn crash_loops(&self) -> impl Iterator<Item = &str> {
-        let failed = crate::hub::process::slots::State::Failed(acpd_api::Reason::AgentCrashLoop);
+        let failed = crate::process::slot::State::Failed(acpd_api::Reason::AgentCrashLoop);
         let looping = self.slots.values().filter(move |slot| slot.state == failed);
         looping.map(|slot| slot.profile.as_str())
     }

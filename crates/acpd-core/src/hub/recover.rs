@@ -21,28 +21,22 @@ use acpd_api::Reason;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::process::slots::{
-    AgentInfo, Asker, Host, Slot, SlotId, State as AgentState, StopWhy,
-};
-use crate::hub::process::start_queue::StartQueue;
-use crate::hub::process::stop::KILL_AGAIN;
-use crate::hub::questions::decide::once;
-use crate::hub::questions::interaction::Interaction;
-use crate::hub::session::adopt::Adoption;
-use crate::hub::session::directory::Directory;
-use crate::hub::session::reseed::continues;
-use crate::hub::session::sessions::{Session, State};
-use crate::hub::session::steer::Steer;
-use crate::hub::session::turn::{Queued, Running, prompt_text};
-use crate::ids::{HostId, SessionKey, Time};
+use crate::ids::{HostId, IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
 use crate::input::{Adopt, Batch, Effect};
-use crate::profile::{Config, Profile, Sharing};
-use crate::questions::question::Question;
-use crate::record::{
-    Asked, AskedRow, Desired, HostState, InteractionRow, Record, Sender, SessionState, Snapshot,
-    TurnRest, TurnRow,
+use crate::process::slot::{
+    AgentInfo, Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy,
 };
-use crate::requests::{IdSource, NOBODY, NewSession, Purpose, Requester, Requests};
+use crate::process::start_queue::StartQueue;
+use crate::profile::{Config, Profile, Sharing};
+use crate::prompt::{continues, once, prompt_text};
+use crate::questions::Interaction;
+use crate::questions::question::Question;
+use crate::record::snapshot::{HostState, SessionState, Snapshot};
+use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRest, TurnRow};
+use crate::requests::Requests;
+use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
+use crate::session::turn::{Queued, Running};
+use crate::session::{Session, State};
 use crate::timers::{Timer, Timers};
 use crate::tool_calls::frozen::Frozen;
 
@@ -456,7 +450,7 @@ impl Hub {
         };
         // It is being ended already; from time to time it is looked whether somebody is left.
         self.timers.set(Timer::Slot(slot), self.now.after(KILL_AGAIN));
-        let state = AgentState::Stopping { why, stage: crate::hub::process::slots::Stage::Kill };
+        let state = AgentState::Stopping { why, stage: crate::process::slot::Stage::Kill };
         self.set_agent_state(slot, state, Some(reason.to_owned()), out);
         self.save_host(slot, out);
         self.lose_host(slot, host, out);

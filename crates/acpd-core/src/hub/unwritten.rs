@@ -16,25 +16,9 @@ use acpd_api::{Reason, StoreState};
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, Time};
-use crate::input::{Batch, Effect};
-use crate::requests::Requester;
-
-/// Why the journal cannot be written.
-#[derive(Debug, Clone)]
-pub(crate) struct StoreFailure {
-    reason: String,
-    hint: Option<String>,
-    since: Time,
-}
-
-/// A request whose answer waits for the batch that it came with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
-    pub(crate) to: Requester,
-    /// It is an `initialize`: that is taken back, so that it can be sent again.
-    pub(crate) is_initialize: bool,
-}
+use crate::ids::{ClientId, Requester};
+use crate::input::{Accepted, Batch, Effect};
+use crate::store_health::StoreFailure;
 
 /// Where the answer to a request is.
 enum Answer {
@@ -140,7 +124,7 @@ impl Hub {
 }
 
 /// Whether doing this answers the request.
-fn answers(effect: &Effect, to: &Requester) -> bool {
+pub(crate) fn answers(effect: &Effect, to: &Requester) -> bool {
     let is_for = |client: &ClientId, id: &Id| *client == to.client && *id == to.id;
     match effect {
         Effect::Send { client, line } => match parse(line) {

@@ -16,7 +16,10 @@ use std::borrow::Cow;
 use acp_wire::{UpdateClass, classify_update, str_at};
 use bytes::Bytes;
 
-use crate::hub::session::turn::hash;
+use crate::hash::hash;
+
+/// Bytes of a history that are taken over at most.
+pub(crate) const HISTORY_BYTES: usize = 64 << 20;
 
 /// News of one replay that are kept in memory at most, in bytes; beyond it they are dropped.
 const NEWS_BYTES: usize = 16 << 20;
@@ -25,6 +28,7 @@ const NEWS_BYTES: usize = 16 << 20;
 /// of text. Every end and every beginning among them is tried, so there must not be many; a prompt of
 /// more chunks is not recognised, and then nothing is news.
 const CHUNKS: usize = 16;
+
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Sorts a replay.

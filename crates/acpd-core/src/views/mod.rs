@@ -3,16 +3,19 @@
 //! Architecture invariant: live lines and lines read from the journal go through the same function,
 //! so a client that falls back to its cursor sees what it would have seen live.
 
+pub(crate) mod attachment;
+pub(crate) mod terminal_name;
+
 use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
 use acpd_api::{NAMESPACE, Skipped, method};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::hub::services::terminal::TerminalName;
 use crate::ids::Seq;
-use crate::input::View;
-use crate::record::EventKind;
+use crate::input::{Read, View};
+use crate::record::{EventKind, EventRow};
+use crate::views::terminal_name::TerminalName;
 
 /// The line as this client gets it; `None` = not at all. `session` is the public id of the session in
 /// whose journal it is.
@@ -163,4 +166,14 @@ fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
     let notice =
         Skipped { session_id: session_id.into(), bytes: line.len() as u64, limit: view.max_line };
     Some(build::notification(method::SKIPPED, &notice))
+}
+
+impl Read {
+    /// A line as the client gets it; `None` = not at all.
+    pub fn show(&self, row: &EventRow) -> Option<Bytes> {
+        if row.origin.is_some() && row.origin == self.origin {
+            return None;
+        }
+        render(&row.line, row.kind, row.seq, &self.public_id, &self.view)
+    }
 }

@@ -15,19 +15,22 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::process::slots::{Asker, Slot, SlotId, State as AgentState, StopWhy};
-use crate::hub::session::sessions::{State, numbered};
-use crate::ids::SessionKey;
+use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, ReadStyle, Search, StatusPart};
-use crate::params::valid_name;
+use crate::params::{read, valid_name};
+use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
 use crate::record::{Canceller, Desired, Dormant, Record};
-use crate::requests::{Purpose, Requester};
+use crate::requests::purpose::Purpose;
+use crate::session::{State, numbered};
 
 /// Journal entries in one answer when the caller names no number.
 const LOG_PAGE: u32 = 1_000;
+
 /// Hits in one answer when the caller names no number, and in any case.
 const SEARCH_HITS: u32 = 20;
+
 const MOST_SEARCH_HITS: u32 = 1_000;
+
 /// Words of one search.
 const SEARCH_WORDS: usize = 64;
 
@@ -210,8 +213,7 @@ impl Hub {
         wanted: impl Fn(&crate::record::SessionRow) -> bool,
     ) -> Vec<SessionInfo> {
         let sessions = self.sessions.values().filter(|session| wanted(&session.row));
-        let mut infos: Vec<_> =
-            sessions.map(crate::hub::session::sessions::Session::info).collect();
+        let mut infos: Vec<_> = sessions.map(crate::session::Session::info).collect();
         infos.sort_by_key(|info| std::cmp::Reverse(info.updated));
         infos
     }
@@ -650,11 +652,6 @@ impl Hub {
             _ => false,
         }
     }
-}
-
-pub(crate) fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Fault> {
-    let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
-    serde_json::from_str(params.get()).map_err(|error| Fault::invalid(error.to_string()))
 }
 
 fn read_or_default<T: DeserializeOwned + Default>(params: Option<&RawValue>) -> Result<T, Fault> {

@@ -23,9 +23,9 @@
 use acp_wire::{Id, Message, build};
 use acpd_api::Reason;
 
+use crate::clients::Client;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::from_clients::Client;
 use crate::ids::ClientId;
 use crate::input::{Batch, Effect};
 
@@ -49,22 +49,6 @@ impl Wish {
             Some(Message::Request { method, .. }) if acpd_api::is_own(method) => Wish::Manage,
             _ => Wish::Other,
         }
-    }
-}
-
-impl Client {
-    fn is_manager(&self) -> bool {
-        self.profile.is_none()
-    }
-
-    /// It is a client of a process that runs under an agent.
-    fn is_tool(&self) -> bool {
-        !self.is_manager() && self.under_agent
-    }
-
-    /// Nobody misses it: it waits for nothing and follows nothing.
-    fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.sessions.is_empty()
     }
 }
 

@@ -4,88 +4,37 @@
 //! Some methods are answered from memory and journal without the agent (`initialize` when its result
 //! is known, `session/load`, `resume`, `list`, `close` of known sessions), the others are relayed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use acp_wire::acp::{
-    ClientCapabilities, ClientInitialize, PromptParams, SessionParams, cancelled_request,
-};
+use acp_wire::acp::{ClientInitialize, PromptParams, SessionParams, cancelled_request};
 use acp_wire::{
     ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, locate, remove_member, set_id,
     set_member, str_at,
 };
 use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
-use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resume, Resumed, Role, is_own};
+use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resumed, Role, is_own};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::auth::changes_login;
+use crate::clients::Naming;
+use crate::clients::offer::offer;
+use crate::clients::resumable::is_kept;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::resumable::is_kept;
-use crate::hub::process::client_meta::offer;
-use crate::hub::process::login::changes_login;
-use crate::hub::process::slots::{Asker, SlotId, WaitFor, Waiting};
-use crate::hub::services::client_mcp::{self, for_agent};
-use crate::hub::session::directory::Directory;
-use crate::hub::session::sessions::{Relayed, State};
-use crate::hub::unwritten::Accepted;
-use crate::ids::{ClientId, SessionKey, Time};
-use crate::input::{Batch, Effect, ReadStyle, View};
+use crate::ids::{ClientId, Requester, SessionKey, SlotId};
+use crate::input::{Accepted, Batch, Effect, ReadStyle, View};
+use crate::mcp::client_mcp::{MESSAGE, for_agent};
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
+use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::{Profile, Sharing};
 use crate::record::Dormant;
-use crate::requests::{NewSession, Purpose, Requester};
+use crate::requests::purpose::{Directory, NewSession, Purpose};
+use crate::session::{Relayed, State};
 
 /// Requests of one client that may be open at once.
 const OPEN_REQUESTS: usize = 128;
-
-/// A connection.
-#[derive(Debug, Default)]
-pub(crate) struct Client {
-    /// The agent profile it is bound to, once it has sent `initialize`.
-    pub(crate) profile: Option<String>,
-    /// That was answered.
-    pub(crate) initialized: bool,
-    pub(crate) view: View,
-    /// Tells it from all other clients, in what agents are told; 0 = it has not sent `initialize`.
-    pub(crate) number: u64,
-    pub(crate) capabilities: ClientCapabilities,
-    /// What agents may hear of it, see [`crate::hub::process::client_meta`].
-    pub(crate) offer: Option<String>,
-    pub(crate) sessions: BTreeSet<SessionKey>,
-    /// Sessions that it has made.
-    pub(crate) made: BTreeSet<SessionKey>,
-    /// Pieces of journal that are on their way to it.
-    pub(crate) reads: BTreeMap<SessionKey, u32>,
-    /// It does not keep up: nothing is sent to it that is not an answer.
-    pub(crate) lagged: bool,
-    /// Requests that are not answered, and whether their answers are kept.
-    pub(crate) open: BTreeMap<Id, bool>,
-    /// Of these, those that have an error already because the journal could not be written.
-    pub(crate) given_up: BTreeSet<Id>,
-    /// The name under which it comes back.
-    pub(crate) token: Option<String>,
-    /// What it is in the sessions that it comes back to.
-    pub(crate) role: Role,
-    /// What it has from its last connection, until it has got the rest.
-    pub(crate) resume: Option<Resume>,
-    /// Its process runs under an agent, as far as that can be seen ([`crate::hub::clients::under_agent`]).
-    pub(crate) under_agent: bool,
-    /// Requests that it has to send again.
-    pub(crate) again: Vec<Id>,
-    /// When it said something last; nothing before its first line ([`crate::hub::clients::admission`]).
-    pub(crate) heard: Option<Time>,
-}
-
-/// A `session/new` with a name that another one, not answered yet, is about to take.
-#[derive(Debug)]
-pub(crate) struct Naming {
-    pub(crate) to: Requester,
-    pub(crate) profile: String,
-    pub(crate) cwd: String,
-    pub(crate) name: String,
-    params: Box<RawValue>,
-}
 
 impl Hub {
     pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
@@ -276,7 +225,7 @@ impl Hub {
         })?;
         // It names requests or servers by ids, and the agent's are other ones: it would be about somebody
         // else's.
-        if method.starts_with("$/") || method == client_mcp::MESSAGE {
+        if method.starts_with("$/") || method == MESSAGE {
             return Err(Fault::invalid(format!("`{method}` is not a request"))
                 .with_code(code::METHOD_NOT_FOUND));
         }
@@ -388,7 +337,7 @@ impl Hub {
         if method == CLIENT_LEAVE {
             return self.client_leaves(client, out);
         }
-        if method == client_mcp::MESSAGE {
+        if method == MESSAGE {
             return self.server_notified(client, line, out);
         }
         // Of a newer client; no agent's business.

@@ -8,17 +8,15 @@ use acpd_api::{LoadMeta, NAMESPACE, Reason, Role};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
-use crate::hub::process::slots::Asker;
-use crate::hub::session::naming::name_taken;
-use crate::hub::session::sessions::State;
-use crate::ids::{ClientId, SessionKey};
+use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::params::{bounded, own_meta};
+use crate::process::slot::Asker;
 use crate::profile::ClosedBy;
 use crate::record::Dormant;
-use crate::requests::Requester;
+use crate::session::State;
 
 impl Hub {
     pub(crate) fn name_is_taken(

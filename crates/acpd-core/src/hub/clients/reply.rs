@@ -8,9 +8,8 @@ use bytes::Bytes;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, SessionKey};
+use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::{Batch, Effect};
-use crate::requests::Requester;
 
 impl Hub {
     /// Answers a request with an error of acpd.

@@ -25,67 +25,31 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::clients::Client;
+use crate::clients::resumable::{Reply, Resumable, is_kept};
 use crate::fault::Fault;
+use crate::hash::number_of;
 use crate::hub::Hub;
-use crate::hub::clients::from_clients::Client;
-use crate::hub::session::sessions::Session;
-use crate::hub::session::turn::hash;
-use crate::ids::{ClientId, InteractionId, SessionKey, Time};
+use crate::ids::{ClientId, InteractionId, Requester, SessionKey};
 use crate::input::{Batch, Effect, ReadStyle};
-use crate::record::{ClientState, Record, ReplyRow, Sender};
-use crate::requests::Requester;
+use crate::record::snapshot::ClientState;
+use crate::record::{Record, ReplyRow, Sender};
+use crate::session::Session;
 use crate::timers::Timer;
 use crate::views::without_boolean_options;
 
 /// How long a client is waited for that has lost its connection (ms).
 const AWAY: u64 = 60 * 60_000;
+
 /// Clients with a token that are known at once; beyond it one that is away is forgotten: if possible
 /// one that waits for nothing, and of these the one that is away longest.
 const KNOWN: usize = 1_024;
+
 /// Answers that one client may leave unconfirmed before it is refused more requests.
 const REPLIES: usize = 256;
+
 /// Bytes of answers that one client may leave unconfirmed, beside one answer of any length.
 const REPLY_BYTES: usize = 8 << 20;
-
-/// A client with a token.
-#[derive(Debug)]
-pub(crate) struct Resumable {
-    /// Its connection, or what stands for it while it has none.
-    pub(crate) client: ClientId,
-    /// Since when it has none.
-    away: Option<Time>,
-    /// The sessions that its last connection was at, and since when ([`crate::hub::session::fanout::Attachment`]).
-    was_at: BTreeMap<SessionKey, u64>,
-    /// Lines of it that are dealt with.
-    received: u64,
-    /// Answers that it may not have.
-    pub(crate) replies: BTreeMap<Id, Reply>,
-}
-
-/// An answer that is kept.
-#[derive(Debug, Clone)]
-pub(crate) struct Reply {
-    line: Bytes,
-    session: Option<SessionKey>,
-}
-
-/// Whether the answer to a request is kept. The others change nothing, or nothing that a second
-/// time would make worse: a client that misses the answer asks again.
-pub(crate) fn is_kept(name: &str) -> bool {
-    let asks_again = [
-        "initialize",
-        "session/load",
-        "session/resume",
-        method::SESSION_ATTACH,
-        method::SESSION_DETACH,
-        method::AGENT_START,
-        method::AGENT_STOP,
-        method::AGENT_RESTART,
-        method::DAEMON_STOP,
-        method::DAEMON_RESTART,
-    ];
-    crate::params::needs_store(name) && !asks_again.contains(&name)
-}
 
 impl Hub {
     /// Clients that the last daemon knew. None of them is connected.
@@ -518,12 +482,6 @@ impl Hub {
             }
         }
     }
-}
-
-/// The number of a client with this token: the same with the next daemon, and it does not tell who has
-/// the token.
-pub(crate) fn number_of(token: &str) -> u64 {
-    hash(token) | 1
 }
 
 /// What can be an id of a request.

@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::admin::read;
 use crate::ids::{ClientId, SessionKey};
+use crate::params::read;
 
 impl Hub {
     /// Whether a client is here and may decide for a person: it may be asked, and serve an agent.

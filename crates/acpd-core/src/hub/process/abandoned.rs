@@ -11,9 +11,9 @@
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::process::slots::{SlotId, State as AgentState, StopWhy};
-use crate::ids::{SessionKey, duration};
+use crate::ids::{SessionKey, SlotId, duration};
 use crate::input::Batch;
+use crate::process::slot::{State as AgentState, StopWhy};
 use crate::timers::Timer;
 
 impl Hub {

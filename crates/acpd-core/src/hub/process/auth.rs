@@ -22,16 +22,16 @@ use acpd_api::{
 };
 use serde_json::value::RawValue;
 
+use crate::auth::{Refusal, forget_credentials, login_hint};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::admin::read;
-use crate::hub::process::login::{Refusal, forget_credentials};
-use crate::hub::process::slots::{Asker, Slot, SlotId, State as AgentState, StopWhy};
-use crate::hub::session::sessions::State;
-use crate::ids::SessionKey;
+use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
+use crate::params::read;
+use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
 use crate::record::{AuthRow, Desired, Dormant, Record};
-use crate::requests::{Purpose, Requester};
+use crate::requests::purpose::Purpose;
+use crate::session::State;
 
 const PROMPT: &str = "session/prompt";
 
@@ -383,8 +383,4 @@ impl Hub {
         self.fail_queue(key, &fault, out);
         self.session_mut(key).queue = kept;
     }
-}
-
-pub(crate) fn login_hint(agent: &str) -> String {
-    format!("`acpctl auth login {agent}`, then try again")
 }

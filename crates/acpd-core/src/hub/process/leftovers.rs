@@ -15,24 +15,18 @@ use acpd_api::Reason;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::process::slots::{Host, Slot, SlotId, Stage, State};
-use crate::ids::HostId;
+use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, LeftProcess};
+use crate::process::slot::{Host, Slot, Stage, State};
 
 /// After so many times of SIGKILL it is looked who is left, and again after as many.
 const LOOK_EVERY: u32 = 5;
+
 /// What it means.
 const HANGS: &str = "it hangs in the kernel, mostly on a disk or a network that does not answer, and is \
                      waited for";
 /// Processes that are named.
 const NAMED: usize = 3;
-
-impl Slot {
-    /// Who is left of its last run and does not end, as far as it is known.
-    pub(crate) fn leftovers(&self) -> Option<&str> {
-        self.host.as_ref()?.leftovers.as_deref()
-    }
-}
 
 impl Hub {
     /// A process was sent SIGKILL once more.

@@ -4,34 +4,14 @@
 use acp_wire::ErrorObject;
 use acpd_api::AuthSource;
 
+use crate::auth::{changes_login, forget_credentials};
 use crate::hub::Hub;
-use crate::hub::process::slots::{SlotId, State, StopWhy, WaitFor, Waiting};
-use crate::hub::session::turn::Queued;
-use crate::ids::{HostId, SessionKey, Time};
-use crate::input::{Batch, Effect};
+use crate::ids::{HostId, Requester, SessionKey, SlotId, Time};
+use crate::input::Batch;
+use crate::process::slot::{State, StopWhy, WaitFor, Waiting};
 use crate::record::{Record, TurnRest, TurnRow};
-use crate::requests::{Purpose, Requester};
-
-/// What an error of an agent says about the login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// Nothing.
-    Other,
-    /// One is wanted.
-    NeedsLogin,
-    /// The process is started anew, with fresh credentials.
-    Renewed,
-}
-
-/// Whether a method changes the login of a whole process.
-pub(crate) fn changes_login(method: &str) -> bool {
-    matches!(method, "authenticate" | "logout")
-}
-
-/// The next process of an agent gets no value of a credential that was looked up for another login.
-pub(crate) fn forget_credentials(profile: &str, out: &mut Batch) {
-    out.effects.push(Effect::ForgetCredentials { agent: profile.to_owned() });
-}
+use crate::requests::purpose::Purpose;
+use crate::session::turn::Queued;
 
 fn is_login(waiting: &Waiting) -> bool {
     match &waiting.what {

@@ -13,9 +13,9 @@
 //! timeout, and every fourth place goes to who has waited longest, whatever it is for.
 
 use crate::hub::Hub;
-use crate::hub::process::slots::{SlotId, State};
-use crate::ids::SessionKey;
+use crate::ids::{SessionKey, SlotId};
 use crate::input::Batch;
+use crate::process::slot::State;
 
 /// Each so manieth place is given by age alone.
 const BY_AGE: u32 = 4;
@@ -29,13 +29,6 @@ enum Urgency {
     Watched,
     /// Nobody is there.
     Unattended,
-}
-
-/// The slots that wait for a place, in the order in which they came.
-#[derive(Debug, Default)]
-pub(crate) struct StartQueue {
-    slots: Vec<SlotId>,
-    given: u32,
 }
 
 impl Hub {

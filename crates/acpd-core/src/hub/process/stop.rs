@@ -13,15 +13,12 @@
 use acpd_api::Reason;
 
 use crate::hub::Hub;
-use crate::hub::process::slots::{SlotId, Stage, State, StopWhy};
-use crate::ids::HostId;
+use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, StopStep};
+use crate::process::slot::{KILL_AGAIN, Stage, State, StopWhy};
 use crate::record::Record;
-use crate::requests::Purpose;
+use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
-
-/// From one SIGKILL to the next (ms).
-pub(crate) const KILL_AGAIN: u64 = 1_000;
 
 impl Hub {
     /// Starts the stop ladder, or moves a running one to a more urgent purpose.

@@ -12,13 +12,12 @@ use acp_wire::{Id, build, code};
 use acpd_api::{Reason, Unanswered, method};
 use serde_json::json;
 
+use crate::clients::Naming;
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::from_clients::Naming;
-use crate::hub::process::slots::SlotId;
-use crate::ids::{ClientId, HostId, duration};
+use crate::ids::{ClientId, HostId, NOBODY, Requester, SlotId, duration};
 use crate::input::Batch;
-use crate::requests::{NOBODY, Purpose, Requester};
+use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
 /// Requests that agents answer by themselves, soon. What else is relayed may wait for a person, or is

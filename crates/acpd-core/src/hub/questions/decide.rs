@@ -4,14 +4,12 @@
 //! Architecture invariant: every answer that no person gave is in the journal, with what decided.
 
 use acp_wire::acp::PermissionAnswer;
-use acp_wire::locate;
-use acpd_api::{PermissionDecided, PolicyList, PromptMeta, RememberedInfo};
+use acpd_api::{PermissionDecided, PolicyList, RememberedInfo};
 use acpd_policy::{Decision, Remembered, Situation, Verdict, decide};
 
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey};
 use crate::input::Batch;
-use crate::params::own_meta;
 use crate::questions::question::{Answer, Question};
 use crate::record::Record;
 use crate::tool_calls::frozen::Frozen;
@@ -111,16 +109,5 @@ impl Hub {
             at: known.at,
         };
         PolicyList { remembered: self.remembered.iter().map(info).collect() }
-    }
-}
-
-/// The answer that the sender of a prompt gave beforehand to all questions of its turn.
-pub(crate) fn once(prompt: &[u8]) -> Option<Verdict> {
-    let meta = locate(prompt, &["params", "_meta"])?;
-    let meta = std::str::from_utf8(&prompt[meta]).ok()?;
-    match own_meta::<PromptMeta>(meta).ok()??.permissions?.as_str() {
-        "allow" => Some(Verdict::Allow),
-        "reject" => Some(Verdict::Reject),
-        _ => None,
     }
 }

@@ -13,8 +13,6 @@
 //! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
 //! answer is never consent.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use acp_wire::acp::ElicitationMode;
 use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member, str_at};
 use acpd_api::Role;
@@ -22,62 +20,12 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::hub::Hub;
-use crate::hub::process::slots::SlotId;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
+use crate::questions::Interaction;
 use crate::questions::question::{Answer, Question, Scope};
 use crate::record::{InteractionRow, Record};
-use crate::tool_calls::frozen::Frozen;
 use crate::views::with_own_terminals;
-
-/// An open question.
-#[derive(Debug)]
-pub(crate) struct Interaction {
-    /// The session that it is about, unless it is about a request.
-    pub(crate) session: Option<SessionKey>,
-    pub(crate) host: HostId,
-    /// The agent's own id of the request.
-    pub(crate) agent_request: Id,
-    /// The request with the session's public id.
-    pub(crate) line: Bytes,
-    pub(crate) question: Question,
-    pub(crate) at: Time,
-    /// What it asks to allow, if it is a permission question.
-    pub(crate) frozen: Option<Box<Frozen>>,
-    /// The request to the agent that it is about, unless it is about a session.
-    about: Option<u64>,
-    /// How often a client gave an answer that means nothing.
-    refused: BTreeMap<ClientId, u32>,
-    /// Who has been asked under the number of the interaction itself.
-    asked: BTreeSet<ClientId>,
-}
-
-impl Interaction {
-    /// From its row, whose line is the agent's request.
-    pub(crate) fn new(row: &InteractionRow, agent_request: Id, question: Question) -> Interaction {
-        let about = match Question::read(&row.line) {
-            Ok((Scope::Request(id), _)) => id.as_u64(),
-            _ => None,
-        };
-        Interaction {
-            session: row.session,
-            host: row.host,
-            agent_request,
-            line: row.line.clone(),
-            question,
-            at: row.at,
-            frozen: row.frozen.clone(),
-            about,
-            refused: BTreeMap::new(),
-            asked: BTreeSet::new(),
-        }
-    }
-
-    /// A client has had the question since before it came back.
-    pub(crate) fn was_offered(&mut self, client: ClientId) {
-        self.asked.insert(client);
-    }
-}
 
 /// Questions of one session, or of one process about requests, that may be open at once.
 const OPEN: usize = 64;

@@ -15,13 +15,11 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::admin::read;
-use crate::hub::questions::interaction::Interaction;
-use crate::ids::InteractionId;
+use crate::ids::{InteractionId, Requester};
 use crate::input::Batch;
-use crate::params::path;
+use crate::params::{path, read};
+use crate::questions::Interaction;
 use crate::questions::question::{Answer, Question, params_of};
-use crate::requests::Requester;
 
 impl Hub {
     pub(crate) fn list_interactions(&mut self, to: &Requester, out: &mut Batch) {
@@ -227,6 +225,7 @@ fn not_remembered(id: InteractionId, verdict: Verdict, question: &Question) -> F
 }
 
 const ALLOW: Plain = Plain { word: "allow", once: "allow_once", forever: "allow_always" };
+
 const DENY: Plain = Plain { word: "deny", once: "reject_once", forever: "reject_always" };
 
 /// A plain yes or no.

@@ -16,113 +16,25 @@
 //! Architecture invariant: a call is on disk until it is answered, and is given to one client once:
 //! again only to one that came back without it.
 
-use acp_wire::{ErrorObject, Id, Message, build, code, locate, set_id, set_member, splice, str_at};
+use acp_wire::{ErrorObject, Id, Message, build, code, set_id, str_at};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::hash::number_of;
 use crate::hub::Hub;
-use crate::hub::clients::resumable::number_of;
-use crate::hub::process::slots::SlotId;
-use crate::hub::session::sessions::State;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
+use crate::mcp::client_mcp::{
+    Call, Declared, MESSAGE, Server, each, is_in_client, items, label, list, server_id, told,
+    with_id, with_list,
+};
 use crate::params::raw;
 use crate::record::{InteractionRow, Record};
-
-/// The method by which agents and servers speak.
-pub(crate) const MESSAGE: &str = "mcp/message";
+use crate::session::State;
 
 /// Calls of one process to one client that may be open at once.
 const OPEN: usize = 64;
-
-/// A server, as it is declared to an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Server {
-    /// What the agent knows it by; no other declaration ever has it.
-    number: u64,
-    /// The client that has it.
-    client: u64,
-    /// As that client calls it.
-    id: String,
-}
-
-impl Server {
-    /// The agent's id for it.
-    fn name(&self) -> String {
-        format!("acpd-{}", InteractionId(self.number).text())
-    }
-
-    fn number_in(name: &str) -> Option<u64> {
-        InteractionId::parse(name.strip_prefix("acpd-")?).map(|number| number.0)
-    }
-
-    /// What a session's list has in place of the client's id.
-    fn kept(&self) -> String {
-        format!("{}:{}:{}", InteractionId(self.number).text(), self.client, self.id)
-    }
-
-    fn read(kept: &str) -> Option<Server> {
-        let mut parts = kept.splitn(3, ':');
-        let number = InteractionId::parse(parts.next()?)?.0;
-        Some(Server { number, client: parts.next()?.parse().ok()?, id: parts.next()?.to_owned() })
-    }
-}
-
-/// A call of an agent that a client has not answered.
-#[derive(Debug)]
-pub(crate) struct Call {
-    host: HostId,
-    /// The agent's own id of the request.
-    agent_request: Id,
-    /// As the agent sent it.
-    line: Bytes,
-    /// Who answers it, or what stands for it while it has no connection.
-    pub(crate) client: ClientId,
-    server: Server,
-    /// What people call the server.
-    label: String,
-}
-
-/// The params of a session, with the servers of its client declared.
-pub(crate) struct Declared {
-    pub(crate) params: Bytes,
-    /// What the agent cannot use, in sentences for people.
-    pub(crate) left_out: Vec<String>,
-}
-
-fn label(item: &[u8]) -> String {
-    str_at(item, &["name"]).unwrap_or_default().into_owned()
-}
-
-fn list(params: &Bytes) -> Option<Bytes> {
-    locate(params, &["mcpServers"]).map(|range| params.slice(range))
-}
-
-fn with_list(params: &Bytes, list: &[u8]) -> Bytes {
-    match locate(params, &["mcpServers"]) {
-        Some(range) if params[range.clone()] != *list => splice(params, &[(range, list)]),
-        _ => params.clone(),
-    }
-}
-
-fn server_id(item: &[u8]) -> Option<String> {
-    str_at(item, &["serverId"]).map(std::borrow::Cow::into_owned)
-}
-
-fn with_id(item: &Bytes, path: &[&str], id: &str) -> Bytes {
-    set_member(item, path, json!(id).to_string().as_bytes())
-}
-
-fn is_in_client(item: &Bytes) -> bool {
-    str_at(item, &["type"]).as_deref() == Some("acp")
-}
-
-/// The servers of a list.
-fn items(list: &Bytes) -> Vec<Bytes> {
-    let items = serde_json::from_slice::<Vec<&RawValue>>(list).unwrap_or_default();
-    items.iter().map(|item| list.slice_ref(item.get().as_bytes())).collect()
-}
 
 /// A list of these servers.
 fn array(items: &[Bytes]) -> Bytes {
@@ -132,30 +44,6 @@ fn array(items: &[Bytes]) -> Bytes {
 fn same_json(one: &[u8], other: &[u8]) -> bool {
     let read = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
     one == other || read(one) == read(other)
-}
-
-/// A list of servers in which `with` has put another one, or none, in the place of each that lives in a
-/// client.
-fn each(list: &Bytes, mut with: impl FnMut(&Bytes) -> Option<Bytes>) -> Bytes {
-    let items = items(list);
-    if !items.iter().any(is_in_client) {
-        return list.clone();
-    }
-    let start = |item: &Bytes| item.as_ptr() as usize - list.as_ptr() as usize;
-    let mut out = list[..start(&items[0])].to_vec();
-    // Where the item before ends, if there is one that stays: what is between two stays as well.
-    let (mut before, mut stays) = (start(&items[0]), false);
-    for item in &items {
-        let new = if is_in_client(item) { with(item) } else { Some(item.clone()) };
-        if let Some(new) = new {
-            out.extend_from_slice(if stays { &list[before..start(item)] } else { b"" });
-            out.extend_from_slice(&new);
-            stays = true;
-        }
-        before = start(item) + item.len();
-    }
-    out.extend_from_slice(&list[before..]);
-    out.into()
 }
 
 /// The server with this number in a session's list, and what people call it.
@@ -174,35 +62,6 @@ fn find(list: &Bytes, number: u64) -> Option<(Server, String)> {
         None
     });
     found
-}
-
-/// The params of a session as the agent gets them, with those servers that `has` has.
-fn told(params: &Bytes, mut has: impl FnMut(&Server, &Bytes) -> bool) -> Bytes {
-    let Some(kept) = list(params) else { return params.clone() };
-    let told = each(&kept, |item| match server_id(item) {
-        // No server, so not our business.
-        None => Some(item.clone()),
-        Some(kept) => {
-            let server = Server::read(&kept).filter(|server| has(server, item))?;
-            Some(with_id(item, &["serverId"], &server.name()))
-        }
-    });
-    with_list(params, &told)
-}
-
-/// The params of a session as its client had sent them.
-pub(crate) fn undeclared(params: &Bytes) -> Bytes {
-    let Some(kept) = list(params) else { return params.clone() };
-    let own = each(&kept, |item| match server_id(item).and_then(|kept| Server::read(&kept)) {
-        None => Some(item.clone()),
-        Some(server) => Some(with_id(item, &["serverId"], &server.id)),
-    });
-    with_list(params, &own)
-}
-
-/// The params of a session for an agent that takes all of its servers.
-pub(crate) fn for_agent(params: &Bytes) -> Bytes {
-    told(params, |_, _| true)
 }
 
 fn gone(label: &str) -> ErrorObject {
@@ -395,7 +254,7 @@ impl Hub {
     /// just to make or to load.
     fn server(&self, slot: SlotId, host: HostId, name: &str) -> Option<(Server, String)> {
         let number = Server::number_in(name)?;
-        let held = |session: &&crate::hub::session::sessions::Session| {
+        let held = |session: &&crate::session::Session| {
             session.slot == slot && !matches!(session.state, State::Resting)
         };
         let sessions = self.sessions.values().filter(held);
@@ -601,32 +460,5 @@ impl Hub {
         if let Some(&slot) = self.hosts.get(&done.host) {
             self.host_write(slot, answer(&done.agent_request), out);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_of_a_server_is_read_as_it_was_written_and_a_clients_own_id_is_not() {
-        let server = Server { number: (3 << 32) | 7, client: u64::MAX, id: "a:b-\"ü".to_owned() };
-        assert_eq!(Server::read(&server.kept()), Some(server.clone()));
-        assert_eq!(Server::number_in(&server.name()), Some(server.number));
-        for other in ["", "tools", "1-2:x:y", "1-2:3", "acpd-1-2:3:y"] {
-            assert_eq!(Server::read(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn other_servers_and_what_is_between_them_stay_as_they_are() {
-        let list = r#"[ {"name":"a"} ,{"type":"acp","name":"b"},  {"type":"acp"}, 7 ] "#;
-        let list = Bytes::from_static(list.as_bytes());
-        let changed = |keep: &str| each(&list, |item| (label(item) == keep).then(|| "x".into()));
-        assert_eq!(changed("b"), r#"[ {"name":"a"} ,x, 7 ] "#);
-        assert_eq!(changed(""), r#"[ {"name":"a"},  x, 7 ] "#);
-        assert_eq!(changed("none"), r#"[ {"name":"a"}, 7 ] "#);
-        let only = Bytes::from_static(br#"[{"type":"acp"}]"#);
-        assert_eq!(each(&only, |_| None), "[]");
     }
 }

@@ -18,33 +18,15 @@ use acp_wire::{ErrorObject, Id, Outcome, build, code, locate, set_id, set_member
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::client_methods::terminal::own_terminal;
+use crate::client_methods::{By, Call, ClientMethod};
 use crate::hub::Hub;
-use crate::hub::process::slots::SlotId;
-use crate::hub::services::terminal::own_terminal;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
 use crate::input::{Batch, Effect, FileService, ServeError};
 use crate::record::{InteractionRow, Record};
 
 /// Requests of one session that may be open at once.
 const OPEN: usize = 64;
-
-/// A request of an agent that a program answers.
-#[derive(Debug)]
-pub(crate) struct ClientMethod {
-    session: SessionKey,
-    host: HostId,
-    /// The agent's own id of the request.
-    agent_request: Id,
-    /// The request with the session's public id.
-    line: Bytes,
-    by: By,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
-    Client(ClientId),
-    Acpd,
-}
 
 /// Whether acpd can do it, and where it can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,15 +39,6 @@ enum Kind {
     Call(Call),
     /// A method of the agent's own, which only a client can know.
     Extension,
-}
-
-/// What can be done with a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
-    Output,
-    Wait,
-    Kill,
-    Release,
 }
 
 impl Kind {

@@ -14,89 +14,22 @@
 //! Architecture invariant: nothing of a terminal survives the session's hold on its process. acpd's
 //! own end then, editors are told to release theirs.
 
-use std::fmt;
-
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{ErrorObject, Id, build, code, locate, set_member, str_at};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::client_methods::terminal::{Of, Own, Terminal, own_terminal};
+use crate::client_methods::terminal_mirror::Growth;
+use crate::client_methods::{By, Call};
 use crate::hub::Hub;
-use crate::hub::services::client_methods::{By, Call};
-use crate::hub::services::terminal_mirror::Growth;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
 use crate::input::{Batch, Effect, NewTerminal, ServeError, TerminalEnd};
+use crate::views::terminal_name::TerminalName;
 
 /// Terminals of one session that are remembered.
 const MOST: usize = 64;
-
-/// The id of a terminal as the agent knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TerminalName<'a> {
-    /// One of acpd's own, named after the request that made it.
-    Own(InteractionId),
-    /// One of an editor.
-    Editor {
-        /// Which ([`View::editor`](crate::View)).
-        editor: u64,
-        /// As the editor calls it.
-        id: &'a str,
-    },
-}
-
-impl<'a> TerminalName<'a> {
-    pub(crate) fn parse(text: &'a str) -> Option<TerminalName<'a>> {
-        if let Some(number) = text.strip_prefix("acpd-") {
-            return InteractionId::parse(number).map(TerminalName::Own);
-        }
-        let mut parts = text.strip_prefix("editor-")?.splitn(3, '-');
-        let (boot, number, id) = (parts.next()?, parts.next()?, parts.next()?);
-        let (boot, number): (u32, u32) = (boot.parse().ok()?, number.parse().ok()?);
-        let editor = (u64::from(boot) << 32) | u64::from(number);
-        // A client without terminals has this number.
-        (editor != 0).then_some(TerminalName::Editor { editor, id })
-    }
-}
-
-impl fmt::Display for TerminalName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TerminalName::Own(number) => write!(f, "acpd-{}", number.text()),
-            TerminalName::Editor { editor, id } => {
-                write!(f, "editor-{}-{id}", InteractionId(*editor).text())
-            }
-        }
-    }
-}
-
-/// A terminal that an agent has.
-#[derive(Debug)]
-pub(crate) struct Terminal {
-    session: SessionKey,
-    of: Of,
-}
-
-#[derive(Debug)]
-enum Of {
-    Editor,
-    Acpd(Own),
-}
-
-impl Terminal {
-    fn is_released(&self) -> bool {
-        matches!(&self.of, Of::Acpd(own) if own.released)
-    }
-}
-
-/// One that acpd runs.
-#[derive(Debug)]
-pub(crate) struct Own {
-    number: InteractionId,
-    released: bool,
-    pub(crate) end: Option<TerminalEnd>,
-    pub(crate) growth: Growth,
-}
 
 /// `params` of `terminal/create`.
 #[derive(Debug, Deserialize)]
@@ -356,14 +289,6 @@ impl Hub {
     }
 }
 
-/// The terminal of acpd that a call is about.
-pub(crate) fn own_terminal(line: &[u8]) -> Option<InteractionId> {
-    match TerminalName::parse(&str_at(line, &["params", "terminalId"])?)? {
-        TerminalName::Own(number) => Some(number),
-        TerminalName::Editor { .. } => None,
-    }
-}
-
 fn exit_status(end: &TerminalEnd) -> serde_json::Value {
     json!({ "exitCode": end.code, "signal": end.signal })
 }
@@ -371,21 +296,4 @@ fn exit_status(end: &TerminalEnd) -> serde_json::Value {
 fn unknown(name: &str) -> ErrorObject {
     let text = format!("the terminal `{name}` does not exist or was released");
     ErrorObject::new(code::NOT_FOUND, text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_read_as_it_was_written_and_others_are_no_names() {
-        let editor = TerminalName::Editor { editor: (3 << 32) | 7, id: "term-1-ü" };
-        for name in [TerminalName::Own(InteractionId((2 << 32) | 9)), editor] {
-            assert_eq!(TerminalName::parse(&name.to_string()), Some(name));
-        }
-        for other in ["", "term_1", "acpd-", "acpd-1", "editor-1-2", "editor-x-2-t", "editor-0-0-t"]
-        {
-            assert_eq!(TerminalName::parse(other), None, "{other}");
-        }
-    }
 }

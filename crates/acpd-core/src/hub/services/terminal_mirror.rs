@@ -21,54 +21,32 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::client_methods::terminal_mirror::Mirror;
 use crate::hub::Hub;
-use crate::hub::services::terminal::TerminalName;
-use crate::ids::{InteractionId, SessionKey, Time};
-use crate::input::{Batch, Effect, TerminalEnd, TerminalTail};
+use crate::ids::{InteractionId, SessionKey};
+use crate::input::{Batch, Effect, TerminalTail};
 use crate::record::{EventKind, InteractionRow, Record};
 use crate::timers::Timer;
+use crate::views::terminal_name::TerminalName;
 use crate::views::{replace_terminals, text_item};
 
 /// Tool calls that show the same command and are followed.
 const SHOWN: usize = 4;
+
 /// The longest content of a tool call that is kept for that, in bytes.
 const CONTENT: usize = 16 << 10;
+
 /// The most output that one step of a tool call shows of all its commands, in bytes.
 const OUTPUT: usize = 64 << 10;
+
 /// The least time between two steps (ms).
 const NEAREST: u64 = 1_000;
+
 /// The time between two looks at a command that runs for long (ms).
 const FARTHEST: u64 = 30_000;
+
 /// Steps of one command, an hour of them at the greatest distance; then only its end is shown.
 const STEPS: u32 = 120;
-
-/// A tool call that shows commands that run.
-#[derive(Debug)]
-pub(crate) struct Mirror {
-    /// As the agent gave it.
-    content: Bytes,
-    running: BTreeSet<InteractionId>,
-    /// The row of its last word.
-    last_word: InteractionId,
-}
-
-/// How far a command that runs is shown.
-#[derive(Debug)]
-pub(crate) struct Growth {
-    tail: TerminalTail,
-    looked: Time,
-    looks: u32,
-    steps: u32,
-    /// A call that was shown anew lacks what was shown before.
-    again: bool,
-}
-
-impl Growth {
-    /// Of a command that is made now.
-    pub(crate) fn new(now: Time) -> Growth {
-        Growth { tail: TerminalTail::default(), looked: now, looks: 0, steps: 0, again: false }
-    }
-}
 
 impl Hub {
     /// A tool call of the agent, journalled just now: if it shows terminals of acpd, what is known of
@@ -274,32 +252,5 @@ impl Hub {
             json!({ "sessionUpdate": "tool_call_update", "toolCallId": call, "content": content });
         let params = json!({ "sessionId": self.session(key).row.public_id, "update": update });
         Some(build::notification("session/update", &params))
-    }
-}
-
-impl TerminalTail {
-    /// As it is shown in a conversation, with what there is to say about the command itself.
-    fn shown(&self, how: Option<&str>) -> String {
-        let mut text = String::new();
-        if self.truncated {
-            text.push_str("…\n");
-        }
-        text.push_str(&self.output);
-        let Some(how) = how else { return text };
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text + "(" + how + ")"
-    }
-}
-
-impl TerminalEnd {
-    fn shown(&self) -> String {
-        let how = match (&self.signal, self.code) {
-            (Some(signal), _) => Some(format!("ended by {signal}")),
-            (None, Some(code)) if code != 0 => Some(format!("exit code {code}")),
-            _ => self.tail.output.is_empty().then(|| "no output".to_owned()),
-        };
-        self.tail.shown(how.as_deref())
     }
 }

@@ -21,64 +21,29 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::fault::Fault;
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
-use crate::hub::process::login::Refusal;
-use crate::hub::process::slots::{SlotId, WaitFor, Waiting};
-use crate::hub::services::client_mcp::for_agent;
-use crate::hub::session::archive::filter_of;
-use crate::hub::session::directory::Directory;
-use crate::hub::session::restore::values_of;
-use crate::hub::session::turn::renewed_fault;
-use crate::ids::{HostId, SessionKey, duration};
+use crate::ids::{HostId, NOBODY, Requester, SessionKey, SlotId, duration};
 use crate::input::{Batch, ReadStyle};
-use crate::params::{own_meta, path, raw, session_cwd};
+use crate::mcp::client_mcp::for_agent;
+use crate::params::{filter_of, own_meta, path, raw, session_cwd};
+use crate::process::slot::{WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Record, SessionRow};
-use crate::requests::{NOBODY, NewSession, Purpose, Requester};
-use crate::session::replay::{Replay, user_text};
+use crate::requests::purpose::{Adoption, Directory, NewSession, Opener, Purpose, Wanted};
+use crate::session::replay::{HISTORY_BYTES, Replay, user_text};
+use crate::session::restore::values_of;
 use crate::timers::Timer;
 
 /// An agent that has not listed its sessions in this time (ms) is not waited for.
 const LIST_TIME: u64 = 3_000;
-/// Bytes of a history that are taken over at most.
-pub(crate) const HISTORY_BYTES: usize = 64 << 20;
+
 /// Sessions that are taken over at once.
 const AT_ONCE: usize = 4;
+
 /// What the cursors of an agent begin with in ours.
 const CURSOR: &str = "agent:";
-
-/// A session that is being taken over.
-#[derive(Debug, Clone)]
-pub(crate) struct Adoption {
-    /// The agent's id for it.
-    pub(crate) id: String,
-    pub(crate) cwd: String,
-    /// What the agent gets, with what its first opener says to acpd (JSON object).
-    pub(crate) params: Bytes,
-    /// Who opens it then.
-    pub(crate) openers: Vec<Opener>,
-    /// What is to be said in the conversation once it is ours.
-    pub(crate) notices: Vec<String>,
-    pub(crate) directory: Directory,
-}
-
-/// A client's `session/load` or `session/resume`.
-#[derive(Debug, Clone)]
-pub(crate) struct Opener {
-    pub(crate) to: Requester,
-    pub(crate) style: ReadStyle,
-    pub(crate) after: u64,
-}
-
-/// What a client wants to have listed.
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    cwd: Option<String>,
-    archived: ArchiveFilter,
-    /// It is the first page, with acpd's own.
-    first: bool,
-}
 
 impl Hub {
     /// `session/list` of a client: what acpd knows, and what else the agent has if it runs.

@@ -13,18 +13,17 @@
 //!
 //! Architecture invariant: no agent holds an archived session.
 
-use acpd_api::{ArchiveFilter, SessionRef};
+use acpd_api::SessionRef;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::admin::read;
-use crate::hub::session::sessions::State;
-use crate::ids::{ClientId, SessionKey};
+use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::Batch;
+use crate::params::read;
 use crate::record::Dormant;
-use crate::requests::Requester;
+use crate::session::State;
 
 impl Hub {
     /// `session/status`. Nothing changes with it, not even who is attached.
@@ -82,20 +81,4 @@ impl Hub {
             self.tell_state(key, out);
         }
     }
-}
-
-/// Which sessions a client wants to have listed.
-///
-/// # Errors
-/// When it asks for what there is not, as the protocol wants it.
-pub(crate) fn filter_of(params: Option<&RawValue>) -> Result<ArchiveFilter, Fault> {
-    let text = params.map_or("{}", |params| params.get());
-    let Some(range) = acp_wire::locate(text.as_bytes(), &["archived"]) else {
-        return Ok(ArchiveFilter::default());
-    };
-    let filter: Result<Option<ArchiveFilter>, _> = serde_json::from_str(&text[range.clone()]);
-    filter.map(Option::unwrap_or_default).map_err(|_| {
-        let text = format!("`archived` cannot be {}", &text[range]);
-        Fault::invalid(text).hint("it is \"exclude\", \"include\" or \"only\"")
-    })
 }

@@ -21,12 +21,11 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::process::slots::SlotId;
-use crate::hub::session::sessions::{Session, State};
-use crate::hub::session::turn::is_work;
-use crate::ids::{ClientId, InteractionId, SessionKey};
+use crate::ids::{ClientId, InteractionId, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::record::{Child, EventKind};
+use crate::session::turn::is_work;
+use crate::session::{Session, State};
 use crate::tool_calls::call::update_in;
 
 /// Children of one session that are known at the same time.
@@ -39,6 +38,7 @@ const ID_BYTES: usize = 1 << 10;
 const ANNOUNCEMENT_BYTES: usize = 256 << 10;
 
 const SESSION: &[&str] = &["params", "sessionId"];
+
 const STATE: &[&str] = &["params", "update", "state"];
 
 /// A member of a `session/update`.

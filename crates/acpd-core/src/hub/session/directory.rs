@@ -12,36 +12,15 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::admin::read;
-use crate::hub::process::slots::{Asker, SlotId, WaitFor, Waiting};
-use crate::hub::session::restore::Step;
-use crate::hub::session::sessions::State;
-use crate::ids::SessionKey;
+use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::params::workspace;
+use crate::params::{read, workspace};
+use crate::process::slot::{Asker, Waiting};
 use crate::record::Dormant;
-use crate::requests::Requester;
+use crate::requests::purpose::Directory;
+use crate::session::State;
+use crate::session::restore::Step;
 use crate::timers::Timer;
-
-/// What is known of the directory of a session that is to be made or taken over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Directory {
-    Unknown,
-    /// Asked for with this number.
-    Asked(u64),
-    There,
-}
-
-impl WaitFor {
-    /// Where its session works, and what is known of that.
-    fn directory(&mut self) -> Option<(&str, &mut Directory)> {
-        match self {
-            WaitFor::New(new) => Some((&new.cwd, &mut new.directory)),
-            WaitFor::Adopt(adoption) => Some((&adoption.cwd, &mut adoption.directory)),
-            WaitFor::Initialize | WaitFor::Relay { .. } => None,
-        }
-    }
-}
 
 impl Hub {
     /// Looks for the directory of a session, whose request waits for that with its agent.

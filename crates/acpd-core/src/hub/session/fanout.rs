@@ -12,8 +12,6 @@
 //! it has been sent every line up to the head, or it is behind, and then nothing but the journal,
 //! read from its cursor, brings it forward. Answers that belong behind a line wait with it.
 
-use std::collections::VecDeque;
-
 use acp_wire::build;
 use acpd_api::{CaughtUp, Role, method};
 use bytes::Bytes;
@@ -23,31 +21,8 @@ use crate::hub::Hub;
 use crate::ids::{ClientId, Seq, SessionKey};
 use crate::input::{Batch, Effect, Read, ReadStyle, View};
 use crate::record::{EventKind, EventRow, Record};
+use crate::views::attachment::{Attachment, Cursor};
 use crate::views::render;
-
-/// One client at one session.
-#[derive(Debug)]
-pub(crate) struct Attachment {
-    pub(crate) role: Role,
-    /// Grows from one client that comes to the session to the next.
-    pub(crate) since: u64,
-    view: View,
-    cursor: Cursor,
-    /// The client knows where it stands: it was told since it attached.
-    told: bool,
-    /// Lines that may be sent when the cursor has passed a position.
-    deferred: VecDeque<(Seq, Effect)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cursor {
-    /// Has everything up to the head.
-    Live,
-    /// A piece of journal is on its way: up to `history` as a newcomer, from there on complete.
-    Reading { history: Option<Seq> },
-    /// Does not read; has everything up to here.
-    Paused { after: Seq },
-}
 
 impl Hub {
     /// Appends a line to a session's journal and shows it to everyone attached but its origin.

@@ -23,20 +23,18 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
-use crate::hub::process::slots::{Asker, SlotId, WaitFor, Waiting};
-use crate::hub::services::client_mcp::{for_agent, undeclared};
-use crate::hub::session::directory::Directory;
-use crate::hub::session::sessions::{Relayed, State};
-use crate::hub::session::turn::renewed_fault;
-use crate::ids::SessionKey;
+use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
+use crate::mcp::client_mcp::{for_agent, undeclared};
 use crate::params::{own_meta, raw, session_cwd, valid_name};
+use crate::process::slot::{Asker, WaitFor, Waiting};
 use crate::profile::Sharing;
 use crate::record::{Child, Dormant, EventKind, ForkPoint, Forked, Record, SessionRow};
-use crate::requests::{NewSession, Purpose, Requester};
+use crate::requests::purpose::{Directory, NewSession, Purpose};
 use crate::session::replay::without_replay;
+use crate::session::{Relayed, State};
 
 /// Bytes of a journal that a fork takes over at most: all of them are copied in one transaction.
 const MOST: u64 = 32 << 20;

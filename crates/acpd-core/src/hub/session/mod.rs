@@ -1,3 +1,6 @@
+//! The hub and its sessions: how they are made, restored, forked, put away and ended, their turns, and what
+//! their clients are sent.
+
 pub(crate) mod adopt;
 pub(crate) mod archive;
 pub(crate) mod child;

@@ -1,8 +1,6 @@
 //! Names of sessions: each is given once in a workspace of an agent.
 
-use acpd_api::Reason;
-
-use crate::fault::Fault;
+use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::ids::SessionKey;
 
@@ -24,10 +22,4 @@ impl Hub {
         }
         Ok(())
     }
-}
-
-pub(crate) fn name_taken(name: &str, cwd: &str) -> Fault {
-    let mut fault = Fault::invalid(format!("a session named `{name}` exists in `{cwd}`"));
-    fault.data.reason = Reason::NameTaken;
-    fault
 }

@@ -20,35 +20,14 @@ use serde_json::json;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::session::sessions::State;
-use crate::hub::session::turn::Queued;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::profile::OnInterrupted;
 use crate::record::{Dormant, Record, TurnRest, TurnRow};
+use crate::session::State;
+use crate::session::reseed::{GO_ON, PROMISE, Summary, promise};
+use crate::session::turn::Queued;
 use crate::timers::Timer;
-
-/// What acpd says to an agent whose turn was cut off, with `on_interrupted = "continue"`.
-pub const GO_ON: &str = "You were interrupted while you worked on my last request. Find out what is \
-                         done already, then finish what is left of it.";
-
-/// The end of the reason of a session that waits for a prompt to begin anew.
-const PROMISE: &str = "; the next prompt goes on in a new session, with a summary";
-
-/// A reason with what comes of it.
-pub(crate) fn promise(reason: &str) -> String {
-    format!("{reason}{PROMISE}")
-}
-
-/// What a session was about, for the agent.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) enum Summary {
-    /// Not asked for.
-    #[default]
-    Unknown,
-    Asked,
-    Known(String),
-}
 
 impl Hub {
     pub(crate) fn owes_summary(&self, key: SessionKey) -> bool {
@@ -164,12 +143,6 @@ impl Hub {
         let text = "acpd asks the agent to go on (`on_interrupted = \"continue\"`)";
         self.notice(key, "info", text, out);
     }
-}
-
-/// Whether a prompt is acpd's own.
-pub(crate) fn continues(prompt: &[u8]) -> bool {
-    let path = ["params", "_meta", acpd_api::NAMESPACE, "continues"];
-    locate(prompt, &path).is_some_and(|range| &prompt[range] == b"true")
 }
 
 /// The prompt with a first block that sums up what was before.

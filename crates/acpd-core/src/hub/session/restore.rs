@@ -19,122 +19,43 @@
 //! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and
 //! every loss is told.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use acp_wire::acp::{Modes, NewSessionResult, SessionList, SetConfigOptionParams, SetModeParams};
-use acp_wire::{ErrorObject, Id, Outcome, UpdateClass, build, code, locate, set_member, str_at};
+use acp_wire::acp::{NewSessionResult, SessionList, SetConfigOptionParams, SetModeParams};
+use acp_wire::{ErrorObject, Id, Outcome, UpdateClass, build, code, set_member, str_at};
 use acpd_api::{Reason, RestoreLevel, Restored, method};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::auth::Refusal;
 use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
-use crate::hub::process::login::Refusal;
-use crate::hub::process::slots::SlotId;
-use crate::hub::session::sessions::{State, option_map};
-use crate::ids::{SessionKey, duration};
+use crate::ids::{SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect};
 use crate::params::raw;
 use crate::profile::OnLost;
 use crate::record::{AgentRow, Dormant, EventKind, Record};
-use crate::requests::Purpose;
+use crate::requests::purpose::Purpose;
+use crate::session::State;
 use crate::session::replay::Replay;
+use crate::session::restore::{Restore, Setting, Step, settings, values_of};
 use crate::timers::Timer;
 
 /// Loads that fail for a reason that may pass are tried so often.
 const LOAD_TRIES: u32 = 3;
+
 /// A replay that goes on after the response is over when nothing came for so long (ms) …
 const QUIET: u64 = 300;
+
 /// … or after so long (ms).
 const QUIET_CAP: u64 = 5_000;
+
 /// Pages of `session/list` that are read.
 const LIST_PAGES: u32 = 100;
 
 /// What is told where `restore_mcp` says so.
 const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
-
-/// A restore under way.
-#[derive(Debug)]
-pub(crate) struct Restore {
-    pub(crate) step: Step,
-    level: RestoreLevel,
-    /// Why it is not the session that it was.
-    reason: Option<String>,
-    tries: u32,
-    /// The agent refuses to load it with its MCP servers.
-    without_servers: bool,
-    /// The agent lists it, but not in its directory.
-    elsewhere: bool,
-    /// Servers that the agent was not given, in sentences for people.
-    left_out: Vec<String>,
-    pages: u32,
-    replay: Replay,
-    /// What the replay said of subagents: the id of each, and an update.
-    pub(crate) announced: Vec<(String, Bytes)>,
-    /// What was in force before.
-    mode: Option<String>,
-    options: BTreeMap<String, String>,
-    /// When a late replay is over at the latest.
-    cap: crate::ids::Time,
-    /// The mode that is being set again.
-    setting_mode: Option<String>,
-    /// What is still to be set again.
-    settings: VecDeque<Setting>,
-}
-
-impl Restore {
-    /// The process holds the session already; only its settings or the end of a replay are missing.
-    pub(crate) fn is_back(&self) -> bool {
-        matches!(self.step, Step::Settle | Step::Settings)
-    }
-
-    /// The agent tells what was.
-    pub(crate) fn replays(&self) -> bool {
-        matches!(self.step, Step::Load | Step::Settle)
-    }
-
-    /// The agent was not asked to tell what was.
-    pub(crate) fn hears_news(&self) -> bool {
-        let is_set = self.step == Step::Settings && self.level != RestoreLevel::Loaded;
-        is_set || matches!(self.step, Step::New | Step::Resume)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Whether its directory is there, asked with this number.
-    Directory(u64),
-    New,
-    Resume,
-    /// Whether the agent lists it in its directory …
-    List,
-    /// … or anywhere: agents that find a moved session all the same list it where it was.
-    ListAll,
-    Load,
-    Retry,
-    Settle,
-    Settings,
-}
-
-impl Step {
-    /// The method that it asks, or is going to.
-    fn method(self) -> &'static str {
-        match self {
-            Step::New => "session/new",
-            Step::Resume => "session/resume",
-            Step::List | Step::ListAll => "session/list",
-            Step::Directory(_) | Step::Load | Step::Retry | Step::Settle => "session/load",
-            Step::Settings => "session/set_config_option",
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Setting {
-    Option { id: String, value: String },
-    Mode(String),
-}
 
 impl Hub {
     pub(crate) fn begin_restore(&mut self, key: SessionKey, out: &mut Batch) {
@@ -737,42 +658,4 @@ impl Hub {
         self.unroute(key);
         self.restore_step(key, Step::New, out);
     }
-}
-
-/// `modes` and `configOptions` of the answer to a load or a resume.
-pub(crate) fn values_of(result: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
-    let member = |name: &str| {
-        let range = locate(result.get().as_bytes(), &[name])?;
-        serde_json::from_str::<&RawValue>(&result.get()[range]).ok()
-    };
-    (member("modes"), member("configOptions"))
-}
-
-/// What differs between what was in force and what the agent came back with; options first, and no
-/// mode where an option stands for it.
-fn settings(
-    wanted: &BTreeMap<String, String>,
-    mode: Option<&str>,
-    options: Option<&RawValue>,
-    modes: Option<&RawValue>,
-) -> VecDeque<Setting> {
-    let mut settings = VecDeque::new();
-    let current = options.map(option_map).unwrap_or_default();
-    for (id, value) in wanted {
-        if current.get(id).is_some_and(|now| now != value) {
-            settings.push_back(Setting::Option { id: id.clone(), value: value.clone() });
-        }
-    }
-    let by_option = options.is_some_and(|options| {
-        let list = acp_wire::acp::ConfigOption::list(options);
-        list.iter().any(|option| option.category.as_deref() == Some("mode"))
-    });
-    let modes = modes.and_then(|modes| Modes::from_raw(modes).ok());
-    if let (Some(mode), Some(modes), false) = (mode, modes, by_option)
-        && modes.current_mode_id != mode
-        && modes.available.iter().any(|available| available.id == mode)
-    {
-        settings.push_back(Setting::Mode(mode.to_owned()));
-    }
-    settings
 }

@@ -31,75 +31,23 @@ use acp_wire::{
 };
 use acpd_api::{NAMESPACE, Reason};
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::fault::Fault;
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
+use crate::hash::hash;
 use crate::hub::Hub;
-use crate::hub::process::login::Refusal;
-use crate::hub::process::slots::SlotId;
-use crate::hub::session::sessions::State;
-use crate::hub::session::turn::{blocks_text, hash, renewed_fault};
-use crate::ids::{HostId, SessionKey};
+use crate::ids::{HostId, NOBODY, Requester, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::own::without_own;
 use crate::params::raw;
-use crate::record::EventKind;
-use crate::requests::{NOBODY, Purpose, Requester};
+use crate::record::{EventKind, SteerForm};
+use crate::requests::purpose::{Purpose, Steer};
+use crate::session::State;
 
 /// Content blocks of one message. Each is a line of the journal.
 const MOST_BLOCKS: usize = 256;
-
-/// A message on its way into a turn.
-#[derive(Debug, Clone)]
-pub(crate) struct Steer {
-    pub(crate) to: Requester,
-    pub(crate) session: SessionKey,
-    /// What is said: a list of content blocks.
-    pub(crate) blocks: Bytes,
-    /// Its id in the conversation.
-    pub(crate) message: String,
-    pub(crate) form: SteerForm,
-}
-
-/// How a client has asked, which decides how it is answered. Stored as JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SteerForm {
-    /// `_session/steering`; a message that comes too late is to be the next prompt.
-    Extension,
-    /// The same with `idleBehavior: "promptRequired"`: the client sends it as a prompt itself.
-    PromptRequired,
-    /// `session/inject`.
-    Inject,
-}
-
-impl Steer {
-    /// The text of what is said.
-    pub(crate) fn text(&self) -> String {
-        blocks_text(&serde_json::from_slice::<Vec<&RawValue>>(&self.blocks).unwrap_or_default())
-    }
-
-    /// It is not wanted any more: if it comes too late, it is no prompt. Whether it would have been one.
-    pub(crate) fn take_back(&mut self) -> bool {
-        let would_be_one = self.form == SteerForm::Extension;
-        if would_be_one {
-            self.form = SteerForm::PromptRequired;
-        }
-        would_be_one
-    }
-}
-
-impl SteerForm {
-    /// The method of clients.
-    pub(crate) fn method(self) -> &'static str {
-        match self {
-            SteerForm::Extension | SteerForm::PromptRequired => "_session/steering",
-            SteerForm::Inject => "session/inject",
-        }
-    }
-}
 
 /// What an agent has made of a message.
 enum Taken<'a> {

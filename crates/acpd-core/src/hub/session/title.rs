@@ -15,25 +15,12 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::admin::read;
-use crate::hub::session::sessions::State;
-use crate::ids::{ClientId, SessionKey};
+use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::Batch;
-use crate::record::{EventKind, SessionRow};
-use crate::requests::{Purpose, Requester};
-
-/// The method that gives an agent a title.
-pub(crate) const SET_TITLE: &str = "session/set_title";
-
-/// Characters of a title that are kept.
-pub(crate) const TITLE: usize = 200;
-
-impl SessionRow {
-    /// The title that counts.
-    pub(crate) fn shown_title(&self) -> Option<&str> {
-        self.own_title.as_deref().or(self.title.as_deref())
-    }
-}
+use crate::params::read;
+use crate::record::EventKind;
+use crate::requests::purpose::{Purpose, SET_TITLE};
+use crate::session::{State, TITLE};
 
 impl Hub {
     /// `session/set_title`: no agent is started or woken for it.

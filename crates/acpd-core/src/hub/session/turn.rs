@@ -17,92 +17,39 @@
 use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
 use acp_wire::bound::NAME;
 use acp_wire::{
-    ErrorObject, Id, Message, Outcome as WireOutcome, StateKey, UpdateClass, build, clipped, code,
-    set_id, set_member, str_at,
+    ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_id, set_member,
+    str_at,
 };
 use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
-use acpd_policy::Verdict;
 use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use crate::fault::Fault;
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
+use crate::hash::hash;
 use crate::hub::Hub;
-use crate::hub::process::login::Refusal;
-use crate::hub::process::slots::{Asker, SlotId, State as AgentState, StopWhy};
-use crate::hub::questions::decide::once;
-use crate::hub::session::reseed::continues;
-use crate::hub::session::sessions::{Session, State};
-use crate::ids::{ClientId, HostId, SessionKey, Time, duration};
+use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect};
 use crate::own::without_own;
+use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
+use crate::prompt::{continues, once, prompt_text};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRest, TurnRow};
-use crate::requests::{Purpose, Requester};
+use crate::requests::purpose::Purpose;
+use crate::session::turn::{Queued, Running, wait_or_cancel};
+use crate::session::{Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
+
+/// How it goes on behind a turn that was interrupted.
+const GOES_ON: &str =
+    "the conversation comes back with the next prompt; the turn does not run again by itself";
 
 /// Prompts that may wait in one session.
 const QUEUE_LIMIT: usize = 32;
 
 /// Bytes of prompts that may wait in one session, beside one line of any length.
 const QUEUE_BYTES: usize = 8 << 20;
-
-/// How it goes on behind a turn that was interrupted.
-const GOES_ON: &str =
-    "the conversation comes back with the next prompt; the turn does not run again by itself";
-
-/// What to do about a session that works on prompts.
-pub(crate) fn wait_or_cancel(session: &str) -> String {
-    format!("wait until it is done, or cut it off: `acpctl session close {session}`")
-}
-
-/// A prompt in line.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) ticket: u64,
-    /// Who gets the answer; nobody after a restart of the daemon or of the client.
-    pub(crate) sender: Option<Requester>,
-    /// The client's line.
-    pub(crate) line: Bytes,
-    pub(crate) at: Time,
-}
-
-/// The turn that an agent works on.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) ticket: u64,
-    /// The client's line, if the agent may refuse it for credentials that have run out.
-    pub(crate) line: Option<Bytes>,
-    pub(crate) number: u64,
-    /// Number of its line to the agent.
-    pub(crate) chunk: u64,
-    pub(crate) sender: Option<Requester>,
-    pub(crate) started: Time,
-    /// Who wants it to end, if somebody does.
-    pub(crate) cancelling: Option<Canceller>,
-    pub(crate) last_line: Time,
-    /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
-    pub(crate) echo: Option<String>,
-    /// What people have added to it: the agent may echo that at any time.
-    pub(crate) added: Vec<String>,
-    /// The sender's answer to all permission questions of this turn.
-    pub(crate) once: Option<Verdict>,
-    /// This daemon has seen all of it.
-    pub(crate) whole: bool,
-    /// The agent may have worked on it: it, or a subagent, has said or asked something.
-    pub(crate) touched: bool,
-    /// It is acpd's own, to go on with a task that was cut off.
-    pub(crate) continues: bool,
-}
-
-impl Running {
-    /// Its prompt, if an agent that refuses it has done nothing with it.
-    fn again(&self) -> Option<Queued> {
-        let line = self.line.clone().filter(|_| !self.touched && self.cancelling.is_none())?;
-        Some(Queued { ticket: self.ticket, sender: self.sender.clone(), line, at: self.started })
-    }
-}
 
 impl Hub {
     /// A client's `session/prompt`.
@@ -694,18 +641,6 @@ impl Hub {
     }
 }
 
-/// Whether an update is about work. What else there is to know of a session, such as its commands, some
-/// agents say at any time.
-pub(crate) fn is_work(class: UpdateClass) -> bool {
-    !matches!(class, UpdateClass::State(key) if key != StateKey::Plan)
-}
-
-/// The error for what a login that has run out has ended, with fresh credentials on their way.
-pub(crate) fn renewed_fault() -> Fault {
-    let text = "the agent's login has run out; it is started anew with fresh credentials";
-    Fault::new(Reason::Interrupted, text).hint("try again")
-}
-
 /// Whether an agent says of a session that it held that it does not know it. Copilot does after the
 /// connection was lost over which the session was made, and then for ever.
 fn says_forgotten(error: &ErrorObject) -> bool {
@@ -724,29 +659,4 @@ fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
         cancelling: None,
         line: None,
     }));
-}
-
-/// The text of a prompt: its text blocks, as an agent would replay or echo them.
-pub(crate) fn prompt_text(line: &[u8]) -> String {
-    let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(line) else {
-        return String::new();
-    };
-    let Ok(params) = PromptParams::from_raw(params) else { return String::new() };
-    blocks_text(&params.blocks)
-}
-
-/// The text of content blocks.
-pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
-    let texts = blocks.iter().filter_map(|block| {
-        str_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
-    });
-    texts.collect()
-}
-
-/// FNV-1a of the text without white space at its ends. Stored, so it must never change.
-pub(crate) fn hash(text: &str) -> u64 {
-    let bytes = text.trim().bytes();
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }

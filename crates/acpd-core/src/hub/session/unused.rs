@@ -3,31 +3,14 @@
 //! deleted. Until then who knows the id can go on with one.
 
 use crate::hub::Hub;
-use crate::hub::session::sessions::Session;
-use crate::ids::{ClientId, SessionKey, Time};
+use crate::ids::{ClientId, SessionKey};
 use crate::input::Batch;
+use crate::session::Session;
 use crate::timers::Timer;
 
-/// How long a session that nobody uses is kept (ms).
-const KEPT: u64 = 24 * 60 * 60_000;
 /// The time to the next look if one is older and still open, or may be open in a client that is away
 /// (ms).
 const PAUSE: u64 = 10 * 60_000;
-
-impl Session {
-    /// There is nothing in it, and nobody has given it a name or a title, or put it away.
-    fn is_unused(&self) -> bool {
-        let row = &self.row;
-        let had_prompts = row.prompts > 0 || self.running.is_some() || !self.queue.is_empty();
-        let had_words = row.heard || self.owes_summary();
-        let is_wanted = row.name.is_some() || row.own_title.is_some() || row.archived;
-        !had_prompts && !had_words && !is_wanted
-    }
-
-    fn kept_until(&self) -> Time {
-        self.row.created.after(KEPT)
-    }
-}
 
 impl Hub {
     /// Whether a client is shown a session in a list.

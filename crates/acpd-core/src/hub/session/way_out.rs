@@ -14,57 +14,17 @@ use serde_json::value::RawValue;
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::hub::clients::admin::read;
-use crate::hub::process::auth::login_hint;
-use crate::hub::process::slots::{SlotId, State as AgentState};
-use crate::hub::session::reseed::{Summary, promise};
-use crate::hub::session::sessions::{Session, State};
-use crate::hub::session::turn::wait_or_cancel;
-use crate::ids::SessionKey;
+use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::Batch;
+use crate::params::read;
+use crate::process::slot::State as AgentState;
 use crate::record::{Desired, Dormant};
-use crate::requests::Requester;
+use crate::session::State;
+use crate::session::reseed::{Summary, promise};
+use crate::session::turn::wait_or_cancel;
 
 /// What the conversation says when a person has given the previous session up.
 const GIVEN_UP: &str = "a person gave it up";
-
-impl Session {
-    /// What a person can do, if it waits for one.
-    pub(crate) fn way_out(&self) -> Option<String> {
-        let row = &self.row;
-        match (&self.state, row.rest) {
-            (State::Live | State::Resting, Dormant::NeedsLogin) => Some(login_hint(&row.agent)),
-            (State::Live | State::Restoring(_), _)
-            | (State::Resting, Dormant::Parked | Dormant::Closed) => None,
-            (State::Resting, Dormant::Failed) if self.has_context() => Some(format!(
-                "the next prompt tries again, and `acpctl session reseed {}` goes on with a summary \
-                 instead",
-                row.word()
-            )),
-            (State::Resting, Dormant::Failed) => Some("the next prompt tries again".to_owned()),
-            (State::Resting, Dormant::Lost) => Some(format!(
-                "`acpctl session reseed {}` goes on with a summary, `acpctl agent restart {}` looks for \
-                 it once more",
-                row.word(),
-                row.agent
-            )),
-            (State::Resting, Dormant::NoDirectory) => Some(format!(
-                "put it back, or tell where it is: `acpctl session move {} --cwd DIR`",
-                row.word()
-            )),
-        }
-    }
-
-    /// Returns whether the agent's session knows nothing of what was said before.
-    pub(crate) fn owes_summary(&self) -> bool {
-        self.row.restore == Some(RestoreLevel::Reseeded) && !self.row.heard
-    }
-
-    /// Returns whether the agent may remember something of the conversation.
-    fn has_context(&self) -> bool {
-        (self.row.prompts > 0 || self.row.heard) && !self.owes_summary()
-    }
-}
 
 impl Hub {
     /// What a person can do about an agent, if it waits for that.
