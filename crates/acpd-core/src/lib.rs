@@ -41,6 +41,7 @@ mod questions;
 pub mod record;
 mod requests;
 mod session;
+mod shutdown;
 mod store_health;
 mod timers;
 mod tool_calls;

@@ -55,7 +55,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 21] = [
+const CORE: [(&str, &[&str]); 22] = [
     ("fault", &[]),
     ("hash", &[]),
     ("ids", &[]),
@@ -67,7 +67,8 @@ const CORE: [(&str, &[&str]); 21] = [
     ("record", &["ids", "tool_calls"]),
     ("timers", &["ids"]),
     ("input", &["ids", "record"]),
-    ("store_health", &["ids"]),
+    ("store_health", &["fault", "ids"]),
+    ("shutdown", &["ids"]),
     ("mcp", &["ids", "profile"]),
     ("auth", &["input"]),
     ("views", &["ids", "input", "record"]),

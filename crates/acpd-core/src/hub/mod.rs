@@ -8,6 +8,7 @@ mod recover;
 mod requests;
 pub(crate) mod services;
 pub(crate) mod session;
+mod shutdown;
 pub(crate) mod unwritten;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use crate::client_methods::terminal::Terminal;
 use crate::client_methods::terminal_mirror::Mirror;
 use crate::clients::resumable::Resumable;
 use crate::clients::{Client, Naming};
-use crate::ids::{ClientId, HostId, IdSource, InteractionId, Requester, SessionKey, SlotId, Time};
+use crate::ids::{ClientId, HostId, IdSource, InteractionId, SessionKey, SlotId, Time};
 use crate::input::{Batch, Effect, Input};
 use crate::mcp::client_mcp::Call;
 use crate::process::slot::{AgentInfo, Slot};
@@ -29,7 +30,8 @@ use crate::questions::Interaction;
 use crate::record::{AuthRow, Dormant, Record};
 use crate::requests::Requests;
 use crate::session::{Session, State};
-use crate::store_health::StoreFailure;
+use crate::shutdown::Shutdown;
+use crate::store_health::StoreHealth;
 use crate::timers::{Timer, Timers};
 
 /// All state of the daemon. See the crate's documentation.
@@ -79,13 +81,8 @@ pub struct Hub {
     dirty: BTreeSet<SessionKey>,
     /// Output that will be committed with this batch: up to where, and whether inside of a line.
     acks: BTreeMap<HostId, (u64, bool)>,
-    /// Why the journal cannot be written, while it cannot.
-    store_failing: Option<StoreFailure>,
-    stopping: bool,
-    stopped: bool,
-    /// A person wants no daemon any more, so nobody has to come back.
-    stops_for_good: bool,
-    stop_watchers: Vec<Requester>,
+    store_health: StoreHealth,
+    shutdown: Shutdown,
     /// The way out of the last refused start.
     start_hint: Option<(SlotId, String)>,
     random: u64,
@@ -96,7 +93,7 @@ impl Hub {
     pub fn handle(&mut self, now: Time, input: Input, out: &mut Batch) {
         let before = self.now;
         self.now = before.max(now);
-        if self.store_failing.is_some() && self.now > before {
+        if self.store_health.is_failing() && self.now > before {
             // Deadlines stand still: also one that is set meanwhile, from then on.
             let passed = self.now.since(before);
             self.timers.delay(passed);
@@ -145,10 +142,8 @@ impl Hub {
             Input::Summary { session, text } => self.on_summary(session, text, out),
             Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end, out),
             Input::TerminalSeen { terminal, tail } => self.on_terminal_seen(terminal, tail, out),
-            Input::StoreFailing { reason, hint } => self.on_store_failing(reason, hint),
-            Input::StoreWorks => {
-                self.store_failing = None;
-            }
+            Input::StoreFailing { reason, hint } => self.store_health.fails(self.now, reason, hint),
+            Input::StoreWorks => self.store_health.works(),
             Input::Stop => self.begin_shutdown(out),
             Input::Tick => self.on_tick(out),
         }
@@ -176,11 +171,11 @@ impl Hub {
     /// When [`Input::Tick`] is due. Never while the store fails: nobody is heard then, so nobody is
     /// late.
     pub fn deadline(&self) -> Option<Time> {
-        self.timers.next().filter(|_| self.store_failing.is_none())
+        self.timers.next().filter(|_| !self.store_health.is_failing())
     }
 
     fn on_tick(&mut self, out: &mut Batch) {
-        if self.store_failing.is_some() {
+        if self.store_health.is_failing() {
             return;
         }
         while let Some(timer) = self.timers.pop_due(self.now) {

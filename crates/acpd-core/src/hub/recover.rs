@@ -37,6 +37,8 @@ use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
 use crate::session::turn::{Queued, Running};
 use crate::session::{Session, State};
+use crate::shutdown::Shutdown;
+use crate::store_health::StoreHealth;
 use crate::timers::{Timer, Timers};
 use crate::tool_calls::frozen::Frozen;
 
@@ -112,11 +114,8 @@ impl Hub {
             start_queue: StartQueue::default(),
             dirty: BTreeSet::new(),
             acks: BTreeMap::new(),
-            store_failing: None,
-            stopping: false,
-            stopped: false,
-            stops_for_good: false,
-            stop_watchers: Vec::new(),
+            store_health: StoreHealth::default(),
+            shutdown: Shutdown::default(),
             start_hint: None,
             random: boot.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
         }

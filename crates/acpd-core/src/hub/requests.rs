@@ -4,10 +4,9 @@
 use acp_wire::Id;
 
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, NOBODY, SessionKey};
+use crate::ids::{ClientId, HostId, SessionKey};
 use crate::input::Batch;
 use crate::record::{self, AskedRow, Record};
-use crate::requests::Asked;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
@@ -43,21 +42,14 @@ impl Hub {
 
     /// Answers to the requests of a client matter to nobody any more.
     pub(crate) fn forget_requester(&mut self, client: ClientId, out: &mut Batch) {
-        let mut left = Vec::new();
-        for (id, asked) in &mut self.requests.asked {
-            if let Some(to) = asked.why.requester_mut().filter(|to| to.client == client) {
-                to.client = NOBODY;
-                left.push((*id, asked.host, asked.why.clone()));
-            }
-        }
-        for (id, host, why) in left {
-            out.records.push(Record::Asked(AskedRow { id, host, what: self.as_record(&why) }));
+        for ask in self.requests.disown_all(client) {
+            self.save_asked(ask, out);
         }
     }
 
     /// An agent has not answered in time.
     pub(crate) fn on_asked_timer(&mut self, ask: u64, out: &mut Batch) {
-        match self.requests.asked.get(&ask).map(|asked| &asked.why) {
+        match self.requests.get(ask).map(|(_, why)| why) {
             Some(Purpose::List { .. }) => self.on_list_timer(ask, out),
             Some(Purpose::Adopt(_)) => self.on_adopt_timer(ask, out),
             Some(Purpose::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
@@ -76,11 +68,9 @@ impl Hub {
         out: &mut Batch,
     ) -> Option<(HostId, Purpose)> {
         self.timers.clear(Timer::Asked(ask));
-        let asked = self.requests.asked.get_mut(&ask)?;
-        let was = std::mem::replace(&mut asked.why, Purpose::GivenUp { session });
-        let (host, why) = (asked.host, asked.why.clone());
-        out.records.push(Record::Asked(AskedRow { id: ask, host, what: self.as_record(&why) }));
-        Some((host, was))
+        let was = self.requests.give_up(ask, session)?;
+        self.save_asked(ask, out);
+        Some(was)
     }
 
     /// Gives up the open restore step of a session; whether there was one.
@@ -97,69 +87,19 @@ impl Hub {
         session: String,
         out: &mut Batch,
     ) -> Option<u64> {
-        let (id, asked) = self.requests.prompt_of(key)?;
-        asked.why = Purpose::Abandoned { session };
-        let (host, why) = (asked.host, asked.why.clone());
-        out.records.push(Record::Asked(AskedRow { id, host, what: self.as_record(&why) }));
-        Some(id)
+        let ask = self.requests.abandon_prompt(key, session)?;
+        self.save_asked(ask, out);
+        Some(ask)
     }
 
     /// What an open request is for has changed.
     pub(crate) fn save_asked(&self, id: u64, out: &mut Batch) {
-        if let Some(Asked { host, why, .. }) = self.requests.asked.get(&id) {
-            out.records.push(Record::Asked(AskedRow {
-                id,
-                host: *host,
-                what: self.as_record(why),
-            }));
+        if let Some((host, why)) = self.requests.get(id) {
+            out.records.push(Record::Asked(AskedRow { id, host, what: self.as_record(why) }));
         }
     }
 
     fn as_record(&self, why: &Purpose) -> record::Asked {
-        match why {
-            Purpose::Initialize => record::Asked::Initialize,
-            Purpose::NewSession(new) => record::Asked::NewSession {
-                sender: self.sender(&new.to),
-                name: new.name.clone(),
-                cwd: new.cwd.clone(),
-                params: String::from_utf8_lossy(&new.params).into_owned(),
-                fork: new.fork.clone(),
-                notices: new.notices.clone(),
-            },
-            Purpose::Prompt { session } => record::Asked::Prompt { session: *session },
-            Purpose::Abandoned { session } => record::Asked::Abandoned { session: session.clone() },
-            Purpose::Restore { session, .. } => record::Asked::Restore { session: *session },
-            Purpose::Relay { to, session, method, params } => {
-                let params = params.as_ref().filter(|_| method == "session/set_mode");
-                record::Asked::Relay {
-                    sender: self.sender(to),
-                    session: *session,
-                    method: method.clone(),
-                    params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
-                }
-            }
-            Purpose::Steer(steer) => record::Asked::Steer {
-                sender: self.sender(&steer.to),
-                session: steer.session,
-                blocks: String::from_utf8_lossy(&steer.blocks).into_owned(),
-                message: steer.message.clone(),
-                form: steer.form,
-            },
-            // A client that still wants it asks again.
-            Purpose::List { .. } => record::Asked::Nothing,
-            Purpose::Adopt(adoption) => record::Asked::Adopt {
-                session: adoption.id.clone(),
-                cwd: adoption.cwd.clone(),
-                params: String::from_utf8_lossy(&adoption.params).into_owned(),
-                notices: adoption.notices.clone(),
-            },
-            Purpose::GivenUp { session: Some(session) } => {
-                record::Asked::GivenUp { session: session.clone() }
-            }
-            Purpose::AuthStatus
-            | Purpose::GivenUp { session: None }
-            | Purpose::Title { .. }
-            | Purpose::Farewell => record::Asked::Nothing,
-        }
+        why.as_record(why.requester().and_then(|to| self.sender(to)))
     }
 }

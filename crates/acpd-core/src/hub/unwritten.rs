@@ -12,13 +12,11 @@
 //! refusal, and who sends the request again may have it carried out twice.
 
 use acp_wire::{Id, Message, build, parse};
-use acpd_api::{Reason, StoreState};
+use acpd_api::Reason;
 
-use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester};
 use crate::input::{Accepted, Batch, Effect};
-use crate::store_health::StoreFailure;
 
 /// Where the answer to a request is.
 enum Answer {
@@ -30,31 +28,6 @@ enum Answer {
 }
 
 impl Hub {
-    pub(crate) fn on_store_failing(&mut self, reason: String, hint: Option<String>) {
-        let since = self.store_failing.take().map_or(self.now, |before| before.since);
-        self.store_failing = Some(StoreFailure { reason, hint, since });
-    }
-
-    /// What `status` says of the journal.
-    pub(crate) fn store_state(&self) -> StoreState {
-        match self.store_failing.clone() {
-            None => StoreState::Ok,
-            Some(StoreFailure { reason, hint, since }) => {
-                let (reason, hint) = (reason.into(), hint.map(Into::into));
-                StoreState::Failing { reason, hint, since: since.0 }
-            }
-        }
-    }
-
-    /// The error for what is not even begun.
-    pub(crate) fn store_fault(&self) -> Option<Fault> {
-        let StoreFailure { reason, hint, .. } = self.store_failing.as_ref()?;
-        let mut fault =
-            Fault::new(Reason::StoreFailed, format!("the journal cannot be written: {reason}"));
-        fault.data.hint = hint.as_ref().map(Into::into);
-        Some(fault)
-    }
-
     /// Answers the requests of batches that cannot be written, given by what they were to do: `batches` in
     /// their order, `accepted` of all of them. To be called after [`Input::StoreFailing`].
     ///
@@ -65,7 +38,7 @@ impl Hub {
         batches: &mut [&mut Vec<Effect>],
         out: &mut Batch,
     ) {
-        let Some(fault) = self.store_fault() else { return };
+        let Some(fault) = self.store_health.fault() else { return };
         for Accepted { to, is_initialize } in accepted {
             let answer = match self.take_answer(&to, batches) {
                 Answer::Given => continue,

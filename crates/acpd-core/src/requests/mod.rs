@@ -16,9 +16,9 @@ use crate::requests::purpose::{Adoption, NewSession, Purpose, Steer};
 
 /// A request that was sent to an agent.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) host: HostId,
-    pub(crate) why: Purpose,
+struct Asked {
+    host: HostId,
+    why: Purpose,
     /// When it was asked, or found by this daemon.
     since: Time,
     /// Who asked has taken it back.
@@ -28,7 +28,7 @@ pub(crate) struct Asked {
 /// All open requests that acpd has sent.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    pub(crate) asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, Asked>,
     offered: BTreeMap<(ClientId, u64), InteractionId>,
 }
 
@@ -63,6 +63,34 @@ impl Requests {
         let to = asked.why.requester_mut()?;
         let nobody = Requester { client: NOBODY, id: Id::null() };
         Some(std::mem::replace(to, nobody)).filter(|to| to.client != NOBODY)
+    }
+
+    /// The same for everything that a client has asked for; the requests that this changes.
+    pub(crate) fn disown_all(&mut self, client: ClientId) -> Vec<u64> {
+        let mut changed = Vec::new();
+        for (id, asked) in &mut self.asked {
+            if let Some(to) = asked.why.requester_mut().filter(|to| to.client == client) {
+                to.client = NOBODY;
+                changed.push(*id);
+            }
+        }
+        changed
+    }
+
+    /// Who was asked, and for what.
+    pub(crate) fn get(&self, ask: u64) -> Option<(HostId, &Purpose)> {
+        self.asked.get(&ask).map(|asked| (asked.host, &asked.why))
+    }
+
+    /// Nobody waits for the answer any more, after which `session` may still be replayed; what it was for.
+    pub(crate) fn give_up(
+        &mut self,
+        ask: u64,
+        session: Option<String>,
+    ) -> Option<(HostId, Purpose)> {
+        let asked = self.asked.get_mut(&ask)?;
+        let was = std::mem::replace(&mut asked.why, Purpose::GivenUp { session });
+        Some((asked.host, was))
     }
 
     /// The request that a host's response belongs to, with its id.
@@ -144,12 +172,13 @@ impl Requests {
         found.map(|(id, asked)| (*id, asked.host))
     }
 
-    /// The prompt of a session's running turn.
-    pub(crate) fn prompt_of(&mut self, key: SessionKey) -> Option<(u64, &mut Asked)> {
+    /// The answer to a session's prompt matters only as the end of its turn; the id of the request.
+    pub(crate) fn abandon_prompt(&mut self, key: SessionKey, session: String) -> Option<u64> {
         let is_it =
             |asked: &Asked| matches!(asked.why, Purpose::Prompt { session } if session == key);
-        let found = self.asked.iter_mut().find(|(_, asked)| is_it(asked));
-        found.map(|(id, asked)| (*id, asked))
+        let (id, asked) = self.asked.iter_mut().find(|(_, asked)| is_it(asked))?;
+        asked.why = Purpose::Abandoned { session };
+        Some(*id)
     }
 
     /// The host that was asked and has not answered.

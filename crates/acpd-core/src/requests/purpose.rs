@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::ids::{Requester, SessionKey};
 use crate::input::ReadStyle;
 use crate::prompt::blocks_text;
-use crate::record::{ForkPoint, SteerForm};
+use crate::record::{Asked, ForkPoint, Sender, SteerForm};
 
 /// The method that gives an agent a title.
 pub(crate) const SET_TITLE: &str = "session/set_title";
@@ -167,6 +167,55 @@ impl Purpose {
             Purpose::NewSession(new) => Some(&mut new.to),
             Purpose::Steer(steer) => Some(&mut steer.to),
             _ => None,
+        }
+    }
+
+    /// As it is on disk; `sender` is who it is for, as far as that client comes back.
+    pub(crate) fn as_record(&self, sender: Option<Sender>) -> Asked {
+        match self {
+            Purpose::Initialize => Asked::Initialize,
+            Purpose::NewSession(new) => Asked::NewSession {
+                sender: sender,
+                name: new.name.clone(),
+                cwd: new.cwd.clone(),
+                params: String::from_utf8_lossy(&new.params).into_owned(),
+                fork: new.fork.clone(),
+                notices: new.notices.clone(),
+            },
+            Purpose::Prompt { session } => Asked::Prompt { session: *session },
+            Purpose::Abandoned { session } => Asked::Abandoned { session: session.clone() },
+            Purpose::Restore { session, .. } => Asked::Restore { session: *session },
+            Purpose::Relay { session, method, params, .. } => {
+                let params = params.as_ref().filter(|_| method == "session/set_mode");
+                Asked::Relay {
+                    sender: sender,
+                    session: *session,
+                    method: method.clone(),
+                    params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
+                }
+            }
+            Purpose::Steer(steer) => Asked::Steer {
+                sender: sender,
+                session: steer.session,
+                blocks: String::from_utf8_lossy(&steer.blocks).into_owned(),
+                message: steer.message.clone(),
+                form: steer.form,
+            },
+            // A client that still wants it asks again.
+            Purpose::List { .. } => Asked::Nothing,
+            Purpose::Adopt(adoption) => Asked::Adopt {
+                session: adoption.id.clone(),
+                cwd: adoption.cwd.clone(),
+                params: String::from_utf8_lossy(&adoption.params).into_owned(),
+                notices: adoption.notices.clone(),
+            },
+            Purpose::GivenUp { session: Some(session) } => {
+                Asked::GivenUp { session: session.clone() }
+            }
+            Purpose::AuthStatus
+            | Purpose::GivenUp { session: None }
+            | Purpose::Title { .. }
+            | Purpose::Farewell => Asked::Nothing,
         }
     }
 }

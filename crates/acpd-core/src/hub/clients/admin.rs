@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::bound::{LONGEST_ID, NAME};
-use acp_wire::{ErrorObject, build, clipped};
+use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
     LogParams, Reason, RenameParams, RestartParams, SearchParams, SessionInfo, SessionList,
@@ -110,8 +110,7 @@ impl Hub {
                 self.leave(to, false, out);
             }
             method::DAEMON_STOP => {
-                self.stop_watchers.push(to.clone());
-                self.stops_for_good = true;
+                self.shutdown.watch(to.clone());
                 self.begin_shutdown(out);
             }
             _ => {
@@ -277,7 +276,7 @@ impl Hub {
                 since: facts.since,
                 rss: None,
                 clients: self.clients.len() as u32,
-                store: self.store_state(),
+                store: self.store_health.state(),
                 default_agent: self.config.default_agent.clone().into(),
                 socket: facts.socket.clone().into(),
                 database: facts.database.clone().into(),
@@ -558,86 +557,6 @@ impl Hub {
         let ask = self.ask(host, Purpose::Farewell, out);
         let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
         self.host_write(slot, line, out);
-    }
-
-    /// That it does not go down.
-    pub(crate) fn check_stays(&self) -> Result<(), Fault> {
-        if !self.stopping {
-            return Ok(());
-        }
-        Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(
-            "the next command starts it when it has ended; `acpctl daemon stop` again does not \
-             wait for its agents",
-        ))
-    }
-
-    /// Why a restart that was asked for must not be any more: since then, somebody has ended the daemon.
-    pub fn refuses_restart(&self) -> Option<ErrorObject> {
-        self.check_stays().err().map(|fault| fault.object())
-    }
-
-    /// Ends the daemon alone.
-    fn leave(&mut self, to: &Requester, restart: bool, out: &mut Batch) {
-        self.close_request(to);
-        out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
-    }
-
-    /// Ends all agents, then the daemon. Asked for a second time, it waits for nobody any more; and
-    /// while the journal cannot be written, nothing could be waited for.
-    pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
-        if self.store_failing.is_some() || (self.stopping && !self.stopped) {
-            for to in std::mem::take(&mut self.stop_watchers) {
-                if self.close_request(&to) {
-                    let line = build::response(&to.id, &Empty {});
-                    out.urgent.push(Effect::Send { client: to.client, line });
-                }
-            }
-            self.stopped = true;
-            if self.stops_for_good {
-                self.say_goodbye(&mut out.urgent);
-            }
-            out.urgent.push(Effect::Abort);
-            return;
-        }
-        if !self.stopping {
-            self.stopping = true;
-            let slots: Vec<SlotId> = self.slots.keys().copied().collect();
-            for slot in slots {
-                let reason = Some("acpd is shutting down".to_owned());
-                self.begin_stop(slot, StopWhy::ByPerson, reason, out);
-                if self.slots[&slot].host.is_none() {
-                    self.give_up(slot, Reason::ShuttingDown, out);
-                }
-            }
-        }
-        self.check_stopped(out);
-    }
-
-    /// During a shutdown: whether everything is gone.
-    pub(crate) fn check_stopped(&mut self, out: &mut Batch) {
-        if !self.stopping || self.stopped {
-            return;
-        }
-        if let Some(fault) = self.only_leftovers() {
-            for to in std::mem::take(&mut self.stop_watchers) {
-                self.refuse(&to, &fault, out);
-            }
-            return self.end_daemon(Effect::Abort, out);
-        }
-        if self.hosts.is_empty() {
-            for to in std::mem::take(&mut self.stop_watchers) {
-                self.answer(&to, &Empty {}, out);
-            }
-            self.end_daemon(Effect::Exit, out);
-        }
-    }
-
-    fn end_daemon(&mut self, end: Effect, out: &mut Batch) {
-        self.stopped = true;
-        if self.stops_for_good {
-            self.say_goodbye(&mut out.effects);
-        }
-        out.effects.push(end);
     }
 
     /// Whether a process that went down comes back for the sessions it held.

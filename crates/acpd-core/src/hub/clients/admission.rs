@@ -139,7 +139,7 @@ impl Hub {
         let line = build::error(id, &fault.object());
         let last = [Effect::Send { client, line }, Effect::Close { client }];
         // While the journal cannot be written nothing else would get through.
-        if self.store_failing.is_some() {
+        if self.store_health.is_failing() {
             out.urgent.extend(last);
         } else {
             out.effects.extend(last);

@@ -126,7 +126,7 @@ impl Hub {
                 // A log shows the journal, so it waits for what is on its way there.
                 let only_reads = !needs_store(&method) && method != SESSION_LOG;
                 let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
-                if self.store_failing.is_some() || from_memory {
+                if self.store_health.is_failing() || from_memory {
                     // Changes nothing: it does not wait for the store, which may be about to fail.
                     out.urgent.append(&mut served.effects);
                 } else {
@@ -185,7 +185,7 @@ impl Hub {
     fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
         // The daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
-        if let Some(fault) = self.store_fault().filter(|_| needs_store(method) && !ends) {
+        if let Some(fault) = self.store_health.fault().filter(|_| needs_store(method) && !ends) {
             return Err(fault);
         }
         let Some(client) = self.clients.get(&to.client) else { return Ok(()) };
@@ -348,7 +348,10 @@ impl Hub {
         let Some(session) = str_at(line, &["params", "sessionId"]) else {
             // About no session: for the agent, if it runs.
             let slot = self.shared_slot(&profile);
-            if self.slots[&slot].is_up() && !self.is_clogged(slot) && self.store_failing.is_none() {
+            if self.slots[&slot].is_up()
+                && !self.is_clogged(slot)
+                && !self.store_health.is_failing()
+            {
                 self.host_write(slot, line.clone(), out);
             }
             return;
@@ -366,7 +369,7 @@ impl Hub {
             self.cancel(key, Some(line.clone()), out);
         } else if matches!(self.session(key).state, State::Live) {
             let slot = self.session(key).slot;
-            if self.is_clogged(slot) || self.store_failing.is_some() {
+            if self.is_clogged(slot) || self.store_health.is_failing() {
                 return;
             }
             let line = self.to_agent_id(key, line.clone());

@@ -419,7 +419,7 @@ impl Hub {
     /// Completes a batch: how many lines of each client it deals with. While the store fails, lines
     /// that change nothing are not safe, and are not piled up either.
     pub(crate) fn tell_received(&mut self, out: &mut Batch) {
-        let changes_nothing = self.store_failing.is_some() && out.records.is_empty();
+        let changes_nothing = self.store_health.is_failing() && out.records.is_empty();
         if self.counted.is_empty() || changes_nothing {
             return;
         }

@@ -330,7 +330,7 @@ impl Hub {
         let agent = &self.slots[&id];
         let (profile, shared) = (agent.profile.clone(), agent.dedicated.is_none());
         let up = self.known(&profile).row.desired == Desired::Up;
-        self.is_wanted(id) || (up && shared && !self.stopping)
+        self.is_wanted(id) || (up && shared && !self.shutdown.is_begun())
     }
 
     /// Whether something waits for this process: people, prompts, sessions that were cut off.
@@ -339,7 +339,7 @@ impl Hub {
         let profile = agent.profile.clone();
         let waiting = !agent.waiting.is_empty() || !agent.watchers.is_empty();
         let wanted = waiting || self.sessions_of(id).iter().any(|key| self.wants_host(*key));
-        wanted && !self.stopping && self.known(&profile).row.desired != Desired::Down
+        wanted && !self.shutdown.is_begun() && self.known(&profile).row.desired != Desired::Down
     }
 
     /// Answers everyone who waited for a process that will not come, prompts included.
@@ -347,7 +347,8 @@ impl Hub {
         let fault = self.agent_fault(id, reason);
         self.refuse_waiters(id, &fault, out);
         let profile = self.slots[&id].profile.clone();
-        let for_good = self.stopping || self.known(&profile).row.desired == Desired::Down;
+        let for_good =
+            self.shutdown.is_begun() || self.known(&profile).row.desired == Desired::Down;
         for key in self.sessions_of(id) {
             // Prompts that wait for a login come with it, whatever becomes of processes until then.
             if for_good || !self.waits_for_login(key) {

@@ -269,7 +269,11 @@ impl Hub {
                 for requester in std::mem::take(&mut self.slot_mut(id).watchers) {
                     self.answer_agent(&requester, id, out);
                 }
-                let kind = if self.stopping { Reason::ShuttingDown } else { Reason::AgentStopped };
+                let kind = if self.shutdown.is_begun() {
+                    Reason::ShuttingDown
+                } else {
+                    Reason::AgentStopped
+                };
                 self.give_up(id, kind, out);
             }
         }

@@ -391,7 +391,7 @@ impl Hub {
         let about: Vec<_> = about.map(|call| (call.host, call.server.name())).collect();
         for (host, name) in about {
             let Some(&slot) = self.hosts.get(&host) else { continue };
-            if !self.is_clogged(slot) && self.store_failing.is_none() {
+            if !self.is_clogged(slot) && !self.store_health.is_failing() {
                 self.host_write(slot, with_id(line, &server, &name), out);
             }
         }

@@ -74,7 +74,7 @@ impl Hub {
         let can = &self.known(profile).capabilities;
         let (lists, archives) = (can.list, can.archive);
         let host = self.slots[&slot].usable_host().filter(|_| {
-            let can = self.store_failing.is_none() && !self.is_clogged(slot);
+            let can = !self.store_health.is_failing() && !self.is_clogged(slot);
             // One without an archive has nothing in it.
             can && lists && (archives || archived != ArchiveFilter::Only)
         });

@@ -325,7 +325,7 @@ impl Hub {
         let Some((key, own, child)) = self.child_by_public_id(agent, id) else { return };
         let slot = self.session(key).slot;
         let can = child.cancel && self.may_control(client, key).is_ok();
-        if !can || self.is_clogged(slot) || self.store_failing.is_some() {
+        if !can || self.is_clogged(slot) || self.store_health.is_failing() {
             return;
         }
         let line = if own == id {
