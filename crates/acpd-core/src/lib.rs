@@ -23,6 +23,7 @@
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
 
+mod answer;
 mod auth;
 mod client_methods;
 mod clients;

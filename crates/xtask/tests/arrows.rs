@@ -55,10 +55,11 @@ const MAY_USE: [(&str, &[&str]); 13] = [
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 22] = [
+const CORE: [(&str, &[&str]); 23] = [
     ("fault", &[]),
     ("hash", &[]),
     ("ids", &[]),
+    ("answer", &["ids"]),
     ("own", &[]),
     ("profile", &[]),
     ("tool_calls", &[]),
@@ -69,13 +70,13 @@ const CORE: [(&str, &[&str]); 22] = [
     ("input", &["ids", "record"]),
     ("store_health", &["fault", "ids"]),
     ("shutdown", &["ids"]),
-    ("mcp", &["ids", "profile"]),
+    ("mcp", &["answer", "ids", "input", "profile", "record"]),
     ("auth", &["input"]),
     ("views", &["ids", "input", "record"]),
     ("requests", &["ids", "input", "prompt", "record"]),
     ("process", &["ids", "record", "requests"]),
     ("questions", &["ids", "record", "tool_calls"]),
-    ("client_methods", &["ids", "input", "views"]),
+    ("client_methods", &["answer", "ids", "input", "record", "timers", "views"]),
     ("clients", &["ids", "input", "params"]),
     ("session", &["auth", "hash", "ids", "params", "record", "tool_calls", "views"]),
 ];

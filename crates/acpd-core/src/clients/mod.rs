@@ -52,6 +52,13 @@ pub(crate) struct Client {
     pub(crate) heard: Option<Time>,
 }
 
+impl Client {
+    /// It was told what it has missed.
+    pub(crate) fn is_back(&self) -> bool {
+        self.resume.is_none()
+    }
+}
+
 /// A `session/new` with a name that another one, not answered yet, is about to take.
 #[derive(Debug)]
 pub(crate) struct Naming {

@@ -15,14 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acpd_policy::Remembered;
 
-use crate::client_methods::ClientMethod;
-use crate::client_methods::terminal::Terminal;
-use crate::client_methods::terminal_mirror::Mirror;
+use crate::client_methods::ClientMethods;
+use crate::client_methods::terminal::Terminals;
 use crate::clients::resumable::Resumable;
 use crate::clients::{Client, Naming};
 use crate::ids::{ClientId, HostId, IdSource, InteractionId, SessionKey, SlotId, Time};
 use crate::input::{Batch, Effect, Input};
-use crate::mcp::client_mcp::Call;
+use crate::mcp::calls::Calls;
 use crate::process::slot::{AgentInfo, Slot};
 use crate::process::start_queue::StartQueue;
 use crate::profile::{Config, Profile};
@@ -62,12 +61,9 @@ pub struct Hub {
     /// Those of them whose lines this batch commits.
     counted: BTreeSet<String>,
     interactions: BTreeMap<InteractionId, Interaction>,
-    client_methods: BTreeMap<InteractionId, ClientMethod>,
-    calls: BTreeMap<InteractionId, Call>,
-    /// By the ids that agents know.
-    terminals: BTreeMap<String, Terminal>,
-    /// Tool calls that show commands that run, by their ids.
-    shown: BTreeMap<(SessionKey, String), Mirror>,
+    client_methods: ClientMethods,
+    calls: Calls,
+    terminals: Terminals,
     /// Who was shown the page of which question.
     pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
     requests: Requests,
@@ -192,7 +188,7 @@ impl Hub {
                     self.on_stall_timer(key, out);
                 }
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
-                Timer::Terminal(terminal) => self.on_terminal_timer(terminal, out),
+                Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
                 Timer::Unused => self.on_unused_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),
                 Timer::Slot(_)

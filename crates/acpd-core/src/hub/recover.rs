@@ -19,10 +19,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use acp_wire::{Id, build};
 use acpd_api::Reason;
 
+use crate::client_methods::ClientMethods;
+use crate::client_methods::terminal::Terminals;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
 use crate::input::{Adopt, Batch, Effect};
+use crate::mcp::calls::Calls;
 use crate::process::slot::{
     AgentInfo, Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy,
 };
@@ -103,10 +106,9 @@ impl Hub {
             remembered: snapshot.remembered.values().cloned().collect(),
             counted: BTreeSet::new(),
             interactions: BTreeMap::new(),
-            client_methods: BTreeMap::new(),
-            calls: BTreeMap::new(),
-            terminals: BTreeMap::new(),
-            shown: BTreeMap::new(),
+            client_methods: ClientMethods::default(),
+            calls: Calls::default(),
+            terminals: Terminals::default(),
             pages: BTreeMap::new(),
             requests: Requests::default(),
             naming: Vec::new(),

@@ -1,12 +1,12 @@
 //! MCP servers that live in a client, as they are in the list of servers of a session; the diagram is in
 //! `hub/services/client_mcp.rs`.
 
-use acp_wire::{Id, locate, set_member, splice, str_at};
+use acp_wire::{locate, set_member, splice, str_at};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::ids::{ClientId, HostId, InteractionId};
+use crate::ids::InteractionId;
 
 /// The method by which agents and servers speak.
 pub(crate) const MESSAGE: &str = "mcp/message";
@@ -42,21 +42,6 @@ impl Server {
         let number = InteractionId::parse(parts.next()?)?.0;
         Some(Server { number, client: parts.next()?.parse().ok()?, id: parts.next()?.to_owned() })
     }
-}
-
-/// A call of an agent that a client has not answered.
-#[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) host: HostId,
-    /// The agent's own id of the request.
-    pub(crate) agent_request: Id,
-    /// As the agent sent it.
-    pub(crate) line: Bytes,
-    /// Who answers it, or what stands for it while it has no connection.
-    pub(crate) client: ClientId,
-    pub(crate) server: Server,
-    /// What people call the server.
-    pub(crate) label: String,
 }
 
 /// The params of a session, with the servers of its client declared.

@@ -175,7 +175,7 @@ impl Purpose {
         match self {
             Purpose::Initialize => Asked::Initialize,
             Purpose::NewSession(new) => Asked::NewSession {
-                sender: sender,
+                sender,
                 name: new.name.clone(),
                 cwd: new.cwd.clone(),
                 params: String::from_utf8_lossy(&new.params).into_owned(),
@@ -188,14 +188,14 @@ impl Purpose {
             Purpose::Relay { session, method, params, .. } => {
                 let params = params.as_ref().filter(|_| method == "session/set_mode");
                 Asked::Relay {
-                    sender: sender,
+                    sender,
                     session: *session,
                     method: method.clone(),
                     params: params.map(|params| String::from_utf8_lossy(params).into_owned()),
                 }
             }
             Purpose::Steer(steer) => Asked::Steer {
-                sender: sender,
+                sender,
                 session: steer.session,
                 blocks: String::from_utf8_lossy(&steer.blocks).into_owned(),
                 message: steer.message.clone(),

@@ -216,7 +216,7 @@ impl Hub {
         for key in prompted.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.attach_anew(client, Some(key), out);
         }
-        self.give_calls(client, &asked, out);
+        self.calls.give_missing(client, &asked, out);
         self.take_back_others(client, &asked, out);
         self.offer_about_requests(out);
     }
@@ -257,7 +257,7 @@ impl Hub {
     /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
     fn offer_stands(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
         let number = id.as_u64().map(InteractionId);
-        if number.is_some_and(|id| self.calls.contains_key(&id)) {
+        if number.is_some_and(|id| self.calls.is_open(id)) {
             return;
         }
         let open = number.filter(|id| self.interactions.contains_key(id));
@@ -275,9 +275,7 @@ impl Hub {
     /// What an old connection of a client waits for, its new one waits for. Gives the ids of the
     /// requests.
     fn rename(&mut self, old: ClientId, new: ClientId) -> Vec<Id> {
-        for call in self.calls.values_mut().filter(|call| call.client == old) {
-            call.client = new;
-        }
+        self.calls.rename(old, new);
         let prompts = self.sessions.values_mut().flat_map(Session::senders_mut).flatten();
         let mut ids = Vec::new();
         for requester in prompts.chain(self.requests.requesters_mut()) {

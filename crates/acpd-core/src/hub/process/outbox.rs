@@ -4,6 +4,7 @@
 use acpd_api::Reason;
 use bytes::Bytes;
 
+use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
@@ -16,6 +17,14 @@ use crate::record::Record;
 const UNWRITTEN: usize = 8 << 20;
 
 impl Hub {
+    /// Writes an answer to the process that asked, if it is still there.
+    pub(crate) fn write_answer(&mut self, answer: Option<Answer>, out: &mut Batch) {
+        let Some(Answer { host, line }) = answer else { return };
+        if let Some(&slot) = self.hosts.get(&host) {
+            self.host_write(slot, line, out);
+        }
+    }
+
     /// Writes a line to the process: an outbox row first, the write after the commit.
     pub(crate) fn host_write(&mut self, id: SlotId, line: Bytes, out: &mut Batch) -> u64 {
         self.host_write_with(id, line, &[], out)

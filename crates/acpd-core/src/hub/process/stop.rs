@@ -185,7 +185,7 @@ impl Hub {
             }
         }
         self.close_about_requests(host, out);
-        self.drop_client_methods(host, out);
+        self.client_methods.drop_host(host, out);
         self.drop_calls(host, out);
         for key in self.sessions_of(id) {
             self.session_lost_host(key, &fault, out);

@@ -16,25 +16,23 @@
 //! Architecture invariant: a call is on disk until it is answered, and is given to one client once:
 //! again only to one that came back without it.
 
-use acp_wire::{ErrorObject, Id, Message, build, code, set_id, str_at};
+use acp_wire::{ErrorObject, Id, Message, build, code, str_at};
 use bytes::Bytes;
-use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::clients::Client;
 use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
-use crate::input::{Batch, Effect};
+use crate::input::Batch;
+use crate::mcp::calls::Call;
 use crate::mcp::client_mcp::{
-    Call, Declared, MESSAGE, Server, each, is_in_client, items, label, list, server_id, told,
-    with_id, with_list,
+    Declared, MESSAGE, Server, each, is_in_client, items, label, list, server_id, told, with_id,
+    with_list,
 };
 use crate::params::raw;
 use crate::record::{InteractionRow, Record};
 use crate::session::State;
-
-/// Calls of one process to one client that may be open at once.
-const OPEN: usize = 64;
 
 /// A list of these servers.
 fn array(items: &[Bytes]) -> Bytes {
@@ -282,23 +280,22 @@ impl Hub {
             at: self.now,
             frozen: None,
         };
-        let call = match self.call(slot, &row, id) {
-            Ok(call) => call,
+        let call = self.call(slot, &row, id);
+        match call.and_then(|call| self.calls.check_room(&call).map(|()| call)) {
+            Ok(call) => {
+                out.durable = true;
+                self.open_call(row.id, call, out);
+                out.records.push(Record::Interaction(row));
+            }
             Err(error) => {
                 self.host_write(slot, build::error(id, &error), out);
-                return;
             }
-        };
-        let of_client = |open: &&Call| open.client == call.client && open.host == host;
-        if self.calls.values().filter(of_client).count() >= OPEN {
-            let text = format!("{OPEN} calls of MCP servers of this client are open already");
-            self.host_write(slot, build::error(id, &ErrorObject::new(code::INTERNAL, text)), out);
-            return;
         }
-        out.durable = true;
-        self.calls.insert(row.id, call);
-        self.give_call(row.id, out);
-        out.records.push(Record::Interaction(row));
+    }
+
+    fn open_call(&mut self, id: InteractionId, call: Call, out: &mut Batch) {
+        let is_there = self.clients.get(&call.client).is_some_and(Client::is_back);
+        self.calls.open(id, call, is_there, out);
     }
 
     fn call(&self, slot: SlotId, row: &InteractionRow, id: &Id) -> Result<Call, ErrorObject> {
@@ -324,10 +321,7 @@ impl Hub {
         }
         let slot = self.hosts.get(&row.host).copied();
         match slot.map(|slot| (slot, self.call(slot, row, &id))) {
-            // Nobody has come back yet.
-            Some((_, Ok(call))) => {
-                self.calls.insert(row.id, call);
-            }
+            Some((_, Ok(call))) => self.open_call(row.id, call, out),
             Some((slot, Err(error))) => {
                 out.records.push(Record::InteractionGone { id: row.id });
                 self.host_write(slot, build::error(&id, &error), out);
@@ -335,31 +329,6 @@ impl Hub {
             None => out.records.push(Record::InteractionGone { id: row.id }),
         }
         true
-    }
-
-    /// Gives a call to its client, unless that has to come back first.
-    fn give_call(&self, id: InteractionId, out: &mut Batch) {
-        let Some(call) = self.calls.get(&id) else { return };
-        if self.is_back(call.client) {
-            let line = with_id(&call.line, &["params", "serverId"], &call.server.id);
-            let (client, line) = (call.client, set_id(&line, &Id::from(id.0)));
-            out.effects.push(Effect::Send { client, line });
-        }
-    }
-
-    /// Whether a client is connected, and was told what it has missed.
-    fn is_back(&self, client: ClientId) -> bool {
-        self.clients.get(&client).is_some_and(|here| here.resume.is_none())
-    }
-
-    /// A client has come back: it is given the calls that it does not have.
-    pub(crate) fn give_calls(&self, client: ClientId, has: &[Id], out: &mut Batch) {
-        let missing = |(id, call): &(&InteractionId, &Call)| {
-            call.client == client && !has.iter().any(|had| had.as_u64() == Some(id.0))
-        };
-        for (id, _) in self.calls.iter().filter(missing) {
-            self.give_call(*id, out);
-        }
     }
 
     /// A client's answer to a call; whether it was one.
@@ -370,29 +339,18 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) -> bool {
-        let Some(id) = id.as_u64().map(InteractionId) else { return false };
-        if self.calls.get(&id).is_none_or(|call| call.client != client) {
-            return false;
-        }
-        self.end_call(id, |id| set_id(line, id), out);
-        true
+        let answer = self.calls.answered(client, id, line, out);
+        let was_one = answer.is_some();
+        self.write_answer(answer, out);
+        was_one
     }
 
     /// `mcp/message` of a client: news about a call that it is working on.
     pub(crate) fn server_notified(&mut self, client: ClientId, line: &Bytes, out: &mut Batch) {
-        let (server, request) = (["params", "serverId"], ["params", "requestId"]);
-        let (Some(id), Some(of)) = (str_at(line, &server), str_at(line, &request)) else { return };
-        let is_about = |call: &&Call| {
-            let is_it = str_at(&call.line, &request).is_some_and(|request| request == of);
-            call.client == client && call.server.id == id && is_it
-        };
-        // Two sessions may have the same server, and agents count as they like: then it is for both.
-        let about = self.calls.values().filter(is_about);
-        let about: Vec<_> = about.map(|call| (call.host, call.server.name())).collect();
-        for (host, name) in about {
-            let Some(&slot) = self.hosts.get(&host) else { continue };
+        for news in self.calls.news(client, line) {
+            let Some(&slot) = self.hosts.get(&news.host) else { continue };
             if !self.is_clogged(slot) && !self.store_health.is_failing() {
-                self.host_write(slot, with_id(line, &server, &name), out);
+                self.host_write(slot, news.line, out);
             }
         }
     }
@@ -400,12 +358,8 @@ impl Hub {
     /// `$/cancel_request` of an agent for a call; whether it was one.
     pub(crate) fn cancel_call(&mut self, host: HostId, request: &Id, out: &mut Batch) -> bool {
         let is_meant = |call: &Call| call.host == host && call.agent_request == *request;
-        if !self.calls.values().any(is_meant) {
-            return false;
-        }
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        self.withdraw_calls(is_meant, |_| error.clone(), out);
-        true
+        self.withdraw_calls(is_meant, |_| error.clone(), out)
     }
 
     /// A client does not come back: nobody answers what it was to answer.
@@ -423,42 +377,25 @@ impl Hub {
 
     /// The process that called is gone.
     pub(crate) fn drop_calls(&mut self, host: HostId, out: &mut Batch) {
-        let gone = self.calls.extract_if(.., |_, call| call.host == host);
-        for (id, call) in gone.collect::<Vec<_>>() {
-            out.records.push(Record::InteractionGone { id });
-            self.stop_call(id, call.client, out);
-        }
+        let clients = &self.clients;
+        let is_there = |client| clients.get(&client).is_some_and(Client::is_back);
+        self.calls.drop_host(host, is_there, out);
     }
 
-    /// Answers calls with an error, whether or not a client works on them.
+    /// Answers calls with an error; whether there was one.
     fn withdraw_calls(
         &mut self,
         is_meant: impl Fn(&Call) -> bool,
         error: impl Fn(&Call) -> ErrorObject,
         out: &mut Batch,
-    ) {
-        let meant = self.calls.iter().filter(|(_, call)| is_meant(call));
-        let meant: Vec<_> = meant.map(|(id, call)| (*id, call.client, error(call))).collect();
-        for (id, client, error) in meant {
-            self.stop_call(id, client, out);
-            self.end_call(id, |id| build::error(id, &error), out);
+    ) -> bool {
+        let meant = self.calls.which(is_meant);
+        for id in &meant {
+            let clients = &self.clients;
+            let is_there = |client| clients.get(&client).is_some_and(Client::is_back);
+            let answer = self.calls.withdraw(*id, &error, is_there, out);
+            self.write_answer(answer, out);
         }
-    }
-
-    /// Tells a client that nobody waits for its answer any more. One that is away is told when it comes
-    /// back with the call.
-    fn stop_call(&self, id: InteractionId, client: ClientId, out: &mut Batch) {
-        if self.is_back(client) {
-            let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
-            out.effects.push(Effect::Send { client, line });
-        }
-    }
-
-    fn end_call(&mut self, id: InteractionId, answer: impl FnOnce(&Id) -> Bytes, out: &mut Batch) {
-        let Some(done) = self.calls.remove(&id) else { return };
-        out.records.push(Record::InteractionGone { id });
-        if let Some(&slot) = self.hosts.get(&done.host) {
-            self.host_write(slot, answer(&done.agent_request), out);
-        }
+        !meant.is_empty()
     }
 }

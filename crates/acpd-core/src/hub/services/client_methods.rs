@@ -19,47 +19,11 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::client_methods::terminal::own_terminal;
-use crate::client_methods::{By, Call, ClientMethod};
+use crate::client_methods::{By, Call, ClientMethod, Kind, file_service};
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
-use crate::input::{Batch, Effect, FileService, ServeError};
+use crate::input::{Batch, Effect, ServeError};
 use crate::record::{InteractionRow, Record};
-
-/// Requests of one session that may be open at once.
-const OPEN: usize = 64;
-
-/// Whether acpd can do it, and where it can be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Read,
-    Write,
-    /// `terminal/create`.
-    Terminal,
-    /// A call about a terminal.
-    Call(Call),
-    /// A method of the agent's own, which only a client can know.
-    Extension,
-}
-
-impl Kind {
-    fn of(method: &str) -> Option<Kind> {
-        match method {
-            "fs/read_text_file" => Some(Kind::Read),
-            "fs/write_text_file" => Some(Kind::Write),
-            "terminal/create" => Some(Kind::Terminal),
-            "terminal/output" => Some(Kind::Call(Call::Output)),
-            "terminal/wait_for_exit" => Some(Kind::Call(Call::Wait)),
-            "terminal/kill" => Some(Kind::Call(Call::Kill)),
-            "terminal/release" => Some(Kind::Call(Call::Release)),
-            method if method.starts_with('_') => Some(Kind::Extension),
-            _ => None,
-        }
-    }
-
-    fn of_line(line: &[u8]) -> Option<Kind> {
-        Kind::of(&str_at(line, &["method"])?)
-    }
-}
 
 impl Hub {
     /// A request of an agent that is not for a person; whether it was taken.
@@ -95,9 +59,8 @@ impl Hub {
                 return true;
             }
         };
-        let client_method = InteractionId(self.ids.issue());
         let row = InteractionRow {
-            id: client_method,
+            id: InteractionId(self.ids.issue()),
             session: Some(key),
             host,
             line,
@@ -111,15 +74,7 @@ impl Hub {
     }
 
     fn room_for_client_method(&mut self, key: SessionKey, kind: Kind) -> Result<(), ErrorObject> {
-        let open = self
-            .client_methods
-            .values()
-            .filter(|client_method| client_method.session == key)
-            .count();
-        if open >= OPEN {
-            let text = format!("{OPEN} requests of this session are open already");
-            return Err(ErrorObject::new(code::INTERNAL, text));
-        }
+        self.client_methods.check_room(key)?;
         if kind == Kind::Terminal { self.room_for_terminal(key) } else { Ok(()) }
     }
 
@@ -132,8 +87,8 @@ impl Hub {
     ) {
         let Some(session) = row.session else { return };
         let line = row.line.clone();
-        self.client_methods
-            .insert(row.id, ClientMethod { session, host: row.host, agent_request, line, by });
+        let method = ClientMethod { session, host: row.host, agent_request, line, by };
+        self.client_methods.open(row.id, method);
         self.begin_client_method(row.id, out);
     }
 
@@ -194,15 +149,14 @@ impl Hub {
     }
 
     fn begin_client_method(&mut self, id: InteractionId, out: &mut Batch) {
-        let Some(client_method) = self.client_methods.get(&id) else { return };
-        match client_method.by {
+        let Some(method) = self.client_methods.get(id) else { return };
+        match method.by {
             By::Client(client) => {
-                let line =
-                    self.for_viewer(client, client_method.session, client_method.line.clone());
+                let line = self.for_viewer(client, method.session, method.line.clone());
                 let line = set_id(&line, &Id::from(id.0));
                 out.effects.push(Effect::Send { client, line });
             }
-            By::Acpd => match self.own_part(id, client_method) {
+            By::Acpd => match self.own_part(id, method) {
                 Ok(effect) => out.effects.extend(effect),
                 Err(text) => {
                     let error = ErrorObject::new(code::INVALID_PARAMS, text);
@@ -213,13 +167,9 @@ impl Hub {
     }
 
     /// What acpd is to do at once; nothing for a wait, which the end of the command answers.
-    fn own_part(
-        &self,
-        id: InteractionId,
-        client_method: &ClientMethod,
-    ) -> Result<Option<Effect>, String> {
-        let ClientMethod { session, host, line, .. } = client_method;
-        Ok(match Kind::of_line(line) {
+    fn own_part(&self, id: InteractionId, method: &ClientMethod) -> Result<Option<Effect>, String> {
+        let ClientMethod { session, host, line, .. } = method;
+        Ok(match method.kind() {
             Some(Kind::Terminal) => {
                 let new = Box::new(self.terminal_to_make(*session, *host, line)?);
                 Some(Effect::CreateTerminal { terminal: id, new })
@@ -247,15 +197,15 @@ impl Hub {
     /// acpd has done it.
     pub(crate) fn on_served(
         &mut self,
-        client_method: InteractionId,
+        id: InteractionId,
         result: Result<Bytes, ServeError>,
         out: &mut Batch,
     ) {
-        let Some(done) = self.client_methods.get(&client_method) else { return };
+        let Some(done) = self.client_methods.get(id) else { return };
         let (session, host) = (done.session, done.host);
         let result = match result {
-            Ok(_) if Kind::of_line(&done.line) == Some(Kind::Terminal) => {
-                self.own_terminal_made(session, host, client_method, out)
+            Ok(_) if done.kind() == Some(Kind::Terminal) => {
+                self.own_terminal_made(session, host, id, out)
             }
             result => result,
         };
@@ -265,7 +215,7 @@ impl Hub {
                 build::error(id, &ErrorObject::new(*code, message.clone()))
             }
         };
-        self.end_client_method(client_method, answer, out);
+        self.end_client_method(id, answer, out);
     }
 
     /// A client's answer to such a request; whether it was one.
@@ -277,49 +227,42 @@ impl Hub {
         outcome: &Outcome<'_>,
         out: &mut Batch,
     ) -> bool {
-        let Some(client_method) = id.as_u64().map(InteractionId) else { return false };
-        let Some(open) =
-            self.client_methods.get(&client_method).filter(|open| open.by == By::Client(client))
-        else {
-            return false;
-        };
-        let is_read = str_at(&open.line, &["method"]).as_deref() == Some("fs/read_text_file");
-        if let (Outcome::Error(error), true) = (outcome, is_read)
+        let Some(id) = id.as_u64().map(InteractionId) else { return false };
+        let open = self.client_methods.get(id).filter(|open| open.by == By::Client(client));
+        let Some(open) = open else { return false };
+        if let (Outcome::Error(error), Some(Kind::Read)) = (outcome, open.kind())
             && ErrorObject::from_raw(error).code == code::METHOD_NOT_FOUND
         {
             // It said that it could, and cannot.
-            self.give_to_acpd(client_method, out);
+            self.give_to_acpd(id, out);
             return true;
         }
-        let is_made = Kind::of_line(&open.line) == Some(Kind::Terminal);
-        let line = match outcome {
-            Outcome::Result(_) if is_made => self.editor_terminal_made(open.session, client, line),
+        let line = match (outcome, open.kind()) {
+            (Outcome::Result(_), Some(Kind::Terminal)) => {
+                let editor = self.clients.get(&client).map_or(0, |client| client.view.editor);
+                self.terminals.made_by_editor(open.session, editor, line)
+            }
             _ => line.clone(),
         };
-        self.end_client_method(client_method, |id| set_id(&line, id), out);
+        self.end_client_method(id, |id| set_id(&line, id), out);
         true
     }
 
-    fn give_to_acpd(&mut self, client_method: InteractionId, out: &mut Batch) {
-        if let Some(open) = self.client_methods.get_mut(&client_method) {
-            open.by = By::Acpd;
-        }
-        self.begin_client_method(client_method, out);
+    fn give_to_acpd(&mut self, id: InteractionId, out: &mut Batch) {
+        self.client_methods.give_to_acpd(id);
+        self.begin_client_method(id, out);
     }
 
     /// A client that was carrying out requests is gone.
     pub(crate) fn client_methods_of_gone(&mut self, client: ClientId, out: &mut Batch) {
-        let of_client = |client_method: &ClientMethod| client_method.by == By::Client(client);
-        let open: Vec<_> =
-            self.client_methods.iter().filter(|(_, e)| of_client(e)).map(|(id, _)| *id).collect();
-        for client_method in open {
-            let line = &self.client_methods[&client_method].line;
-            if str_at(line, &["method"]).as_deref() == Some("fs/read_text_file") {
-                self.give_to_acpd(client_method, out);
+        for id in self.client_methods.which(|method| method.by == By::Client(client)) {
+            let kind = self.client_methods.get(id).and_then(ClientMethod::kind);
+            if kind == Some(Kind::Read) {
+                self.give_to_acpd(id, out);
             } else {
                 let text = "the editor that was doing it is gone";
                 let error = ErrorObject::new(code::INTERNAL, text);
-                self.end_client_method(client_method, |id| build::error(id, &error), out);
+                self.end_client_method(id, |id| build::error(id, &error), out);
             }
         }
     }
@@ -331,115 +274,41 @@ impl Hub {
         request: &Id,
         out: &mut Batch,
     ) -> bool {
-        let wanted = |client_method: &ClientMethod| {
-            client_method.host == host && client_method.agent_request == *request
-        };
-        let Some((&client_method, _)) =
-            self.client_methods.iter().find(|(_, client_method)| wanted(client_method))
-        else {
-            return false;
-        };
+        let is_it = |method: &ClientMethod| method.host == host && method.agent_request == *request;
+        let Some(&id) = self.client_methods.which(is_it).first() else { return false };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        self.withdraw_client_method(client_method, &error, out);
+        self.withdraw_client_method(id, &error, out);
         true
-    }
-
-    /// Waits of a session for the end of a command, of those whose line is meant.
-    pub(crate) fn waits(
-        &self,
-        key: SessionKey,
-        is_meant: impl Fn(&[u8]) -> bool,
-    ) -> Vec<InteractionId> {
-        let is_wait = |client_method: &ClientMethod| {
-            client_method.session == key
-                && Kind::of_line(&client_method.line) == Some(Kind::Call(Call::Wait))
-                && is_meant(&client_method.line)
-        };
-        self.client_methods
-            .iter()
-            .filter(|(_, client_method)| is_wait(client_method))
-            .map(|(id, _)| *id)
-            .collect()
-    }
-
-    /// Answers a request with an error, whoever is doing it.
-    pub(crate) fn withdraw_client_method(
-        &mut self,
-        client_method: InteractionId,
-        error: &ErrorObject,
-        out: &mut Batch,
-    ) {
-        if let Some(open) = self.client_methods.get(&client_method) {
-            stop_client_method(client_method, open, out);
-        }
-        self.end_client_method(client_method, |id| build::error(id, error), out);
     }
 
     /// A session is deleted: nothing is done for it any more.
     pub(crate) fn withdraw_client_methods(&mut self, key: SessionKey, out: &mut Batch) {
-        let of_session =
-            self.client_methods.iter().filter(|(_, client_method)| client_method.session == key);
-        let open: Vec<_> = of_session.map(|(id, _)| *id).collect();
-        for client_method in open {
-            let error = ErrorObject::new(code::INTERNAL, "the session was deleted");
-            self.withdraw_client_method(client_method, &error, out);
+        let error = ErrorObject::new(code::INTERNAL, "the session was deleted");
+        for id in self.client_methods.which(|method| method.session == key) {
+            self.withdraw_client_method(id, &error, out);
         }
     }
 
-    /// The process that asked is gone.
-    pub(crate) fn drop_client_methods(&mut self, host: HostId, out: &mut Batch) {
-        let gone =
-            self.client_methods.extract_if(.., |_, client_method| client_method.host == host);
-        for (id, client_method) in gone.collect::<Vec<_>>() {
-            out.records.push(Record::InteractionGone { id });
-            stop_client_method(id, &client_method, out);
+    /// Nobody is to wait for the commands of a session any more.
+    pub(crate) fn withdraw_waits(&mut self, key: SessionKey, error: &ErrorObject, out: &mut Batch) {
+        for wait in self.client_methods.waits(key, |_| true) {
+            self.withdraw_client_method(wait, error, out);
         }
+    }
+
+    /// Answers a request with an error, whoever is doing it.
+    fn withdraw_client_method(&mut self, id: InteractionId, error: &ErrorObject, out: &mut Batch) {
+        let answer = self.client_methods.withdraw(id, error, out);
+        self.write_answer(answer, out);
     }
 
     pub(crate) fn end_client_method(
         &mut self,
-        client_method: InteractionId,
+        id: InteractionId,
         answer: impl FnOnce(&Id) -> Bytes,
         out: &mut Batch,
     ) {
-        let Some(done) = self.client_methods.remove(&client_method) else { return };
-        out.records.push(Record::InteractionGone { id: client_method });
-        if let Some(&slot) = self.hosts.get(&done.host) {
-            self.host_write(slot, answer(&done.agent_request), out);
-        }
+        let answer = self.client_methods.end(id, answer, out);
+        self.write_answer(answer, out);
     }
-}
-
-/// Tells who is doing it that nobody waits for it any more.
-fn stop_client_method(id: InteractionId, client_method: &ClientMethod, out: &mut Batch) {
-    match client_method.by {
-        By::Client(client) => {
-            let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
-            out.effects.push(Effect::Send { client, line });
-        }
-        By::Acpd if Kind::of_line(&client_method.line) == Some(Kind::Terminal) => {
-            // The agent will never know that it was made.
-            out.effects.push(Effect::ReleaseTerminal { terminal: id });
-        }
-        By::Acpd => {}
-    }
-}
-
-/// What acpd is to do with a file.
-fn file_service(line: &[u8]) -> Result<FileService, String> {
-    let text = |name: &str| {
-        let text = str_at(line, &["params", name]);
-        text.map(std::borrow::Cow::into_owned).ok_or_else(|| format!("`{name}` is missing"))
-    };
-    let number = |name: &str| -> Result<Option<u32>, String> {
-        let Some(range) = locate(line, &["params", name]) else { return Ok(None) };
-        serde_json::from_slice(&line[range])
-            .map_err(|_| format!("`{name}` is not a number of lines"))
-    };
-    let path = text("path")?;
-    let is_write = str_at(line, &["method"]).as_deref() == Some("fs/write_text_file");
-    if is_write {
-        return Ok(FileService::WriteTextFile { path, content: text("content")? });
-    }
-    Ok(FileService::ReadTextFile { path, line: number("line")?, limit: number("limit")? })
 }

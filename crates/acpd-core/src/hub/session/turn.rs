@@ -538,7 +538,8 @@ impl Hub {
         let line = self.to_agent_id(key, line);
         self.host_write(slot, line, out);
         self.cancel_interactions(key, out);
-        self.cancel_waits(key, out);
+        let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
+        self.withdraw_waits(key, &error, out);
         if let Some(host) = self.slots[&slot].host.as_ref().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancelling.is_none()
