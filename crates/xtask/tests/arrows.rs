@@ -75,7 +75,7 @@ const CORE: [(&str, &[&str]); 23] = [
     ("views", &["ids", "input", "record"]),
     ("requests", &["ids", "input", "prompt", "record"]),
     ("process", &["ids", "record", "requests"]),
-    ("questions", &["ids", "record", "tool_calls"]),
+    ("questions", &["ids", "input", "record", "tool_calls"]),
     ("client_methods", &["answer", "ids", "input", "record", "timers", "views"]),
     ("clients", &["ids", "input", "params"]),
     ("session", &["auth", "hash", "ids", "params", "record", "tool_calls", "views"]),

@@ -15,7 +15,7 @@ impl Hub {
     /// A person is asked. What was answered at once is not open any more, and no news.
     pub(crate) fn hook_question(&self, id: InteractionId, out: &mut Batch) {
         self.hook(HookEvent::Permission, out, || {
-            let open = self.interactions.get(&id)?;
+            let open = self.questions.get(id)?;
             Some(HookInfo::Permission(self.interaction_info(id, open)?))
         });
     }

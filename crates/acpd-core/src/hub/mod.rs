@@ -13,19 +13,18 @@ pub(crate) mod unwritten;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acpd_policy::Remembered;
-
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
 use crate::clients::resumable::Resumable;
 use crate::clients::{Client, Naming};
-use crate::ids::{ClientId, HostId, IdSource, InteractionId, SessionKey, SlotId, Time};
+use crate::ids::{ClientId, HostId, IdSource, SessionKey, SlotId, Time};
 use crate::input::{Batch, Effect, Input};
 use crate::mcp::calls::Calls;
 use crate::process::slot::{AgentInfo, Slot};
 use crate::process::start_queue::StartQueue;
 use crate::profile::{Config, Profile};
-use crate::questions::Interaction;
+use crate::questions::Questions;
+use crate::questions::decisions::Decisions;
 use crate::record::{AuthRow, Dormant, Record};
 use crate::requests::Requests;
 use crate::session::{Session, State};
@@ -60,15 +59,12 @@ pub struct Hub {
     resumable: BTreeMap<String, Resumable>,
     /// Those of them whose lines this batch commits.
     counted: BTreeSet<String>,
-    interactions: BTreeMap<InteractionId, Interaction>,
+    questions: Questions,
     client_methods: ClientMethods,
     calls: Calls,
     terminals: Terminals,
-    /// Who was shown the page of which question.
-    pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
     requests: Requests,
-    /// Decisions of people that hold until they are taken back.
-    remembered: Vec<Remembered>,
+    decisions: Decisions,
     /// Requests that wait for a name.
     naming: Vec<Naming>,
     timers: Timers,

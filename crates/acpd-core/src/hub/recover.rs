@@ -32,8 +32,9 @@ use crate::process::slot::{
 use crate::process::start_queue::StartQueue;
 use crate::profile::{Config, Profile, Sharing};
 use crate::prompt::{continues, once, prompt_text};
-use crate::questions::Interaction;
+use crate::questions::decisions::Decisions;
 use crate::questions::question::Question;
+use crate::questions::{Interaction, Questions};
 use crate::record::snapshot::{HostState, SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRest, TurnRow};
 use crate::requests::Requests;
@@ -103,13 +104,12 @@ impl Hub {
             routes: BTreeMap::new(),
             clients: BTreeMap::new(),
             resumable: BTreeMap::new(),
-            remembered: snapshot.remembered.values().cloned().collect(),
+            decisions: Decisions::new(snapshot.remembered.values().cloned().collect()),
             counted: BTreeSet::new(),
-            interactions: BTreeMap::new(),
+            questions: Questions::default(),
             client_methods: ClientMethods::default(),
             calls: Calls::default(),
             terminals: Terminals::default(),
-            pages: BTreeMap::new(),
             requests: Requests::default(),
             naming: Vec::new(),
             timers: Timers::default(),
@@ -320,7 +320,7 @@ impl Hub {
         if row.frozen.is_none() && matches!(question, Question::Permission(_)) {
             row.frozen = Some(Box::new(Frozen::of_old_question(&row.line)));
         }
-        self.interactions.insert(row.id, Interaction::new(&row, id, question));
+        self.questions.open(row.id, Interaction::new(&row, id, question));
     }
 
     /// A process that was to go down is still to go, and so is one that nobody configures any more.

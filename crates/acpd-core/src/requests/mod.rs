@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use acp_wire::Id;
 use bytes::Bytes;
 
-use crate::ids::{ClientId, HostId, InteractionId, NOBODY, Requester, SessionKey, Time};
+use crate::ids::{ClientId, HostId, NOBODY, Requester, SessionKey, Time};
 use crate::requests::purpose::{Adoption, NewSession, Purpose, Steer};
 
 /// A request that was sent to an agent.
@@ -29,7 +29,6 @@ struct Asked {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     asked: BTreeMap<u64, Asked>,
-    offered: BTreeMap<(ClientId, u64), InteractionId>,
 }
 
 impl Requests {
@@ -256,41 +255,5 @@ impl Requests {
                     | Purpose::GivenUp { .. }
             )
         })
-    }
-
-    pub(crate) fn offer(&mut self, client: ClientId, id: u64, interaction: InteractionId) {
-        self.offered.insert((client, id), interaction);
-    }
-
-    /// The interaction that a client's response belongs to.
-    pub(crate) fn offered(&mut self, client: ClientId, id: &Id) -> Option<InteractionId> {
-        self.offered.remove(&(client, id.as_u64()?))
-    }
-
-    /// Takes back all offers of an interaction.
-    pub(crate) fn withdraw(&mut self, interaction: InteractionId) -> Vec<(ClientId, u64)> {
-        self.offered.extract_if(.., |_, of| *of == interaction).map(|(place, _)| place).collect()
-    }
-
-    pub(crate) fn drop_client(&mut self, client: ClientId) {
-        self.offered.retain(|(of, _), _| *of != client);
-    }
-
-    /// Takes back the offer of an interaction to one client.
-    pub(crate) fn take_back(
-        &mut self,
-        client: ClientId,
-        interaction: InteractionId,
-    ) -> Option<u64> {
-        let mine =
-            self.offered.iter().find(|((of, _), what)| *of == client && **what == interaction);
-        let place = *mine?.0;
-        self.offered.remove(&place);
-        Some(place.1)
-    }
-
-    /// Whether this client is being asked already.
-    pub(crate) fn is_offered(&self, client: ClientId, interaction: InteractionId) -> bool {
-        self.offered.iter().any(|((of, _), what)| *of == client && *what == interaction)
     }
 }

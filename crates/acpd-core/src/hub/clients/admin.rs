@@ -97,7 +97,7 @@ impl Hub {
             method::INTERACTION_LIST => self.list_interactions(to, out),
             method::INTERACTION_ANSWER => self.answer_from_outside(to, params, out)?,
             method::POLICY_LIST => {
-                let list = self.remembered_list();
+                let list = self.decisions.info();
                 self.answer(to, &list, out);
             }
             method::POLICY_FORGET => self.forget_remembered(to, params, out)?,

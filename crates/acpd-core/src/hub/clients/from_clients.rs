@@ -40,7 +40,7 @@ impl Hub {
     pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
         let Some(gone) = self.clients.remove(&client) else { return };
         self.client_methods_of_gone(client, out);
-        self.requests.drop_client(client);
+        self.questions.drop_client(client);
         self.naming.retain(|wait| wait.to.client != client);
         match &gone.token {
             Some(token) => self.went_away(client, token),

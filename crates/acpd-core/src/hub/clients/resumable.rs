@@ -241,7 +241,7 @@ impl Hub {
     /// Questions that a client had before it came back, of sessions that it does not control now.
     fn take_back_others(&mut self, client: ClientId, asked: &[Id], out: &mut Batch) {
         for id in asked.iter().filter_map(Id::as_u64) {
-            let Some(open) = self.interactions.get(&InteractionId(id)) else { continue };
+            let Some(open) = self.questions.get(InteractionId(id)) else { continue };
             let Some(key) = open.session else { continue };
             if !self.is_controller(client, key) {
                 self.take_back_offers(client, key, out);
@@ -260,13 +260,10 @@ impl Hub {
         if number.is_some_and(|id| self.calls.is_open(id)) {
             return;
         }
-        let open = number.filter(|id| self.interactions.contains_key(id));
-        if let Some(interaction) = open {
-            self.requests.offer(client, interaction.0, interaction);
-            if let Some(open) = self.interactions.get_mut(&interaction) {
-                open.was_offered(client);
-            }
-        } else if let Ok(id) = RawValue::from_string(id.raw().to_owned()) {
+        if number.is_some_and(|id| self.questions.was_offered(client, id)) {
+            return;
+        }
+        if let Ok(id) = RawValue::from_string(id.raw().to_owned()) {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
             out.effects.push(Effect::Send { client, line });
         }

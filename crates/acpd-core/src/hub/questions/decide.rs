@@ -4,14 +4,13 @@
 //! Architecture invariant: every answer that no person gave is in the journal, with what decided.
 
 use acp_wire::acp::PermissionAnswer;
-use acpd_api::{PermissionDecided, PolicyList, RememberedInfo};
+use acpd_api::PermissionDecided;
 use acpd_policy::{Decision, Remembered, Situation, Verdict, decide};
 
 use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey};
 use crate::input::Batch;
 use crate::questions::question::{Answer, Question};
-use crate::record::Record;
 use crate::tool_calls::frozen::Frozen;
 
 impl Hub {
@@ -31,7 +30,7 @@ impl Hub {
             once: session.running.as_ref().and_then(|turn| turn.once),
         };
         let decision = frozen.with_request(options, |request| {
-            decide(&self.config.policy, &self.remembered, &situation, request)
+            decide(&self.config.policy, self.decisions.all(), &situation, request)
         });
         let Decision::Answer { option_id, verdict, by } = decision else { return None };
         let decided = PermissionDecided {
@@ -51,7 +50,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let Answer::Permission(PermissionAnswer::Selected(chosen)) = answer else { return };
-        let Some(open) = self.interactions.get(&interaction) else { return };
+        let Some(open) = self.questions.get(interaction) else { return };
         let Question::Permission(options) = &open.question else { return };
         let kind = options.iter().find(|option| option.option_id == *chosen).map(|o| &*o.kind);
         match kind {
@@ -68,46 +67,14 @@ impl Hub {
         verdict: Verdict,
         out: &mut Batch,
     ) -> bool {
-        let open = &self.interactions[&interaction];
+        let Some(open) = self.questions.get(interaction) else { return false };
         let subject = open.frozen.as_ref().and_then(|frozen| frozen.subject.clone());
         let (Some(subject), Some(key)) = (subject, open.session) else { return false };
         let row = &self.session(key).row;
         let (agent, workspace) = (row.agent.clone(), row.cwd.clone());
-        let same = self.remembered.iter().position(|known| {
-            known.agent == agent && known.workspace == workspace && known.subject == subject
-        });
-        let last = self.remembered.iter().map(|known| known.id).max().unwrap_or(0);
-        let id = same.map_or(last + 1, |place| self.remembered[place].id);
         let at = self.now.0;
-        let new = Remembered { id, agent, workspace, subject, verdict, at };
-        out.records.push(Record::Remembered(new.clone()));
-        match same {
-            Some(place) => self.remembered[place] = new,
-            None => self.remembered.push(new),
-        }
+        let new = Remembered { id: 0, agent, workspace, subject, verdict, at };
+        self.decisions.remember(new, out);
         true
-    }
-
-    /// Takes a remembered decision back; whether there was one.
-    pub(crate) fn forget_decision(&mut self, id: i64, out: &mut Batch) -> bool {
-        let before = self.remembered.len();
-        self.remembered.retain(|known| known.id != id);
-        let was_there = self.remembered.len() < before;
-        if was_there {
-            out.records.push(Record::Unremembered { id });
-        }
-        was_there
-    }
-
-    pub(crate) fn remembered_list(&self) -> PolicyList {
-        let info = |known: &Remembered| RememberedInfo {
-            id: known.id,
-            agent: known.agent.clone().into(),
-            workspace: known.workspace.clone().into(),
-            subject: known.subject.to_string().into(),
-            verdict: known.verdict.to_string().into(),
-            at: known.at,
-        };
-        PolicyList { remembered: self.remembered.iter().map(info).collect() }
     }
 }

@@ -119,7 +119,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         for interaction in self.session(key).interactions.clone() {
-            let Some(open) = self.interactions.get(&interaction) else { continue };
+            let Some(open) = self.questions.get(interaction) else { continue };
             let Some(frozen) = &open.frozen else { continue };
             if self.name_of_asked(key, &open.line).as_deref() != Some(name) {
                 continue;

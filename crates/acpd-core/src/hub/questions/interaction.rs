@@ -13,28 +13,19 @@
 //! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
 //! answer is never consent.
 
-use acp_wire::acp::ElicitationMode;
 use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member, str_at};
 use acpd_api::Role;
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::answer;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
-use crate::questions::Interaction;
 use crate::questions::question::{Answer, Question, Scope};
+use crate::questions::{Closed, Interaction};
 use crate::record::{InteractionRow, Record};
 use crate::views::with_own_terminals;
-
-/// Questions of one session, or of one process about requests, that may be open at once.
-const OPEN: usize = 64;
-
-/// Pages that were shown and are not done yet.
-const PAGES: usize = 256;
-
-/// How often one client is asked the same question before it is given up.
-const ASKED: u32 = 3;
 
 impl Hub {
     /// `session/request_permission` or `elicitation/create` of an agent, and whether the line is as the
@@ -62,7 +53,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), String> {
         let (scope, question) = Question::read(line)?;
-        if self.is_asked(host, id) {
+        if self.questions.asked_as(host, id).is_some() {
             return Err(format!("the id {id} is open already"));
         }
         let key = match scope {
@@ -72,11 +63,7 @@ impl Hub {
             }
             Scope::Request(_) => None,
         };
-        let open = self.interactions.values();
-        let open = open.filter(|open| open.session == key && (key.is_some() || open.host == host));
-        if open.count() >= OPEN {
-            return Err(format!("{OPEN} questions are open already"));
-        }
+        self.questions.check_room(key, host)?;
         let cancelling = key.and_then(|key| self.session(key).running.as_ref()?.cancelling);
         if cancelling.is_some() {
             // The turn is to end; asking a person now would only hold it up.
@@ -101,10 +88,6 @@ impl Hub {
         Ok(())
     }
 
-    fn is_asked(&self, host: HostId, id: &Id) -> bool {
-        self.interactions.values().any(|open| open.host == host && open.agent_request == *id)
-    }
-
     pub(crate) fn open_interaction(
         &mut self,
         row: InteractionRow,
@@ -116,7 +99,7 @@ impl Hub {
         let open = Interaction::new(&row, agent_request, question);
         out.records.push(Record::Interaction(row));
         out.durable = true;
-        self.interactions.insert(interaction, open);
+        self.questions.open(interaction, open);
         let Some(key) = key else {
             self.offer_to_requester(interaction, out);
             return self.hook_question(interaction, out);
@@ -132,7 +115,7 @@ impl Hub {
 
     /// A question about a request is for who sent that; if nobody is waited for, nobody is asked.
     fn offer_to_requester(&mut self, interaction: InteractionId, out: &mut Batch) {
-        let Some(open) = self.interactions.get(&interaction) else { return };
+        let Some(open) = self.questions.get(interaction) else { return };
         let requester = open.about.and_then(|ask| self.requests.requester(ask)).cloned();
         let Some(to) =
             requester.filter(|to| self.token_of(to.client).is_some() || self.is_here(to.client))
@@ -142,7 +125,7 @@ impl Hub {
         };
         let here = self.clients.get(&to.client).filter(|_| self.may_decide(to.client));
         match here.map(|here| open.question.is_for(&here.capabilities)) {
-            Some(true) if !self.requests.is_offered(to.client, interaction) => {
+            Some(true) if !self.questions.is_offered(to.client, interaction) => {
                 let line = set_member(&open.line, &["params", "requestId"], to.id.raw().as_bytes());
                 self.send_offer(to.client, interaction, line, None, out);
             }
@@ -164,8 +147,7 @@ impl Hub {
 
     /// Offers the questions about requests of a client that came back.
     pub(crate) fn offer_about_requests(&mut self, out: &mut Batch) {
-        let about = self.interactions.iter().filter(|(_, open)| open.session.is_none());
-        for interaction in about.map(|(id, _)| *id).collect::<Vec<_>>() {
+        for interaction in self.questions.which(|open| open.session.is_none()) {
             self.offer_to_requester(interaction, out);
         }
     }
@@ -176,7 +158,7 @@ impl Hub {
     }
 
     fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
-        let Some(open) = self.interactions.get(&interaction) else { return };
+        let Some(open) = self.questions.get(interaction) else { return };
         let Some(key) = open.session else { return };
         let shows = self.may_decide(client)
             && self
@@ -185,7 +167,7 @@ impl Hub {
                 .is_some_and(|here| open.question.is_for(&here.capabilities));
         if !shows
             || !self.is_controller(client, key)
-            || self.requests.is_offered(client, interaction)
+            || self.questions.is_offered(client, interaction)
         {
             return;
         }
@@ -206,26 +188,15 @@ impl Hub {
         key: Option<SessionKey>,
         out: &mut Batch,
     ) {
-        let Some(open) = self.interactions.get_mut(&interaction) else { return };
-        // The first time under a number that the next daemon knows, too.
-        if let Question::Elicitation(ElicitationMode::Url { elicitation_id, .. }) = &open.question {
-            let page = (open.host, elicitation_id.clone());
-            self.pages.entry(page).or_default().insert(client);
-            while self.pages.len() > PAGES {
-                self.pages.pop_first();
-            }
-        }
-        let is_first = open.asked.insert(client);
-        let ask = if is_first { interaction.0 } else { self.ids.issue() };
+        let Some(ask) = self.questions.offer(client, interaction, &mut self.ids) else { return };
         let line = set_id(&line, &Id::from(ask));
-        self.requests.offer(client, ask, interaction);
         self.send_behind(client, key, Effect::Send { client, line }, out);
     }
 
     /// `elicitation/complete`: what a page was for is done; for those who were shown it.
     pub(crate) fn page_done(&mut self, host: HostId, line: &Bytes, out: &mut Batch) {
         let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
-        let shown = self.pages.remove(&(host, page.into_owned())).unwrap_or_default();
+        let shown = self.questions.page_done(host, page.into_owned());
         for client in shown.into_iter().filter(|client| self.is_here(*client)) {
             out.effects.push(Effect::Send { client, line: line.clone() });
         }
@@ -253,8 +224,8 @@ impl Hub {
         out: &mut Batch,
     ) -> bool {
         // Late answers, answers to notifications and answers to nothing end here.
-        let Some(interaction) = self.requests.offered(client, id) else { return false };
-        let Some(open) = self.interactions.get(&interaction) else { return false };
+        let Some(interaction) = self.questions.answered(client, id) else { return false };
+        let Some(open) = self.questions.get(interaction) else { return false };
         if !self.may_answer(client, open) {
             return true;
         }
@@ -275,12 +246,10 @@ impl Hub {
 
     /// An answer that means nothing is no answer: the client is asked again, but not for ever.
     fn ask_again(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
-        let Some(open) = self.interactions.get_mut(&interaction) else { return };
-        let refused = open.refused.entry(client).or_insert(0);
-        *refused += 1;
-        if *refused >= ASKED {
+        if !self.questions.refuse(client, interaction) {
             return;
         }
+        let Some(open) = self.questions.get(interaction) else { return };
         match open.session {
             Some(_) => self.offer(client, interaction, out),
             None => self.offer_to_requester(interaction, out),
@@ -304,23 +273,22 @@ impl Hub {
         own: Option<Bytes>,
         out: &mut Batch,
     ) {
-        let Some(open) = self.interactions.remove(&interaction) else { return };
-        let line = own.unwrap_or_else(|| build::response(&open.agent_request, answer));
-        if let Some(&slot) = self.hosts.get(&open.host) {
-            self.host_write(slot, line, out);
-        }
+        let Some(closed) = self.questions.close(interaction) else { return };
+        let Interaction { host, agent_request, .. } = &closed.question;
+        let line = own.unwrap_or_else(|| build::response(agent_request, answer));
+        self.write_answer(Some(answer::Answer { host: *host, line }), out);
         out.durable = true;
-        self.close_interaction(interaction, open.session, out);
+        self.tell_closed(interaction, &closed, out);
     }
 
     /// Answers every open interaction of a session as a client that cancels must.
     pub(crate) fn cancel_interactions(&mut self, key: SessionKey, out: &mut Batch) {
-        self.cancel_questions(self.questions(key, |_| true), out);
+        self.cancel_questions(self.questions_of(key, |_| true), out);
     }
 
     pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
         for interaction in questions {
-            let Some(open) = self.interactions.get(&interaction) else { continue };
+            let Some(open) = self.questions.get(interaction) else { continue };
             let answer = open.question.cancelled();
             self.answer_interaction(interaction, &answer, out);
         }
@@ -328,18 +296,14 @@ impl Hub {
 
     /// Takes every open interaction of a session back: there is nobody to answer to any more.
     pub(crate) fn close_interactions(&mut self, key: SessionKey, out: &mut Batch) {
-        self.close_questions(key, self.questions(key, |_| true), out);
+        self.close_questions(self.questions_of(key, |_| true), out);
     }
 
-    pub(crate) fn close_questions(
-        &mut self,
-        key: SessionKey,
-        questions: Vec<InteractionId>,
-        out: &mut Batch,
-    ) {
+    pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
         for interaction in questions {
-            self.interactions.remove(&interaction);
-            self.close_interaction(interaction, Some(key), out);
+            if let Some(closed) = self.questions.close(interaction) {
+                self.tell_closed(interaction, &closed, out);
+            }
         }
     }
 
@@ -349,45 +313,34 @@ impl Hub {
         interaction: InteractionId,
         out: &mut Batch,
     ) -> Option<Interaction> {
-        let open = self.interactions.remove(&interaction)?;
+        let closed = self.questions.close(interaction)?;
         out.durable = true;
-        self.close_interaction(interaction, open.session, out);
-        Some(open)
+        self.tell_closed(interaction, &closed, out);
+        Some(closed.question)
     }
 
     /// The same for questions of a process that were about requests.
     pub(crate) fn close_about_requests(&mut self, host: HostId, out: &mut Batch) {
         let of_host = |open: &Interaction| open.host == host && open.session.is_none();
-        let gone = self.interactions.extract_if(.., |_, open| of_host(open));
-        for interaction in gone.map(|(id, _)| id).collect::<Vec<_>>() {
-            self.close_interaction(interaction, None, out);
-        }
+        self.close_questions(self.questions.which(of_host), out);
     }
 
     /// Whether a person is asked about a request that an agent has not answered.
     pub(crate) fn is_asked_about(&self, ask: u64) -> bool {
-        self.interactions.values().any(|open| open.about == Some(ask))
+        self.questions.iter().any(|(_, open)| open.about == Some(ask))
     }
 
     /// A request is answered: what the agent still asked about it is answered with `cancel`.
     pub(crate) fn forget_questions_about(&mut self, request: &Id, out: &mut Batch) {
-        let ask = request.as_u64();
-        let open = self.interactions.iter().filter(|(_, open)| open.about.is_some());
-        let about = open.filter(|(_, open)| open.about == ask).map(|(id, _)| *id);
-        for interaction in about.collect::<Vec<_>>() {
-            let answer = self.interactions[&interaction].question.cancelled();
-            self.answer_interaction(interaction, &answer, out);
-        }
+        let Some(ask) = request.as_u64() else { return };
+        self.cancel_questions(self.questions.which(|open| open.about == Some(ask)), out);
     }
 
-    fn close_interaction(
-        &mut self,
-        interaction: InteractionId,
-        key: Option<SessionKey>,
-        out: &mut Batch,
-    ) {
+    /// What follows from the end of a question: nobody is asked any more, and its session goes on.
+    fn tell_closed(&mut self, interaction: InteractionId, closed: &Closed, out: &mut Batch) {
+        let key = closed.question.session;
         out.records.push(Record::InteractionGone { id: interaction });
-        for (client, id) in self.requests.withdraw(interaction) {
+        for &(client, id) in &closed.offers {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
             self.send_behind(client, key, Effect::Send { client, line }, out);
         }
@@ -406,7 +359,7 @@ impl Hub {
     /// A client that goes on without a session, or only watches it, is not asked any more.
     pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
         for interaction in self.session(key).interactions.clone() {
-            if let Some(id) = self.requests.take_back(client, interaction) {
+            if let Some(id) = self.questions.take_back(client, interaction) {
                 let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
                 self.send_behind(client, Some(key), Effect::Send { client, line }, out);
             }
@@ -424,15 +377,10 @@ impl Hub {
         if self.cancel_client_method(host, request, out) || self.cancel_call(host, request, out) {
             return;
         }
-        let found = self
-            .interactions
-            .iter()
-            .find(|(_, open)| open.host == host && open.agent_request == *request);
-        let Some((&interaction, open)) = found else { return };
-        let key = open.session;
-        self.interactions.remove(&interaction);
+        let Some(interaction) = self.questions.asked_as(host, request) else { return };
+        let Some(closed) = self.questions.close(interaction) else { return };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
         self.host_write(slot, build::error(request, &error), out);
-        self.close_interaction(interaction, key, out);
+        self.tell_closed(interaction, &closed, out);
     }
 }

@@ -23,9 +23,9 @@ use crate::questions::question::{Answer, Question, params_of};
 
 impl Hub {
     pub(crate) fn list_interactions(&mut self, to: &Requester, out: &mut Batch) {
-        let open = self.interactions.iter();
+        let open = self.questions.iter();
         let mut interactions: Vec<_> =
-            open.filter_map(|(id, open)| self.interaction_info(*id, open)).collect();
+            open.filter_map(|(id, open)| self.interaction_info(id, open)).collect();
         interactions.sort_by_key(|info| info.at);
         self.answer(to, &InteractionList { interactions }, out);
     }
@@ -57,8 +57,8 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let AnswerParams { id, answer } = read(params)?;
-        let id = InteractionId::parse(&id).filter(|id| self.interactions.contains_key(id));
-        let id = id.ok_or_else(|| {
+        let found = InteractionId::parse(&id).and_then(|id| Some((id, self.questions.get(id)?)));
+        let (id, open) = found.ok_or_else(|| {
             Fault::invalid("no such question is open; it may be answered already")
                 .hint("`acpctl pending` lists the open questions")
         })?;
@@ -66,13 +66,14 @@ impl Hub {
             &answer,
             GivenAnswer::Allow { option: Some(_), .. } | GivenAnswer::Deny { option: Some(_), .. }
         );
-        let (answer, always) = chosen(id, &self.interactions[&id].question, answer)?;
-        let own_option = lasting(&self.interactions[&id].question, &answer);
+        let (answer, always) = chosen(id, &open.question, answer)?;
+        let own_option = lasting(&open.question, &answer);
         if let Some(verdict) = always {
             // Who names an option of the agent that holds from now on gets it, whatever acpd can remember.
             let is_enough = is_named && own_option.is_some();
+            let refusal = not_remembered(id, verdict, &open.question);
             if !self.remember(id, verdict, out) && !is_enough {
-                return Err(not_remembered(id, verdict, &self.interactions[&id].question));
+                return Err(refusal);
             }
         } else {
             self.remember_choice(id, &answer, out);
@@ -89,7 +90,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         let ForgetParams { id } = read(params)?;
-        if !self.forget_decision(id, out) {
+        if !self.decisions.forget(id, out) {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))
                 .hint("`acpctl policy ls` lists them"));
         }
@@ -117,7 +118,7 @@ impl Hub {
         let request = PermissionRequest::from_raw(&question)
             .map_err(|error| Fault::invalid(error.to_string()))?;
         let situation = Situation { agent: &agent, cwd: &cwd, once: None };
-        let explained = explain(&self.config.policy, &self.remembered, &situation, &request);
+        let explained = explain(&self.config.policy, self.decisions.all(), &situation, &request);
         self.answer(to, &explained, out);
         Ok(())
     }

@@ -334,17 +334,17 @@ impl Hub {
             set_member(line, SESSION, json!(own).to_string().as_bytes())
         };
         self.host_write(slot, line, out);
-        self.cancel_questions(self.questions(key, |of| of == id), out);
+        self.cancel_questions(self.questions_of(key, |of| of == id), out);
     }
 
     /// The open questions of a session, of it and of its children, by the public id of who asks.
-    pub(crate) fn questions(
+    pub(crate) fn questions_of(
         &self,
         key: SessionKey,
         is_meant: impl Fn(&str) -> bool,
     ) -> Vec<InteractionId> {
         let asks = |id: &InteractionId| {
-            let open = self.interactions.get(id)?;
+            let open = self.questions.get(*id)?;
             str_at(&open.line, SESSION).map(|of| is_meant(&of))
         };
         let open = self.session(key).interactions.iter();
@@ -353,7 +353,7 @@ impl Hub {
 
     /// Those of the session itself.
     pub(crate) fn own_questions(&self, key: SessionKey) -> Vec<InteractionId> {
-        self.questions(key, |of| of == self.session(key).row.public_id)
+        self.questions_of(key, |of| of == self.session(key).row.public_id)
     }
 
     /// A request of an agent, as this client knows whose it is: one that shows no subagents has never

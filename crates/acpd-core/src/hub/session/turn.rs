@@ -435,7 +435,7 @@ impl Hub {
         self.save(key);
         self.timers.clear(Timer::Cancel(key));
         self.timers.clear(Timer::Stall(key));
-        self.close_questions(key, self.own_questions(key), out);
+        self.close_questions(self.own_questions(key), out);
         let line = build::notification(method::TURN_ENDED, &ended);
         self.append(key, EventKind::Notice, line, None, out);
         self.hook_turn_end(key, &ended, out);
