@@ -71,7 +71,7 @@ const CORE: [(&str, &[&str]); 23] = [
     ("store_health", &["fault", "ids"]),
     ("shutdown", &["ids"]),
     ("mcp", &["answer", "ids", "input", "profile", "record"]),
-    ("auth", &["input"]),
+    ("auth", &["ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),
     ("requests", &["ids", "input", "prompt", "record"]),
     ("process", &["ids", "record", "requests"]),

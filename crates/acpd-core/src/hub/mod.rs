@@ -13,6 +13,7 @@ pub(crate) mod unwritten;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
 use crate::clients::resumable::Resumable;
@@ -25,7 +26,7 @@ use crate::process::start_queue::StartQueue;
 use crate::profile::{Config, Profile};
 use crate::questions::Questions;
 use crate::questions::decisions::Decisions;
-use crate::record::{AuthRow, Dormant, Record};
+use crate::record::{Dormant, Record};
 use crate::requests::Requests;
 use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
@@ -43,8 +44,7 @@ pub struct Hub {
     generation: String,
     ids: IdSource,
     known: BTreeMap<String, AgentInfo>,
-    /// Whether agents are logged in, by profile.
-    auth: BTreeMap<String, AuthRow>,
+    logins: Logins,
     slots: BTreeMap<SlotId, Slot>,
     next_slot: u32,
     hosts: BTreeMap<HostId, SlotId>,

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use acp_wire::{Id, build};
 use acpd_api::Reason;
 
+use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
 use crate::fault::Fault;
@@ -80,7 +81,7 @@ impl Hub {
         }
         hub.start_needed(out);
         hub.watch_unused();
-        for agent in hub.auth.keys() {
+        for agent in hub.logins.profiles() {
             hub.watch_login(agent, out);
         }
         hub
@@ -94,7 +95,7 @@ impl Hub {
             generation: snapshot.generation.clone(),
             ids: IdSource::new(boot),
             known: BTreeMap::new(),
-            auth: snapshot.auth.clone(),
+            logins: Logins::new(snapshot.auth.clone()),
             slots: BTreeMap::new(),
             next_slot: 0,
             hosts: BTreeMap::new(),

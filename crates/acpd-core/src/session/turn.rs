@@ -4,8 +4,8 @@ use acp_wire::{StateKey, UpdateClass};
 use acpd_policy::Verdict;
 use bytes::Bytes;
 
-use crate::ids::{Requester, Time};
-use crate::record::Canceller;
+use crate::ids::{Requester, SessionKey, Time};
+use crate::record::{Canceller, TurnRest, TurnRow};
 
 /// What to do about a session that works on prompts.
 pub(crate) fn wait_or_cancel(session: &str) -> String {
@@ -51,7 +51,21 @@ pub(crate) struct Running {
     pub(crate) continues: bool,
 }
 
+impl Queued {
+    /// Its row: of nobody who comes back, and with the line that is there.
+    pub(crate) fn row(&self, session: SessionKey, state: TurnRest) -> TurnRow {
+        let Queued { ticket, at, .. } = *self;
+        TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
+    }
+}
+
 impl Running {
+    /// The same.
+    pub(crate) fn row(&self, session: SessionKey, state: TurnRest) -> TurnRow {
+        let Running { ticket, started: at, .. } = *self;
+        TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
+    }
+
     /// Its prompt, if an agent that refuses it has done nothing with it.
     pub(crate) fn again(&self) -> Option<Queued> {
         let line = self.line.clone().filter(|_| !self.touched && self.cancelling.is_none())?;

@@ -29,11 +29,9 @@ use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::read;
 use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
-use crate::record::{AuthRow, Desired, Dormant, Record};
+use crate::record::{Desired, Dormant};
 use crate::requests::purpose::Purpose;
 use crate::session::State;
-
-const PROMPT: &str = "session/prompt";
 
 impl Hub {
     /// What an error says about the login, if it says that one is wanted.
@@ -90,42 +88,22 @@ impl Hub {
         Refusal::NeedsLogin
     }
 
-    /// The state after a login is wanted.
+    /// That a login is wanted is noted.
     pub(crate) fn login_is_wanted(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
-        match self.auth_state(profile) {
-            AuthState::Authenticated => self.set_auth(profile, AuthState::Expired, source, out),
-            AuthState::Unknown | AuthState::NotRequired => {
-                self.set_auth(profile, AuthState::NeedsLogin, source, out);
-            }
-            AuthState::NeedsLogin | AuthState::Expired => {}
+        if let Some(state) = self.logins.after_refusal(profile) {
+            self.set_auth(profile, state, source, out);
         }
     }
 
-    /// A request worked. After a prompt was refused only a prompt proves that there is a login: many
-    /// agents make and load sessions without one.
+    /// A request worked.
     pub(crate) fn note_success(&mut self, slot: SlotId, method: &str, out: &mut Batch) {
         let profile = self.slots[&slot].profile.clone();
-        let proves = match self.auth.get(&profile) {
-            Some(AuthRow { state: AuthState::Authenticated | AuthState::NotRequired, .. }) => false,
-            Some(AuthRow {
-                source: AuthSource::Refused { method: of } | AuthSource::Pattern { method: of },
-                ..
-            }) => method == PROMPT || of != PROMPT,
-            _ => method == PROMPT,
-        };
-        if !proves {
-            return;
+        let offers_login = !self.logins_of(&profile).is_empty();
+        if let Some(state) = self.logins.after_success(&profile, method, offers_login) {
+            let source = AuthSource::Worked { method: method.into() };
+            self.set_auth(&profile, state, source, out);
+            self.release(&profile, out);
         }
-        let asked_for_one = self.auth_state(&profile).wants_login();
-        let offers_one = !self.logins(&profile).is_empty();
-        let state = if asked_for_one || offers_one {
-            AuthState::Authenticated
-        } else {
-            AuthState::NotRequired
-        };
-        let source = AuthSource::Worked { method: method.into() };
-        self.set_auth(&profile, state, source, out);
-        self.release(&profile, out);
     }
 
     /// A login worked: every session that waited for it comes back.
@@ -233,7 +211,7 @@ impl Hub {
 
     /// The file changed in which an agent keeps its login.
     pub(crate) fn on_login_seen(&mut self, agent: &str, out: &mut Batch) {
-        if self.auth_state(agent).wants_login() {
+        if self.logins.state(agent).wants_login() {
             self.login_found(agent, AuthSource::LoginFile, out);
         }
     }
@@ -297,25 +275,16 @@ impl Hub {
             return;
         }
         let profile = self.slots[&slot].profile.clone();
-        if self.auth_state(&profile) != state {
+        if self.logins.state(&profile) != state {
             self.set_auth(&profile, state, AuthSource::Status, out);
             self.release(&profile, out);
         }
     }
 
-    pub(crate) fn auth_state(&self, profile: &str) -> AuthState {
-        self.auth.get(profile).map_or(AuthState::Unknown, |row| row.state)
-    }
-
     fn set_auth(&mut self, profile: &str, state: AuthState, source: AuthSource, out: &mut Batch) {
-        let old = self.auth.get(profile);
-        if old.is_some_and(|row| row.state == state && row.source == source) {
+        if !self.logins.set(profile, state, source, self.now, out) {
             return;
         }
-        let since = old.filter(|row| row.state == state).map_or(self.now, |row| row.since);
-        let row = AuthRow { agent: profile.to_owned(), state, since, source };
-        self.auth.insert(profile.to_owned(), row.clone());
-        out.records.push(Record::Auth(row));
         self.watch_login(profile, out);
         let notice = AuthChanged { agent: profile.into(), auth: self.auth_info(profile) };
         let line = build::notification(method::AUTH_CHANGED, &notice);
@@ -325,16 +294,16 @@ impl Hub {
     /// Watches the file in which an agent keeps its login for as long as it wants one.
     pub(crate) fn watch_login(&self, profile: &str, out: &mut Batch) {
         if self.config.agents.get(profile).is_some_and(|known| known.has_login_file) {
-            let wanted = self.auth_state(profile).wants_login();
+            let wanted = self.logins.state(profile).wants_login();
             out.effects.push(Effect::WatchLogin { agent: profile.to_owned(), wanted });
         }
     }
 
     /// What people are told about the login of an agent.
     pub(crate) fn auth_info(&self, profile: &str) -> AuthInfo {
-        let row = self.auth.get(profile);
-        let methods = self.logins(profile);
-        let state = self.auth_state(profile);
+        let row = self.logins.get(profile);
+        let methods = self.logins_of(profile);
+        let state = self.logins.state(profile);
         let config = self.config.agents.get(profile);
         AuthInfo {
             state,

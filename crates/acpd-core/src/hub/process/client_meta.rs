@@ -99,7 +99,7 @@ impl Hub {
     }
 
     /// The ways to log in that an agent has for everybody.
-    pub(crate) fn logins(&self, profile: &str) -> Vec<&AuthMethod> {
+    pub(crate) fn logins_of(&self, profile: &str) -> Vec<&AuthMethod> {
         let others = self.logins_of_others(profile, None);
         let is_for_all =
             |login: &&AuthMethod| !login.meta.iter().any(|member| others.contains(&&**member));

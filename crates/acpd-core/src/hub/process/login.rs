@@ -31,7 +31,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let profile = self.slots[&slot].profile.clone();
-        let is_news = !self.auth_state(&profile).wants_login();
+        let is_news = !self.logins.state(&profile).wants_login();
         forget_credentials(&profile, out);
         self.login_is_wanted(&profile, source, out);
         if is_news {
@@ -99,13 +99,9 @@ impl Hub {
                     gets the prompt again";
         self.notice(key, "warning", text, out);
         out.records.push(Record::Turn(TurnRow {
-            session: key,
-            ticket: prompt.ticket,
-            state: TurnRest::Queued,
-            at: prompt.at,
             sender: prompt.sender.as_ref().and_then(|sender| self.sender(sender)),
-            cancelling: None,
             line: Some(prompt.line.clone()),
+            ..prompt.row(key, TurnRest::Queued)
         }));
         self.session_mut(key).queue.push_front(prompt);
     }

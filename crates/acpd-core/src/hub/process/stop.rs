@@ -235,7 +235,7 @@ impl Hub {
         let verdict = match why {
             Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
             Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(id),
-            Some(StopWhy::NoLogin) if self.auth_state(&self.slots[&id].profile).wants_login() => {
+            Some(StopWhy::NoLogin) if self.logins.state(&self.slots[&id].profile).wants_login() => {
                 Verdict::Fail(Reason::NeedsLogin)
             }
             _ => Verdict::Start { delay: 0 },

@@ -129,17 +129,10 @@ impl Hub {
             "_meta": { acpd_api::NAMESPACE: { "continues": true } },
         });
         let line = build::request(&Id::from(0), "session/prompt", &params);
-        let state = TurnRest::Queued;
-        out.records.push(Record::Turn(TurnRow {
-            session: key,
-            ticket,
-            state,
-            at: now,
-            sender: None,
-            cancelling: None,
-            line: Some(line.clone()),
-        }));
-        session.queue.push_back(Queued { ticket, sender: None, line, at: now });
+        let prompt = Queued { ticket, sender: None, line, at: now };
+        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnRest::Queued));
+        out.records.push(Record::Turn(TurnRow { line, ..row }));
+        session.queue.push_back(prompt);
         let text = "acpd asks the agent to go on (`on_interrupted = \"continue\"`)";
         self.notice(key, "info", text, out);
     }

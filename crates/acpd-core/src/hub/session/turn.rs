@@ -118,16 +118,10 @@ impl Hub {
         let session = self.session_mut(key);
         session.last_ticket += 1;
         let ticket = session.last_ticket;
-        out.records.push(Record::Turn(TurnRow {
-            session: key,
-            ticket,
-            state: TurnRest::Queued,
-            at: now,
-            sender,
-            cancelling: None,
-            line: Some(line.clone()),
-        }));
-        session.queue.push_back(Queued { ticket, sender: to, line, at: now });
+        let prompt = Queued { ticket, sender: to, line, at: now };
+        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnRest::Queued));
+        out.records.push(Record::Turn(TurnRow { sender, line, ..row }));
+        session.queue.push_back(prompt);
         Ok(ahead)
     }
 
@@ -223,15 +217,7 @@ impl Hub {
         let session = self.session_mut(key);
         for prompt in &mut session.queue {
             if prompt.sender.take_if(|sender| sender.client == client).is_some() {
-                out.records.push(Record::Turn(TurnRow {
-                    session: key,
-                    ticket: prompt.ticket,
-                    state: TurnRest::Queued,
-                    at: prompt.at,
-                    sender: None,
-                    cancelling: None,
-                    line: None,
-                }));
+                out.records.push(Record::Turn(prompt.row(key, TurnRest::Queued)));
             }
         }
         let running = session.running.as_mut();
@@ -246,13 +232,9 @@ impl Hub {
     fn save_turn(&self, key: SessionKey, host: HostId, out: &mut Batch) {
         let Some(running) = &self.session(key).running else { return };
         out.records.push(Record::Turn(TurnRow {
-            session: key,
-            ticket: running.ticket,
-            state: TurnRest::Dispatched { host, chunk: running.chunk },
-            at: running.started,
             sender: running.sender.as_ref().and_then(|sender| self.sender(sender)),
             cancelling: running.cancelling,
-            line: None,
+            ..running.row(key, TurnRest::Dispatched { host, chunk: running.chunk })
         }));
     }
 
@@ -441,15 +423,7 @@ impl Hub {
         self.hook_turn_end(key, &ended, out);
         out.effects.push(Effect::Index(key));
         self.lease(self.session(key).slot, out);
-        out.records.push(Record::Turn(TurnRow {
-            session: key,
-            ticket: running.ticket,
-            state: TurnRest::Ended,
-            at: running.started,
-            sender: None,
-            cancelling: None,
-            line: None,
-        }));
+        out.records.push(Record::Turn(running.row(key, TurnRest::Ended)));
     }
 
     /// The process that worked on the running turn is gone.
@@ -651,13 +625,5 @@ fn says_forgotten(error: &ErrorObject) -> bool {
 
 /// A prompt leaves the line without having been dispatched.
 fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
-    out.records.push(Record::Turn(TurnRow {
-        session: key,
-        ticket: prompt.ticket,
-        state: TurnRest::Ended,
-        at: prompt.at,
-        sender: None,
-        cancelling: None,
-        line: None,
-    }));
+    out.records.push(Record::Turn(prompt.row(key, TurnRest::Ended)));
 }
