@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Only a connection that has said a line is known to anybody but this module, and has a place among the
-//! others (`acpd-core/src/admission.rs`). So what connects and says nothing takes nobody's place.
+//! others (`acpd-core/src/hub/clients/admission.rs`). So what connects and says nothing takes nobody's place.
 
 use std::collections::VecDeque;
 use std::io;
