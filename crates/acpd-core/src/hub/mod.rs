@@ -28,7 +28,8 @@ use crate::questions::Questions;
 use crate::questions::decisions::Decisions;
 use crate::record::{Dormant, Record};
 use crate::requests::Requests;
-use crate::session::{Session, State};
+use crate::session::State;
+use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::timers::{Timer, Timers};
@@ -48,7 +49,7 @@ pub struct Hub {
     slots: BTreeMap<SlotId, Slot>,
     next_slot: u32,
     hosts: BTreeMap<HostId, SlotId>,
-    sessions: BTreeMap<SessionKey, Session>,
+    sessions: Sessions,
     last_session: u32,
     /// Agent profile → public id → session.
     public: BTreeMap<String, BTreeMap<String, SessionKey>>,
@@ -69,8 +70,6 @@ pub struct Hub {
     naming: Vec<Naming>,
     timers: Timers,
     start_queue: StartQueue,
-    /// Sessions whose row has to be written with this batch.
-    dirty: BTreeSet<SessionKey>,
     /// Output that will be committed with this batch: up to where, and whether inside of a line.
     acks: BTreeMap<HostId, (u64, bool)>,
     store_health: StoreHealth,
@@ -146,11 +145,8 @@ impl Hub {
 
     /// Completes a batch: rows that changed, and the output that it commits.
     pub fn seal(&mut self, out: &mut Batch) {
-        for key in std::mem::take(&mut self.dirty) {
-            if let Some(session) = self.sessions.get(&key) {
-                out.records.push(Record::Session(Box::new(session.row.clone())));
-            }
-        }
+        let changed = self.sessions.take_changed();
+        out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
         for (host, (offset, inside)) in std::mem::take(&mut self.acks) {
             if self.hosts.contains_key(&host) {
                 out.records.push(Record::HostOffset { host, offset, inside });
@@ -174,13 +170,13 @@ impl Hub {
             match timer {
                 Timer::Slot(id) if self.slots.contains_key(&id) => self.on_agent_timer(id, out),
                 Timer::Idle(id) if self.slots.contains_key(&id) => self.on_idle(id, out),
-                Timer::Restore(key) if self.sessions.contains_key(&key) => {
+                Timer::Restore(key) if self.sessions.contains_key(key) => {
                     self.on_restore_timer(key, out);
                 }
-                Timer::Cancel(key) if self.sessions.contains_key(&key) => {
+                Timer::Cancel(key) if self.sessions.contains_key(key) => {
                     self.on_cancel_timeout(key, out);
                 }
-                Timer::Stall(key) if self.sessions.contains_key(&key) => {
+                Timer::Stall(key) if self.sessions.contains_key(key) => {
                     self.on_stall_timer(key, out);
                 }
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),

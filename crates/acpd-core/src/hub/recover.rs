@@ -40,6 +40,7 @@ use crate::record::snapshot::{HostState, SessionState, Snapshot};
 use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRest, TurnRow};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
+use crate::session::table::Sessions;
 use crate::session::turn::{Queued, Running};
 use crate::session::{Session, State};
 use crate::shutdown::Shutdown;
@@ -99,7 +100,7 @@ impl Hub {
             slots: BTreeMap::new(),
             next_slot: 0,
             hosts: BTreeMap::new(),
-            sessions: BTreeMap::new(),
+            sessions: Sessions::default(),
             last_session: snapshot.last_session,
             public: BTreeMap::new(),
             routes: BTreeMap::new(),
@@ -115,7 +116,6 @@ impl Hub {
             naming: Vec::new(),
             timers: Timers::default(),
             start_queue: StartQueue::default(),
-            dirty: BTreeSet::new(),
             acks: BTreeMap::new(),
             store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),
@@ -216,7 +216,7 @@ impl Hub {
                     directory: Directory::There,
                 }))
             }
-            Asked::Prompt { session } if self.sessions.contains_key(&session) => {
+            Asked::Prompt { session } if self.sessions.contains_key(session) => {
                 Purpose::Prompt { session }
             }
             Asked::Prompt { .. } => Purpose::Farewell,
@@ -237,12 +237,12 @@ impl Hub {
             Asked::Restore { session } => {
                 // How far it had come is not known: it begins anew, and what the process still
                 // replays for the first time is nobody's news.
-                if let Some(session) = self.sessions.get_mut(&session) {
+                if let Some(session) = self.sessions.get_mut(session) {
                     session.doubtful = Some(row.host);
                     session.eager = true;
                 }
                 let session =
-                    self.sessions.get(&session).map(|session| session.row.agent_id.clone());
+                    self.sessions.get(session).map(|session| session.row.agent_id.clone());
                 Purpose::GivenUp { session }
             }
             Asked::GivenUp { session } => Purpose::GivenUp { session: Some(session) },
@@ -254,7 +254,7 @@ impl Hub {
 
     fn recover_turn(&mut self, row: TurnRow) {
         let sender = row.sender.and_then(|sender| self.known_requester(sender));
-        let Some(session) = self.sessions.get_mut(&row.session) else { return };
+        let Some(session) = self.sessions.get_mut(row.session) else { return };
         match (row.state, row.line) {
             (TurnRest::Queued, Some(line)) => {
                 let (ticket, at) = (row.ticket, row.at);
@@ -308,7 +308,7 @@ impl Hub {
         let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };
         let Ok((_, question)) = Question::read(&row.line) else { return };
         if let Some(key) = row.session {
-            let Some(session) = self.sessions.get_mut(&key) else { return };
+            let Some(session) = self.sessions.get_mut(key) else { return };
             if session.row.host != Some(row.host) {
                 // Asked in the middle of a restore, which begins anew.
                 out.records.push(Record::InteractionGone { id: row.id });
@@ -400,8 +400,7 @@ impl Hub {
         for key in self.sessions_of(slot) {
             // A summary that is still owed is owed by the level.
             if self.session(key).row.host == Some(host) && !self.owes_summary(key) {
-                self.session_mut(key).row.restore = Some(acpd_api::RestoreLevel::Exact);
-                self.save(key);
+                self.session_mut(key).row.edit().restore = Some(acpd_api::RestoreLevel::Exact);
             }
         }
         self.caught_up_with_host(slot, out);

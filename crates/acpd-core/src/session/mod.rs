@@ -4,6 +4,7 @@
 pub(crate) mod replay;
 pub(crate) mod reseed;
 pub(crate) mod restore;
+pub(crate) mod table;
 pub(crate) mod turn;
 pub(crate) mod unused;
 pub(crate) mod way_out;
@@ -20,6 +21,7 @@ use crate::params::raw;
 use crate::record::{Dormant, SessionRow};
 use crate::session::reseed::Summary;
 use crate::session::restore::Restore;
+use crate::session::table::Saved;
 use crate::session::turn::{Queued, Running};
 use crate::tool_calls::call::Call;
 use crate::views::attachment::Attachment;
@@ -30,7 +32,7 @@ const ID_BYTES: usize = 1 << 10;
 /// A session in memory. Values that only an attach needs stay in the store.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) row: SessionRow,
+    pub(crate) row: Saved<SessionRow>,
     pub(crate) head: Seq,
     pub(crate) last_ticket: u64,
     pub(crate) mcp_servers: Option<Bytes>,
@@ -77,7 +79,7 @@ impl Session {
     /// Nothing is said in it, and nobody is there.
     pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
         Session {
-            row,
+            row: Saved::new(row),
             head: 0,
             last_ticket: 0,
             mcp_servers: None,
@@ -124,15 +126,22 @@ impl Session {
         servers.is_some_and(|list| list.contains(&b'{'))
     }
 
-    /// Follows a tool call's state, to be able to close it if the agent dies; whether that changed
-    /// the row.
-    pub(crate) fn follow_tool(&mut self, id: &str, update: &str, status: Option<&str>) -> bool {
-        let open = &mut self.row.open_tools;
+    /// Follows a tool call's state, to be able to close it if the agent dies.
+    pub(crate) fn follow_tool(&mut self, id: &str, update: &str, status: Option<&str>) {
+        let open = &self.row.open_tools;
         match status {
-            Some("completed" | "failed" | "cancelled") => open.remove(id),
+            Some("completed" | "failed" | "cancelled") => {
+                if open.contains(id) {
+                    self.row.edit().open_tools.remove(id);
+                }
+            }
             // More about a call that has ended does not open it again.
-            None if update != "tool_call" => false,
-            _ => open.len() < OPEN_TOOLS && id.len() <= ID_BYTES && open.insert(id.to_owned()),
+            None if update != "tool_call" => {}
+            _ => {
+                if open.len() < OPEN_TOOLS && id.len() <= ID_BYTES && !open.contains(id) {
+                    self.row.edit().open_tools.insert(id.to_owned());
+                }
+            }
         }
     }
 

@@ -374,8 +374,7 @@ impl Hub {
         for slot in self.slots_of(&agent) {
             for key in self.sessions_of(slot) {
                 if self.session(key).row.rest == Dormant::Lost {
-                    self.session_mut(key).row.rest = Dormant::Failed;
-                    self.save(key);
+                    self.session_mut(key).row.edit().rest = Dormant::Failed;
                 }
             }
             for key in self.unblock(slot, out) {
@@ -496,8 +495,7 @@ impl Hub {
             let free = self.name_is_free(&row.agent, &row.cwd, name, Some(key));
             free.map_err(|fault| fault.hint("choose another name"))?;
         }
-        self.session_mut(key).row.name = params.name;
-        self.save(key);
+        self.session_mut(key).row.edit().name = params.name;
         let info = self.session(key).info();
         self.answer(to, &info, out);
         Ok(())

@@ -223,7 +223,7 @@ impl Hub {
 
     /// Attaches a client to a session of which it has nothing.
     fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>, out: &mut Batch) {
-        let key = key.filter(|key| self.sessions.contains_key(key));
+        let key = key.filter(|key| self.sessions.contains_key(*key));
         if let Some(key) = key.filter(|key| !self.is_attached(client, *key)) {
             let role = self.clients[&client].role;
             self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
@@ -370,7 +370,7 @@ impl Hub {
         let Some(gone) = self.resumable.remove(token) else { return };
         self.counted.remove(token);
         // On disk, too: the next client with this token must not get answers that are not for it.
-        for key in self.sessions.keys().copied().collect::<Vec<_>>() {
+        for key in self.sessions.iter().map(|(key, _)| *key).collect::<Vec<_>>() {
             self.forget_sender(key, gone.client, out);
         }
         self.forget_requester(gone.client, out);

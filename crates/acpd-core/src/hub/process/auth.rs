@@ -152,10 +152,10 @@ impl Hub {
         keys.retain(|key| self.waits_for_login(*key));
         for key in &keys {
             let session = self.session_mut(*key);
-            session.row.rest = Dormant::Parked;
-            session.row.reason = None;
+            let row = session.row.edit();
+            row.rest = Dormant::Parked;
+            row.reason = None;
             session.eager = matches!(session.state, State::Resting);
-            self.save(*key);
             self.tell_state(*key, out);
         }
         keys
@@ -168,20 +168,18 @@ impl Hub {
     /// The agent wants a login before it goes on with a session that it holds: what was not given to
     /// it waits.
     pub(crate) fn hold_for_login(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
-        let row = &mut self.session_mut(key).row;
+        let row = self.session_mut(key).row.edit();
         row.rest = Dormant::NeedsLogin;
         row.reason = Some(reason.to_owned());
-        self.save(key);
         self.tell_state(key, out);
     }
 
     /// A person tries again, whatever was said about a login.
     pub(crate) fn try_without_login(&mut self, key: SessionKey, out: &mut Batch) {
         if self.waits_for_login(key) {
-            let row = &mut self.session_mut(key).row;
+            let row = self.session_mut(key).row.edit();
             row.rest = Dormant::Parked;
             row.reason = None;
-            self.save(key);
             self.tell_state(key, out);
         }
     }

@@ -50,7 +50,7 @@ impl Hub {
     fn offer_for(&mut self, id: SlotId) -> Option<String> {
         let agent = &self.slots[&id];
         let profile = agent.profile.clone();
-        if let Some(session) = agent.dedicated.and_then(|key| self.sessions.get(&key)) {
+        if let Some(session) = agent.dedicated.and_then(|key| self.sessions.get(key)) {
             return session.row.client_meta.clone();
         }
         let mut waiting = agent.waiting.iter();

@@ -317,9 +317,8 @@ impl Hub {
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         let Some(id) = &head.tool_call_id else { return };
         self.note_call(key, id, update_in(line));
-        if self.session_mut(key).follow_tool(id, &head.session_update, head.status.as_deref()) {
-            self.save(key);
-        }
+        let (update, status) = (&head.session_update, head.status.as_deref());
+        self.session_mut(key).follow_tool(id, update, status);
     }
 
     fn note_state(&mut self, key: SessionKey, slot: StateKey, line: &Bytes, out: &mut Batch) {
@@ -329,8 +328,7 @@ impl Hub {
                 let mode = str_at(line, &["params", "update", "currentModeId"])
                     .or_else(|| str_at(line, &["params", "update", "modeId"]));
                 if let Some(mode) = mode.filter(|mode| mode.len() <= LONGEST_ID) {
-                    self.session_mut(key).row.mode = Some(mode.into_owned());
-                    self.save(key);
+                    self.session_mut(key).row.edit().mode = Some(mode.into_owned());
                 }
             }
             StateKey::Options => {
@@ -346,8 +344,7 @@ impl Hub {
                     let row = &mut self.session_mut(key).row;
                     // What it was given it may only repeat.
                     if title.is_none() || title != row.own_title {
-                        row.title = title;
-                        self.save(key);
+                        row.edit().title = title;
                     }
                 }
             }
@@ -412,7 +409,7 @@ impl Hub {
         code: Option<i64>,
         out: &mut Batch,
     ) {
-        let session = session.and_then(|key| self.sessions.get(&key));
+        let session = session.and_then(|key| self.sessions.get(key));
         out.effects.push(Effect::Failure {
             agent: self.slots[&slot].profile.clone(),
             session: session.map(|session| session.row.public_id.clone()),
@@ -554,12 +551,12 @@ impl Hub {
                 "auth/status" => self.auth_status_told(slot, result, out),
                 _ => {}
             }
-            if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
+            if let Some(key) = session.filter(|key| self.sessions.contains_key(*key)) {
                 self.setting_changed(key, to.client, method, params.as_deref(), result, out);
             }
         }
         let line = self.for_client(slot, &to, line);
-        let line = match session.filter(|key| self.sessions.contains_key(key)) {
+        let line = match session.filter(|key| self.sessions.contains_key(*key)) {
             Some(key) => self.to_public_id_in_error(key, line),
             None => line,
         };
@@ -605,8 +602,7 @@ impl Hub {
                 let mode = params.and_then(|params| str_at(params, &["modeId"]));
                 let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
                 let Some(mode) = mode.map(Cow::into_owned) else { return };
-                self.session_mut(key).row.mode = Some(mode.clone());
-                self.save(key);
+                self.session_mut(key).row.edit().mode = Some(mode.clone());
                 self.tell_mode(key, &mode, Some(by), out);
             }
             "session/set_config_option" => self.tell_options(key, result, Some(by), out),

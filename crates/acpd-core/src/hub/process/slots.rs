@@ -437,7 +437,7 @@ impl Hub {
 
     /// A dedicated slot whose session was never made or is deleted.
     fn is_orphan(&self, id: SlotId) -> bool {
-        self.slots[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(&key))
+        self.slots[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(key))
     }
 
     /// A dedicated slot goes with its session and its process.

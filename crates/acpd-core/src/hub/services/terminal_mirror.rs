@@ -13,8 +13,6 @@
 //! Architecture invariant: while a call shows a command that runs, the disk has what is to be said of
 //! it if this daemon says no more, its last word. The next daemon says it.
 
-use std::collections::BTreeMap;
-
 use acp_wire::Message;
 use bytes::Bytes;
 
@@ -23,9 +21,9 @@ use crate::hub::Hub;
 use crate::ids::{InteractionId, SessionKey, Time};
 use crate::input::{Batch, TerminalTail};
 use crate::record::{EventKind, InteractionRow, Record};
-use crate::session::Session;
+use crate::session::table::Sessions;
 
-fn place(sessions: &BTreeMap<SessionKey, Session>, key: SessionKey, now: Time) -> Place<'_> {
+fn place(sessions: &Sessions, key: SessionKey, now: Time) -> Place<'_> {
     let row = &sessions[&key].row;
     Place { key, session: &row.public_id, host: row.host, now }
 }
@@ -86,7 +84,7 @@ impl Hub {
             return false;
         }
         out.records.push(Record::InteractionGone { id: row.id });
-        if let Some(key) = row.session.filter(|key| self.sessions.contains_key(key)) {
+        if let Some(key) = row.session.filter(|key| self.sessions.contains_key(*key)) {
             self.append(key, EventKind::Update, row.line.clone(), None, out);
         }
         true

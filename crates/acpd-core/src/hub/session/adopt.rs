@@ -250,7 +250,7 @@ impl Hub {
     fn winds_up(&self, profile: &str) -> bool {
         self.slots.values().any(|agent| {
             let of = agent.dedicated.filter(|key| *key != SessionKey(u32::MAX));
-            let gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
+            let gone = of.is_some_and(|key| !self.sessions.contains_key(key));
             agent.profile == profile && agent.host.is_some() && gone
         })
     }
@@ -458,7 +458,7 @@ impl Hub {
         let late = self.profile_of(slot).late_replay;
         let parked = self.slots[&slot].parked.get(&adoption.id).filter(|_| !late);
         let last_prompt = last_prompt(parked.map_or(&[], |parked| &parked.lines));
-        let row = &mut self.session_mut(key).row;
+        let row = self.session_mut(key).row.edit();
         // It is never begun anew: what the agent has of it may be more than it has shown.
         row.heard = true;
         row.last_prompt = last_prompt;
@@ -468,7 +468,7 @@ impl Hub {
         let session = self.session_mut(key);
         // Its turns are over, whatever they left open.
         session.calls.clear();
-        session.row.open_tools.clear();
+        session.row.edit().open_tools.clear();
         if !was_loaded {
             let text = "what was said before acpd took the session over is not shown: the agent cannot load it";
             self.notice(key, "warning", text, out);

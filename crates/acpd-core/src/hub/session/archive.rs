@@ -76,8 +76,8 @@ impl Hub {
             }
         }
         let row = &mut self.session_mut(key).row;
-        if std::mem::replace(&mut row.archived, archived) != archived {
-            self.save(key);
+        if row.archived != archived {
+            row.edit().archived = archived;
             self.tell_state(key, out);
         }
     }

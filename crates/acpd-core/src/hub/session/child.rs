@@ -93,8 +93,8 @@ impl Hub {
             Some(of) if of == key && self.is_child(key, &id) => false,
             Some(_) => return Err(format!("`{id}` is no new session, so no child either")),
         };
-        let Some(child) = self.session_mut(key).row.children.get_mut(&*id) else { return Ok(None) };
-        let before = child.clone();
+        let Some(before) = self.session(key).row.children.get(&*id) else { return Ok(None) };
+        let mut child = before.clone();
         if locate(line, &["params", "update", "capabilities"]).is_some() {
             let cancel = locate(line, &["params", "update", "capabilities", "cancel"]);
             child.cancel = cancel.is_some_and(|at| matches!(line[at.start], b'{' | b't'));
@@ -103,9 +103,9 @@ impl Hub {
         if !is_replay && locate(line, STATE).is_some() {
             child.busy = says_busy(line);
         }
-        if is_new || *child != before {
+        if is_new || child != *before {
             child.seq = seq;
-            self.save(key);
+            self.session_mut(key).row.edit().children.insert(id.clone().into_owned(), child);
             self.lease(slot, out);
             self.check_idle(slot, out);
         }
@@ -127,7 +127,7 @@ impl Hub {
             let resting = children.iter().filter(|(_, child)| !child.busy);
             let oldest = resting.min_by_key(|(_, child)| child.seq).map(|(id, _)| id.clone());
             let oldest = oldest.ok_or_else(|| format!("{MOST} subagents are at work already"))?;
-            self.session_mut(key).row.children.remove(&oldest);
+            self.session_mut(key).row.edit().children.remove(&oldest);
             self.unroute_child(slot, &oldest);
         }
         let agent = &self.session(key).row.agent;
@@ -140,7 +140,7 @@ impl Hub {
         let parent = str_at(line, SESSION).unwrap_or_default();
         let parent = self.public_of(key, &parent).to_owned();
         let child = Child { public_id, parent, cancel: false, busy: false, seq: 0 };
-        self.session_mut(key).row.children.insert(id.to_owned(), child);
+        self.session_mut(key).row.edit().children.insert(id.to_owned(), child);
         self.routes.entry(slot).or_default().insert(id.to_owned(), key);
         Ok(())
     }
@@ -255,9 +255,13 @@ impl Hub {
     /// The process does not hold the session any more: its children are over, too.
     pub(crate) fn end_children(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
-        let children = std::mem::take(&mut self.session_mut(key).row.children);
+        let row = &mut self.session_mut(key).row;
+        let children = if row.children.is_empty() {
+            BTreeMap::new()
+        } else {
+            std::mem::take(&mut row.edit().children)
+        };
         for (id, child) in children {
-            self.save(key);
             self.unroute_child(slot, &id);
             self.tell_child_over(key, &child, out);
         }

@@ -109,7 +109,7 @@ impl Hub {
             // What the agent holds works in the old directory.
             self.close_session(key, out);
         }
-        let row = &mut self.session_mut(key).row;
+        let row = self.session_mut(key).row.edit();
         row.params = set_member(&row.params, &["cwd"], json!(cwd).to_string().as_bytes());
         row.cwd = cwd;
         // Who puts a session away leaves it closed.
@@ -118,7 +118,6 @@ impl Hub {
             row.reason = None;
         }
         let is_attached = !self.session(key).attached.is_empty();
-        self.save(key);
         self.tell_state(key, out);
         if is_attached && self.session(key).row.rest == Dormant::Parked {
             self.session_mut(key).eager = true;

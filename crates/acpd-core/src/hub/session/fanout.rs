@@ -142,7 +142,7 @@ impl Hub {
     /// Ends an attachment. Answers that waited for its lines wait no longer, and its questions are
     /// for others.
     pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let Some(gone) = session.attached.remove(&client) else { return };
         out.effects.extend(gone.deferred.into_iter().map(|(_, effect)| effect));
         self.take_back_offers(client, key, out);
@@ -214,7 +214,7 @@ impl Hub {
             }
             place.reads.remove(&key);
         }
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let head = session.head;
         let Some(attachment) = session.attached.get_mut(&client) else { return };
         let Cursor::Reading { history } = attachment.cursor else { return };
@@ -344,7 +344,7 @@ impl Hub {
         effect: Effect,
         out: &mut Batch,
     ) {
-        if let Some(session) = session.and_then(|key| self.sessions.get_mut(&key)) {
+        if let Some(session) = session.and_then(|key| self.sessions.get_mut(key)) {
             let head = session.head;
             if let Some(attachment) = session.attached.get_mut(&client)
                 && attachment.cursor != Cursor::Live

@@ -96,7 +96,7 @@ impl Hub {
     }
 
     pub(crate) fn on_summary(&mut self, key: SessionKey, text: String, out: &mut Batch) {
-        let Some(session) = self.sessions.get_mut(&key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         if session.summary == Summary::Asked {
             session.summary = Summary::Known(text);
             self.wake_session(key, out);

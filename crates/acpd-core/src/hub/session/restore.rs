@@ -116,7 +116,7 @@ impl Hub {
     }
 
     pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
-        match &mut self.sessions.get_mut(&key)?.state {
+        match &mut self.sessions.get_mut(key)?.state {
             State::Restoring(restore) => Some(restore),
             State::Live | State::Resting => None,
         }
@@ -378,14 +378,13 @@ impl Hub {
         }
         let agent_id = made.session_id.into_owned();
         let level = self.restore_mut(key).map_or(RestoreLevel::Renewed, |restore| restore.level);
-        let row = &mut self.session_mut(key).row;
+        let row = self.session_mut(key).row.edit();
         row.agent_id = agent_id;
         if level == RestoreLevel::Reseeded {
             // From now on the agent is owed a summary, also by the next daemon.
             row.restore = Some(level);
             row.heard = false;
         }
-        self.save(key);
         self.route(key);
         out.durable = true;
         if let Some(host) = self.slots[&slot].usable_host() {
@@ -481,10 +480,10 @@ impl Hub {
             for line in news {
                 self.append(key, EventKind::Imported, line, None, out);
             }
-            self.session_mut(key).row.last_prompt = last_prompt;
+            self.session_mut(key).row.edit().last_prompt = last_prompt;
         }
         self.tell_announced(key, restore.announced, out);
-        self.session_mut(key).row.restore = Some(restore.level);
+        self.session_mut(key).row.edit().restore = Some(restore.level);
         if restore.level != RestoreLevel::Renewed {
             self.tell_restored(key, restore.level, restore.reason.clone(), out);
         }
@@ -632,7 +631,7 @@ impl Hub {
         if self.profile_of(self.session(key).slot).on_lost == OnLost::Reseed {
             return self.reseed(key, reason, out);
         }
-        self.session_mut(key).row.restore = Some(RestoreLevel::Lost);
+        self.session_mut(key).row.edit().restore = Some(RestoreLevel::Lost);
         self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
         self.rest(key, Dormant::Lost, Some(reason), out);
         let fault = self.lost_fault(key);

@@ -39,7 +39,7 @@ impl Hub {
     }
 
     pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
-        self.sessions.get_mut(&key).expect("a key is only kept while its session exists")
+        self.sessions.get_mut(key).expect("a key is only kept while its session exists")
     }
 
     pub(crate) fn sessions_of(&self, slot: SlotId) -> Vec<SessionKey> {
@@ -60,14 +60,9 @@ impl Hub {
 
     /// The agent has said something of its own.
     pub(crate) fn heard(&mut self, key: SessionKey) {
-        if !std::mem::replace(&mut self.session_mut(key).row.heard, true) {
-            self.save(key);
+        if !self.session(key).row.heard {
+            self.session_mut(key).row.edit().heard = true;
         }
-    }
-
-    /// The row is written at the end of the batch, once.
-    pub(crate) fn save(&mut self, key: SessionKey) {
-        self.dirty.insert(key);
     }
 
     /// Takes over a session that the agent has just made for a client.
@@ -180,14 +175,13 @@ impl Hub {
         if !in_force {
             return;
         }
-        let row = &mut self.session_mut(key).row;
+        let row = self.session_mut(key).row.edit();
         if let Some(modes) = modes.and_then(|raw| acp_wire::acp::Modes::from_raw(raw).ok()) {
             row.mode = Some(modes.current_mode_id);
         }
         if let Some(options) = options {
             row.options = option_map(options);
         }
-        self.save(key);
     }
 
     /// Whether it needs its agent's process to be started.
@@ -219,7 +213,7 @@ impl Hub {
 
     /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
     pub(crate) fn wake_session(&mut self, key: SessionKey, out: &mut Batch) {
-        if !self.sessions.contains_key(&key) {
+        if !self.sessions.contains_key(key) {
             return;
         }
         match self.session(key).state {
@@ -293,13 +287,13 @@ impl Hub {
         self.drop_terminals(key, out);
         let session = self.session_mut(key);
         session.state = State::Resting;
-        session.row.host = None;
-        session.row.rest = rest;
-        session.row.reason = reason.map(|reason| clipped(&reason, SENTENCE));
+        let row = session.row.edit();
+        row.host = None;
+        row.rest = rest;
+        row.reason = reason.map(|reason| clipped(&reason, SENTENCE));
         if rest != Dormant::Parked {
             session.eager = false;
         }
-        self.save(key);
         self.tell_state(key, out);
         let failed = match rest {
             Dormant::Parked | Dormant::Closed => return,
@@ -315,12 +309,12 @@ impl Hub {
     pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
         let host = self.slots[&self.session(key).slot].usable_host();
         let session = self.session_mut(key);
-        session.row.host = host;
         session.state = State::Live;
         session.eager = false;
-        session.row.rest = Dormant::Parked;
-        session.row.reason = None;
-        self.save(key);
+        let row = session.row.edit();
+        row.host = host;
+        row.rest = Dormant::Parked;
+        row.reason = None;
         self.tell_state(key, out);
     }
 
@@ -352,10 +346,10 @@ impl Hub {
 
     /// Says of every open tool call that it failed: nobody else will.
     pub(crate) fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
-        let open = std::mem::take(&mut self.session_mut(key).row.open_tools);
-        if !open.is_empty() {
-            self.save(key);
+        if self.session(key).row.open_tools.is_empty() {
+            return;
         }
+        let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
         for tool_call_id in open {
             let update = acp_wire::acp::SessionUpdate {
                 session_id: &self.session(key).row.public_id,
@@ -392,12 +386,11 @@ impl Hub {
         for client in attached {
             self.detach(client, key, out);
         }
-        if let Some(session) = self.sessions.remove(&key)
+        if let Some(session) = self.sessions.remove(key)
             && let Some(ids) = self.public.get_mut(&session.row.agent)
         {
             ids.remove(&session.row.public_id);
         }
-        self.dirty.remove(&key);
         out.records.push(Record::SessionRemoved { session: key });
         out.effects.push(Effect::Index(key));
     }

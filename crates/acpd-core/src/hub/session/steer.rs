@@ -133,7 +133,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let key = steer.session;
-        if !self.sessions.contains_key(&key) {
+        if !self.sessions.contains_key(key) {
             let fault = Fault::new(Reason::SessionRemoved, "the session was deleted");
             return self.refuse(&steer.to, &fault, out);
         }
@@ -200,12 +200,12 @@ impl Hub {
         }
         let session = self.session_mut(key);
         // A replay ends with it, if the agent replays it.
-        session.row.last_prompt = hash(&steer.text());
-        session.row.updated = now;
+        let row = session.row.edit();
+        row.last_prompt = hash(&steer.text());
+        row.updated = now;
         if let Some(running) = session.running.as_mut() {
             running.touched = true;
         }
-        self.save(key);
     }
 
     /// A person ends what a session works on: no message that is on its way begins another turn.
@@ -243,7 +243,7 @@ impl Hub {
         let text = format!("{}; it is not known whether the agent got the message", fault.message);
         let mut fault = Fault { message: text, ..fault.clone() };
         fault.data.reason = Reason::OutcomeUnknown;
-        if let Some(session) = self.sessions.get(&steer.session) {
+        if let Some(session) = self.sessions.get(steer.session) {
             fault = fault.session(&session.row.public_id);
         }
         let fault = fault.hint("say it with the next prompt, which brings the conversation back");

@@ -68,8 +68,7 @@ impl Hub {
         if row.own_title == title {
             return;
         }
-        row.own_title = title;
-        self.save(key);
+        row.edit().own_title = title;
         let row = &self.session(key).row;
         let update = Update::SessionInfoUpdate { title: row.shown_title() };
         let update = SessionUpdate { session_id: &row.public_id, update };

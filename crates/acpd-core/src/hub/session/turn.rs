@@ -186,8 +186,9 @@ impl Hub {
         out.durable = true;
         let now = self.now;
         let session = self.session_mut(key);
-        session.row.last_prompt = hash(&text);
-        session.row.updated = now;
+        let row = session.row.edit();
+        row.last_prompt = hash(&text);
+        row.updated = now;
         // What was said outside of turns is about none.
         session.calls.clear();
         session.running = Some(Running {
@@ -206,7 +207,6 @@ impl Hub {
             touched: false,
             continues: continues(&prompt.line),
         });
-        self.save(key);
         self.save_turn(key, host, out);
         self.arm_stall(key);
         self.lease(slot, out);
@@ -248,7 +248,7 @@ impl Hub {
     ) -> u64 {
         let at = self.now.0;
         let session = self.session_mut(key);
-        session.row.prompts += 1;
+        session.row.edit().prompts += 1;
         let turn = session.row.prompts;
         let session_id = session.row.public_id.clone();
         let started = TurnStarted { session_id: session_id.clone().into(), turn, at };
@@ -399,11 +399,12 @@ impl Hub {
         let now = self.now;
         let session = self.session_mut(key);
         let Some(running) = session.running.take() else { return };
-        session.row.last_outcome = Some(outcome.word().to_owned());
+        let row = session.row.edit();
+        row.last_outcome = Some(outcome.word().to_owned());
         // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
-        session.row.open_tools.clear();
+        row.open_tools.clear();
+        row.updated = now;
         let calls = std::mem::take(&mut session.calls);
-        session.row.updated = now;
         let files = if running.whole { changed_files(&calls) } else { Vec::new() };
         let ended = TurnEnded {
             session_id: session.row.public_id.clone().into(),
@@ -414,7 +415,6 @@ impl Hub {
             tools: running.whole.then_some(calls.len() as u32),
             files: files.into_iter().map(Into::into).collect(),
         };
-        self.save(key);
         self.timers.clear(Timer::Cancel(key));
         self.timers.clear(Timer::Stall(key));
         self.close_questions(self.own_questions(key), out);

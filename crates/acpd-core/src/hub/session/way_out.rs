@@ -113,7 +113,7 @@ impl Hub {
         let session = self.session_mut(key);
         session.summary = Summary::Unknown;
         session.eager = false;
-        let row = &mut session.row;
+        let row = session.row.edit();
         row.restore = Some(RestoreLevel::Reseeded);
         row.heard = false;
         let before = match row.rest {
@@ -127,7 +127,6 @@ impl Hub {
             row.rest = if row.archived { Dormant::Closed } else { Dormant::Parked };
             row.reason = Some(promise(&format!("{GIVEN_UP}{before}")));
         }
-        self.save(key);
         self.tell_state(key, out);
         let text = "the previous session is given up: the next prompt goes on in a new one, with a summary";
         self.notice(key, "warning", text, out);
