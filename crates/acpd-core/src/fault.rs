@@ -81,6 +81,18 @@ impl Fault {
     }
 }
 
+pub(crate) fn name_taken(name: &str, cwd: &str) -> Fault {
+    let mut fault = Fault::invalid(format!("a session named `{name}` exists in `{cwd}`"));
+    fault.data.reason = Reason::NameTaken;
+    fault
+}
+
+/// The error for what a login that has run out has ended, with fresh credentials on their way.
+pub(crate) fn renewed_fault() -> Fault {
+    let text = "the agent's login has run out; it is started anew with fresh credentials";
+    Fault::new(Reason::Interrupted, text).hint("try again")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,16 @@
 //! Identities inside the daemon.
 
+use acp_wire::Id;
 use serde::{Deserialize, Serialize};
+
+/// A client that is gone for good: what is meant for it goes nowhere.
+pub(crate) const NOBODY: ClientId = ClientId(u64::MAX);
 
 /// Milliseconds since the Unix epoch on a clock that never goes back within one daemon.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
+
 pub struct Time(pub u64);
 
 impl Time {
@@ -62,3 +67,38 @@ impl InteractionId {
 
 /// Position in a session's journal, from 1.
 pub type Seq = u64;
+
+/// A process slot: one per profile, or one per session for profiles that do not share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SlotId(pub(crate) u32);
+
+/// Issues ids: incarnation in the upper bits, so that numbers stay below 2⁵³ for JavaScript.
+#[derive(Debug)]
+pub(crate) struct IdSource {
+    boot: u64,
+    next: u64,
+}
+
+impl IdSource {
+    pub(crate) fn new(boot: u64) -> IdSource {
+        IdSource { boot, next: 1 }
+    }
+
+    /// Number of the incarnation.
+    pub(crate) fn boot(&self) -> u64 {
+        self.boot
+    }
+
+    pub(crate) fn issue(&mut self) -> u64 {
+        let id = (self.boot << 32) | self.next;
+        self.next += 1;
+        id
+    }
+}
+
+/// A client's request, to be answered once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Requester {
+    pub(crate) client: ClientId,
+    pub(crate) id: Id,
+}

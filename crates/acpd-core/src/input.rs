@@ -6,10 +6,8 @@ use acp_wire::{Id, clipped};
 use acpd_api::{HookEvent, SessionInfo, Status};
 use bytes::Bytes;
 
-use crate::ids::{ClientId, HostId, InteractionId, Seq, SessionKey};
-use crate::record::{EventRow, Record};
-use crate::unwritten::Accepted;
-use crate::view::render;
+use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
+use crate::record::Record;
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -156,7 +154,7 @@ pub enum Input {
     /// acpd has done what an agent asked of it.
     Served {
         /// For which request.
-        errand: InteractionId,
+        request: InteractionId,
         /// The result, as JSON text, or what went wrong.
         result: Result<Bytes, ServeError>,
     },
@@ -451,7 +449,7 @@ pub enum Effect {
         /// The process that asked.
         host: HostId,
         /// For which request.
-        errand: InteractionId,
+        request: InteractionId,
         /// The folders of its session, the working directory first: nothing outside of them.
         roots: Vec<String>,
         /// What to do.
@@ -485,7 +483,7 @@ pub enum Effect {
     /// Tell what a command has written, with [`Input::Served`].
     TerminalOutput {
         /// For which request.
-        errand: InteractionId,
+        request: InteractionId,
         /// Which.
         terminal: InteractionId,
     },
@@ -614,16 +612,6 @@ pub struct Read {
     pub origin: Option<String>,
 }
 
-impl Read {
-    /// A line as the client gets it; `None` = not at all.
-    pub fn show(&self, row: &EventRow) -> Option<Bytes> {
-        if row.origin.is_some() && row.origin == self.origin {
-            return None;
-        }
-        render(&row.line, row.kind, row.seq, &self.public_id, &self.view)
-    }
-}
-
 /// What a reading of the journal leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadStyle {
@@ -727,4 +715,12 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.effects.is_empty() && self.urgent.is_empty()
     }
+}
+
+/// A request whose answer waits for the batch that it came with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    pub(crate) to: Requester,
+    /// It is an `initialize`: that is taken back, so that it can be sent again.
+    pub(crate) is_initialize: bool,
 }

@@ -12,92 +12,48 @@
 //!             deadlines         the store     clients, processes, journal reads
 //! ```
 //!
-//! A reader finds the room for a change by its noun: [`agent`](crate) processes in `agent.rs`,
-//! their end in `stop.rs`, conversations in `session.rs`, prompts in `turn.rs`, questions to people
-//! in `interaction.rs`, what they are about in `frozen.rs` and `call.rs`, lines to agents in `outbox.rs`, open requests in `ledger.rs`, sessions that come back in `restore.rs` and
-//! `replay.rs` and those that begin anew in `reseed.rs`, their directories in `directory.rs`,
-//! which connections may stay in `admission.rs`, clients that come back in `returning.rs`, what hooks are told in `hook.rs`, the next daemon in
-//! `recover.rs`, what a client sees in `fanout.rs` and `view.rs`, what clients ask in `client.rs`,
-//! `open.rs`, `archive.rs`, `title.rs` and `manage.rs`, what they add to a running turn in `steer.rs`, what
-//! agents hear of them in `client_meta.rs`, what agents say in `inbound.rs`, which MCP servers they get in `mcp.rs` and
-//! `servers.rs`, sessions that only they know in `foreign.rs`, those made of others in `fork.rs` and
-//! those that nobody used in `unused.rs`, what people can do about what is stuck in `way_out.rs` and
-//! `leftovers.rs`, what acpd does for agents in `errand.rs` and `terminal.rs`, and what of that is shown
-//! in `shown.rs`, logins in `auth.rs` and `login.rs`, sessions of subagents in `child.rs`, what acpd alone
-//! may say in `own.rs`, what runs under an agent may not do in `under_agent.rs`, and what waits for a
-//! journal that cannot be written in `unwritten.rs`.
+//! Each room owns its piece of the state: what agents are running and being started (`process`),
+//! conversations (`session`), what a client sees of one (`views`), connections (`clients`), open requests to
+//! agents (`requests`), questions to people (`questions`), the tool calls that these are about
+//! (`tool_calls`), what acpd does for agents (`client_methods`), MCP servers (`mcp`) and logins (`auth`).
+//! A room never imports the hub. `hub` knows them all and has the sequences in which they take part. Below
+//! the rooms are what they are made of: ids, inputs and effects, records, timers, the configuration.
+//! `crates/xtask/tests/arrows.rs` has the table of who may import whom.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with
 //! each input, so a run is a function of its inputs.
 
-mod abandoned;
-mod admission;
-mod agent;
-mod archive;
+mod answer;
 mod auth;
-mod call;
-mod child;
-mod client;
-mod client_meta;
-mod cold;
-mod decide;
-mod directory;
-mod errand;
-mod fanout;
+mod client_methods;
+mod clients;
 mod fault;
-mod foreign;
-mod fork;
-mod forked;
-mod frozen;
-mod hook;
+mod hash;
 mod hub;
 pub mod ids;
-mod inbound;
 mod input;
-mod interaction;
-mod ledger;
-mod leftovers;
-mod login;
-mod manage;
 pub mod mcp;
-mod naming;
-mod open;
-mod outbox;
 mod own;
 mod params;
-mod pending;
+mod process;
 pub mod profile;
-mod question;
+mod prompt;
+mod questions;
 pub mod record;
-mod recover;
-mod replay;
-mod reply;
-mod reseed;
-mod restore;
-mod returning;
-mod servers;
+mod requests;
 mod session;
-mod shown;
-mod steer;
-mod stop;
-mod summary;
-mod terminal;
+mod shutdown;
+mod store_health;
 mod timers;
-mod title;
-mod turn;
-mod unanswered;
-mod under_agent;
-mod unused;
-mod unwritten;
-pub mod view;
-mod way_out;
+mod tool_calls;
+pub mod views;
 
 pub use fault::Fault;
-pub use frozen::Frozen;
 pub use hub::Hub;
 pub use input::{
-    Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read, ReadStyle,
-    Search, ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, View,
+    Accepted, Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read,
+    ReadStyle, Search, ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail,
+    View,
 };
-pub use reseed::GO_ON;
-pub use unwritten::Accepted;
+pub use session::reseed::GO_ON;
+pub use tool_calls::frozen::Frozen;

@@ -3,8 +3,9 @@
 use acp_wire::acp::SessionParams;
 use acp_wire::bound::LONGEST_PATH;
 use acp_wire::{clipped, locate, set_member};
-use acpd_api::NAMESPACE;
+use acpd_api::{ArchiveFilter, NAMESPACE};
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
@@ -112,4 +113,25 @@ pub(crate) fn with_logins(result: &Bytes, keep: impl Fn(&[u8]) -> bool) -> Bytes
         return result.clone();
     }
     set_member(result, &["authMethods"], format!("[{}]", kept.join(",")).as_bytes())
+}
+
+/// Which sessions a client wants to have listed.
+///
+/// # Errors
+/// When it asks for what there is not, as the protocol wants it.
+pub(crate) fn filter_of(params: Option<&RawValue>) -> Result<ArchiveFilter, Fault> {
+    let text = params.map_or("{}", |params| params.get());
+    let Some(range) = acp_wire::locate(text.as_bytes(), &["archived"]) else {
+        return Ok(ArchiveFilter::default());
+    };
+    let filter: Result<Option<ArchiveFilter>, _> = serde_json::from_str(&text[range.clone()]);
+    filter.map(Option::unwrap_or_default).map_err(|_| {
+        let text = format!("`archived` cannot be {}", &text[range]);
+        Fault::invalid(text).hint("it is \"exclude\", \"include\" or \"only\"")
+    })
+}
+
+pub(crate) fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Fault> {
+    let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+    serde_json::from_str(params.get()).map_err(|error| Fault::invalid(error.to_string()))
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use acp_wire::acp::Services;
 use acpd_api::{HookEvent, McpKind};
+
+pub use acp_wire::acp::Services;
 pub use acpd_policy::{Policy, Workspaces};
 
 /// Everything the hub is configured with.

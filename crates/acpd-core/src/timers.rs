@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::agent::AgentId;
-use crate::ids::{InteractionId, SessionKey, Time};
+use crate::ids::{InteractionId, SessionKey, SlotId, Time};
 
 /// What a deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// The next step of an agent: start timeout, stop ladder, end of a back-off.
-    Agent(AgentId),
+    Slot(SlotId),
     /// An agent that nothing uses.
-    Idle(AgentId),
+    Idle(SlotId),
     /// The next step of a session's restore.
     Restore(SessionKey),
     /// A turn that does not end after a cancel.
@@ -25,7 +24,7 @@ pub(crate) enum Timer {
     /// A session that nobody used.
     Unused,
     /// Clients that were expected to come back.
-    Returning,
+    Resumable,
 }
 
 /// All armed deadlines.

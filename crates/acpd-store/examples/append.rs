@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use acpd_core::ids::{Seq, SessionKey, Time};
-use acpd_core::record::{EventKind, EventRow, Record, Rest, SessionRow};
+use acpd_core::record::{Dormant, EventKind, EventRow, Record, SessionRow};
 use acpd_store::{CommitBatch, open};
 use bytes::Bytes;
 
@@ -108,7 +108,7 @@ fn session(key: u32) -> Record {
         cwd: "/".to_owned(),
         params: Bytes::from_static(b"{}"),
         host: None,
-        rest: Rest::Parked,
+        rest: Dormant::Parked,
         reason: None,
         restore: None,
         mode: None,

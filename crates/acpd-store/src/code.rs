@@ -3,7 +3,7 @@
 use acp_wire::StateKey;
 use acpd_api::RestoreLevel;
 use acpd_core::ids::{Seq, SessionKey};
-use acpd_core::record::{Canceller, Desired, EventKind, Rest, ValueKey};
+use acpd_core::record::{Canceller, Desired, Dormant, EventKind, ValueKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -89,25 +89,25 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
     })
 }
 
-pub(crate) fn rest_code(rest: Rest) -> &'static str {
+pub(crate) fn rest_code(rest: Dormant) -> &'static str {
     match rest {
-        Rest::Parked => "parked",
-        Rest::Closed => "closed",
-        Rest::NeedsLogin => "needs_login",
-        Rest::Lost => "lost",
-        Rest::Failed => "failed",
-        Rest::NoDirectory => "no_directory",
+        Dormant::Parked => "parked",
+        Dormant::Closed => "closed",
+        Dormant::NeedsLogin => "needs_login",
+        Dormant::Lost => "lost",
+        Dormant::Failed => "failed",
+        Dormant::NoDirectory => "no_directory",
     }
 }
 
-pub(crate) fn rest_of(code: &str) -> Result<Rest, StoreError> {
+pub(crate) fn rest_of(code: &str) -> Result<Dormant, StoreError> {
     Ok(match code {
-        "parked" => Rest::Parked,
-        "closed" => Rest::Closed,
-        "needs_login" => Rest::NeedsLogin,
-        "lost" => Rest::Lost,
-        "failed" => Rest::Failed,
-        "no_directory" => Rest::NoDirectory,
+        "parked" => Dormant::Parked,
+        "closed" => Dormant::Closed,
+        "needs_login" => Dormant::NeedsLogin,
+        "lost" => Dormant::Lost,
+        "failed" => Dormant::Failed,
+        "no_directory" => Dormant::NoDirectory,
         other => return Err(unknown("session state", other)),
     })
 }

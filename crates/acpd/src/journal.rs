@@ -12,7 +12,7 @@ use acp_wire::{Id, StateKey, build, locate, set_member};
 use acpd_api::{LogEntry, LogResult, Reason};
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, ValueKey};
-use acpd_core::view::without_boolean_options;
+use acpd_core::views::without_boolean_options;
 use acpd_core::{Fault, Read, ReadStyle};
 use acpd_store::{Reader, StoreError};
 use bytes::Bytes;

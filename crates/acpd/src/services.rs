@@ -61,7 +61,7 @@ impl Services {
     pub fn serve(
         &mut self,
         host: HostId,
-        errand: InteractionId,
+        request: InteractionId,
         roots: Vec<String>,
         service: FileService,
     ) {
@@ -89,7 +89,7 @@ impl Services {
                 Err(_) => Err(internal("the agent was stopped".to_owned())),
             };
             // The daemon ends.
-            done.send(Input::Served { errand, result }).ok();
+            done.send(Input::Served { request, result }).ok();
         });
     }
 
@@ -201,12 +201,12 @@ mod tests {
             roots,
             FileService::ReadTextFile { path: path.display().to_string(), line: None, limit: None },
         );
-        let Some(Input::Served { errand, result }) = served.recv().await else { unreachable!() };
-        assert_eq!((errand, result.map_err(|e| e.code)), (InteractionId(2), Err(code::NOT_FOUND)));
+        let Some(Input::Served { request, result }) = served.recv().await else { unreachable!() };
+        assert_eq!((request, result.map_err(|e| e.code)), (InteractionId(2), Err(code::NOT_FOUND)));
 
         services.cancel(busy);
-        let Some(Input::Served { errand, result }) = served.recv().await else { unreachable!() };
-        assert_eq!(errand, InteractionId(1));
+        let Some(Input::Served { request, result }) = served.recv().await else { unreachable!() };
+        assert_eq!(request, InteractionId(1));
         assert!(result.is_err_and(|error| error.message.contains("stopped")));
         assert!(!path.exists());
     }

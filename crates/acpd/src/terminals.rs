@@ -42,7 +42,7 @@ pub struct Terminals {
 
 enum Order {
     Create { terminal: InteractionId, request: Box<CreateTerminal> },
-    Output { errand: InteractionId, terminal: InteractionId },
+    Output { request: InteractionId, terminal: InteractionId },
     Look { terminal: InteractionId },
     Kill { terminal: InteractionId },
     Release { terminal: InteractionId },
@@ -103,8 +103,8 @@ impl Terminals {
     }
 
     /// Answers a request with the output of a command.
-    pub fn output(&self, errand: InteractionId, terminal: InteractionId) {
-        self.order(Order::Output { errand, terminal });
+    pub fn output(&self, request: InteractionId, terminal: InteractionId) {
+        self.order(Order::Output { request, terminal });
     }
 
     /// Tells the last of what a command has written, if it is not released.
@@ -141,9 +141,9 @@ async fn run(
     mut orders: mpsc::UnboundedReceiver<Order>,
     done: mpsc::UnboundedSender<Input>,
 ) {
-    let answer = |errand, result| {
+    let answer = |request, result| {
         // The daemon ends.
-        done.send(Input::Served { errand, result }).ok();
+        done.send(Input::Served { request, result }).ok();
     };
     while let Some(order) = orders.recv().await {
         match order {
@@ -162,9 +162,9 @@ async fn run(
                     Err(error) => answer(terminal, Err(refusal(&error))),
                 }
             }
-            Order::Output { errand, terminal } => {
+            Order::Output { request, terminal } => {
                 let output = held.output(&terminal.0.to_string());
-                answer(errand, output.map(result).map_err(|error| refusal(&error)));
+                answer(request, output.map(result).map_err(|error| refusal(&error)));
             }
             Order::Look { terminal } => {
                 if let Ok(output) = held.output(&terminal.0.to_string()) {

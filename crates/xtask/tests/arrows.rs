@@ -57,6 +57,34 @@ const MAY_USE: [(&str, &[&str]); 14] = [
 /// Crates in which no module imports, through others, itself.
 const WITHOUT_CIRCLES: &[&str] =
     &["acp-wire", "acpctl", "acpd-api", "acpd-client", "acpd-policy", "acpd-store"];
+/// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
+/// never imports the hub: what happened is what its methods return, and what it has to know of other
+/// rooms is an argument.
+const CORE: [(&str, &[&str]); 23] = [
+    ("fault", &[]),
+    ("hash", &[]),
+    ("ids", &[]),
+    ("answer", &["ids"]),
+    ("own", &[]),
+    ("profile", &[]),
+    ("tool_calls", &[]),
+    ("params", &["fault"]),
+    ("prompt", &["params"]),
+    ("record", &["ids", "tool_calls"]),
+    ("timers", &["ids"]),
+    ("input", &["ids", "record"]),
+    ("store_health", &["fault", "ids"]),
+    ("shutdown", &["ids"]),
+    ("mcp", &["answer", "ids", "input", "profile", "record"]),
+    ("auth", &["ids", "input", "record"]),
+    ("views", &["ids", "input", "record"]),
+    ("requests", &["ids", "input", "prompt", "record"]),
+    ("process", &["ids", "record", "requests"]),
+    ("questions", &["ids", "input", "record", "tool_calls"]),
+    ("client_methods", &["answer", "ids", "input", "record", "timers", "views"]),
+    ("clients", &["ids", "input", "params"]),
+    ("session", &["auth", "hash", "ids", "params", "record", "tool_calls", "views"]),
+];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included.
 const MOST_CRATES: usize = 120;
 /// Lines of a source file.
@@ -104,6 +132,39 @@ fn no_command_imports_another() {
     let mut between = Modules::of("acpctl").imports();
     between.retain(|(user, _)| user.starts_with("command::") && user.matches("::").count() == 1);
     assert!(between.is_empty(), "what commands share is beside them: {between:?}");
+}
+
+#[test]
+fn the_rooms_of_the_core_import_only_what_is_below_them() {
+    let root = workspace::root().join("crates/acpd-core/src");
+    let mut files = Vec::new();
+    source_files(&root, &mut files);
+    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in &files {
+        let path = file.strip_prefix(&root).unwrap();
+        let module = path.components().next().unwrap().as_os_str().to_str().unwrap();
+        let module = module.trim_end_matches(".rs");
+        let text = fs::read_to_string(file).unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let imports = used.entry(module.to_owned()).or_default();
+        for place in code.flat_map(|line| line.split("crate::").skip(1)) {
+            let end = place.find(|c: char| !c.is_alphanumeric() && c != '_');
+            imports.insert(place[..end.unwrap_or(place.len())].to_owned());
+        }
+    }
+    for (at, (name, may)) in CORE.iter().enumerate() {
+        let below: Vec<&str> = CORE[..at].iter().map(|(name, _)| *name).collect();
+        assert!(
+            may.iter().all(|other| below.contains(other)),
+            "{name} may import what is above it"
+        );
+        let imports = used.remove(*name).unwrap_or_else(|| panic!("there is no module {name}"));
+        for import in imports.iter().filter(|import| import != name) {
+            assert!(may.contains(&import.as_str()), "{name} imports {import}");
+        }
+    }
+    let rest: Vec<&String> = used.keys().collect();
+    assert_eq!(rest, ["hub", "lib"], "a module of acpd-core is missing in this test");
 }
 
 #[test]

@@ -362,8 +362,8 @@ impl Bench {
             Effect::Failure { session, what, code, .. } => {
                 self.failures.push((session, what, code));
             }
-            Effect::Serve { errand, roots, service, .. } => {
-                self.served.push((errand, roots, service));
+            Effect::Serve { request, roots, service, .. } => {
+                self.served.push((request, roots, service));
             }
             Effect::CreateTerminal { .. }
             | Effect::TerminalOutput { .. }

@@ -8,7 +8,7 @@ use acpd_api::NAMESPACE;
 use acpd_core::Input;
 use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::EventRow;
-use acpd_core::view::render;
+use acpd_core::views::render;
 use acpd_core::{StopStep, View};
 use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
 use bytes::Bytes;

@@ -1,17 +1,16 @@
 //! The hub by example: each test plays the clients and the agent of one scene.
 
 mod admission;
+mod adopt;
 mod agents;
 mod archive;
 mod auth;
 mod bench;
 mod bounds;
 mod client_meta;
-mod cold;
+mod client_methods;
 mod conformance;
 mod directories;
-mod errands;
-mod foreign;
 mod forks;
 mod frozen;
 mod fuzz;
@@ -28,13 +27,14 @@ mod questions;
 mod recovery;
 mod reseeds;
 mod restores;
-mod returning;
+mod resumable;
 mod schema;
 mod searching;
-mod shown;
+mod start_queue;
 mod steering;
 mod subagents;
 mod survival;
+mod terminal_mirror;
 mod terminals;
 mod titles;
 mod transparency;

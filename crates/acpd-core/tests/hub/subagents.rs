@@ -339,7 +339,7 @@ fn calls_of_two_sessions_with_the_same_id_are_not_mixed_up() {
 }
 
 #[test]
-fn errands_of_a_child_are_done_in_the_folders_of_its_session() {
+fn client_methods_of_a_child_are_done_in_the_folders_of_its_session() {
     let mut bench = Bench::with(|profile| {
         profile.services = Services { fs: true, terminal: false };
     });
@@ -363,7 +363,7 @@ fn errands_of_a_child_are_done_in_the_folders_of_its_session() {
 }
 
 #[test]
-fn a_client_without_subagents_does_the_errand_of_a_child_for_its_session() {
+fn a_client_without_subagents_does_the_client_method_of_a_child_for_its_session() {
     let mut bench = Bench::new();
     let client = ClientId(600);
     bench.feed(Input::ClientOpened { client, under_agent: false });

@@ -72,9 +72,9 @@ fn of_editor(bench: &mut Bench, client: ClientId, id: &str) -> String {
     heard[0]["result"]["terminalId"].as_str().expect("an id").to_owned()
 }
 
-fn served(bench: &mut Bench, errand: InteractionId, result: Result<&str, ServeError>) {
+fn served(bench: &mut Bench, request: InteractionId, result: Result<&str, ServeError>) {
     let result = result.map(|text| Bytes::copy_from_slice(text.as_bytes()));
-    bench.feed(Input::Served { errand, result });
+    bench.feed(Input::Served { request, result });
 }
 
 pub(crate) fn ends(bench: &mut Bench, terminal: InteractionId, code: u32, output: &str) {
@@ -131,11 +131,11 @@ fn what_no_editor_runs_acpd_runs_in_the_sessions_folder() {
     served(&mut bench, terminal, Ok("{}"));
     let made = bench.heard()[0]["result"]["terminalId"].as_str().unwrap().to_owned();
     call(&mut bench, 2, "output", &made);
-    let Some(Effect::TerminalOutput { errand, terminal: of }) = bench.terminals.pop() else {
+    let Some(Effect::TerminalOutput { request, terminal: of }) = bench.terminals.pop() else {
         panic!()
     };
     assert_eq!(of, terminal);
-    served(&mut bench, errand, Ok(r#"{"output":"x","truncated":false}"#));
+    served(&mut bench, request, Ok(r#"{"output":"x","truncated":false}"#));
     assert_eq!(bench.heard()[0]["result"]["output"], "x");
     call(&mut bench, 3, "kill", &made);
     assert!(matches!(bench.terminals.pop(), Some(Effect::KillTerminal { .. })));

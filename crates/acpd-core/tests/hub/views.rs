@@ -5,7 +5,7 @@ use acp_wire::{locate, str_at};
 use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
 use acpd_core::record::{EventKind, EventRow};
-use acpd_core::view::render;
+use acpd_core::views::render;
 use acpd_core::{Effect, Input, TerminalEnd, TerminalTail, View};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -286,7 +286,7 @@ impl Scene {
         self.bench.agent(&json!({"id":self.next,"method":"terminal/create","params":params}));
         let made = self.bench.terminals.pop();
         let Some(Effect::CreateTerminal { terminal, .. }) = made else { return };
-        self.bench.feed(Input::Served { errand: terminal, result: Ok("{}".into()) });
+        self.bench.feed(Input::Served { request: terminal, result: Ok("{}".into()) });
         let mut heard = self.bench.heard();
         let name = heard.pop().expect("the answer")["result"]["terminalId"].clone();
         self.pending.extend(heard);

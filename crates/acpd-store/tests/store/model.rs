@@ -6,8 +6,8 @@ use acp_wire::{Id, StateKey};
 use acpd_api::{AuthSource, AuthState, RestoreLevel};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, EventKind, EventRow, Forked,
-    HostRow, InteractionRow, Record, ReplyRow, Rest, Sender, SessionRow, Snapshot, TurnRest,
+    AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, Dormant, EventKind, EventRow,
+    Forked, HostRow, InteractionRow, Record, ReplyRow, Sender, SessionRow, Snapshot, TurnRest,
     TurnRow, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
@@ -217,12 +217,12 @@ fn child() -> impl Strategy<Value = Child> {
 
 fn session_row() -> impl Strategy<Value = SessionRow> {
     let rest = select(vec![
-        Rest::Parked,
-        Rest::Closed,
-        Rest::NeedsLogin,
-        Rest::Lost,
-        Rest::Failed,
-        Rest::NoDirectory,
+        Dormant::Parked,
+        Dormant::Closed,
+        Dormant::NeedsLogin,
+        Dormant::Lost,
+        Dormant::Failed,
+        Dormant::NoDirectory,
     ]);
     let restore = select(vec![
         RestoreLevel::Exact,

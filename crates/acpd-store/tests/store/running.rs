@@ -8,8 +8,8 @@ use std::time::Duration;
 use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
-    Asked, AskedRow, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow, Rest, Sender,
-    SessionRow, Snapshot, TurnRest, TurnRow,
+    Asked, AskedRow, Dormant, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow,
+    Sender, SessionRow, Snapshot, TurnRest, TurnRow,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
 use bytes::Bytes;
@@ -84,7 +84,7 @@ pub(crate) fn session_row(key: u32) -> SessionRow {
         cwd: "/src".to_owned(),
         params: Bytes::from_static(b"{\"cwd\":\"/src\"}"),
         host: None,
-        rest: Rest::Parked,
+        rest: Dormant::Parked,
         reason: None,
         restore: Some(acpd_api::RestoreLevel::Resumed),
         mode: Some("plan".to_owned()),

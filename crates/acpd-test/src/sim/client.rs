@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow};
-use acpd_core::view::render;
+use acpd_core::views::render;
 use acpd_core::{Effect, View};
 use bytes::Bytes;
 use serde_json::{Value, json};

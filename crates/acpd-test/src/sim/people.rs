@@ -2,7 +2,7 @@
 
 use acpd_core::Input;
 use acpd_core::ids::ClientId;
-use acpd_core::record::{Rest, TurnRest, TurnRow};
+use acpd_core::record::{Dormant, TurnRest, TurnRow};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -370,7 +370,7 @@ impl World {
         let mut texts = Vec::new();
         let rows = self.store.snapshot.sessions.values();
         let rows: Vec<_> = rows
-            .filter(|state| state.row.rest != Rest::Lost && !self.is_down(&state.row.agent))
+            .filter(|state| state.row.rest != Dormant::Lost && !self.is_down(&state.row.agent))
             .map(|state| (state.row.agent.clone(), state.row.public_id.clone()))
             .collect();
         for (agent, session) in rows {
@@ -393,7 +393,7 @@ impl World {
             .snapshot
             .sessions
             .values()
-            .filter(|state| matches!(state.row.rest, Rest::Failed | Rest::Lost))
+            .filter(|state| matches!(state.row.rest, Dormant::Failed | Dormant::Lost))
             .map(|state| (state.row.agent.clone(), state.row.public_id.clone()))
             .collect();
         for (agent, session) in stuck {

@@ -2,7 +2,7 @@
 //! morning, in which everything is good again.
 
 use acpd_core::ids::SessionKey;
-use acpd_core::record::{Desired, Rest, SessionState, TurnRest};
+use acpd_core::record::{Desired, Dormant, SessionState, TurnRest};
 
 use super::client::Asked;
 use super::host::Leader;
@@ -57,7 +57,7 @@ impl World {
         let Some((_, state)) = self.of_id(session) else { return false };
         let row = &state.row;
         let can = self.quirks[&row.agent].brings_back();
-        row.rest == Rest::Lost && !(can && self.disks[&row.agent].has(&row.agent_id))
+        row.rest == Dormant::Lost && !(can && self.disks[&row.agent].has(&row.agent_id))
     }
 
     /// Everybody goes on until nothing moves.
@@ -142,7 +142,7 @@ impl World {
                 hosts.any(|host| host.undying && host.leader == Leader::Ended)
             };
             self.of_id(id).is_some_and(|(_, state)| {
-                state.row.rest == Rest::NeedsLogin || is_held_back(&state.row.agent)
+                state.row.rest == Dormant::NeedsLogin || is_held_back(&state.row.agent)
             })
         };
         match unsettled.iter().find(|line| !waits(line)) {
@@ -172,7 +172,7 @@ impl World {
                 });
                 let asks = self.store.snapshot.interactions.values();
                 let mut asks = asks.filter(|question| question.session == Some(*key));
-                state.row.rest == Rest::NeedsLogin
+                state.row.rest == Dormant::NeedsLogin
                     || asks.next().is_some()
                     || (runs && is_stuck(agent))
             }
@@ -208,7 +208,7 @@ impl World {
     fn archive_is_closed(&self) -> Result<(), String> {
         let rows = self.store.snapshot.sessions.values().map(|state| &state.row);
         let mut open =
-            rows.filter(|row| row.archived && !matches!(row.rest, Rest::Closed | Rest::Lost));
+            rows.filter(|row| row.archived && !matches!(row.rest, Dormant::Closed | Dormant::Lost));
         match open.next() {
             Some(row) => Err(format!("{} is in the archive, and {:?}", row.public_id, row.rest)),
             None => Ok(()),
@@ -260,7 +260,8 @@ impl World {
         let snapshot = &self.store.snapshot;
         for state in snapshot.sessions.values() {
             let row = &state.row;
-            if matches!(row.rest, Rest::NeedsLogin | Rest::NoDirectory) && !self.is_down(&row.agent)
+            if matches!(row.rest, Dormant::NeedsLogin | Dormant::NoDirectory)
+                && !self.is_down(&row.agent)
             {
                 return Err(format!("{} is still {:?}", row.public_id, row.rest));
             }

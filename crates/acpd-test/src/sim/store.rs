@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acp_wire::{StateKey, locate, str_at};
 use acpd_core::ids::{HostId, SessionKey};
 use acpd_core::record::{
-    EventKind, EventRow, Forked, InteractionRow, Record, Rest, Snapshot, ValueKey,
+    Dormant, EventKind, EventRow, Forked, InteractionRow, Record, Snapshot, ValueKey,
 };
 use acpd_core::{Batch, Read, ReadStyle};
 use bytes::Bytes;
@@ -72,11 +72,11 @@ impl Store {
                         truth.hit("given up by a person");
                     }
                     match row.rest {
-                        Rest::Parked | Rest::Closed => {}
-                        Rest::NeedsLogin => truth.hit("session waits for a login"),
-                        Rest::Lost => truth.hit("session lost"),
-                        Rest::Failed => truth.hit("session not restored for now"),
-                        Rest::NoDirectory => truth.hit("session without its directory"),
+                        Dormant::Parked | Dormant::Closed => {}
+                        Dormant::NeedsLogin => truth.hit("session waits for a login"),
+                        Dormant::Lost => truth.hit("session lost"),
+                        Dormant::Failed => truth.hit("session not restored for now"),
+                        Dormant::NoDirectory => truth.hit("session without its directory"),
                     }
                 }
                 Record::Value { session, key, json } => {

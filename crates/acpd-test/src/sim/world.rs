@@ -356,13 +356,13 @@ impl World {
             Effect::Note { .. } => self.truth.hit("odd line noted"),
             Effect::Failure { .. } => self.truth.hit("failure logged"),
             // The agents of the simulation do everything themselves.
-            Effect::Serve { errand, .. }
-            | Effect::CreateTerminal { terminal: errand, .. }
-            | Effect::TerminalOutput { errand, .. }
-            | Effect::LookAtTerminal { terminal: errand }
-            | Effect::KillTerminal { terminal: errand }
-            | Effect::ReleaseTerminal { terminal: errand } => {
-                return Err(format!("{errand:?} was asked by nobody"));
+            Effect::Serve { request, .. }
+            | Effect::CreateTerminal { terminal: request, .. }
+            | Effect::TerminalOutput { request, .. }
+            | Effect::LookAtTerminal { terminal: request }
+            | Effect::KillTerminal { terminal: request }
+            | Effect::ReleaseTerminal { terminal: request } => {
+                return Err(format!("{request:?} was asked by nobody"));
             }
             Effect::Abort => {
                 // The daemon ends all trees itself, without the hub.

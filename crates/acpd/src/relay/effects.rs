@@ -75,8 +75,8 @@ impl Relay {
                 self.hosts.with(host, |host| host.stop(step));
             }
             Effect::FindLeftovers { host } => self.agents.reaper.find_left(host),
-            Effect::Serve { host, errand, roots, service } => {
-                self.services.serve(host, errand, roots, service);
+            Effect::Serve { host, request, roots, service } => {
+                self.services.serve(host, request, roots, service);
             }
             Effect::FindDirectory { question, agent, cwd } => {
                 self.find_directory(question, &agent, cwd, out);
@@ -88,7 +88,9 @@ impl Relay {
                 let environment = self.agents.environment(&new.agent);
                 self.terminals.create(terminal, *new, environment);
             }
-            Effect::TerminalOutput { errand, terminal } => self.terminals.output(errand, terminal),
+            Effect::TerminalOutput { request, terminal } => {
+                self.terminals.output(request, terminal)
+            }
             Effect::LookAtTerminal { terminal } => self.terminals.look(terminal),
             Effect::KillTerminal { terminal } => self.terminals.kill(terminal),
             Effect::ReleaseTerminal { terminal } => self.terminals.release(terminal),

@@ -1,0 +1,247 @@
+//! Terminals that agents have: an editor's, or one that acpd runs. Only [`Terminals`] knows them, and what
+//! is shown of them ([`crate::client_methods::terminal_mirror`]); the hub says which editors are there. The
+//! diagram is in `hub/services/terminal.rs`.
+
+use std::collections::BTreeMap;
+
+use acp_wire::bound::LONGEST_ID;
+use acp_wire::{ErrorObject, code, set_member, str_at};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::client_methods::Call;
+use crate::client_methods::terminal_mirror::{Growth, Mirror};
+use crate::ids::{InteractionId, SessionKey, Time};
+use crate::input::{Batch, Effect, TerminalEnd};
+use crate::views::terminal_name::TerminalName;
+
+/// Terminals of one session that are remembered.
+const MOST: usize = 64;
+
+/// A terminal that an agent has.
+#[derive(Debug)]
+struct Terminal {
+    session: SessionKey,
+    of: Of,
+}
+
+#[derive(Debug)]
+enum Of {
+    Editor,
+    Acpd(Own),
+}
+
+impl Terminal {
+    fn is_released(&self) -> bool {
+        matches!(&self.of, Of::Acpd(own) if own.released)
+    }
+}
+
+/// One that acpd runs.
+#[derive(Debug)]
+pub(super) struct Own {
+    number: InteractionId,
+    released: bool,
+    pub(super) end: Option<TerminalEnd>,
+    pub(super) growth: Growth,
+}
+
+/// What becomes of a call about a terminal of acpd's.
+#[derive(Debug)]
+pub(crate) enum Called {
+    /// Who runs it answers.
+    Later,
+    /// This is the result.
+    Now(Value),
+}
+
+/// All terminals, by the ids that agents know.
+#[derive(Debug, Default)]
+pub(crate) struct Terminals {
+    by_name: BTreeMap<String, Terminal>,
+    /// Tool calls that show commands that run, by their ids.
+    pub(super) mirrors: BTreeMap<(SessionKey, String), Mirror>,
+}
+
+impl Terminals {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// A call about a terminal of acpd's. `boot` is the number of this daemon: terminals of another one
+    /// have ended.
+    pub(crate) fn call(
+        &mut self,
+        key: SessionKey,
+        call: Call,
+        number: InteractionId,
+        boot: u64,
+        out: &mut Batch,
+    ) -> Result<Called, ErrorObject> {
+        let name = TerminalName::Own(number).to_string();
+        let Some((_, own)) = self.own_mut(number).filter(|(of, _)| *of == key) else {
+            if number.0 >> 32 == boot {
+                return Err(unknown(&name));
+            }
+            let text = format!("the terminal `{name}` ended when acpd was restarted");
+            return Err(ErrorObject::new(code::NOT_FOUND, text));
+        };
+        if own.released {
+            return Err(unknown(&name));
+        }
+        Ok(match (call, &own.end) {
+            (Call::Output, _) | (Call::Wait, None) => Called::Later,
+            (Call::Wait, Some(end)) => Called::Now(exit_status(end)),
+            (Call::Kill, _) => {
+                out.effects.push(Effect::KillTerminal { terminal: number });
+                Called::Now(json!({}))
+            }
+            (Call::Release, _) => {
+                own.released = true;
+                out.effects.push(Effect::ReleaseTerminal { terminal: number });
+                Called::Now(json!({}))
+            }
+        })
+    }
+
+    /// An agent has released a terminal of an editor.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.by_name.remove(name);
+    }
+
+    /// Makes room for one more terminal of a session. What nobody asks for any more makes it; `is_there`
+    /// says whether an editor is at the session.
+    ///
+    /// # Errors
+    /// When all are needed.
+    pub(crate) fn make_room(
+        &mut self,
+        key: SessionKey,
+        is_there: impl Fn(u64) -> bool,
+    ) -> Result<(), ErrorObject> {
+        let of_session = self.by_name.iter().filter(|(_, terminal)| terminal.session == key);
+        if of_session.clone().count() < MOST {
+            return Ok(());
+        }
+        let is_over = |(name, terminal): &(&String, &Terminal)| match &terminal.of {
+            // What still runs is shown until its end.
+            Of::Acpd(own) => own.released && own.end.is_some(),
+            Of::Editor => match TerminalName::parse(name) {
+                Some(TerminalName::Editor { editor, .. }) => !is_there(editor),
+                _ => true,
+            },
+        };
+        match of_session.clone().find(is_over).map(|(name, _)| name.clone()) {
+            Some(name) => {
+                self.by_name.remove(&name);
+                Ok(())
+            }
+            None if of_session.filter(|(_, terminal)| !terminal.is_released()).count() < MOST => {
+                Ok(())
+            }
+            None => {
+                let text = format!(
+                    "this session has {MOST} terminals, which is the limit; release those that are not needed any more"
+                );
+                Err(ErrorObject::new(code::INTERNAL, text))
+            }
+        }
+    }
+
+    /// acpd runs a command for the agent: the answer to its request.
+    pub(crate) fn made(&mut self, key: SessionKey, number: InteractionId, now: Time) -> Bytes {
+        let name = TerminalName::Own(number).to_string();
+        let result = json!({ "terminalId": name }).to_string();
+        let own = Own { number, released: false, end: None, growth: Growth::new(now) };
+        self.by_name.insert(name, Terminal { session: key, of: Of::Acpd(own) });
+        result.into()
+    }
+
+    /// An editor runs a command for the agent: its answer, with the agent's id of the terminal.
+    pub(crate) fn made_by_editor(&mut self, key: SessionKey, editor: u64, line: &Bytes) -> Bytes {
+        let id = str_at(line, &["result", "terminalId"]).filter(|id| id.len() <= LONGEST_ID);
+        let Some(id) = id else { return line.clone() };
+        let name = TerminalName::Editor { editor, id: &id }.to_string();
+        let line = set_member(line, &["result", "terminalId"], json!(name).to_string().as_bytes());
+        self.by_name.insert(name, Terminal { session: key, of: Of::Editor });
+        line
+    }
+
+    /// The session of a terminal of acpd's.
+    pub(crate) fn session_of(&self, number: InteractionId) -> Option<SessionKey> {
+        self.own(number).map(|(key, _)| key)
+    }
+
+    /// A command of acpd's has ended: what those who wait for it are answered.
+    pub(crate) fn ended(&mut self, number: InteractionId, end: TerminalEnd) -> Option<Value> {
+        let status = exit_status(&end);
+        self.own_mut(number)?.1.end = Some(end);
+        Some(status)
+    }
+
+    /// Nobody is going to release the terminals of a session any more. Gives those of editors, which have
+    /// to be asked.
+    pub(crate) fn drop_session(&mut self, key: SessionKey, out: &mut Batch) -> Vec<(u64, String)> {
+        let mut of_editors = Vec::new();
+        for (name, terminal) in self.by_name.extract_if(.., |_, terminal| terminal.session == key) {
+            match (terminal.of, TerminalName::parse(&name)) {
+                (Of::Acpd(own), _) if !own.released => {
+                    out.effects.push(Effect::ReleaseTerminal { terminal: own.number });
+                }
+                (Of::Editor, Some(TerminalName::Editor { editor, id })) => {
+                    of_editors.push((editor, id.to_owned()));
+                }
+                _ => {}
+            }
+        }
+        of_editors
+    }
+
+    /// A terminal of acpd, and whose it is.
+    pub(super) fn own(&self, number: InteractionId) -> Option<(SessionKey, &Own)> {
+        let terminal = self.by_name.get(&TerminalName::Own(number).to_string())?;
+        let Of::Acpd(own) = &terminal.of else { return None };
+        Some((terminal.session, own))
+    }
+
+    pub(super) fn own_mut(&mut self, number: InteractionId) -> Option<(SessionKey, &mut Own)> {
+        let terminal = self.by_name.get_mut(&TerminalName::Own(number).to_string())?;
+        let Of::Acpd(own) = &mut terminal.of else { return None };
+        Some((terminal.session, own))
+    }
+}
+
+/// The terminal of acpd that a call is about.
+pub(crate) fn own_terminal(line: &[u8]) -> Option<InteractionId> {
+    match TerminalName::parse(&str_at(line, &["params", "terminalId"])?)? {
+        TerminalName::Own(number) => Some(number),
+        TerminalName::Editor { .. } => None,
+    }
+}
+
+fn exit_status(end: &TerminalEnd) -> Value {
+    json!({ "exitCode": end.code, "signal": end.signal })
+}
+
+/// The error for a terminal that an agent does not have.
+pub(crate) fn unknown(name: &str) -> ErrorObject {
+    let text = format!("the terminal `{name}` does not exist or was released");
+    ErrorObject::new(code::NOT_FOUND, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_was_written_and_others_are_no_names() {
+        let editor = TerminalName::Editor { editor: (3 << 32) | 7, id: "term-1-ü" };
+        for name in [TerminalName::Own(InteractionId((2 << 32) | 9)), editor] {
+            assert_eq!(TerminalName::parse(&name.to_string()), Some(name));
+        }
+        for other in ["", "term_1", "acpd-", "acpd-1", "editor-1-2", "editor-x-2-t", "editor-0-0-t"]
+        {
+            assert_eq!(TerminalName::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Hashes that are stored or told, so they never change.
+
+/// FNV-1a of the text without white space at its ends. Stored, so it must never change.
+pub(crate) fn hash(text: &str) -> u64 {
+    let bytes = text.trim().bytes();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The number of a client with this token: the same with the next daemon, and it does not tell who has
+/// the token.
+pub(crate) fn number_of(token: &str) -> u64 {
+    hash(token) | 1
+}

@@ -1,0 +1,579 @@
+//! The `_acpd/*` methods: what people and scripts ask about agents and sessions.
+
+use std::collections::BTreeMap;
+
+use acp_wire::bound::{LONGEST_ID, NAME};
+use acp_wire::{build, clipped};
+use acpd_api::{
+    AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
+    LogParams, Reason, RenameParams, RestartParams, SearchParams, SessionInfo, SessionList,
+    SessionListParams, SessionRef, Status, method,
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{Requester, SessionKey, SlotId};
+use crate::input::{Batch, Effect, ReadStyle, Search, StatusPart};
+use crate::params::{read, valid_name};
+use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
+use crate::record::{Canceller, Desired, Dormant, Record};
+use crate::requests::purpose::Purpose;
+use crate::session::{State, numbered};
+
+/// Journal entries in one answer when the caller names no number.
+const LOG_PAGE: u32 = 1_000;
+
+/// Hits in one answer when the caller names no number, and in any case.
+const SEARCH_HITS: u32 = 20;
+
+const MOST_SEARCH_HITS: u32 = 1_000;
+
+/// Words of one search.
+const SEARCH_WORDS: usize = 64;
+
+impl Hub {
+    pub(crate) fn manage(
+        &mut self,
+        to: &Requester,
+        name: &str,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        match name {
+            method::PING => self.answer(to, &Empty {}, out),
+            method::STATUS => self.send_status(to, StatusPart::All, out),
+            method::AGENT_LIST => self.send_status(to, StatusPart::Agents, out),
+            method::AGENT_SHOW => {
+                let agent = self.agent_ref(params)?;
+                self.send_status(to, StatusPart::Agent(agent), out);
+            }
+            method::AGENT_START => self.agent_start(to, params, out)?,
+            method::AGENT_STOP => self.agent_stop(to, params, out)?,
+            method::AGENT_RESTART => self.agent_restart(to, params, out)?,
+            method::AUTH_DONE => self.auth_done(to, params, out)?,
+            method::SESSION_LIST => {
+                let filter: SessionListParams = read_or_default(params)?;
+                let sessions = self.session_infos(|row| {
+                    filter.agent.as_ref().is_none_or(|agent| row.agent == *agent)
+                        && filter.archived.unwrap_or_default().takes(row.archived)
+                        && filter.cwd.as_ref().is_none_or(|cwd| row.cwd == *cwd)
+                });
+                self.answer(to, &SessionList { sessions }, out);
+            }
+            method::SESSION_SHOW => {
+                let key = self.resolve(&read(params)?)?;
+                let info = self.session(key).info();
+                self.answer(to, &info, out);
+            }
+            method::SESSION_LOG => self.session_log(to, params, out)?,
+            method::SESSION_SEARCH => self.session_search(to, params, out)?,
+            method::SESSION_ATTACH => self.session_attach(to, params, out)?,
+            method::SESSION_DETACH => {
+                let key = self.resolve(&read(params)?)?;
+                self.detach(to.client, key, out);
+                self.answer(to, &Empty {}, out);
+                self.check_idle(self.session(key).slot, out);
+            }
+            method::SESSION_RENAME => self.session_rename(to, params, out)?,
+            method::SESSION_TITLE => self.session_title(to, params, out)?,
+            method::SESSION_MOVE => self.session_move(to, params, out)?,
+            method::SESSION_RESEED => self.session_reseed(to, params, out)?,
+            method::SESSION_ARCHIVE => self.session_archive(to, params, true, out)?,
+            method::SESSION_UNARCHIVE => self.session_archive(to, params, false, out)?,
+            method::SESSION_CLOSE => {
+                let key = self.resolve(&read(params)?)?;
+                self.close_session(key, out);
+                let info = self.session(key).info();
+                self.answer(to, &info, out);
+            }
+            method::SESSION_REMOVE => {
+                let key = self.resolve(&read(params)?)?;
+                self.delete_session(key, out);
+                self.answer(to, &Empty {}, out);
+            }
+            method::INTERACTION_LIST => self.list_interactions(to, out),
+            method::INTERACTION_ANSWER => self.answer_from_outside(to, params, out)?,
+            method::POLICY_LIST => {
+                let list = self.decisions.info();
+                self.answer(to, &list, out);
+            }
+            method::POLICY_FORGET => self.forget_remembered(to, params, out)?,
+            method::POLICY_TEST => self.test_policy(to, params, out)?,
+            method::DAEMON_RESTART => {
+                self.check_stays()?;
+                self.leave(to, true, out);
+            }
+            method::DAEMON_STOP if read_or_default::<DaemonStopParams>(params)?.detach => {
+                self.leave(to, false, out);
+            }
+            method::DAEMON_STOP => {
+                self.shutdown.watch(to.clone());
+                self.begin_shutdown(out);
+            }
+            _ => {
+                return Err(Fault::invalid(format!("acpd has no method `{name}`"))
+                    .with_code(acp_wire::code::METHOD_NOT_FOUND));
+            }
+        }
+        Ok(())
+    }
+
+    fn agent_ref(&self, params: Option<&RawValue>) -> Result<String, Fault> {
+        let AgentRef { agent } = read(params)?;
+        if self.config.agents.contains_key(&agent) {
+            return Ok(agent);
+        }
+        Err(self.unknown_agent(&agent))
+    }
+
+    /// The error for an agent that is not configured, with the nearest name.
+    pub(crate) fn unknown_agent(&self, name: &str) -> Fault {
+        let names = self.config.agents.keys();
+        // Whoever compares two texts takes as much memory as their lengths multiplied.
+        let nearest = names
+            .filter(|_| name.len() <= LONGEST_ID)
+            .map(|known| (strsim::damerau_levenshtein(known, name), known))
+            .filter(|(distance, known)| *distance <= 1 + known.len() / 3)
+            .min();
+        let text = format!("no agent `{}`", clipped(name, NAME));
+        let fault =
+            Fault::new(Reason::AgentUnknown, text).with_code(acp_wire::code::INVALID_PARAMS);
+        match nearest {
+            Some((_, nearest)) => fault.hint(format!("did you mean `{nearest}`?")),
+            None => fault.hint("`acpctl agent ls` lists the agents"),
+        }
+    }
+
+    /// The session that a person means.
+    pub(crate) fn resolve(&self, wanted: &SessionRef) -> Result<SessionKey, Fault> {
+        let text = wanted.session.as_str();
+        let of_agent = |key: &SessionKey| {
+            wanted.agent.as_ref().is_none_or(|agent| self.session(*key).row.agent == *agent)
+        };
+        let find = |test: &dyn Fn(&crate::record::SessionRow) -> bool| -> Vec<SessionKey> {
+            let all = self.sessions.iter().filter(|(_, session)| test(&session.row));
+            all.map(|(key, _)| *key).filter(of_agent).collect()
+        };
+        let here = |row: &crate::record::SessionRow| wanted.cwd.as_deref() == Some(&row.cwd);
+        let named = |row: &crate::record::SessionRow| row.name.as_deref() == Some(text);
+        // Where acpd has numbered an id, what comes before the number is the id of another session,
+        // also when that is gone.
+        let others = |row: &crate::record::SessionRow| row.public_id == numbered(text, row.key);
+        let mut rounds = vec![find(&|row| named(row) && here(row))];
+        if !wanted.exact_name {
+            rounds.push(find(&|row| named(row) || row.public_id == text));
+            rounds.push(find(&|row| {
+                let name = row.name.as_deref().unwrap_or_default();
+                let by_id = row.public_id.starts_with(text) && !others(row);
+                !text.is_empty() && (name.starts_with(text) || by_id)
+            }));
+        }
+        for found in rounds {
+            match found.as_slice() {
+                [] => {}
+                [key] => return Ok(*key),
+                several => return Err(self.ambiguous(text, several)),
+            }
+        }
+        match &wanted.agent {
+            Some(agent) if !self.is_agent(agent) => Err(self.unknown_agent(agent)),
+            _ => Err(Fault::no_session(text)),
+        }
+    }
+
+    /// Whether an agent of this name is configured, or was when it had sessions.
+    fn is_agent(&self, name: &str) -> bool {
+        self.config.agents.contains_key(name)
+            || self.sessions.values().any(|session| session.row.agent == name)
+    }
+
+    fn ambiguous(&self, text: &str, keys: &[SessionKey]) -> Fault {
+        let names: Vec<String> = keys
+            .iter()
+            .take(8)
+            .map(|key| {
+                let row = &self.session(*key).row;
+                match &row.name {
+                    Some(name) => format!("`{name}` ({}, {})", row.agent, row.public_id),
+                    None => format!("{} ({})", row.public_id, row.agent),
+                }
+            })
+            .collect();
+        let text = format!("`{text}` fits {} sessions: {}", keys.len(), names.join(", "));
+        Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
+            .hint("choose with `-a AGENT`, or give the id, or more of the name")
+    }
+
+    fn session_infos(
+        &self,
+        wanted: impl Fn(&crate::record::SessionRow) -> bool,
+    ) -> Vec<SessionInfo> {
+        let sessions = self.sessions.values().filter(|session| wanted(&session.row));
+        let mut infos: Vec<_> = sessions.map(crate::session::Session::info).collect();
+        infos.sort_by_key(|info| std::cmp::Reverse(info.updated));
+        infos
+    }
+
+    /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
+    fn agent_info(&self, name: &str) -> AgentInfo {
+        let profile = self.config.agents.get(name).unwrap_or(&self.no_profile);
+        let slots: Vec<&Slot> = self.slots.values().filter(|a| a.profile == name).collect();
+        let up = slots.iter().find(|agent| agent.is_up());
+        let shown = up.or_else(|| slots.iter().find(|agent| agent.host.is_some()));
+        let shown = shown.or_else(|| slots.first());
+        let waits = self.slots_of(name).into_iter().find(|id| self.agent_way_out(*id).is_some());
+        let pid = |agent: &&Slot| agent.host.as_ref()?.pid;
+        let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
+        let info = self.known.get(name).and_then(|known| known.info.as_ref());
+        AgentInfo {
+            name: name.into(),
+            title: profile.title.clone().into(),
+            state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
+            since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
+            reason: shown.and_then(|agent| agent.api_reason()).map(Into::into),
+            pid: shown.and_then(pid),
+            other_pids: others.filter_map(pid).collect(),
+            rss: None,
+            processes: None,
+            restarts: slots.iter().map(|agent| agent.restarts).sum(),
+            command: profile.command.iter().map(Into::into).collect(),
+            version: info.map(|info| format!("{} {}", info.name, info.version).into()),
+            sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
+            log: profile.log.clone().into(),
+            tried: profile.tried,
+            hint: waits.and_then(|id| self.agent_way_out(id)).map(Into::into),
+            mcp: self.mcp_infos(name),
+            auth: self.auth_info(name),
+        }
+    }
+
+    fn send_status(&mut self, to: &Requester, part: StatusPart, out: &mut Batch) {
+        let names: Vec<&String> = match &part {
+            StatusPart::Agent(name) => vec![name],
+            StatusPart::All | StatusPart::Agents => {
+                let gone = self.sessions.values().map(|session| &session.row.agent);
+                let mut names: Vec<_> = self.config.agents.keys().chain(gone).collect();
+                names.sort();
+                names.dedup();
+                names
+            }
+        };
+        let sessions = if part == StatusPart::All {
+            self.session_infos(|row| !row.archived)
+        } else {
+            Vec::new()
+        };
+        let facts = &self.config.daemon;
+        let status = Status {
+            daemon: DaemonInfo {
+                version: facts.version.clone().into(),
+                api: acpd_api::API_VERSION,
+                pid: facts.pid,
+                boot: self.ids.boot(),
+                since: facts.since,
+                rss: None,
+                clients: self.clients.len() as u32,
+                store: self.store_health.state(),
+                default_agent: self.config.default_agent.clone().into(),
+                socket: facts.socket.clone().into(),
+                database: facts.database.clone().into(),
+                log: facts.log.clone().into(),
+                config: facts.config.clone().into(),
+            },
+            agents: names.into_iter().map(|name| self.agent_info(name)).collect(),
+            sessions,
+        };
+        if !self.close_request(to) {
+            return;
+        }
+        let (client, id, status) = (to.client, to.id.clone(), Box::new(status));
+        self.send_answer(Effect::SendStatus { client, id, status, part }, client, out);
+    }
+
+    /// Answers a person who waited for an agent.
+    pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
+        self.send_status(to, StatusPart::Agent(profile), out);
+    }
+
+    fn set_desired(&mut self, agent: &str, desired: Desired, out: &mut Batch) {
+        let known = self.known(agent);
+        if known.row.desired != desired {
+            known.row.desired = desired;
+            out.records.push(Record::Agent(known.row.clone()));
+        }
+    }
+
+    fn agent_start(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let agent = self.agent_ref(params)?;
+        self.set_desired(&agent, Desired::Up, out);
+        let slot = self.shared_slot(&agent);
+        self.need_agent(slot, Asker::Person, out)?;
+        self.check_idle(slot, out);
+        if self.slots[&slot].is_up() {
+            self.answer_agent(to, slot, out);
+        } else {
+            self.slot_mut(slot).watchers.push(to.clone());
+        }
+        Ok(())
+    }
+
+    fn agent_stop(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let agent = self.agent_ref(params)?;
+        self.set_desired(&agent, Desired::Down, out);
+        let shared = self.shared_slot(&agent);
+        for slot in self.slots_of(&agent) {
+            for key in self.sessions_of(slot) {
+                self.take_back_steers(key, out);
+            }
+            self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
+            if self.slots[&slot].host.is_none() {
+                self.give_up(slot, Reason::AgentStopped, out);
+            }
+        }
+        if self.slots[&shared].host.is_some() {
+            self.may_start(shared)?;
+            self.slot_mut(shared).watchers.push(to.clone());
+        } else {
+            self.answer_agent(to, shared, out);
+        }
+        Ok(())
+    }
+
+    fn agent_restart(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let agent = self.agent_ref(params)?;
+        let RestartParams { force, .. } = read(params)?;
+        for slot in self.slots_of(&agent).into_iter().filter(|_| !force) {
+            if self.slots[&slot].leftovers().is_some() {
+                self.may_start(slot)?;
+            }
+        }
+        if self.known(&agent).row.desired == Desired::Down {
+            self.set_desired(&agent, Desired::OnDemand, out);
+        }
+        let shared = self.shared_slot(&agent);
+        // What the agent refused once may be there again: a person asked for another try.
+        for slot in self.slots_of(&agent) {
+            for key in self.sessions_of(slot) {
+                if self.session(key).row.rest == Dormant::Lost {
+                    self.session_mut(key).row.edit().rest = Dormant::Failed;
+                }
+            }
+            for key in self.unblock(slot, out) {
+                self.session_mut(key).eager = true;
+            }
+            if self.leave_behind(slot, out) {
+                // What was for one session goes with it.
+                if !self.slots.contains_key(&slot) {
+                    continue;
+                }
+            } else {
+                let reason = Some("restarted by a person".to_owned());
+                self.begin_stop(slot, StopWhy::Restart, reason, out);
+            }
+            // What has no process goes nowhere from which it would come back by itself.
+            if slot != shared && self.slots[&slot].host.is_none() && self.is_wanted(slot) {
+                self.need_agent(slot, Asker::Person, out)?;
+            }
+        }
+        if self.slots[&shared].host.is_none() {
+            self.need_agent(shared, Asker::Person, out)?;
+        }
+        self.slot_mut(shared).watchers.push(to.clone());
+        Ok(())
+    }
+
+    pub(crate) fn slots_of(&self, agent: &str) -> Vec<SlotId> {
+        let slots = self.slots.iter().filter(|(_, slot)| slot.profile == agent);
+        slots.map(|(id, _)| *id).collect()
+    }
+
+    fn session_log(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: LogParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        let session = self.session(key);
+        let effect = Effect::ReadLog {
+            client: to.client,
+            id: to.id.clone(),
+            session: key,
+            session_id: session.row.public_id.clone(),
+            after: params.after,
+            upto: session.head,
+            limit: params.limit.unwrap_or(LOG_PAGE),
+        };
+        self.close_request(to);
+        out.effects.push(effect);
+        Ok(())
+    }
+
+    fn session_search(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let SearchParams { words, agent, cwd, limit } = read(params)?;
+        if words.iter().all(|word| word.trim().is_empty()) {
+            return Err(Fault::invalid("there are no words to look for"));
+        }
+        if words.len() > SEARCH_WORDS {
+            return Err(Fault::invalid(format!("more than {SEARCH_WORDS} words to look for")));
+        }
+        let all = self.sessions.iter();
+        let sessions: BTreeMap<_, _> = all
+            .filter(|(_, session)| {
+                agent.as_ref().is_none_or(|agent| session.row.agent == *agent)
+                    && cwd.as_ref().is_none_or(|cwd| session.row.cwd == *cwd)
+            })
+            .map(|(key, session)| (*key, session.info()))
+            .collect();
+        // Nothing in the sessions of an agent that does not exist is a mistake.
+        if let Some(agent) = agent.filter(|agent| !self.config.agents.contains_key(agent))
+            && !self.sessions.values().any(|session| session.row.agent == agent)
+        {
+            return Err(self.unknown_agent(&agent));
+        }
+        let limit = limit.unwrap_or(SEARCH_HITS).min(MOST_SEARCH_HITS);
+        let search = Box::new(Search { words, sessions, limit });
+        let effect = Effect::Search { client: to.client, id: to.id.clone(), search };
+        self.close_request(to);
+        out.effects.push(effect);
+        Ok(())
+    }
+
+    fn session_attach(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: AttachParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        let result = AttachResult { session: self.session(key).info() };
+        self.answer(to, &result, out);
+        self.attach(to.client, key, params.role, params.after, ReadStyle::Resume, out);
+        if params.role == acpd_api::Role::Controller {
+            self.warm_up(key, out);
+        }
+        Ok(())
+    }
+
+    fn session_rename(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: RenameParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        if let Some(name) = &params.name {
+            valid_name(name)?;
+            let row = &self.session(key).row;
+            let free = self.name_is_free(&row.agent, &row.cwd, name, Some(key));
+            free.map_err(|fault| fault.hint("choose another name"))?;
+        }
+        self.session_mut(key).row.edit().name = params.name;
+        let info = self.session(key).info();
+        self.answer(to, &info, out);
+        Ok(())
+    }
+
+    /// Frees the agent's copy of a session; it stays listed and comes back with the next prompt.
+    pub(crate) fn close_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let live = matches!(self.session(key).state, State::Live);
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
+        self.take_back_steers(key, out);
+        self.cancel_running(key, Canceller::Acpd, None, out);
+        self.abandon_turn(key, &closed, out);
+        self.give_up_restore(key, out);
+        self.cancel_interactions(key, out);
+        self.fail_queue(key, &closed, out);
+        if live {
+            self.farewell(key, "session/close", out);
+        }
+        if live || restoring || self.session(key).row.rest == Dormant::Parked {
+            self.timers.clear(crate::timers::Timer::Restore(key));
+            self.rest(key, Dormant::Closed, Some("closed".to_owned()), out);
+        }
+        self.check_idle(self.session(key).slot, out);
+    }
+
+    /// Deletes a session, also the agent's copy if the process that holds it can.
+    pub(crate) fn delete_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let agent = self.session(key).row.agent.clone();
+        let can_delete = self.known(&agent).capabilities.delete;
+        let farewell = if can_delete { "session/delete" } else { "session/close" };
+        self.forget_session(key, farewell, out);
+    }
+
+    /// Deletes a session of acpd; a process that holds it is told `farewell`.
+    pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        if matches!(self.session(key).state, State::Live) {
+            self.cancel_running(key, Canceller::Acpd, None, out);
+            self.farewell(key, farewell, out);
+        }
+        self.give_up_restore(key, out);
+        self.remove_session(key, out);
+        self.check_idle(slot, out);
+        self.remove_unused_slot(slot);
+    }
+
+    /// Tells the agent that a session is over, if it wants to know.
+    fn farewell(&mut self, key: SessionKey, name: &str, out: &mut Batch) {
+        let session = self.session(key);
+        let (slot, id) = (session.slot, session.row.agent_id.clone());
+        let agent = session.row.agent.clone();
+        let capabilities = &self.known(&agent).capabilities;
+        let offered =
+            if name == "session/delete" { capabilities.delete } else { capabilities.close };
+        let Some(host) = self.slots[&slot].usable_host().filter(|_| offered) else { return };
+        let ask = self.ask(host, Purpose::Farewell, out);
+        let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
+        self.host_write(slot, line, out);
+    }
+
+    /// Whether a process that went down comes back for the sessions it held.
+    pub(crate) fn restarts_by_itself(&self, slot: SlotId) -> bool {
+        let on_failure = self.profile_of(slot).restart.on_failure;
+        match &self.slots[&slot].state {
+            AgentState::Stopping { why, .. } => match why {
+                StopWhy::Restart | StopWhy::Wedged => true,
+                StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. } => on_failure,
+                StopWhy::ByPerson | StopWhy::Idle | StopWhy::NoLogin => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+fn read_or_default<T: DeserializeOwned + Default>(params: Option<&RawValue>) -> Result<T, Fault> {
+    match params {
+        None => Ok(T::default()),
+        Some(_) => read(params),
+    }
+}

@@ -1,0 +1,693 @@
+//! Client connections: what a client asks, and who answers it.
+//!
+//! A connection is bound to one agent profile by its `initialize`; session ids resolve inside it.
+//! Some methods are answered from memory and journal without the agent (`initialize` when its result
+//! is known, `session/load`, `resume`, `list`, `close` of known sessions), the others are relayed.
+
+use std::collections::BTreeSet;
+
+use acp_wire::acp::{ClientInitialize, PromptParams, SessionParams, cancelled_request};
+use acp_wire::{
+    ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, locate, remove_member, set_id,
+    set_member, str_at,
+};
+use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
+use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resumed, Role, is_own};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::auth::changes_login;
+use crate::clients::Naming;
+use crate::clients::offer::offer;
+use crate::clients::resumable::is_kept;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, Requester, SessionKey, SlotId};
+use crate::input::{Accepted, Batch, Effect, ReadStyle, View};
+use crate::mcp::client_mcp::{MESSAGE, for_agent};
+use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
+use crate::process::slot::{Asker, WaitFor, Waiting};
+use crate::profile::{Profile, Sharing};
+use crate::record::Dormant;
+use crate::requests::purpose::{Directory, NewSession, Purpose};
+use crate::session::{Relayed, State};
+
+/// Requests of one client that may be open at once.
+const OPEN_REQUESTS: usize = 128;
+
+impl Hub {
+    pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
+        let Some(gone) = self.clients.remove(&client) else { return };
+        self.client_methods_of_gone(client, out);
+        self.questions.drop_client(client);
+        self.naming.retain(|wait| wait.to.client != client);
+        match &gone.token {
+            Some(token) => self.went_away(client, token),
+            None => self.calls_of_gone(client, out),
+        }
+        let mut slots = BTreeSet::new();
+        for key in gone.sessions {
+            let session = self.session_mut(key);
+            session.attached.remove(&client);
+            slots.insert(session.slot);
+            if gone.token.is_some() {
+                continue;
+            }
+            // The turn goes on; only nobody waits for its response any more.
+            for sender in session.queue.iter_mut().map(|prompt| &mut prompt.sender) {
+                sender.take_if(|sender| sender.client == client);
+            }
+            if let Some(running) = session.running.as_mut() {
+                running.sender.take_if(|sender| sender.client == client);
+            }
+        }
+        for slot in slots {
+            self.check_idle(slot, out);
+        }
+    }
+
+    pub(crate) fn on_client_line(&mut self, client: ClientId, line: Bytes, out: &mut Batch) {
+        if !self.clients.contains_key(&client) {
+            return;
+        }
+        acp_wire::receive(&line, None, |message, line, is_intact| {
+            if self.admit(client, message.as_ref().ok(), out) {
+                self.client_said(client, message, (line, is_intact), out);
+            }
+        });
+    }
+
+    fn client_said(
+        &mut self,
+        client: ClientId,
+        message: Result<Message<'_>, Malformed>,
+        (line, is_intact): (&Bytes, bool),
+        out: &mut Batch,
+    ) {
+        let is_first =
+            matches!(&message, Ok(Message::Request { method, .. }) if method == "initialize");
+        let is_last =
+            matches!(&message, Ok(Message::Notification { method, .. }) if method == CLIENT_LEAVE);
+        if !is_first && !is_last {
+            self.count_line(client);
+        }
+        match message {
+            Err(malformed) => {
+                let error = ErrorObject::new(malformed.code(), malformed.to_string());
+                let answer = build::error(&Id::null(), &error);
+                out.effects.push(Effect::Send { client, line: answer });
+                self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
+            }
+            Ok(Message::Response { id, outcome }) => {
+                if self.client_method_answered(client, &id, line, &outcome, out)
+                    || self.call_answered(client, &id, line, out)
+                {
+                    return;
+                }
+                // What is said twice is no consent.
+                let outcome = if is_intact { outcome } else { Outcome::Result(RawValue::NULL) };
+                self.interaction_answered(client, &id, &outcome, line, out);
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.client_notified(client, &method, params, line, out);
+            }
+            Ok(Message::Request { id, method, params }) => {
+                let to = Requester { client, id };
+                let mut served = Batch::default();
+                let accepted = self.accept(&to, &method, &mut served);
+                if let Err(fault) = &accepted {
+                    self.send_error(&to, &fault.object(), &mut served);
+                } else if let Err(fault) =
+                    self.client_asked(&to, &method, params, line, &mut served)
+                {
+                    self.refuse(&to, &fault, &mut served);
+                }
+                // A log shows the journal, so it waits for what is on its way there.
+                let only_reads = !needs_store(&method) && method != SESSION_LOG;
+                let from_memory = (only_reads || accepted.is_err()) && served.records.is_empty();
+                if self.store_health.is_failing() || from_memory {
+                    // Changes nothing: it does not wait for the store, which may be about to fail.
+                    out.urgent.append(&mut served.effects);
+                } else {
+                    served.accepted.push(Accepted { to, is_initialize: is_first });
+                }
+                out.append(served);
+            }
+        }
+    }
+
+    /// A line that nobody reads was to be an answer: what a program was to do has failed, and a question
+    /// is asked again. Whether something of that id was open.
+    fn answer_unreadable(
+        &mut self,
+        client: ClientId,
+        head: &Head,
+        reason: &str,
+        out: &mut Batch,
+    ) -> bool {
+        let Head { id: Some(id), has_method: false } = head else { return false };
+        let text = format!("the client's answer cannot be read: {reason}");
+        let failed = build::error(id, &ErrorObject::new(code::INTERNAL, text));
+        let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&failed) else { return false };
+        let nothing = Outcome::Result(RawValue::NULL);
+        self.client_method_answered(client, id, &failed, &outcome, out)
+            || self.call_answered(client, id, &failed, out)
+            || self.interaction_answered(client, id, &nothing, &failed, out)
+    }
+
+    pub(crate) fn on_client_oversized(
+        &mut self,
+        client: ClientId,
+        head: &Bytes,
+        len: u64,
+        out: &mut Batch,
+    ) {
+        if !self.admit(client, None, out) {
+            return;
+        }
+        let limit = self.config.line_limit;
+        let text = format!("a line of {len} bytes is over the limit of {limit}");
+        self.count_line(client);
+        let head = Head::of(head);
+        if self.answer_unreadable(client, &head, &text, out) {
+            return;
+        }
+        let fault = Fault::new(Reason::LineTooLong, text)
+            .with_code(code::INVALID_REQUEST)
+            .hint("raise `line_limit` under `[daemon]` in the configuration");
+        let id = head.id.unwrap_or_else(Id::null);
+        let line = build::error(&id, &fault.object());
+        out.effects.push(Effect::Send { client, line });
+    }
+
+    /// Registers a request, unless it cannot be accepted.
+    fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
+        // The daemon may end as if it had been killed.
+        let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
+        if let Some(fault) = self.store_health.fault().filter(|_| needs_store(method) && !ends) {
+            return Err(fault);
+        }
+        let Some(client) = self.clients.get(&to.client) else { return Ok(()) };
+        if client.open.len() >= OPEN_REQUESTS {
+            let text = format!("{OPEN_REQUESTS} requests of this connection are open already");
+            return Err(Fault::new(Reason::TooMany, text));
+        }
+        if client.open.contains_key(&to.id) {
+            let text = format!("a request with the id {} is open already", to.id);
+            return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
+        }
+        self.room_for_reply(to, method, out)?;
+        if let Some(client) = self.clients.get_mut(&to.client) {
+            client.open.insert(to.id.clone(), is_kept(method));
+        }
+        Ok(())
+    }
+
+    fn client_asked(
+        &mut self,
+        to: &Requester,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        self.may_send(to.client, method, params)?;
+        if method == "initialize" {
+            return self.initialize(to, params, out);
+        }
+        if is_own(method) {
+            return self.manage(to, method, params, out);
+        }
+        let profile = self.clients[&to.client].profile.clone().ok_or_else(|| {
+            Fault::invalid(format!("`{method}` came before `initialize`"))
+                .with_code(code::INVALID_REQUEST)
+        })?;
+        // It names requests or servers by ids, and the agent's are other ones: it would be about somebody
+        // else's.
+        if method.starts_with("$/") || method == MESSAGE {
+            return Err(Fault::invalid(format!("`{method}` is not a request"))
+                .with_code(code::METHOD_NOT_FOUND));
+        }
+        if method == "session/new" {
+            return self.new_session(to.clone(), &profile, params, out);
+        }
+        if method == "session/fork" {
+            return self.fork_session(to, &profile, params, line, out);
+        }
+        if method == "session/list" {
+            return self.list_sessions(to, &profile, params, out);
+        }
+        let session = str_at(line, &["params", "sessionId"]);
+        let Some(session) = session else {
+            if let Some(method) = ["load", "resume", "close", "delete", "prompt"]
+                .iter()
+                .find(|name| method.strip_prefix("session/") == Some(**name))
+            {
+                return Err(Fault::invalid(format!("`session/{method}` needs a `sessionId`")));
+            }
+            let slot = self.shared_slot(&profile);
+            let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
+            return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+        };
+        let Some(key) = self.by_public_id(&profile, &session) else {
+            self.refuse_for_child(&profile, method, &session)?;
+            return self.ask_about_foreign(to, &profile, (method, &session), params, line, out);
+        };
+        if !matches!(method, "session/load" | "session/resume" | "session/status") {
+            self.may_control(to.client, key)?;
+        }
+        match method {
+            "session/load" => self.open_session(to, key, params, ReadStyle::History, out)?,
+            "session/resume" => self.open_session(to, key, params, ReadStyle::Resume, out)?,
+            "session/close" => {
+                self.close_for(to.client, key, out);
+                self.answer(to, &json!({}), out);
+            }
+            "session/delete" => {
+                self.delete_for(to.client, key, out)?;
+                self.answer(to, &json!({}), out);
+            }
+            "_session/steering" | "session/inject" => {
+                self.ensure_attached(to.client, key, out);
+                self.steer(to, key, method, params, out)?;
+            }
+            "session/status" => self.send_session_status(to, key, out),
+            "session/set_title" => self.set_title(to, key, params, out)?,
+            "session/archive" | "session/unarchive" => {
+                self.archive_for(to.client, key, method == "session/archive", out);
+                self.answer(to, &json!({}), out);
+            }
+            "session/prompt" => {
+                let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+                PromptParams::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
+                self.ensure_attached(to.client, key, out);
+                self.prompt(to.clone(), key, line.clone(), out)?;
+            }
+            _ => {
+                if self.session(key).row.rest == Dormant::Lost {
+                    return Err(self.lost_fault(key));
+                }
+                self.ensure_attached(to.client, key, out);
+                let relayed =
+                    Relayed { to: to.clone(), method: method.to_owned(), line: line.clone() };
+                self.session_mut(key).waiting.push(relayed);
+                self.need_session(key, Asker::Person, out);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn may_control(&self, client: ClientId, key: SessionKey) -> Result<(), Fault> {
+        match self.session(key).attached.get(&client) {
+            Some(attached) if attached.role == Role::Observer => {
+                Err(Fault::invalid("this connection only observes the session")
+                    .hint("attach as a controller"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn ensure_attached(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        if !self.is_attached(client, key) {
+            self.attach(client, key, Role::Controller, None, ReadStyle::Resume, out);
+        }
+    }
+
+    fn client_notified(
+        &mut self,
+        client: ClientId,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        if self.may_send(client, method, params).is_err() {
+            return;
+        }
+        if matches!(method, "$/cancel_request" | "$/cancelRequest") {
+            if let Some(id) = params.and_then(cancelled_request) {
+                self.cancel_request(&Requester { client, id }, out);
+            }
+            return;
+        }
+        if method == method::CLIENT_ANSWERED {
+            return self.replies_taken(client, params, out);
+        }
+        if method == CLIENT_LEAVE {
+            return self.client_leaves(client, out);
+        }
+        if method == MESSAGE {
+            return self.server_notified(client, line, out);
+        }
+        // Of a newer client; no agent's business.
+        if is_own(method) {
+            return;
+        }
+        let Some(profile) = self.clients[&client].profile.clone() else { return };
+        let Some(session) = str_at(line, &["params", "sessionId"]) else {
+            // About no session: for the agent, if it runs.
+            let slot = self.shared_slot(&profile);
+            if self.slots[&slot].is_up()
+                && !self.is_clogged(slot)
+                && !self.store_health.is_failing()
+            {
+                self.host_write(slot, line.clone(), out);
+            }
+            return;
+        };
+        let Some(key) = self.by_public_id(&profile, &session) else {
+            if method == "session/cancel" {
+                self.cancel_child(client, &profile, &session, line, out);
+            }
+            return;
+        };
+        if self.may_control(client, key).is_err() {
+            return;
+        }
+        if method == "session/cancel" {
+            self.cancel(key, Some(line.clone()), out);
+        } else if matches!(self.session(key).state, State::Live) {
+            let slot = self.session(key).slot;
+            if self.is_clogged(slot) || self.store_health.is_failing() {
+                return;
+            }
+            let line = self.to_agent_id(key, line.clone());
+            self.host_write(slot, line, out);
+        }
+    }
+
+    /// `$/cancel_request` names a request of this connection; it is never forwarded verbatim.
+    fn cancel_request(&mut self, to: &Requester, out: &mut Batch) {
+        let prompt = self.sessions.iter().find_map(|(key, session)| {
+            let queued = session.queue.iter().any(|prompt| prompt.sender.as_ref() == Some(to));
+            let running =
+                session.running.as_ref().is_some_and(|turn| turn.sender.as_ref() == Some(to));
+            (queued || running).then_some(*key)
+        });
+        if let Some(key) = prompt {
+            return self.cancel_prompt(to, key, out);
+        }
+        if self.forget_waiting(to) {
+            let fault = Fault::new(Reason::Interrupted, "cancelled while it waited for the agent")
+                .with_code(code::CANCELLED);
+            return self.refuse(to, &fault, out);
+        }
+        if !self.cancel_opener(to, out) {
+            self.cancel_relayed(to, out);
+        }
+    }
+
+    /// Takes a request out of what waits for an agent or for a session; whether it was there.
+    pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
+        let agents = self.slots.values_mut();
+        let for_agent = agents.flat_map(|agent| agent.waiting.extract_if(.., |w| w.to == *to));
+        let for_name = self.naming.extract_if(.., |wait| wait.to == *to);
+        if for_agent.count() + for_name.count() > 0 {
+            return true;
+        }
+        let sessions = self.sessions.values_mut();
+        sessions.flat_map(|session| session.waiting.extract_if(.., |w| w.to == *to)).count() > 0
+    }
+
+    fn initialize(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        if self.is_initialized(to.client) {
+            return Err(Fault::invalid("this connection is initialized already")
+                .with_code(code::INVALID_REQUEST)
+                .hint("open another connection"));
+        }
+        let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let asked =
+            ClientInitialize::from_raw(params).map_err(|e| Fault::invalid(e.to_string()))?;
+        if asked.protocol_version == 0 {
+            return Err(Fault::invalid("protocol version 0 does not exist; acpd speaks 1"));
+        }
+        let meta = asked.meta.map(|meta| own_meta::<ClientMeta>(meta.get())).transpose()?;
+        let meta = meta.flatten().unwrap_or_default();
+        let profile = meta.agent.unwrap_or_else(|| self.config.default_agent.clone());
+        if !self.config.agents.contains_key(&profile) {
+            return Err(self.unknown_agent(&profile));
+        }
+        let Profile { fingerprint, client_meta, .. } = &self.config.agents[&profile];
+        let (fingerprint, offer) =
+            (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
+        let client = to.client;
+        if let Some(client) = self.clients.get_mut(&to.client) {
+            client.view = View {
+                seq: meta.seq,
+                notices: meta.notices,
+                boolean_options: asked.capabilities.boolean_options,
+                notice_updates: asked.capabilities.notices,
+                compaction: asked.capabilities.compaction,
+                plan: asked.capabilities.plan,
+                subagents: asked.capabilities.subagents,
+                max_line: meta.max_line.unwrap_or(0),
+                editor: 0,
+            };
+            client.capabilities = asked.capabilities;
+            client.offer.clone_from(&offer);
+            client.profile = Some(profile.clone());
+            client.role = meta.role.unwrap_or_default();
+        }
+        if let Some(named) = meta.client {
+            self.name_client(client, named, out)?;
+        }
+        self.number_client(client);
+        let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
+        let known = self.known(&profile);
+        // What an agent says because of an offer is hidden from those who have not made it.
+        let is_for_it = offer.is_none() || known.row.client_meta == offer;
+        let is_current = comes_back || (known.row.fingerprint == fingerprint && is_for_it);
+        if known.row.initialize.is_some() && is_current {
+            self.send_initialized(to, &profile, out);
+            return Ok(());
+        }
+        let slot = self.slot_for_offer(&profile, offer.as_deref());
+        let what = WaitFor::Initialize;
+        let asked = self.with_agent(slot, Waiting { to: to.clone(), what }, out);
+        self.remove_unused_slot(slot);
+        if asked.is_err() && self.initialize_from_memory(to, &profile, out) {
+            return Ok(());
+        }
+        asked
+    }
+
+    /// The agent does not run and will not for this client, whose offer it has not heard: what it said to
+    /// another one is better than no connection. Whether it is told that.
+    pub(crate) fn initialize_from_memory(
+        &mut self,
+        to: &Requester,
+        profile: &str,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(config) = self.config.agents.get(profile) else { return false };
+        let fingerprint = config.fingerprint.clone();
+        let row = &self.known(profile).row;
+        let is_known = row.initialize.is_some() && row.fingerprint == fingerprint;
+        if !is_known || !self.clients.contains_key(&to.client) {
+            return false;
+        }
+        self.send_initialized(to, profile, out);
+        true
+    }
+
+    /// Whether its `initialize` was answered, or waits for the agent. One that failed may be repeated.
+    fn is_initialized(&self, client: ClientId) -> bool {
+        let waits = |waiting: &Waiting| {
+            waiting.to.client == client && matches!(waiting.what, WaitFor::Initialize)
+        };
+        self.clients.get(&client).is_some_and(|client| client.initialized)
+            || self.slots.values().any(|agent| agent.waiting.iter().any(waits))
+    }
+
+    /// The agent's own result, with what acpd adds to every agent.
+    fn send_initialized(&mut self, to: &Requester, profile: &str, out: &mut Batch) {
+        let Some(mut result) = self.known(profile).row.initialize.clone() else { return };
+        let session = ["agentCapabilities", "sessionCapabilities"];
+        result = set_member(&result, &["agentCapabilities", "loadSession"], b"true");
+        for name in ["list", "resume", "close", "delete", "archive", "status", "title"] {
+            result = set_member(&result, &[session[0], session[1], name], b"{}");
+        }
+        if self.known(profile).capabilities.steering.is_some() {
+            result = set_member(&result, &["_meta", "steering", "supported"], b"true");
+        }
+        if self.can_fork(profile).is_err() {
+            result = remove_member(&result, &[session[0], session[1], "fork"]);
+        }
+        result = set_member(&result, &["protocolVersion"], b"1");
+        let mut own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
+        if let Some(Resumed { generation, received, again }) = self.resumed(to.client) {
+            own["generation"] = generation.into();
+            own["received"] = received.into();
+            own["again"] = json!(again);
+        }
+        result = set_member(
+            &result,
+            &["agentCapabilities", "_meta", NAMESPACE],
+            own.to_string().as_bytes(),
+        );
+        result = self.with_own_logins(to.client, profile, &result);
+        let mut line = build::response(&to.id, &json!(null));
+        line = set_member(&line, &["result"], &result);
+        self.respond(to, None, line, out);
+        if let Some(client) = self.clients.get_mut(&to.client) {
+            client.initialized = true;
+        }
+        self.catch_client_up(to.client, out);
+    }
+
+    /// Serves a request now if the agent is usable, or when it is.
+    pub(crate) fn with_agent(
+        &mut self,
+        slot: SlotId,
+        waiting: Waiting,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        self.need_agent(slot, Asker::Person, out)?;
+        if self.slots[&slot].is_up() {
+            self.serve_waiting(slot, waiting, out);
+        } else {
+            self.slot_mut(slot).waiting.push(waiting);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn serve_waiting(&mut self, slot: SlotId, waiting: Waiting, out: &mut Batch) {
+        let Waiting { to, what } = waiting;
+        if !self.clients.contains_key(&to.client) {
+            return;
+        }
+        let Some(host) = self.slots[&slot].usable_host() else { return };
+        if self.is_clogged(slot) {
+            let fault = self.clogged_fault(slot);
+            return self.refuse(&to, &fault, out);
+        }
+        match what {
+            WaitFor::Initialize => {
+                let profile = self.slots[&slot].profile.clone();
+                self.send_initialized(&to, &profile, out);
+            }
+            WaitFor::New(ref new) if new.directory != Directory::There => {
+                self.find_directory_for(slot, Waiting { to, what }, out);
+            }
+            WaitFor::New(new) if new.fork.is_some() => self.ask_for_fork(slot, new, out),
+            WaitFor::New(mut new) => {
+                let (params, notices) = (&mut new.params, &mut new.notices);
+                let servers = self.gather_servers(slot, to.client, &new.cwd, params, notices);
+                let params = raw(&for_agent(&new.params));
+                let ask = self.ask(host, Purpose::NewSession(new), out);
+                let line = build::request(&Id::from(ask), "session/new", &params);
+                self.host_write_with(slot, line, &servers, out);
+            }
+            WaitFor::Adopt(adoption) => self.begin_adoption(slot, adoption, out),
+            WaitFor::Relay { ref method, .. }
+                if changes_login(method) && self.is_logging_in(slot) =>
+            {
+                self.slot_mut(slot).waiting.push(Waiting { to, what });
+            }
+            WaitFor::Relay { method, line } => {
+                let why = Purpose::Relay { to, session: None, method, params: None };
+                let ask = self.ask(host, why, out);
+                self.host_write(slot, set_id(&line, &Id::from(ask)), out);
+            }
+        }
+    }
+
+    /// Gives a client's request about a live session to the agent.
+    pub(crate) fn relay(&mut self, key: SessionKey, relayed: Relayed, out: &mut Batch) {
+        let Relayed { to, method, line } = relayed;
+        if method == "session/fork" {
+            return self.begin_fork(key, to, &line, out);
+        }
+        let slot = self.session(key).slot;
+        if self.is_clogged(slot) {
+            let fault = self.clogged_fault(slot);
+            return self.refuse(&to, &fault, out);
+        }
+        let Some(host) = self.slots[&slot].usable_host() else { return };
+        let params = locate(&line, &["params"]).map(|range| line.slice(range));
+        let why = Purpose::Relay { to, session: Some(key), method, params };
+        let ask = self.ask(host, why, out);
+        let line = self.to_agent_id(key, set_id(&line, &Id::from(ask)));
+        self.host_write(slot, line, out);
+    }
+
+    fn new_session(
+        &mut self,
+        to: Requester,
+        profile: &str,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let raw = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let params = SessionParams::from_raw(raw);
+        let cwd = session_cwd(raw, &params)?;
+        let meta = params.meta.map(|meta| own_meta::<NewSessionMeta>(meta.get())).transpose()?;
+        let meta = meta.flatten().unwrap_or_default();
+        if let Some(name) = &meta.name {
+            valid_name(name)?;
+            if let Some(key) = self.by_name(profile, &cwd, name) {
+                return self.name_is_taken(&to, key, meta.reuse, raw, out);
+            }
+            if self.is_being_named(profile, &cwd, name) {
+                let params = raw.to_owned();
+                let (profile, name) = (profile.to_owned(), name.clone());
+                self.naming.push(Naming { to, profile, cwd, name, params });
+                return Ok(());
+            }
+        }
+        let params = Bytes::copy_from_slice(raw.get().as_bytes());
+        let (notices, directory) = (Vec::new(), Directory::Unknown);
+        let new = NewSession {
+            to: to.clone(),
+            name: meta.name,
+            cwd,
+            params,
+            notices,
+            directory,
+            fork: None,
+        };
+        let slot = match self.config.agents[profile].sharing {
+            Sharing::Agent => self.shared_slot(profile),
+            Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),
+        };
+        let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out);
+        self.remove_unused_slot(slot);
+        asked
+    }
+
+    /// Requests for a name whose session was being made go on when it is clear what became of it.
+    pub(crate) fn settle_names(&mut self, out: &mut Batch) {
+        let mut from = 0;
+        while let Some(wait) = self.naming.get(from) {
+            if self.is_being_named(&wait.profile, &wait.cwd, &wait.name) {
+                from += 1;
+                continue;
+            }
+            let Naming { to, profile, params, .. } = self.naming.remove(from);
+            if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params), out) {
+                self.refuse(&to, &fault, out);
+            }
+        }
+    }
+
+    /// Whether a session that is not made yet is to have this name.
+    pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
+        let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
+        let slots = self.slots.values().filter(|slot| slot.profile == agent);
+        let waits = slots.flat_map(|slot| &slot.waiting).any(|waiting| match &waiting.what {
+            WaitFor::New(new) => takes(new),
+            WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
+        });
+        waits
+            || self.requests.new_sessions().any(|(host, new)| {
+                takes(new)
+                    && self.hosts.get(&host).is_some_and(|id| self.slots[id].profile == agent)
+            })
+    }
+}

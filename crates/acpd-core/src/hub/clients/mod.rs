@@ -1,0 +1,9 @@
+//! The hub and its clients: what they ask, what they may, how they come back and are sent away.
+
+pub(crate) mod admin;
+pub(crate) mod admission;
+pub(crate) mod from_clients;
+pub(crate) mod open;
+pub(crate) mod reply;
+pub(crate) mod resumable;
+pub(crate) mod under_agent;

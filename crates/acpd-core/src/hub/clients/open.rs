@@ -1,0 +1,179 @@
+//! Sessions that acpd knows, opened, closed and deleted by clients: the agent hears of it only where it
+//! has to.
+
+use std::collections::BTreeSet;
+
+use acp_wire::acp::SessionParams;
+use acpd_api::{LoadMeta, NAMESPACE, Reason, Role};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::{Fault, name_taken};
+use crate::hub::Hub;
+use crate::ids::{ClientId, Requester, SessionKey};
+use crate::input::{Batch, Effect, ReadStyle};
+use crate::params::{bounded, own_meta};
+use crate::process::slot::Asker;
+use crate::profile::ClosedBy;
+use crate::record::Dormant;
+use crate::session::State;
+
+impl Hub {
+    pub(crate) fn name_is_taken(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        reuse: bool,
+        params: &RawValue,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let row = &self.session(key).row;
+        let id = row.public_id.clone();
+        if !reuse {
+            return Err(name_taken(row.name.as_deref().unwrap_or_default(), &row.cwd)
+                .session(&id)
+                .hint("choose another name, or go on with that session"));
+        }
+        let ignored = self.bring_servers(to.client, key, Some(params), out);
+        let mut extra = format!("\"sessionId\":{}", json!(id));
+        if !ignored.is_empty() {
+            extra = format!("{extra},{}", told_as_ignored(&ignored));
+        }
+        // Where it begins to follow is known to a client that comes back before it has the answer.
+        self.tell_cursor(to.client, key, out);
+        self.send_values(to, key, extra, out);
+        self.attach(to.client, key, Role::Controller, None, ReadStyle::Resume, out);
+        self.remind_of_commands(to.client, key, out);
+        self.warm_up(key, out);
+        Ok(())
+    }
+
+    /// `session/load` and `session/resume` of a session that acpd knows never reach the agent.
+    pub(crate) fn open_session(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        params: Option<&RawValue>,
+        style: ReadStyle,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let given = params;
+        given.map_or(Ok(()), bounded)?;
+        let params = params.map(SessionParams::from_raw).unwrap_or_default();
+        let meta = params.meta.map(|meta| own_meta::<LoadMeta>(meta.get())).transpose()?;
+        let after = meta.flatten().and_then(|meta| meta.after).unwrap_or(0);
+        let row = &self.session(key).row;
+        if let Some(cwd) = params.cwd
+            && cwd.trim_end_matches('/') != row.cwd.trim_end_matches('/')
+        {
+            let text =
+                format!("session `{}` works in `{}`, not in `{cwd}`", row.public_id, row.cwd);
+            return Err(Fault::invalid(text).session(&row.public_id.clone()));
+        }
+        let ignored = self.bring_servers(to.client, key, given, out);
+        self.show_session(to, key, after, style, &ignored, out);
+        self.warm_up(key, out);
+        Ok(())
+    }
+
+    /// Attaches a client and answers its `session/load` or `session/resume`.
+    pub(crate) fn show_session(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        after: u64,
+        style: ReadStyle,
+        ignored: &[String],
+        out: &mut Batch,
+    ) {
+        let extra = if ignored.is_empty() { String::new() } else { told_as_ignored(ignored) };
+        if style == ReadStyle::History {
+            self.attach(to.client, key, Role::Controller, Some(after), style, out);
+            self.send_values(to, key, extra, out);
+        } else {
+            // As for a name that is taken.
+            self.tell_cursor(to.client, key, out);
+            self.send_values(to, key, extra, out);
+            self.attach(to.client, key, Role::Controller, None, style, out);
+            self.remind_of_commands(to.client, key, out);
+        }
+    }
+
+    /// Somebody opened a session: have it ready for the next prompt, unless it is only read.
+    pub(crate) fn warm_up(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        let is_only_read =
+            session.row.rest == Dormant::Lost || session.row.archived || session.owes_summary();
+        if !matches!(session.state, State::Resting) || is_only_read {
+            return;
+        }
+        session.eager = true;
+        let slot = session.slot;
+        if self.need_agent(slot, Asker::Policy, out).is_ok() {
+            self.wake_session(key, out);
+        } else {
+            self.session_mut(key).eager = false;
+        }
+    }
+
+    fn send_values(&mut self, to: &Requester, key: SessionKey, extra: String, out: &mut Batch) {
+        if !self.close_request(to) {
+            return;
+        }
+        let Some(client) = self.clients.get(&to.client) else { return };
+        let effect = Effect::SendValues {
+            client: to.client,
+            id: to.id.clone(),
+            session: key,
+            mode: self.sessions[&key].row.mode.clone(),
+            extra,
+            boolean_options: client.capabilities.boolean_options,
+        };
+        self.send_behind(to.client, Some(key), effect, out);
+    }
+
+    /// How many other clients use a session: they control it, or are away and wait for a prompt.
+    fn other_users(&self, client: ClientId, key: SessionKey) -> usize {
+        let session = self.session(key);
+        let here = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
+        let away =
+            session.senders().map(|to| &to.client).filter(|of| !self.clients.contains_key(of));
+        let mut users: BTreeSet<_> = here.map(|(of, _)| of).chain(away).collect();
+        users.remove(&client);
+        users.len()
+    }
+
+    /// `session/close` of one client only detaches it, unless it was the last or may close it for all.
+    pub(crate) fn close_for(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let users = session.attached.iter().filter(|(_, at)| at.role == Role::Controller);
+        let owner = users.min_by_key(|(_, at)| at.since);
+        let is_owner = owner.is_some_and(|(owner, _)| *owner == client);
+        let for_all = is_owner && self.profile_of(session.slot).closed_by == ClosedBy::Owner;
+        self.detach(client, key, out);
+        if for_all || self.other_users(client, key) == 0 {
+            self.close_session(key, out);
+        }
+    }
+
+    pub(crate) fn delete_for(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let others = self.other_users(client, key);
+        if others > 0 {
+            let text = format!("{others} other clients use this session");
+            return Err(Fault::new(Reason::SessionBlocked, text)
+                .hint("close it there first, or use `acpctl session rm`"));
+        }
+        self.delete_session(key, out);
+        Ok(())
+    }
+}
+
+/// The member of an answer that names the MCP servers which a session was not given.
+fn told_as_ignored(names: &[String]) -> String {
+    format!("\"_meta\":{}", json!({ NAMESPACE: { "ignoredMcpServers": names } }))
+}

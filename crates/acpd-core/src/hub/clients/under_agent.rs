@@ -1,0 +1,93 @@
+//! Clients that run under an agent: what they may not do is refused here, and nowhere else.
+//!
+//! What that is, [`acpd_api::under_agent`] lists. Who runs under an agent, the daemon sees in the processes
+//! between the two; it prevents accidents, and is no wall against what hides itself.
+//!
+//! Architecture invariant: nothing that a client under an agent says decides for a person, or ends what a
+//! person has begun.
+
+use acp_wire::{locate, str_at};
+use acpd_api::under_agent::FLAGS;
+use acpd_api::{NAMESPACE, Reason, SessionRef, UnderAgent, is_own};
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, SessionKey};
+use crate::params::read;
+
+impl Hub {
+    /// Whether a client is here and may decide for a person: it may be asked, and serve an agent.
+    pub(crate) fn may_decide(&self, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|here| !here.under_agent)
+    }
+
+    /// Whether a client may send this.
+    ///
+    /// # Errors
+    /// When it runs under an agent, and this is not for such a client.
+    pub(crate) fn may_send(
+        &self,
+        client: ClientId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), Fault> {
+        if self.may_decide(client) {
+            return Ok(());
+        }
+        let refused = match UnderAgent::of_method(method) {
+            UnderAgent::Allowed => None,
+            UnderAgent::Refused(what) => Some(what),
+            UnderAgent::OwnTurns(what) => {
+                let key = self.session_meant(client, method, params);
+                let of_others = key.is_some_and(|key| self.has_turns_of_others(client, key));
+                of_others.then_some(what)
+            }
+        };
+        match refused.or_else(|| params.and_then(refused_flag)) {
+            None => Ok(()),
+            Some(what) => {
+                let text = format!("a process that runs under an agent may not {what}");
+                let mut fault = Fault::invalid(text);
+                fault.data.reason = Reason::UnderAgent;
+                Err(fault.hint("do it in a terminal or an editor of your own"))
+            }
+        }
+    }
+
+    /// The session whose turns a call may end.
+    fn session_meant(
+        &self,
+        client: ClientId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Option<SessionKey> {
+        if is_own(method) {
+            return self.resolve(&read::<SessionRef>(params).ok()?).ok();
+        }
+        let profile = self.clients.get(&client)?.profile.as_deref()?;
+        let id = str_at(params?.get().as_bytes(), &["sessionId"])?;
+        let child = || self.child_by_public_id(profile, &id).map(|(key, ..)| key);
+        self.by_public_id(profile, &id).or_else(child)
+    }
+
+    /// Whether a turn runs or waits in a session that this client has not sent.
+    fn has_turns_of_others(&self, client: ClientId, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let running = session.running.iter().map(|turn| &turn.sender);
+        let mut senders = session.queue.iter().map(|prompt| &prompt.sender).chain(running);
+        senders.any(|sender| sender.as_ref().is_none_or(|sender| sender.client != client))
+    }
+}
+
+/// What a member of `_meta._acpd` in these params would do that is not for such a client.
+fn refused_flag(params: &RawValue) -> Option<&'static str> {
+    let json = params.get().as_bytes();
+    let is_set = |name: &str| {
+        locate(json, &["_meta", NAMESPACE, name]).is_some_and(|at| &json[at] != b"null")
+    };
+    FLAGS.iter().find_map(|(name, side)| match side {
+        UnderAgent::Refused(what) if is_set(name) => Some(*what),
+        _ => None,
+    })
+}

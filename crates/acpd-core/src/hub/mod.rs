@@ -1,0 +1,229 @@
+//! The hub: one owner of all state, stepped by inputs.
+
+pub(crate) mod clients;
+mod hook;
+pub(crate) mod process;
+pub(crate) mod questions;
+mod recover;
+mod requests;
+pub(crate) mod services;
+pub(crate) mod session;
+mod shutdown;
+pub(crate) mod unwritten;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::auth::Logins;
+use crate::client_methods::ClientMethods;
+use crate::client_methods::terminal::Terminals;
+use crate::clients::resumable::Resumable;
+use crate::clients::{Client, Naming};
+use crate::ids::{ClientId, HostId, IdSource, SessionKey, SlotId, Time};
+use crate::input::{Batch, Effect, Input};
+use crate::mcp::calls::Calls;
+use crate::process::slot::{AgentInfo, Slot};
+use crate::process::start_queue::StartQueue;
+use crate::profile::{Config, Profile};
+use crate::questions::Questions;
+use crate::questions::decisions::Decisions;
+use crate::record::{Dormant, Record};
+use crate::requests::Requests;
+use crate::session::State;
+use crate::session::table::Sessions;
+use crate::shutdown::Shutdown;
+use crate::store_health::StoreHealth;
+use crate::timers::{Timer, Timers};
+
+/// All state of the daemon. See the crate's documentation.
+#[derive(Debug)]
+pub struct Hub {
+    now: Time,
+    config: Config,
+    /// Stands in for a profile that was removed from the configuration.
+    no_profile: Profile,
+    /// Identity of the journal.
+    generation: String,
+    ids: IdSource,
+    known: BTreeMap<String, AgentInfo>,
+    logins: Logins,
+    slots: BTreeMap<SlotId, Slot>,
+    next_slot: u32,
+    hosts: BTreeMap<HostId, SlotId>,
+    sessions: Sessions,
+    last_session: u32,
+    /// Agent profile → public id → session.
+    public: BTreeMap<String, BTreeMap<String, SessionKey>>,
+    /// Process slot → the agent's own id → session that the process holds.
+    routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
+    clients: BTreeMap<ClientId, Client>,
+    /// Clients with a token, whether they are connected or not.
+    resumable: BTreeMap<String, Resumable>,
+    /// Those of them whose lines this batch commits.
+    counted: BTreeSet<String>,
+    questions: Questions,
+    client_methods: ClientMethods,
+    calls: Calls,
+    terminals: Terminals,
+    requests: Requests,
+    decisions: Decisions,
+    /// Requests that wait for a name.
+    naming: Vec<Naming>,
+    timers: Timers,
+    start_queue: StartQueue,
+    /// Output that will be committed with this batch: up to where, and whether inside of a line.
+    acks: BTreeMap<HostId, (u64, bool)>,
+    store_health: StoreHealth,
+    shutdown: Shutdown,
+    /// The way out of the last refused start.
+    start_hint: Option<(SlotId, String)>,
+    random: u64,
+}
+
+impl Hub {
+    /// Feeds one input. Records and effects are added to `out`; [`Hub::seal`] completes the batch.
+    pub fn handle(&mut self, now: Time, input: Input, out: &mut Batch) {
+        let before = self.now;
+        self.now = before.max(now);
+        if self.store_health.is_failing() && self.now > before {
+            // Deadlines stand still: also one that is set meanwhile, from then on.
+            let passed = self.now.since(before);
+            self.timers.delay(passed);
+            self.wait_longer(passed);
+        }
+        match input {
+            Input::ClientOpened { client, under_agent } => {
+                self.clients.insert(client, Client { under_agent, ..Client::default() });
+            }
+            Input::ClientLine { client, line } => self.on_client_line(client, line, out),
+            Input::ClientOversized { client, head, len } => {
+                self.on_client_oversized(client, &head, len, out);
+            }
+            Input::ClientClosed { client } => self.on_client_closed(client, out),
+            Input::ClientLagged { client } => self.on_lagged(client),
+            Input::ClientDrained { client } => self.on_drained(client, out),
+            Input::ReadDone { client, session, upto } => {
+                self.on_read_done(client, session, upto, out);
+            }
+            Input::HostStarted { host, pid, start } => self.on_host_started(host, pid, start, out),
+            Input::HostRefused { host, error } => self.on_host_refused(host, error, out),
+            Input::HostLine { host, line, end } => self.on_host_line(host, line, end, out),
+            Input::HostOversized { host, head, len, end, inside } => {
+                self.on_host_oversized(host, &head, len, (end, inside), out);
+            }
+            Input::HostAdopted { host, pid, start, end } => {
+                self.on_host_adopted(host, pid, start, end, out);
+            }
+            Input::HostLost { host, reason } => self.on_host_lost(host, &reason, out),
+            Input::HostWritten { host, chunk } => self.on_host_written(host, chunk, out),
+            Input::HostExited { host, status, stderr } => {
+                self.on_host_exited(host, &status, &stderr, out);
+            }
+            Input::LeftoversFound { host, left } => self.on_leftovers_found(host, &left, out),
+            Input::HostGone { host } => self.on_host_gone(host, out),
+            Input::ServersLeftOut { host, request, servers } => {
+                self.on_servers_left_out(host, &request, servers, out);
+            }
+            Input::CredentialsGood { host, left } => self.on_credentials_good(host, left),
+            Input::Slept { time } => self.on_slept(time),
+            Input::LoginSeen { agent } => self.on_login_seen(&agent, out),
+            Input::Served { request, result } => self.on_served(request, result, out),
+            Input::DirectoryFound { question, exists } => {
+                self.on_directory_found(question, exists, out);
+            }
+            Input::Summary { session, text } => self.on_summary(session, text, out),
+            Input::TerminalEnded { terminal, end } => self.on_terminal_ended(terminal, end, out),
+            Input::TerminalSeen { terminal, tail } => self.on_terminal_seen(terminal, tail, out),
+            Input::StoreFailing { reason, hint } => self.store_health.fails(self.now, reason, hint),
+            Input::StoreWorks => self.store_health.works(),
+            Input::Stop => self.begin_shutdown(out),
+            Input::Tick => self.on_tick(out),
+        }
+        self.settle_names(out);
+        self.next_logins(out);
+        self.start_queued(out);
+    }
+
+    /// Completes a batch: rows that changed, and the output that it commits.
+    pub fn seal(&mut self, out: &mut Batch) {
+        let changed = self.sessions.take_changed();
+        out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
+        for (host, (offset, inside)) in std::mem::take(&mut self.acks) {
+            if self.hosts.contains_key(&host) {
+                out.records.push(Record::HostOffset { host, offset, inside });
+                out.effects.push(Effect::HostAck { host, offset });
+            }
+        }
+        self.tell_received(out);
+    }
+
+    /// When [`Input::Tick`] is due. Never while the store fails: nobody is heard then, so nobody is
+    /// late.
+    pub fn deadline(&self) -> Option<Time> {
+        self.timers.next().filter(|_| !self.store_health.is_failing())
+    }
+
+    fn on_tick(&mut self, out: &mut Batch) {
+        if self.store_health.is_failing() {
+            return;
+        }
+        while let Some(timer) = self.timers.pop_due(self.now) {
+            match timer {
+                Timer::Slot(id) if self.slots.contains_key(&id) => self.on_agent_timer(id, out),
+                Timer::Idle(id) if self.slots.contains_key(&id) => self.on_idle(id, out),
+                Timer::Restore(key) if self.sessions.contains_key(key) => {
+                    self.on_restore_timer(key, out);
+                }
+                Timer::Cancel(key) if self.sessions.contains_key(key) => {
+                    self.on_cancel_timeout(key, out);
+                }
+                Timer::Stall(key) if self.sessions.contains_key(key) => {
+                    self.on_stall_timer(key, out);
+                }
+                Timer::Asked(ask) => self.on_asked_timer(ask, out),
+                Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
+                Timer::Unused => self.on_unused_timer(out),
+                Timer::Resumable => self.on_resumable_timer(out),
+                Timer::Slot(_)
+                | Timer::Idle(_)
+                | Timer::Restore(_)
+                | Timer::Cancel(_)
+                | Timer::Stall(_) => {}
+            }
+        }
+    }
+
+    /// Number of this daemon on its journal; the upper half of every number that it issues.
+    pub fn incarnation(&self) -> u64 {
+        self.ids.boot()
+    }
+
+    /// A delay ± 20 %, so that agents that fell together do not start together.
+    pub(crate) fn jitter(&mut self, ms: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        ms * (80 + self.random % 41) / 100
+    }
+
+    /// Agents that were given up because they failed again and again, one entry for each process
+    /// slot; for tests.
+    #[doc(hidden)]
+    pub fn crash_loops(&self) -> impl Iterator<Item = &str> {
+        let failed = crate::process::slot::State::Failed(acpd_api::Reason::AgentCrashLoop);
+        let looping = self.slots.values().filter(move |slot| slot.state == failed);
+        looping.map(|slot| slot.profile.as_str())
+    }
+
+    /// Whether every session that may come back is at rest for a reason; for tests.
+    #[doc(hidden)]
+    pub fn unsettled(&self) -> Vec<String> {
+        let stuck = self.sessions.values().filter(|session| {
+            let busy = !session.queue.is_empty() || session.running.is_some();
+            let restoring = matches!(session.state, State::Restoring(_));
+            restoring
+                || (busy && !matches!(session.state, State::Live))
+                || (session.eager && session.row.rest == Dormant::Parked)
+        });
+        stuck.map(|session| format!("{}: {:?}", session.row.public_id, session.state)).collect()
+    }
+}

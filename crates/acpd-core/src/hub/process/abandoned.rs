@@ -1,0 +1,62 @@
+//! Turns that acpd has given up and the agent has not: their session was closed or deleted.
+//!
+//! ```text
+//!  close, delete ─▶ abandoned ── the agent answers the prompt ─▶ over: the session may come back
+//!                      │  └───── process gone ─────────────────▶ over
+//!                      └── no answer in the time of a cancel ──▶ agent stopped
+//! ```
+//!
+//! Architecture invariant: while a turn runs in a process, its session is neither restored nor
+//! prompted there, whoever asks for it: two turns would write one history.
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{SessionKey, SlotId, duration};
+use crate::input::Batch;
+use crate::process::slot::{State as AgentState, StopWhy};
+use crate::timers::Timer;
+
+impl Hub {
+    /// Nobody waits for the running turn of a session any more. The agent has been asked to end it,
+    /// and is held to that.
+    pub(crate) fn abandon_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let session = self.session(key);
+        let (slot, id) = (session.slot, session.row.agent_id.clone());
+        if let Some(ask) = self.abandon_prompt(key, id, out) {
+            self.watch_abandoned(ask, slot);
+        }
+        self.interrupt_turn(key, fault, out);
+    }
+
+    /// Begins to count the time that the agent has to end such a turn.
+    pub(crate) fn watch_abandoned(&mut self, ask: u64, slot: SlotId) {
+        let timeout = self.profile_of(slot).cancel_timeout;
+        self.timers.set(Timer::Asked(ask), self.now.after(timeout));
+    }
+
+    /// Whether such a turn runs in the agent's process, under the agent's id for its session.
+    pub(crate) fn works_on(&self, slot: SlotId, agent_id: &str) -> bool {
+        let host = self.slots[&slot].host.as_ref();
+        host.is_some_and(|host| self.requests.abandoned(host.id).any(|id| id == agent_id))
+    }
+
+    /// The agent has ended such a turn: what waited for that goes on.
+    pub(crate) fn abandoned_ended(&mut self, slot: SlotId, out: &mut Batch) {
+        self.lease(slot, out);
+        if self.slots[&slot].is_up() {
+            self.agent_usable(slot, out);
+        }
+    }
+
+    /// The agent did not end such a turn in time.
+    pub(crate) fn on_abandoned_timer(&mut self, ask: u64, out: &mut Batch) {
+        let host = self.requests.host_of(ask);
+        let Some(&slot) = host.and_then(|host| self.hosts.get(&host)) else { return };
+        if matches!(self.slots[&slot].state, AgentState::Stopping { .. }) {
+            return;
+        }
+        let time = duration(self.profile_of(slot).cancel_timeout);
+        let reason = format!("it worked on for {time} in a session that was closed");
+        self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
+    }
+}

@@ -1,0 +1,760 @@
+//! Lines from agents: what belongs to which session, request or nobody.
+//!
+//! Architecture invariant: no line of an agent is fatal. What cannot be understood is noted and
+//! skipped; what is understood is forwarded byte for byte, but for ids.
+
+use std::borrow::Cow;
+
+use acp_wire::acp::{NewSessionResult, SessionUpdate, Update, UpdateHead, cancelled_request};
+use acp_wire::bound::LONGEST_ID;
+use acp_wire::{
+    ErrorObject, Head, Id, Malformed, Message, Outcome, StateKey, UpdateClass, build,
+    classify_update, code, locate, set_id, set_member, str_at, with_one_outcome,
+};
+use acpd_api::{ErrorData, NAMESPACE, Reason, Skipped, is_own, method};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
+use crate::hash::hash;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
+use crate::input::{Batch, Effect, ReadStyle};
+use crate::mcp::client_mcp::{MESSAGE, undeclared};
+use crate::own::OWN;
+use crate::process::slot::{Parked, WaitFor, Waiting};
+use crate::record::{EventKind, Record};
+use crate::requests::purpose::{NewSession, Purpose};
+use crate::session::replay::HISTORY_BYTES;
+use crate::session::turn::is_work;
+use crate::session::{State, TITLE};
+use crate::tool_calls::call::update_in;
+use crate::views::without_boolean_options;
+
+/// Bytes that are kept for sessions whose `session/new` is not answered yet.
+const PARKED_BYTES: usize = 4 << 20;
+
+/// Characters of a line of a program that is no agent that are told.
+const PRINTED: usize = 200;
+
+impl Hub {
+    pub(crate) fn on_host_line(&mut self, host: HostId, line: Bytes, end: u64, out: &mut Batch) {
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        self.read_line(slot, host, &line, out);
+        self.handed_over(slot, host, (end, false), out);
+    }
+
+    /// A line that is no message: what begins like that may be no agent, and the line tells what it is.
+    fn printed(&mut self, slot: SlotId, line: &[u8]) {
+        let agent = self.slot_mut(slot);
+        if agent.printed.is_some() || agent.is_up() {
+            return;
+        }
+        let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        let shown = line.chars().take(PRINTED).map(|c| if c.is_control() { ' ' } else { c });
+        agent.printed = Some(shown.collect()).filter(|shown: &String| !shown.is_empty());
+    }
+
+    fn read_line(&mut self, slot: SlotId, host: HostId, line: &Bytes, out: &mut Batch) {
+        acp_wire::receive(line, Some(&OWN), |message, tidied, is_intact| {
+            if !is_intact {
+                let cut = line.len() - tidied.len();
+                out.note(host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
+            }
+            match message {
+                Ok(message) => self.read_message(slot, host, message, (tidied, is_intact), out),
+                Err(malformed) => self.unreadable(slot, host, tidied, &malformed, out),
+            }
+        });
+    }
+
+    /// A line that is no message. Who waits for the answer that it was to be, or was to get one, is told.
+    fn unreadable(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        line: &[u8],
+        malformed: &Malformed,
+        out: &mut Batch,
+    ) {
+        self.printed(slot, line);
+        out.note(host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
+        let text = format!("the agent's answer cannot be read: {malformed}");
+        let fault = Fault::new(Reason::AgentProtocol, text);
+        let refusal = ErrorObject::new(malformed.code(), malformed.to_string());
+        self.line_lost(slot, host, &Head::of(line), (&fault, refusal), out);
+    }
+
+    /// A line is lost for everybody: a request that it answered ends with `fault`, a request that it was
+    /// with `refusal`. Without an id it is nobody's: whose it was is not guessed, because that one may
+    /// still be worked on.
+    fn line_lost(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        head: &Head,
+        (fault, refusal): (&Fault, ErrorObject),
+        out: &mut Batch,
+    ) {
+        let Some(id) = &head.id else { return };
+        if head.has_method {
+            self.host_write(slot, build::error(id, &refusal), out);
+        } else if let Some(why) = self.answered(host, id, out) {
+            self.answer_lost(slot, host, why, fault, out);
+            self.forget_questions_about(id, out);
+        }
+    }
+
+    /// `line`, and whether it is as the agent wrote it.
+    fn read_message(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        message: Message<'_>,
+        (line, is_intact): (&Bytes, bool),
+        out: &mut Batch,
+    ) {
+        if matches!(message, Message::Request { .. }) {
+            self.touch_turns(slot, line);
+        }
+        match message {
+            Message::Notification { method, .. } if is_own(&method) => {
+                out.note(host, &format!("skipped a `{method}`, which only acpd may say"));
+            }
+            Message::Notification { method, params } => {
+                // Before it is told: no rule may answer a question that it changes.
+                if !is_intact {
+                    self.doubt_call(slot, line, out);
+                }
+                self.agent_notified(slot, host, &method, params, line, out);
+            }
+            Message::Request { id, method, .. }
+                if matches!(&*method, "session/request_permission" | "elicitation/create") =>
+            {
+                self.person_asked(slot, host, &id, (line, is_intact), out);
+            }
+            Message::Request { id, method, .. } if method == MESSAGE => {
+                self.server_called(slot, host, &id, line, out);
+            }
+            Message::Request { id, method, .. }
+                if !is_own(&method)
+                    && self.client_method_asked(slot, host, (&id, &method), line, out) => {}
+            Message::Request { id, method, .. } => {
+                out.note(host, &format!("asked for `{method}`, which is not on offer"));
+                let error = ErrorObject::new(
+                    code::METHOD_NOT_FOUND,
+                    format!("`{method}` is not offered by this client"),
+                );
+                self.host_write(slot, build::error(&id, &error), out);
+            }
+            Message::Response { id, outcome } => match self.answered(host, &id, out) {
+                Some(why) => {
+                    self.agent_answered(slot, host, why, line, outcome, out);
+                    self.forget_questions_about(&id, out);
+                }
+                None => out.note(host, &format!("answered a request that is not open: id {id}")),
+            },
+        }
+    }
+
+    fn agent_notified(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        if matches!(method, "$/cancel_request" | "$/cancelRequest") {
+            if let Some(id) = params.and_then(cancelled_request) {
+                self.withdraw_request(slot, host, &id, out);
+            }
+            return;
+        }
+        if method == "elicitation/complete" {
+            return self.page_done(host, line, out);
+        }
+        let session = str_at(line, &["params", "sessionId"]);
+        let Some(session) = session else {
+            if matches!(method, "session/update" | MESSAGE) {
+                // Whose it is cannot be told, and it is nobody else's business.
+                return out.note(host, &format!("skipped a `{method}` without a session"));
+            }
+            // Not about a session: news for everybody who uses this agent.
+            match (method, params) {
+                ("auth/status_update", Some(told)) => self.auth_status_told(slot, told, out),
+                ("_auth/status_update", Some(told)) => self.account_told(slot, told, out),
+                _ => {}
+            }
+            let profile = self.slots[&slot].profile.clone();
+            return self.forward_to_profile(&profile, line, out);
+        };
+        let Some(key) = self.routed(slot, &session) else {
+            return self.park(slot, host, session, line, out);
+        };
+        let is_update = method == "session/update";
+        let update = is_update.then(|| str_at(line, &["params", "update", "sessionUpdate"]));
+        let update = update.flatten();
+        let child = match update.as_deref() {
+            Some("subagent_update") => self.announce_child(slot, key, line, out),
+            _ => Ok(None),
+        };
+        let child = match child {
+            Ok(child) => child,
+            Err(reason) => {
+                return out.note(host, &format!("skipped a `subagent_update`: {reason}"));
+            }
+        };
+        let line = self.to_public_id(key, line.clone());
+        if self.is_child(key, &session) {
+            self.child_told(key, line, out);
+        } else if is_update {
+            self.on_update(key, update.as_deref(), line, out);
+        } else {
+            self.append(key, EventKind::Extension, line, None, out);
+        }
+        if let Some(child) = child {
+            self.read_parked(slot, host, child, out);
+        }
+    }
+
+    /// A line for a session that is not known: kept while a `session/new` is open, else dropped.
+    fn park(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        session: Cow<'_, str>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        let fits = match self.adoption_goes_on(slot, host, &session) {
+            Some(bytes) if bytes + line.len() > HISTORY_BYTES => {
+                return self.adoption_too_long(slot, host, &session, out);
+            }
+            Some(_) => true,
+            None => {
+                let of_new = |(id, _): &(&String, &Parked)| !self.requests.adopts(host, id);
+                let parked = self.slots[&slot].parked.iter().filter(of_new);
+                let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
+                self.requests.new_pending(host) && bytes + line.len() <= PARKED_BYTES
+            }
+        };
+        if fits {
+            let session = session.into_owned();
+            let parked = &mut self.slot_mut(slot).parked;
+            parked.entry(session.clone()).or_default().push(line.clone());
+            out.records.push(Record::Parked { host, session, line: line.clone() });
+        } else {
+            if let Some(parked) = self.slot_mut(slot).parked.get_mut(&*session) {
+                parked.cut = true;
+            }
+            out.note(host, &format!("skipped a line for the unknown session `{session}`"));
+        }
+    }
+
+    /// A `session/update` of a session, with its public id; `update` is its kind.
+    fn on_update(&mut self, key: SessionKey, update: Option<&str>, line: Bytes, out: &mut Batch) {
+        let class = update.map_or(UpdateClass::Other, classify_update);
+        let is_user = update == Some("user_message_chunk");
+        if matches!(self.session(key).state, State::Restoring(_)) {
+            return self.update_while_restoring(key, line, class, is_user, out);
+        }
+        let now = self.now;
+        let session = self.session_mut(key);
+        if let Some(running) = session.running.as_mut() {
+            running.last_line = now;
+            let mut said = running.echo.iter().chain(&running.added);
+            // Of a turn that an earlier daemon began, it is not known what was added to it, but for the last.
+            let is_last = || !running.whole && is_said(&line, session.row.last_prompt);
+            if is_user && (said.any(|said| is_echo(&line, said)) || is_last()) {
+                return;
+            }
+            running.touched |= is_work(class);
+            if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
+                running.echo = None;
+                self.heard(key);
+            }
+        }
+        self.journal_update(key, line, class, out);
+    }
+
+    /// Appends an update of the agent and remembers what of it counts later.
+    pub(crate) fn journal_update(
+        &mut self,
+        key: SessionKey,
+        mut line: Bytes,
+        class: UpdateClass,
+        out: &mut Batch,
+    ) {
+        let kind = match class {
+            UpdateClass::Conversation | UpdateClass::Other => EventKind::Update,
+            UpdateClass::ToolCall => {
+                self.note_tool(key, &line);
+                EventKind::Update
+            }
+            UpdateClass::Live => EventKind::Live,
+            UpdateClass::State(slot) => {
+                self.note_state(key, slot, &line, out);
+                if slot == StateKey::Info {
+                    line = self.with_own_title(key, line);
+                }
+                EventKind::State(slot)
+            }
+        };
+        self.append(key, kind, line.clone(), None, out);
+        if class == UpdateClass::ToolCall {
+            self.terminals_shown(key, &line, out);
+            self.call_told(key, &line, out);
+        }
+    }
+
+    fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
+        let Some(range) = locate(line, &["params"]) else { return };
+        let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
+        let Ok(head) = UpdateHead::from_raw(params) else { return };
+        let Some(id) = &head.tool_call_id else { return };
+        self.note_call(key, id, update_in(line));
+        let (update, status) = (&head.session_update, head.status.as_deref());
+        self.session_mut(key).follow_tool(id, update, status);
+    }
+
+    fn note_state(&mut self, key: SessionKey, slot: StateKey, line: &Bytes, out: &mut Batch) {
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        match slot {
+            StateKey::Mode if !restoring => {
+                let mode = str_at(line, &["params", "update", "currentModeId"])
+                    .or_else(|| str_at(line, &["params", "update", "modeId"]));
+                if let Some(mode) = mode.filter(|mode| mode.len() <= LONGEST_ID) {
+                    self.session_mut(key).row.edit().mode = Some(mode.into_owned());
+                }
+            }
+            StateKey::Options => {
+                let range = locate(line, &["params", "update", "configOptions"]);
+                let options =
+                    range.and_then(|r| serde_json::from_slice::<&RawValue>(&line[r]).ok());
+                self.take_values(key, None, options, !restoring, out);
+            }
+            StateKey::Info => {
+                if locate(line, &["params", "update", "title"]).is_some() {
+                    let title = str_at(line, &["params", "update", "title"]);
+                    let title = title.map(|title| title.chars().take(TITLE).collect());
+                    let row = &mut self.session_mut(key).row;
+                    // What it was given it may only repeat.
+                    if title.is_none() || title != row.own_title {
+                        row.edit().title = title;
+                    }
+                }
+            }
+            StateKey::Mode | StateKey::Plan | StateKey::Commands | StateKey::Usage => {}
+        }
+    }
+
+    fn agent_answered(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        why: Purpose,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        if let Outcome::Error(error) = outcome {
+            let code = Some(ErrorObject::from_raw(error).code);
+            self.log_failure(slot, why.session(), why.what(), code, out);
+        }
+        match why {
+            Purpose::Initialize => self.on_initialized(slot, outcome, out),
+            Purpose::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
+            Purpose::List { to, wanted } => {
+                let result = match outcome {
+                    Outcome::Result(result) => Some(result),
+                    Outcome::Error(_) => None,
+                };
+                self.listed(slot, &to, &wanted, result, out);
+            }
+            Purpose::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
+            Purpose::Prompt { session } => self.prompt_answered(session, line, outcome, out),
+            Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Purpose::AuthStatus => {
+                // One that fails says nothing.
+                if let Outcome::Result(result) = outcome {
+                    self.auth_status_told(slot, result, out);
+                }
+            }
+            Purpose::Restore { session, .. } => {
+                self.restore_answered(session, outcome, out);
+                self.unpark(slot, host, out);
+            }
+            Purpose::Steer(steer) => self.steered(slot, *steer, line, outcome, out),
+            Purpose::Relay { to, session, method, params } => {
+                self.relay_answered(slot, to, session, &method, params, line, outcome, out);
+            }
+            Purpose::GivenUp { .. } => self.unpark(slot, host, out),
+            Purpose::Title { .. } | Purpose::Farewell => {}
+        }
+        if self.slots.contains_key(&slot) {
+            self.check_idle(slot, out);
+        }
+    }
+
+    /// Tells the log what failed.
+    pub(crate) fn log_failure(
+        &self,
+        slot: SlotId,
+        session: Option<SessionKey>,
+        what: &str,
+        code: Option<i64>,
+        out: &mut Batch,
+    ) {
+        let session = session.and_then(|key| self.sessions.get(key));
+        out.effects.push(Effect::Failure {
+            agent: self.slots[&slot].profile.clone(),
+            session: session.map(|session| session.row.public_id.clone()),
+            what: what.to_owned(),
+            code,
+        });
+    }
+
+    /// The answer to a client's `session/new` or `session/fork`.
+    fn session_made(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        new: NewSession,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        let method = new.method();
+        let made = match outcome {
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
+                    // The next process is asked the same.
+                    if new.fork.is_some() {
+                        self.fork_again(new, out);
+                        return self.unpark(slot, host, out);
+                    }
+                    let new = NewSession { params: undeclared(&new.params), ..new };
+                    let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
+                    self.slot_mut(slot).waiting.push(waiting);
+                    return self.unpark(slot, host, out);
+                }
+                let line = self.for_client(slot, &new.to, line);
+                self.respond(&new.to, None, line, out);
+                return self.unpark(slot, host, out);
+            }
+            Outcome::Result(result) => NewSessionResult::from_raw(result),
+        };
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => {
+                let text = format!("the agent's answer to `{method}` cannot be used: {error}");
+                self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
+                return self.unpark(slot, host, out);
+            }
+        };
+        if !self.claim_id(slot, &made.session_id, out) {
+            let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
+            self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
+            return self.unpark(slot, host, out);
+        }
+        self.note_success(slot, method, out);
+        let key = self.adopt_new(slot, &new, &made.session_id, out);
+        if let Some(point) = &new.fork {
+            self.begin_forked(key, point, out);
+        }
+        self.take_values(key, made.modes, made.config_options, true, out);
+        let mut line = self.for_client(slot, &new.to, line);
+        let row = &self.session(key).row;
+        if row.public_id != row.agent_id {
+            let id = json!(row.public_id).to_string();
+            line = set_member(&line, &["result", "sessionId"], id.as_bytes());
+        }
+        let to = new.to;
+        if new.fork.is_some() {
+            // Where it begins to follow, for a client that comes back before it has the answer.
+            self.tell_cursor(to.client, key, out);
+        }
+        self.respond(&to, Some(key), line, out);
+        self.attach(to.client, key, acpd_api::Role::Controller, None, ReadStyle::Resume, out);
+        for text in new.notices {
+            self.notice(key, "warning", &text, out);
+        }
+        if let Some(point) = &new.fork {
+            self.drop_replay_of_fork(key, point.session);
+        }
+        self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
+        self.unpark(slot, host, out);
+    }
+
+    /// What the agent said about a session before it said its id.
+    pub(crate) fn read_parked(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        agent_id: String,
+        out: &mut Batch,
+    ) {
+        let Some(parked) = self.slot_mut(slot).parked.remove(&agent_id) else { return };
+        out.records.push(Record::Unparked { host, session: Some(agent_id) });
+        for line in parked.lines {
+            self.read_line(slot, host, &line, out);
+        }
+    }
+
+    /// With no `session/new` open any more, what is still parked belongs to nobody.
+    pub(crate) fn unpark(&mut self, slot: SlotId, host: HostId, out: &mut Batch) {
+        if self.requests.new_pending(host) {
+            return;
+        }
+        let parked = std::mem::take(&mut self.slot_mut(slot).parked);
+        if !parked.is_empty() {
+            out.records.push(Record::Unparked { host, session: None });
+        }
+        for (session, Parked { lines, .. }) in parked {
+            let count = lines.len();
+            out.note(host, &format!("skipped {count} lines for the unknown session `{session}`"));
+        }
+    }
+
+    /// The answer to a client's relayed request.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one answered request")]
+    fn relay_answered(
+        &mut self,
+        slot: SlotId,
+        to: Requester,
+        session: Option<SessionKey>,
+        method: &str,
+        params: Option<Bytes>,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        let ok = match outcome {
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
+                    return self.refuse(&to, &renewed_fault(), out);
+                }
+                None
+            }
+            Outcome::Result(result) => Some(result),
+        };
+        if let Some(result) = ok {
+            match method {
+                "authenticate" => self.authenticated(slot, out),
+                "logout" => self.logged_out(slot, out),
+                "auth/status" => self.auth_status_told(slot, result, out),
+                _ => {}
+            }
+            if let Some(key) = session.filter(|key| self.sessions.contains_key(*key)) {
+                self.setting_changed(key, to.client, method, params.as_deref(), result, out);
+            }
+        }
+        let line = self.for_client(slot, &to, line);
+        let line = match session.filter(|key| self.sessions.contains_key(*key)) {
+            Some(key) => self.to_public_id_in_error(key, line),
+            None => line,
+        };
+        self.respond(&to, session, line, out);
+    }
+
+    /// An agent's response as this client gets it: its own id, no options that it did not say it can
+    /// show, and the way to log in when that is what the agent wants. What a client that is away can
+    /// show is known when it comes back.
+    pub(crate) fn for_client(&self, slot: SlotId, to: &Requester, line: &Bytes) -> Bytes {
+        let mut line = with_one_outcome(&set_id(line, &to.id));
+        let here = self.clients.get(&to.client);
+        if here.is_some_and(|client| !client.view.boolean_options) {
+            line = without_boolean_options(&line, &["result", "configOptions"]);
+        }
+        let error = locate(&line, &["error"]);
+        let error = error.and_then(|at| serde_json::from_slice::<&RawValue>(&line[at]).ok());
+        let error = error.map(ErrorObject::from_raw);
+        if error.is_some_and(|error| self.wants_login(slot, "", &error).is_some()) {
+            let data = ErrorData::new(Reason::NeedsLogin).with_hint(self.login_hint(slot));
+            // What an agent says there in a text is not overwritten.
+            let own = locate(&line, &["error", "data"]).map(|at| line[at.start]);
+            if own.is_none_or(|first| matches!(first, b'{' | b'n')) {
+                let data = json!(data).to_string();
+                line = set_member(&line, &["error", "data", NAMESPACE], data.as_bytes());
+            }
+        }
+        line
+    }
+
+    /// A mode or an option was set by one client: the others learn it from us.
+    fn setting_changed(
+        &mut self,
+        key: SessionKey,
+        by: ClientId,
+        method: &str,
+        params: Option<&[u8]>,
+        result: &RawValue,
+        out: &mut Batch,
+    ) {
+        match method {
+            "session/set_mode" => {
+                let mode = params.and_then(|params| str_at(params, &["modeId"]));
+                let mode = mode.filter(|mode| mode.len() <= LONGEST_ID);
+                let Some(mode) = mode.map(Cow::into_owned) else { return };
+                self.session_mut(key).row.edit().mode = Some(mode.clone());
+                self.tell_mode(key, &mode, Some(by), out);
+            }
+            "session/set_config_option" => self.tell_options(key, result, Some(by), out),
+            _ => {}
+        }
+    }
+
+    /// Shows a mode that was set to everyone but who set it.
+    pub(crate) fn tell_mode(
+        &mut self,
+        key: SessionKey,
+        mode: &str,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let update = Update::CurrentModeUpdate { current_mode_id: mode };
+        let session_id = &self.session(key).row.public_id;
+        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        self.append(key, EventKind::State(StateKey::Mode), line, by, out);
+    }
+
+    /// Keeps the options that the answer to setting one of them holds, and shows them to everyone
+    /// but who set it.
+    pub(crate) fn tell_options(
+        &mut self,
+        key: SessionKey,
+        result: &RawValue,
+        by: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let range = locate(result.get().as_bytes(), &["configOptions"]);
+        let raw = range.and_then(|r| serde_json::from_str::<&RawValue>(&result.get()[r]).ok());
+        let Some(config_options) = raw else { return };
+        let restoring = matches!(self.session(key).state, State::Restoring(_));
+        self.take_values(key, None, Some(config_options), !restoring, out);
+        let update = Update::ConfigOptionUpdate { config_options };
+        let session_id = &self.session(key).row.public_id;
+        let line = build::notification("session/update", &SessionUpdate { session_id, update });
+        self.append(key, EventKind::State(StateKey::Options), line, by, out);
+    }
+
+    /// A line of an agent was over the limit and is gone; who waits for it must not hang.
+    pub(crate) fn on_host_oversized(
+        &mut self,
+        host: HostId,
+        head: &Bytes,
+        len: u64,
+        end: (u64, bool),
+        out: &mut Batch,
+    ) {
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        let limit = self.config.line_limit;
+        out.note(host, &format!("skipped a line of {len} bytes, over the limit of {limit}"));
+        let fault = Fault::new(
+            Reason::LineTooLong,
+            format!("the agent's answer of {len} bytes is over the limit of {limit}"),
+        )
+        .hint("raise `line_limit` under `[daemon]` in the configuration");
+        let text = format!("a line of {len} bytes is over the limit of {limit}");
+        let refusal = ErrorObject::new(code::INVALID_REQUEST, text);
+        let said = Head::of(head);
+        self.line_lost(slot, host, &said, (&fault, refusal), out);
+        if said.has_method
+            && let Some(session) = head_text(head, b"\"sessionId\":")
+            && let Some(key) = self.routed(slot, session)
+        {
+            let session_id = self.session(key).row.public_id.clone();
+            let skipped = Skipped { session_id: session_id.into(), bytes: len, limit };
+            let line = build::notification(method::SKIPPED, &skipped);
+            self.append(key, EventKind::Notice, line, None, out);
+        }
+        self.handed_over(slot, host, end, out);
+    }
+
+    /// The answer to a request has come and cannot be had: who waits for it must not hang.
+    fn answer_lost(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        why: Purpose,
+        fault: &Fault,
+        out: &mut Batch,
+    ) {
+        self.log_failure(slot, why.session(), why.what(), None, out);
+        let error = fault.object();
+        match why {
+            Purpose::Initialize => {
+                let error = to_raw_value(&error).unwrap_or_default();
+                self.on_initialized(slot, Outcome::Error(&error), out);
+            }
+            Purpose::Prompt { session } => {
+                let line = build::error(&Id::from(0), &error);
+                if let Ok(Message::Response { outcome, .. }) = acp_wire::parse(&line) {
+                    self.prompt_answered(session, &line, outcome, out);
+                }
+            }
+            Purpose::NewSession(new) => {
+                self.refuse(&new.to, fault, out);
+                self.unpark(slot, host, out);
+            }
+            Purpose::Relay { to, .. } => self.refuse(&to, fault, out),
+            Purpose::Steer(steer) => self.refuse(&steer.to, fault, out),
+            Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
+            Purpose::Adopt(adoption) => {
+                self.refuse_adoption(&adoption, fault, out);
+                self.unpark(slot, host, out);
+            }
+            Purpose::Restore { session, .. } => {
+                self.timers.clear(crate::timers::Timer::Restore(session));
+                self.restore_failed(session, fault.data.reason, &fault.message, out);
+                self.unpark(slot, host, out);
+            }
+            Purpose::GivenUp { .. } => self.unpark(slot, host, out),
+            Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
+        }
+        if self.slots.contains_key(&slot) {
+            self.check_idle(slot, out);
+        }
+    }
+
+    /// All output up to here is dealt with in this batch; `end.1` tells that this is inside a line.
+    fn handed_over(&mut self, slot: SlotId, host: HostId, end: (u64, bool), out: &mut Batch) {
+        let Some(agent) = self.slots.get_mut(&slot) else { return };
+        self.acks.insert(host, end);
+        let Some(process) = agent.host.as_mut() else { return };
+        if process.catch_up.take_if(|upto| *upto <= end.0).is_some() {
+            self.caught_up_with_host(slot, out);
+        }
+    }
+}
+
+/// Whether a line repeats what was said to the agent: some echo it, and acpd journals it itself.
+fn is_echo(line: &[u8], said: &str) -> bool {
+    let text = str_at(line, &["params", "update", "content", "text"]);
+    text.is_some_and(|text| said.contains(text.trim()))
+}
+
+/// Whether a line repeats all of what has this hash.
+fn is_said(line: &[u8], said: u64) -> bool {
+    let text = str_at(line, &["params", "update", "content", "text"]);
+    text.is_some_and(|text| hash(&text) == said)
+}
+
+/// The plain string after a key in the head of a line that is not complete.
+fn head_text<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a str> {
+    let rest = after(head, key)?.strip_prefix(b"\"")?;
+    let end = rest.iter().position(|b| *b == b'"')?;
+    std::str::from_utf8(&rest[..end]).ok()
+}
+
+fn after<'a>(head: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let at = head.windows(key.len()).position(|window| window == key)?;
+    Some(head[at + key.len()..].trim_ascii_start())
+}

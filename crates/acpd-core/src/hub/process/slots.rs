@@ -1,0 +1,453 @@
+//! One agent process slot: what a profile's process is doing, and when it is started and stopped.
+//!
+//! ```text
+//!            needed                 pid known              initialize answered
+//! Stopped ─(Queued)─▶ Starting ───────────────▶ Initializing ────────────▶ Ready ◀──▶ NeedsAuth
+//!    ▲                    │ cannot be made          │ error, timeout         │            │
+//!    │ not needed         ▼                         ▼                        ▼            ▼
+//!    ├──────────────── (judged) ◀── tree gone ── Stopping{why} ◀─ exit, stop, restart, idle, wedged
+//!    │                    │
+//!    │                    ├─▶ Backoff{until} ── time ─▶ Starting
+//!    └── a person's start └─▶ Failed{reason} ── a person's start, prompt or login ─▶ Starting
+//! ```
+//!
+//! Architecture invariant: a slot has at most one process, and the old tree is gone (`HostGone`)
+//! before the next process starts. Several agents lock their sessions while any leftover lives; the
+//! others silently fork the history.
+
+use acp_wire::acp::{Implementation, InitializeParams, InitializeResult};
+use acp_wire::bound::SENTENCE;
+use acp_wire::{ErrorObject, Id, Outcome, build, clipped};
+use acpd_api::{AgentNotice, Reason, method};
+use bytes::Bytes;
+
+use crate::fault::{Fault, in_words};
+use crate::hub::Hub;
+use crate::ids::{HostId, SessionKey, SlotId, duration};
+use crate::input::{Batch, Effect, SpawnError, StopStep};
+use crate::process::slot::{AgentInfo, Asker, Host, Slot, State, StopWhy, WaitFor, Waiting};
+use crate::profile::Profile;
+use crate::record::{AgentRow, Desired, HostRow, Record};
+use crate::requests::purpose::Purpose;
+use crate::timers::Timer;
+
+impl Hub {
+    pub(crate) fn profile_of(&self, id: SlotId) -> &Profile {
+        let agent = &self.slots[&id];
+        self.config.agents.get(&agent.profile).unwrap_or(&self.no_profile)
+    }
+
+    pub(crate) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
+        self.slots.get_mut(&id).expect("slots are never removed while something refers to them")
+    }
+
+    /// The slot that all sessions of a profile share, made on first use.
+    pub(crate) fn shared_slot(&mut self, profile: &str) -> SlotId {
+        let shared = self.slots.iter().find(|(_, a)| a.profile == profile && a.dedicated.is_none());
+        match shared {
+            Some((id, _)) => *id,
+            None => self.new_slot(profile, None),
+        }
+    }
+
+    pub(crate) fn new_slot(&mut self, profile: &str, dedicated: Option<SessionKey>) -> SlotId {
+        let id = SlotId(self.next_slot);
+        self.next_slot += 1;
+        self.slots.insert(id, Slot::new(profile.to_owned(), dedicated, self.now));
+        id
+    }
+
+    pub(crate) fn known(&mut self, profile: &str) -> &mut AgentInfo {
+        self.known.entry(profile.to_owned()).or_insert_with(|| {
+            AgentInfo::new(AgentRow { name: profile.to_owned(), ..AgentRow::default() })
+        })
+    }
+
+    pub(crate) fn set_agent_state(
+        &mut self,
+        id: SlotId,
+        state: State,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        let now = self.now;
+        let reason = reason.map(|reason| clipped(&reason, SENTENCE));
+        let agent = self.slot_mut(id);
+        if agent.state == state && agent.reason == reason {
+            return;
+        }
+        agent.state = state;
+        agent.since = now;
+        agent.reason = reason;
+        self.tell_agent_state(id, out);
+    }
+
+    /// Tells everybody who uses the agent.
+    pub(crate) fn tell_agent_state(&mut self, id: SlotId, out: &mut Batch) {
+        let agent = &self.slots[&id];
+        let notice = AgentNotice {
+            agent: agent.profile.clone().into(),
+            state: agent.api_state(),
+            reason: agent.api_reason().map(Into::into),
+        };
+        let line = build::notification(method::AGENT_STATE, &notice);
+        self.notify_profile(notice.agent.raw(), &line, out);
+    }
+
+    /// Makes sure that a process is running or on its way, as far as the asker may.
+    ///
+    /// # Errors
+    /// When there will be no process: stopped by a person, crash loop, shutdown.
+    pub(crate) fn need_agent(
+        &mut self,
+        id: SlotId,
+        asker: Asker,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let profile = self.slots[&id].profile.clone();
+        self.check_stays()?;
+        if !self.config.agents.contains_key(&profile) {
+            return Err(self.unknown_agent(&profile));
+        }
+        if self.known(&profile).row.desired == Desired::Down {
+            return Err(Fault::new(
+                Reason::AgentStopped,
+                format!("agent `{profile}` was stopped by a person"),
+            )
+            .hint(format!("`acpctl agent start {profile}` starts it again")));
+        }
+        match (&self.slots[&id].state, asker) {
+            (State::Stopped, _) => self.start_agent(id, out),
+            (State::Backoff | State::Failed(_), Asker::Person) => {
+                let agent = self.slot_mut(id);
+                agent.failures.clear();
+                agent.attempt = 0;
+                self.start_agent(id, out);
+            }
+            (State::Failed(reason), Asker::Policy) => {
+                return Err(self.agent_fault(id, *reason));
+            }
+            _ => self.may_start(id)?,
+        }
+        Ok(())
+    }
+
+    /// The error for who needed an agent that failed.
+    pub(crate) fn agent_fault(&self, id: SlotId, reason: Reason) -> Fault {
+        let agent = &self.slots[&id];
+        if let Err(fault) = self.may_start(id) {
+            return fault;
+        }
+        let what = agent.reason.as_deref().unwrap_or("it failed");
+        if agent.state == State::Failed(Reason::NeedsLogin) {
+            return self.login_fault(id, what);
+        }
+        let fault = Fault::new(reason, format!("agent `{}`: {what}", agent.profile));
+        fault.stderr(&agent.stderr).hint(self.agent_hint(id))
+    }
+
+    /// Makes a process, now.
+    pub(crate) fn launch_agent(&mut self, id: SlotId, out: &mut Batch) {
+        let host = HostId(self.ids.issue());
+        self.slot_mut(id).printed = None;
+        let profile = self.slots[&id].profile.clone();
+        let timeout = self.profile_of(id).start_timeout;
+        if self.start_hint.as_ref().is_some_and(|(of, _)| *of == id) {
+            self.start_hint = None;
+        }
+        self.slot_mut(id).host = Some(Host::new(host));
+        self.hosts.insert(host, id);
+        self.set_agent_state(id, State::Starting, None, out);
+        self.timers.clear(Timer::Idle(id));
+        self.timers.set(Timer::Slot(id), self.now.after(timeout));
+        // On disk before there is a process: a daemon that dies in between leaves nothing unknown.
+        self.save_host(id, out);
+        out.effects.push(Effect::Spawn { host, agent: profile });
+    }
+
+    pub(crate) fn on_host_started(&mut self, host: HostId, pid: u32, start: u64, out: &mut Batch) {
+        let Some(&id) = self.hosts.get(&host) else { return };
+        if let Some(h) = self.slot_mut(id).host.as_mut() {
+            h.pid = Some(pid);
+            h.start = start;
+        }
+        self.save_host(id, out);
+        if self.slots[&id].state != State::Starting {
+            // Stopped while it was being made: the ladder begins now that there is a process.
+            out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
+            return;
+        }
+        self.set_agent_state(id, State::Initializing, None, out);
+        let implementation = Implementation {
+            name: "acpd".to_owned(),
+            title: Some("acpd".to_owned()),
+            version: self.config.daemon.version.clone(),
+        };
+        let Profile { services, subagents, .. } = *self.profile_of(id);
+        let params = InitializeParams::new(implementation, services).with_subagents(subagents);
+        let ask = self.ask(host, Purpose::Initialize, out);
+        let line = build::request(&Id::from(ask), "initialize", &params);
+        let line = self.with_offer(id, line);
+        self.host_write(id, line, out);
+    }
+
+    pub(crate) fn on_host_refused(&mut self, host: HostId, error: SpawnError, out: &mut Batch) {
+        let Some(id) = self.hosts.remove(&host) else { return };
+        out.records.push(Record::HostGone { host });
+        out.effects.push(Effect::HostForget { host });
+        self.timers.clear(Timer::Slot(id));
+        self.slot_mut(id).host = None;
+        if let State::Stopping { .. } = self.slots[&id].state {
+            self.set_agent_state(id, State::Stopped, None, out);
+            self.after_gone(id, None, out);
+            return;
+        }
+        self.slot_mut(id).reason = Some(error.message.clone());
+        self.slot_mut(id).stderr.clear();
+        self.start_hint = error.hint.map(|hint| (id, hint));
+        let why =
+            StopWhy::BadStart { reason: Reason::AgentStartFailed, permanent: error.permanent };
+        self.fail_waiters(id, Reason::AgentStartFailed, out);
+        self.after_gone(id, Some(why), out);
+    }
+
+    pub(crate) fn on_initialized(&mut self, id: SlotId, outcome: Outcome<'_>, out: &mut Batch) {
+        use StopWhy::BadStart;
+        let is_late = match &self.slots[&id].state {
+            State::Initializing => false,
+            State::Stopping { why: BadStart { reason: Reason::AgentTimeout, .. }, .. } => true,
+            _ => return,
+        };
+        let result = match outcome {
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if let Some(source) = self.wants_login(id, "initialize", &error) {
+                    return self.start_wants_login(id, source, &error, out);
+                }
+                if is_late {
+                    return;
+                }
+                let reason = format!("`initialize` failed: {}", in_words(&error));
+                return self.bad_start(id, Reason::AgentStartFailed, reason, false, out);
+            }
+            Outcome::Result(_) if is_late => return,
+            Outcome::Result(result) => result,
+        };
+        let parsed = match InitializeResult::from_raw(result) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                return self.bad_start(id, Reason::AgentProtocol, error.to_string(), true, out);
+            }
+        };
+        if parsed.protocol_version != 1 {
+            let reason = format!(
+                "it speaks version {} of the protocol, acpd speaks 1",
+                parsed.protocol_version
+            );
+            return self.bad_start(id, Reason::AgentProtocol, reason, true, out);
+        }
+        self.remember_initialize(id, Bytes::copy_from_slice(result.get().as_bytes()), out);
+        let now = self.now;
+        self.timers.clear(Timer::Slot(id));
+        if let Some(host) = self.slot_mut(id).host.as_mut() {
+            host.ready_since = Some(now);
+        }
+        self.set_agent_state(id, State::Ready, None, out);
+        self.save_host(id, out);
+        self.ask_auth_status(id, out);
+        self.agent_usable(id, out);
+    }
+
+    fn remember_initialize(&mut self, id: SlotId, raw: Bytes, out: &mut Batch) {
+        let fingerprint = self.profile_of(id).fingerprint.clone();
+        let Slot { profile, heard, .. } = &self.slots[&id];
+        let (profile, client_meta) = (profile.clone(), heard.clone());
+        let known = self.known(&profile);
+        let before = known.row.clone();
+        let mut row =
+            AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
+        if row == before {
+            return;
+        }
+        if row.client_meta == before.client_meta || row.fingerprint != before.fingerprint {
+            // Another build of the agent may keep what the last one only promised.
+            (row.resume_lies, row.load_lies) = (false, false);
+        }
+        *known = AgentInfo::new(row.clone());
+        out.records.push(Record::Agent(row));
+    }
+
+    /// Whatever waited for this process goes on.
+    pub(crate) fn agent_usable(&mut self, id: SlotId, out: &mut Batch) {
+        for requester in std::mem::take(&mut self.slot_mut(id).watchers) {
+            self.answer_agent(&requester, id, out);
+        }
+        for waiting in std::mem::take(&mut self.slot_mut(id).waiting) {
+            self.serve_waiting(id, waiting, out);
+        }
+        for key in self.sessions_by_urgency(id) {
+            self.wake_session(key, out);
+        }
+        self.check_idle(id, out);
+    }
+
+    /// The process did not become usable: it goes down, and who waited for it is told why.
+    fn bad_start(
+        &mut self,
+        id: SlotId,
+        reason: Reason,
+        text: String,
+        permanent: bool,
+        out: &mut Batch,
+    ) {
+        self.slot_mut(id).reason = Some(text.clone());
+        self.fail_waiters(id, reason, out);
+        self.begin_stop(id, StopWhy::BadStart { reason, permanent }, Some(text), out);
+    }
+
+    pub(crate) fn on_agent_timer(&mut self, id: SlotId, out: &mut Batch) {
+        match self.slots[&id].state.clone() {
+            State::Starting | State::Initializing => {
+                let time = duration(self.profile_of(id).start_timeout);
+                let reason = format!("no answer to `initialize` within {time}");
+                // Who waits is told when it has ended: its last words say more than its silence.
+                let why = StopWhy::BadStart { reason: Reason::AgentTimeout, permanent: false };
+                self.begin_stop(id, why, Some(reason), out);
+            }
+            State::Stopping { .. } => self.next_stage(id, out),
+            State::Backoff if self.is_needed(id) => self.start_agent(id, out),
+            State::Backoff => {
+                let reason = self.slots[&id].reason.clone();
+                self.set_agent_state(id, State::Stopped, reason, out);
+            }
+            State::NeedsAuth | State::Ready => self.on_adoption_timer(id, out),
+            State::Stopped | State::Queued | State::Failed(_) => {}
+        }
+    }
+
+    /// Whether this process has to run: it is wanted, or a person said that it stays up.
+    pub(crate) fn is_needed(&mut self, id: SlotId) -> bool {
+        let agent = &self.slots[&id];
+        let (profile, shared) = (agent.profile.clone(), agent.dedicated.is_none());
+        let up = self.known(&profile).row.desired == Desired::Up;
+        self.is_wanted(id) || (up && shared && !self.shutdown.is_begun())
+    }
+
+    /// Whether something waits for this process: people, prompts, sessions that were cut off.
+    pub(crate) fn is_wanted(&mut self, id: SlotId) -> bool {
+        let agent = &self.slots[&id];
+        let profile = agent.profile.clone();
+        let waiting = !agent.waiting.is_empty() || !agent.watchers.is_empty();
+        let wanted = waiting || self.sessions_of(id).iter().any(|key| self.wants_host(*key));
+        wanted && !self.shutdown.is_begun() && self.known(&profile).row.desired != Desired::Down
+    }
+
+    /// Answers everyone who waited for a process that will not come, prompts included.
+    pub(crate) fn fail_waiters(&mut self, id: SlotId, reason: Reason, out: &mut Batch) {
+        let fault = self.agent_fault(id, reason);
+        self.refuse_waiters(id, &fault, out);
+        let profile = self.slots[&id].profile.clone();
+        let for_good =
+            self.shutdown.is_begun() || self.known(&profile).row.desired == Desired::Down;
+        for key in self.sessions_of(id) {
+            // Prompts that wait for a login come with it, whatever becomes of processes until then.
+            if for_good || !self.waits_for_login(key) {
+                self.fail_queue(key, &fault, out);
+            } else {
+                self.refuse_relayed(key, &fault, out);
+            }
+        }
+    }
+
+    /// Answers who waits for the process itself. What it says to `initialize` may be known without it.
+    pub(crate) fn refuse_waiters(&mut self, id: SlotId, fault: &Fault, out: &mut Batch) {
+        let agent = self.slot_mut(id);
+        let (watchers, waiting) =
+            (std::mem::take(&mut agent.watchers), std::mem::take(&mut agent.waiting));
+        let profile = agent.profile.clone();
+        for requester in watchers {
+            self.refuse(&requester, fault, out);
+        }
+        for Waiting { to, what } in waiting {
+            let is_first = matches!(what, WaitFor::Initialize);
+            if !(is_first && self.initialize_from_memory(&to, &profile, out)) {
+                self.refuse(&to, fault, out);
+            }
+        }
+    }
+
+    /// What the disk has to know of the process.
+    pub(crate) fn save_host(&self, id: SlotId, out: &mut Batch) {
+        let agent = &self.slots[&id];
+        let Some(host) = &agent.host else { return };
+        out.records.push(Record::Host(HostRow {
+            host: host.id,
+            agent: agent.profile.clone(),
+            pid: host.pid.unwrap_or(0),
+            start: host.start,
+            session: agent.dedicated,
+            ready: host.ready_since,
+            stopping: matches!(agent.state, State::Stopping { .. }),
+        }));
+    }
+
+    /// How long a process may outlive the daemon depends on whether it works on something.
+    pub(crate) fn lease(&mut self, id: SlotId, out: &mut Batch) {
+        let works = self.is_at_work(id);
+        let Some(host) = self.slots.get_mut(&id).and_then(|agent| agent.host.as_mut()) else {
+            return;
+        };
+        let busy = works || self.requests.abandoned(host.id).next().is_some();
+        if host.adopted && host.leased != Some(busy) {
+            host.leased = Some(busy);
+            out.effects.push(Effect::HostLease { host: host.id, busy });
+        }
+    }
+
+    /// Whether something uses a process that is up.
+    fn is_used(&mut self, id: SlotId) -> bool {
+        let agent = &self.slots[&id];
+        let profile = agent.profile.clone();
+        !agent.waiting.is_empty()
+            || agent.host.as_ref().is_some_and(|host| self.requests.open_of_host(host.id))
+            || (agent.dedicated.is_none() && self.known(&profile).row.desired == Desired::Up)
+            || self.sessions_of(id).iter().any(|key| self.is_in_use(*key))
+    }
+
+    /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
+    pub(crate) fn check_idle(&mut self, id: SlotId, out: &mut Batch) {
+        let Some(agent) = self.slots.get(&id) else { return };
+        let (is_up, is_orphan) = (agent.is_up(), self.is_orphan(id));
+        let timeout = self.profile_of(id).idle_timeout;
+        if !is_up || self.is_used(id) {
+            self.timers.clear(Timer::Idle(id));
+        } else if is_orphan {
+            self.on_idle(id, out);
+        } else if timeout > 0 && !self.timers.is_set(Timer::Idle(id)) {
+            self.timers.set(Timer::Idle(id), self.now.after(timeout));
+        }
+    }
+
+    /// Not every use disarms the timer; the end of every use arms it.
+    pub(crate) fn on_idle(&mut self, id: SlotId, out: &mut Batch) {
+        if self.slots[&id].is_up() && !self.is_used(id) {
+            self.begin_stop(id, StopWhy::Idle, Some("nothing used it".to_owned()), out);
+        }
+    }
+
+    /// A dedicated slot whose session was never made or is deleted.
+    fn is_orphan(&self, id: SlotId) -> bool {
+        self.slots[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(key))
+    }
+
+    /// A dedicated slot goes with its session and its process.
+    pub(crate) fn remove_unused_slot(&mut self, id: SlotId) {
+        let Some(agent) = self.slots.get(&id) else { return };
+        if agent.host.is_none() && agent.waiting.is_empty() && self.is_orphan(id) {
+            self.slots.remove(&id);
+            self.routes.remove(&id);
+            self.timers.clear(Timer::Slot(id));
+            self.timers.clear(Timer::Idle(id));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Requests of people that an agent does not answer.
+//!
+//! ```text
+//!  asked ─┬─ stall_notice ────▶ who asked is told, and the log; again after as long
+//!         └─ $/cancel_request ▶ the agent is told ─ cancel_timeout ─▶ who asked gets -32800
+//! ```
+//!
+//! acpd sets no limit of its own: how long a new session may take, only the person knows who waits for
+//! it. What the agent says after all still counts, as it does when its asker has gone.
+
+use acp_wire::{Id, build, code};
+use acpd_api::{Reason, Unanswered, method};
+use serde_json::json;
+
+use crate::clients::Naming;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, NOBODY, Requester, SlotId, duration};
+use crate::input::Batch;
+use crate::requests::purpose::Purpose;
+use crate::timers::Timer;
+
+/// Requests that agents answer by themselves, soon. What else is relayed may wait for a person, or is
+/// not known here.
+const SOON: [&str; 2] = ["session/set_mode", "session/set_config_option"];
+
+impl Hub {
+    /// Begins to count how long an agent takes for what somebody waits for.
+    pub(crate) fn watch_answer(&mut self, ask: u64, host: HostId, why: &Purpose) {
+        let is_watched = match why {
+            Purpose::NewSession(_) | Purpose::Steer(_) => true,
+            Purpose::Relay { method, .. } => SOON.contains(&method.as_str()),
+            _ => false,
+        };
+        if let Some(&slot) = self.hosts.get(&host).filter(|_| is_watched) {
+            let notice = self.profile_of(slot).stall_notice;
+            if notice > 0 {
+                self.timers.set(Timer::Asked(ask), self.now.after(notice));
+            }
+        }
+    }
+
+    /// `$/cancel_request` of a client for what an agent was asked.
+    pub(crate) fn cancel_relayed(&mut self, to: &Requester, out: &mut Batch) {
+        let Some((id, host)) = self.requests.relayed(to) else { return };
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+        self.host_write(slot, line, out);
+        if self.requests.cancel(id) {
+            let timeout = self.profile_of(slot).cancel_timeout;
+            self.timers.set(Timer::Asked(id), self.now.after(timeout));
+            self.save_asked(id, out);
+        }
+    }
+
+    /// The agent has been silent about a request for long, or ignores that it was cancelled.
+    pub(crate) fn on_unanswered_timer(&mut self, ask: u64, out: &mut Batch) {
+        let Some((host, why, since, cancelled)) = self.requests.waits_since(ask) else { return };
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        self.watch_answer(ask, host, &why);
+        if cancelled {
+            return self.free_asker(ask, slot, out);
+        }
+        let profile = self.slots[&slot].profile.clone();
+        let askers = self.askers_of(&profile, &why);
+        // A person who is asked about it is waited for, not the agent.
+        let session = why.session();
+        let open = session.and_then(|key| self.sessions.get(key));
+        let is_asked = open.is_some_and(|session| !session.interactions.is_empty());
+        if askers.is_empty() || is_asked || self.is_asked_about(ask) {
+            return;
+        }
+        let waited = self.now.since(since);
+        let what = format!("{}: no answer for {}", why.what(), duration(waited));
+        self.log_failure(slot, session, &what, None, out);
+        let row = session.and_then(|key| self.sessions.get(key)).map(|session| &session.row);
+        let notice = Unanswered {
+            agent: profile.into(),
+            method: why.what().into(),
+            session_id: row.map(|row| row.public_id.clone().into()),
+            waited,
+        };
+        let line = build::notification(method::UNANSWERED, &notice);
+        for client in askers {
+            self.tell_client(client, &line, out);
+        }
+    }
+
+    /// Who waits for an answer: who has asked, and who wants the name of the session that is being made.
+    fn askers_of(&self, profile: &str, why: &Purpose) -> Vec<ClientId> {
+        let own = why.requester().map(|to| to.client).filter(|client| *client != NOBODY);
+        let is_behind = |wait: &&Naming| match why {
+            Purpose::NewSession(new) => {
+                wait.profile == profile
+                    && wait.cwd == new.cwd
+                    && new.name.as_ref() == Some(&wait.name)
+            }
+            _ => false,
+        };
+        let behind = self.naming.iter().filter(is_behind).map(|wait| wait.to.client);
+        own.into_iter().chain(behind).collect()
+    }
+
+    /// Answers whoever has cancelled a request in the agent's place.
+    fn free_asker(&mut self, ask: u64, slot: SlotId, out: &mut Batch) {
+        let Some(to) = self.requests.disown(ask) else { return };
+        let time = duration(self.profile_of(slot).cancel_timeout);
+        let text = format!("cancelled, and no answer of the agent within {time}");
+        let hint = format!("`acpctl agent restart {}` ends it", self.slots[&slot].profile);
+        let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
+        self.refuse(&to, &fault, out);
+        self.forget_questions_about(&Id::from(ask), out);
+        self.save_asked(ask, out);
+    }
+}

@@ -1,0 +1,80 @@
+//! Permission questions that nobody has to be asked: rules of the configuration, decisions that were
+//! remembered, and the answer that was given for one run.
+//!
+//! Architecture invariant: every answer that no person gave is in the journal, with what decided.
+
+use acp_wire::acp::PermissionAnswer;
+use acpd_api::PermissionDecided;
+use acpd_policy::{Decision, Remembered, Situation, Verdict, decide};
+
+use crate::hub::Hub;
+use crate::ids::{InteractionId, SessionKey};
+use crate::input::Batch;
+use crate::questions::question::{Answer, Question};
+use crate::tool_calls::frozen::Frozen;
+
+impl Hub {
+    /// The answer to a permission question if a person has given it before, in one way or another.
+    pub(crate) fn decided(
+        &mut self,
+        key: SessionKey,
+        frozen: &Frozen,
+        question: &Question,
+        out: &mut Batch,
+    ) -> Option<Answer> {
+        let Question::Permission(options) = question else { return None };
+        let session = self.session(key);
+        let situation = Situation {
+            agent: &session.row.agent,
+            cwd: &session.row.cwd,
+            once: session.running.as_ref().and_then(|turn| turn.once),
+        };
+        let decision = frozen.with_request(options, |request| {
+            decide(&self.config.policy, self.decisions.all(), &situation, request)
+        });
+        let Decision::Answer { option_id, verdict, by } = decision else { return None };
+        let decided = PermissionDecided {
+            option_id: option_id.clone().into(),
+            verdict: verdict.to_string().into(),
+            ..frozen.decided(&session.row.public_id, by.to_string())
+        };
+        self.tell_decided(key, &decided, out);
+        Some(Answer::Permission(PermissionAnswer::Selected(option_id)))
+    }
+
+    /// A person chose an option that holds from now on: acpd remembers it, because the agent may not.
+    pub(crate) fn remember_choice(
+        &mut self,
+        interaction: InteractionId,
+        answer: &Answer,
+        out: &mut Batch,
+    ) {
+        let Answer::Permission(PermissionAnswer::Selected(chosen)) = answer else { return };
+        let Some(open) = self.questions.get(interaction) else { return };
+        let Question::Permission(options) = &open.question else { return };
+        let kind = options.iter().find(|option| option.option_id == *chosen).map(|o| &*o.kind);
+        match kind {
+            Some("allow_always") => self.remember(interaction, Verdict::Allow, out),
+            Some("reject_always") => self.remember(interaction, Verdict::Reject, out),
+            _ => false,
+        };
+    }
+
+    /// Remembers a decision on what a question is about; whether that says enough to know it again.
+    pub(crate) fn remember(
+        &mut self,
+        interaction: InteractionId,
+        verdict: Verdict,
+        out: &mut Batch,
+    ) -> bool {
+        let Some(open) = self.questions.get(interaction) else { return false };
+        let subject = open.frozen.as_ref().and_then(|frozen| frozen.subject.clone());
+        let (Some(subject), Some(key)) = (subject, open.session) else { return false };
+        let row = &self.session(key).row;
+        let (agent, workspace) = (row.agent.clone(), row.cwd.clone());
+        let at = self.now.0;
+        let new = Remembered { id: 0, agent, workspace, subject, verdict, at };
+        self.decisions.remember(new, out);
+        true
+    }
+}

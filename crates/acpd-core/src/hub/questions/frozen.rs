@@ -1,0 +1,180 @@
+//! Fixing the tool call that a permission question is about, and asking anew when the agent changes it.
+//! Called when an agent asks and when it updates a call.
+
+use acp_wire::bound::LONGEST_ID;
+use acp_wire::{ErrorObject, build, code, str_at};
+use acpd_api::{PermissionDecided, method};
+use bytes::Bytes;
+
+use crate::hub::Hub;
+use crate::ids::{InteractionId, SessionKey, SlotId};
+use crate::input::Batch;
+use crate::questions::Interaction;
+use crate::record::{EventKind, InteractionRow};
+use crate::session::OPEN_TOOLS;
+use crate::tool_calls::call::{Call, update_in};
+use crate::tool_calls::frozen::{Frozen, call_in};
+
+/// For clients that are not shown it in the question itself.
+const CHANGED: &str = "The agent changed a tool call while you were asked about it. The question was \
+                       withdrawn; look at the new one before you answer it.";
+
+/// How often an agent may change a call while a person is asked about it.
+const CHANGES: u32 = 16;
+
+impl Hub {
+    /// Fixes what a permission question is about. `is_intact`: the line is as the agent wrote it.
+    pub(crate) fn freeze(&mut self, key: SessionKey, line: &[u8], is_intact: bool) -> Box<Frozen> {
+        let asked = call_in(line);
+        let mut call = match self.name_of_asked(key, line) {
+            None => Call::default(),
+            Some(name) => {
+                let known = self.session(key).calls.get(&name);
+                let call = known.cloned().unwrap_or_else(|| self.new_call(key, &name));
+                self.note_call(key, &name, asked);
+                call
+            }
+        };
+        call.take_whole(asked);
+        if !is_intact {
+            call.doubt();
+        }
+        Box::new(Frozen::of(call, 0))
+    }
+
+    /// Many agents say what a call is about when it begins, and ask with little more than its id.
+    pub(crate) fn note_call(&mut self, key: SessionKey, name: &str, update: &[u8]) {
+        if let Some(call) = self.call_mut(key, name) {
+            call.take(update);
+            call.shrink_if_over();
+        }
+    }
+
+    /// A call that something was said of, if there is room for it.
+    fn call_mut(&mut self, key: SessionKey, name: &str) -> Option<&mut Call> {
+        if !self.session(key).calls.contains_key(name) {
+            if !self.has_room_for(key, name) {
+                return None;
+            }
+            let new = self.new_call(key, name);
+            self.session_mut(key).calls.insert(name.to_owned(), new);
+        }
+        self.session_mut(key).calls.get_mut(name)
+    }
+
+    fn has_room_for(&self, key: SessionKey, name: &str) -> bool {
+        name.len() <= LONGEST_ID && self.session(key).calls.len() < OPEN_TOOLS
+    }
+
+    /// A call of which this daemon has heard nothing yet. It may have been described to the last one, or
+    /// when there were too many calls to keep.
+    fn new_call(&self, key: SessionKey, name: &str) -> Call {
+        let session = self.session(key);
+        let is_whole = session.running.as_ref().is_none_or(|turn| turn.whole);
+        // Of calls of subagents it is not known which are open.
+        let was_told = session.row.open_tools.contains(name) || name.contains('\n');
+        let is_known = if is_whole { self.has_room_for(key, name) } else { !was_told };
+        if is_known { Call::default() } else { Call::unknown() }
+    }
+
+    /// The name of the call that a question is about, as in [`Hub::call_name`].
+    fn name_of_asked(&self, key: SessionKey, line: &[u8]) -> Option<String> {
+        let id = str_at(line, &["params", "toolCall", "toolCallId"])?;
+        let session = str_at(line, &["params", "sessionId"]);
+        Some(self.call_name(key, session.as_deref(), &id).into_owned())
+    }
+
+    /// An update of a call, which is in the journal: questions about the call that it changes are withdrawn and
+    /// asked anew.
+    pub(crate) fn call_told(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        if self.session(key).interactions.is_empty() {
+            return;
+        }
+        let Some(id) = str_at(line, &["params", "update", "toolCallId"]) else { return };
+        let session = str_at(line, &["params", "sessionId"]);
+        let name = self.call_name(key, session.as_deref(), &id).into_owned();
+        self.change_asked(key, &name, |call| call.take(update_in(line)), out);
+    }
+
+    /// Something was taken out of what an agent said about a call: nothing but a person decides on it, and
+    /// who is asked about it is asked anew.
+    pub(crate) fn doubt_call(&mut self, slot: SlotId, line: &[u8], out: &mut Batch) {
+        let call = str_at(line, &["params", "update", "toolCallId"]);
+        let session = str_at(line, &["params", "sessionId"]);
+        let (Some(call), Some(session)) = (call, session) else { return };
+        let Some(key) = self.routed(slot, &session) else { return };
+        let name = self.call_name(key, Some(self.public_of(key, &session)), &call).into_owned();
+        if let Some(call) = self.call_mut(key, &name) {
+            call.doubt();
+        }
+        self.change_asked(key, &name, Call::doubt, out);
+    }
+
+    /// Changes a call in all open questions about it.
+    fn change_asked(
+        &mut self,
+        key: SessionKey,
+        name: &str,
+        change: impl Fn(&mut Call),
+        out: &mut Batch,
+    ) {
+        for interaction in self.session(key).interactions.clone() {
+            let Some(open) = self.questions.get(interaction) else { continue };
+            let Some(frozen) = &open.frozen else { continue };
+            if self.name_of_asked(key, &open.line).as_deref() != Some(name) {
+                continue;
+            }
+            let mut call = frozen.call.clone();
+            change(&mut call);
+            if !call.asks_the_same(&frozen.call) {
+                self.ask_anew(key, interaction, call, out);
+            }
+        }
+    }
+
+    fn ask_anew(
+        &mut self,
+        key: SessionKey,
+        interaction: InteractionId,
+        call: Call,
+        out: &mut Batch,
+    ) {
+        let Some(old) = self.withdraw_question(interaction, out) else { return };
+        let Interaction { host, agent_request, line, question, frozen: Some(frozen), .. } = old
+        else {
+            return;
+        };
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        if frozen.changed >= CHANGES {
+            let why =
+                format!("the agent changed the call {CHANGES} times while a person was asked");
+            let error = ErrorObject::new(code::INVALID_PARAMS, format!("refused: {why}"));
+            self.host_write(slot, build::error(&agent_request, &error), out);
+            let decided = frozen.decided(&self.session(key).row.public_id, why);
+            return self.tell_decided(key, &decided, out);
+        }
+        // What the agent said last takes the place of what it asked with.
+        let line = call.put_into(&line);
+        let frozen = Box::new(Frozen::of(call, frozen.changed + 1));
+        self.banner(key, CHANGED, out);
+        if let Some(answer) = self.decided(key, &frozen, &question, out) {
+            self.host_write(slot, build::response(&agent_request, &answer), out);
+            return;
+        }
+        let (id, session, at) = (InteractionId(self.ids.issue()), Some(key), self.now);
+        let row = InteractionRow { id, session, host, line, at, frozen: Some(frozen) };
+        self.open_interaction(row, agent_request, question, out);
+    }
+
+    /// That nobody was asked, in the journal.
+    pub(crate) fn tell_decided(
+        &mut self,
+        key: SessionKey,
+        decided: &PermissionDecided,
+        out: &mut Batch,
+    ) {
+        let line = build::notification(method::PERMISSION_DECIDED, decided);
+        self.append(key, EventKind::Notice, line, None, out);
+        out.durable = true;
+    }
+}

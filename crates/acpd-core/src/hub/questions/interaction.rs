@@ -1,0 +1,386 @@
+//! Interactions: questions of an agent that wait for a person.
+//!
+//! ```text
+//!  request ─▶ policy decides? ─▶ answered at once, and in the journal
+//!     │
+//!     ▼
+//!   open ── first valid answer of a controller, or from a terminal ─▶ answered, withdrawn from the others
+//!   │ ├── turn over, process gone, agent's $/cancel_request ─▶ withdrawn
+//!   │ └── the agent changes the call ─▶ withdrawn, and asked anew under another id
+//!   └─── nobody there: stays open, offered to whoever attaches and can show it
+//! ```
+//!
+//! Architecture invariant: nothing answers an interaction because nobody is there, and a malformed
+//! answer is never consent.
+
+use acp_wire::{ErrorObject, Id, Outcome, build, code, set_id, set_member, str_at};
+use acpd_api::Role;
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::answer;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
+use crate::input::{Batch, Effect};
+use crate::questions::question::{Answer, Question, Scope};
+use crate::questions::{Closed, Interaction};
+use crate::record::{InteractionRow, Record};
+use crate::views::with_own_terminals;
+
+impl Hub {
+    /// `session/request_permission` or `elicitation/create` of an agent, and whether the line is as the
+    /// agent wrote it.
+    pub(crate) fn person_asked(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        id: &Id,
+        line: (&Bytes, bool),
+        out: &mut Batch,
+    ) {
+        if let Err(refusal) = self.take_question(slot, host, id, line, out) {
+            let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
+            self.host_write(slot, build::error(id, &error), out);
+        }
+    }
+
+    fn take_question(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        id: &Id,
+        (line, is_intact): (&Bytes, bool),
+        out: &mut Batch,
+    ) -> Result<(), String> {
+        let (scope, question) = Question::read(line)?;
+        if self.questions.asked_as(host, id).is_some() {
+            return Err(format!("the id {id} is open already"));
+        }
+        let key = match scope {
+            Scope::Session(session) => {
+                let key = self.routed(slot, &session);
+                Some(key.ok_or_else(|| format!("no session `{session}`"))?)
+            }
+            Scope::Request(_) => None,
+        };
+        self.questions.check_room(key, host)?;
+        let cancelling = key.and_then(|key| self.session(key).running.as_ref()?.cancelling);
+        if cancelling.is_some() {
+            // The turn is to end; asking a person now would only hold it up.
+            self.host_write(slot, build::response(id, &question.cancelled()), out);
+            return Ok(());
+        }
+        let line = match key {
+            Some(key) => self.to_public_id(key, line.clone()),
+            None => line.clone(),
+        };
+        let is_permission = matches!(question, Question::Permission(_));
+        let frozen = key.filter(|_| is_permission).map(|key| self.freeze(key, &line, is_intact));
+        if let (Some(key), Some(frozen)) = (key, &frozen)
+            && let Some(answer) = self.decided(key, frozen, &question, out)
+        {
+            self.host_write(slot, build::response(id, &answer), out);
+            return Ok(());
+        }
+        let (interaction, at) = (InteractionId(self.ids.issue()), self.now);
+        let row = InteractionRow { id: interaction, session: key, host, line, at, frozen };
+        self.open_interaction(row, id.clone(), question, out);
+        Ok(())
+    }
+
+    pub(crate) fn open_interaction(
+        &mut self,
+        row: InteractionRow,
+        agent_request: Id,
+        question: Question,
+        out: &mut Batch,
+    ) {
+        let (interaction, key) = (row.id, row.session);
+        let open = Interaction::new(&row, agent_request, question);
+        out.records.push(Record::Interaction(row));
+        out.durable = true;
+        self.questions.open(interaction, open);
+        let Some(key) = key else {
+            self.offer_to_requester(interaction, out);
+            return self.hook_question(interaction, out);
+        };
+        self.session_mut(key).interactions.insert(interaction);
+        self.tell_state(key, out);
+        let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
+        for client in attached {
+            self.offer(client, interaction, out);
+        }
+        self.hook_question(interaction, out);
+    }
+
+    /// A question about a request is for who sent that; if nobody is waited for, nobody is asked.
+    fn offer_to_requester(&mut self, interaction: InteractionId, out: &mut Batch) {
+        let Some(open) = self.questions.get(interaction) else { return };
+        let requester = open.about.and_then(|ask| self.requests.requester(ask)).cloned();
+        let Some(to) =
+            requester.filter(|to| self.token_of(to.client).is_some() || self.is_here(to.client))
+        else {
+            let answer = open.question.cancelled();
+            return self.answer_interaction(interaction, &answer, out);
+        };
+        let here = self.clients.get(&to.client).filter(|_| self.may_decide(to.client));
+        match here.map(|here| open.question.is_for(&here.capabilities)) {
+            Some(true) if !self.questions.is_offered(to.client, interaction) => {
+                let line = set_member(&open.line, &["params", "requestId"], to.id.raw().as_bytes());
+                self.send_offer(to.client, interaction, line, None, out);
+            }
+            // It is away, or a person has to answer from a terminal.
+            _ => {}
+        }
+    }
+
+    fn is_here(&self, client: ClientId) -> bool {
+        self.clients.contains_key(&client)
+    }
+
+    /// Offers every open interaction of a session to a client that has just come.
+    pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        for interaction in self.session(key).interactions.clone() {
+            self.offer(client, interaction, out);
+        }
+    }
+
+    /// Offers the questions about requests of a client that came back.
+    pub(crate) fn offer_about_requests(&mut self, out: &mut Batch) {
+        for interaction in self.questions.which(|open| open.session.is_none()) {
+            self.offer_to_requester(interaction, out);
+        }
+    }
+
+    pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
+        let attached = self.sessions.get(key).and_then(|session| session.attached.get(&client));
+        attached.is_some_and(|attached| attached.role == Role::Controller)
+    }
+
+    fn offer(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
+        let Some(open) = self.questions.get(interaction) else { return };
+        let Some(key) = open.session else { return };
+        let shows = self.may_decide(client)
+            && self
+                .clients
+                .get(&client)
+                .is_some_and(|here| open.question.is_for(&here.capabilities));
+        if !shows
+            || !self.is_controller(client, key)
+            || self.questions.is_offered(client, interaction)
+        {
+            return;
+        }
+        let editor = self.clients[&client].view.editor;
+        let line = with_own_terminals(&open.line, &["params", "toolCall", "content"], editor);
+        let mut line = self.for_viewer(client, key, line);
+        if let Some(frozen) = open.frozen.as_ref().filter(|_| self.clients[&client].view.notices) {
+            line = frozen.put_into(&line);
+        }
+        self.send_offer(client, interaction, line, Some(key), out);
+    }
+
+    fn send_offer(
+        &mut self,
+        client: ClientId,
+        interaction: InteractionId,
+        line: Bytes,
+        key: Option<SessionKey>,
+        out: &mut Batch,
+    ) {
+        let Some(ask) = self.questions.offer(client, interaction, &mut self.ids) else { return };
+        let line = set_id(&line, &Id::from(ask));
+        self.send_behind(client, key, Effect::Send { client, line }, out);
+    }
+
+    /// `elicitation/complete`: what a page was for is done; for those who were shown it.
+    pub(crate) fn page_done(&mut self, host: HostId, line: &Bytes, out: &mut Batch) {
+        let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
+        let shown = self.questions.page_done(host, page.into_owned());
+        for client in shown.into_iter().filter(|client| self.is_here(*client)) {
+            out.effects.push(Effect::Send { client, line: line.clone() });
+        }
+    }
+
+    /// Whether this client may answer this question.
+    pub(crate) fn may_answer(&self, client: ClientId, open: &Interaction) -> bool {
+        let is_asked = match open.session {
+            Some(key) => self.is_controller(client, key),
+            None => {
+                let requester = open.about.and_then(|ask| self.requests.requester(ask));
+                requester.is_some_and(|to| to.client == client)
+            }
+        };
+        is_asked && self.may_decide(client)
+    }
+
+    /// A client answered; whether that was to an offer.
+    pub(crate) fn interaction_answered(
+        &mut self,
+        client: ClientId,
+        id: &Id,
+        outcome: &Outcome<'_>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) -> bool {
+        // Late answers, answers to notifications and answers to nothing end here.
+        let Some(interaction) = self.questions.answered(client, id) else { return false };
+        let Some(open) = self.questions.get(interaction) else { return false };
+        if !self.may_answer(client, open) {
+            return true;
+        }
+        // An error: this client cannot show it. The question waits for another one.
+        let Outcome::Result(result) = *outcome else { return true };
+        match open.question.answer(result) {
+            Some(answer) => {
+                // A choice was read so strictly that it goes on as it is, with what else is in it.
+                let as_it_is = matches!(answer, Answer::Permission(_));
+                let own = as_it_is.then(|| set_id(line, &open.agent_request));
+                self.remember_choice(interaction, &answer, out);
+                self.answer_with(interaction, &answer, own, out);
+            }
+            None => self.ask_again(client, interaction, out),
+        }
+        true
+    }
+
+    /// An answer that means nothing is no answer: the client is asked again, but not for ever.
+    fn ask_again(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
+        if !self.questions.refuse(client, interaction) {
+            return;
+        }
+        let Some(open) = self.questions.get(interaction) else { return };
+        match open.session {
+            Some(_) => self.offer(client, interaction, out),
+            None => self.offer_to_requester(interaction, out),
+        }
+    }
+
+    pub(crate) fn answer_interaction(
+        &mut self,
+        interaction: InteractionId,
+        answer: &Answer,
+        out: &mut Batch,
+    ) {
+        self.answer_with(interaction, answer, None, out);
+    }
+
+    /// The same, in words of the client's own.
+    fn answer_with(
+        &mut self,
+        interaction: InteractionId,
+        answer: &Answer,
+        own: Option<Bytes>,
+        out: &mut Batch,
+    ) {
+        let Some(closed) = self.questions.close(interaction) else { return };
+        let Interaction { host, agent_request, .. } = &closed.question;
+        let line = own.unwrap_or_else(|| build::response(agent_request, answer));
+        self.write_answer(Some(answer::Answer { host: *host, line }), out);
+        out.durable = true;
+        self.tell_closed(interaction, &closed, out);
+    }
+
+    /// Answers every open interaction of a session as a client that cancels must.
+    pub(crate) fn cancel_interactions(&mut self, key: SessionKey, out: &mut Batch) {
+        self.cancel_questions(self.questions_of(key, |_| true), out);
+    }
+
+    pub(crate) fn cancel_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
+        for interaction in questions {
+            let Some(open) = self.questions.get(interaction) else { continue };
+            let answer = open.question.cancelled();
+            self.answer_interaction(interaction, &answer, out);
+        }
+    }
+
+    /// Takes every open interaction of a session back: there is nobody to answer to any more.
+    pub(crate) fn close_interactions(&mut self, key: SessionKey, out: &mut Batch) {
+        self.close_questions(self.questions_of(key, |_| true), out);
+    }
+
+    pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
+        for interaction in questions {
+            if let Some(closed) = self.questions.close(interaction) {
+                self.tell_closed(interaction, &closed, out);
+            }
+        }
+    }
+
+    /// Takes a question back that its agent still wants an answer to.
+    pub(crate) fn withdraw_question(
+        &mut self,
+        interaction: InteractionId,
+        out: &mut Batch,
+    ) -> Option<Interaction> {
+        let closed = self.questions.close(interaction)?;
+        out.durable = true;
+        self.tell_closed(interaction, &closed, out);
+        Some(closed.question)
+    }
+
+    /// The same for questions of a process that were about requests.
+    pub(crate) fn close_about_requests(&mut self, host: HostId, out: &mut Batch) {
+        let of_host = |open: &Interaction| open.host == host && open.session.is_none();
+        self.close_questions(self.questions.which(of_host), out);
+    }
+
+    /// Whether a person is asked about a request that an agent has not answered.
+    pub(crate) fn is_asked_about(&self, ask: u64) -> bool {
+        self.questions.iter().any(|(_, open)| open.about == Some(ask))
+    }
+
+    /// A request is answered: what the agent still asked about it is answered with `cancel`.
+    pub(crate) fn forget_questions_about(&mut self, request: &Id, out: &mut Batch) {
+        let Some(ask) = request.as_u64() else { return };
+        self.cancel_questions(self.questions.which(|open| open.about == Some(ask)), out);
+    }
+
+    /// What follows from the end of a question: nobody is asked any more, and its session goes on.
+    fn tell_closed(&mut self, interaction: InteractionId, closed: &Closed, out: &mut Batch) {
+        let key = closed.question.session;
+        out.records.push(Record::InteractionGone { id: interaction });
+        for &(client, id) in &closed.offers {
+            let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+            self.send_behind(client, key, Effect::Send { client, line }, out);
+        }
+        if let Some(key) = key {
+            let now = self.now;
+            let session = self.session_mut(key);
+            session.interactions.remove(&interaction);
+            // The agent was waiting until now: its silence begins here.
+            if let Some(running) = session.running.as_mut() {
+                running.last_line = now;
+            }
+            self.tell_state(key, out);
+        }
+    }
+
+    /// A client that goes on without a session, or only watches it, is not asked any more.
+    pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        for interaction in self.session(key).interactions.clone() {
+            if let Some(id) = self.questions.take_back(client, interaction) {
+                let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
+                self.send_behind(client, Some(key), Effect::Send { client, line }, out);
+            }
+        }
+    }
+
+    /// `$/cancel_request` of an agent for a request of its own.
+    pub(crate) fn withdraw_request(
+        &mut self,
+        slot: SlotId,
+        host: HostId,
+        request: &Id,
+        out: &mut Batch,
+    ) {
+        if self.cancel_client_method(host, request, out) || self.cancel_call(host, request, out) {
+            return;
+        }
+        let Some(interaction) = self.questions.asked_as(host, request) else { return };
+        let Some(closed) = self.questions.close(interaction) else { return };
+        let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
+        self.host_write(slot, build::error(request, &error), out);
+        self.tell_closed(interaction, &closed, out);
+    }
+}

@@ -1,0 +1,459 @@
+//! Going on where the journal ends.
+//!
+//! ```text
+//!  snapshot ─▶ what is known of each process ─▶ Adopt ─▶ HostAdopted ─▶ its output since, in order
+//!                                                 └────▶ HostLost ────▶ as if it had crashed
+//! ```
+//!
+//! A process that the last daemon started may still be there, with its turns and its questions: it
+//! does not know that the daemon has died. So nothing is decided here about sessions, turns and
+//! requests; they stand where the disk left them until it is known whether the process is there.
+//! Prompts that were not dispatched stay queued. Clients that come back under their token are
+//! waited for, the others are gone.
+//!
+//! Architecture invariant: nothing that was sent is sent again by the hub. What of it a process has
+//! not got, its host knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acp_wire::{Id, build};
+use acpd_api::Reason;
+
+use crate::auth::Logins;
+use crate::client_methods::ClientMethods;
+use crate::client_methods::terminal::Terminals;
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{HostId, IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
+use crate::input::{Adopt, Batch, Effect};
+use crate::mcp::calls::Calls;
+use crate::process::slot::{
+    AgentInfo, Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy,
+};
+use crate::process::start_queue::StartQueue;
+use crate::profile::{Config, Profile, Sharing};
+use crate::prompt::{continues, once, prompt_text};
+use crate::questions::decisions::Decisions;
+use crate::questions::question::Question;
+use crate::questions::{Interaction, Questions};
+use crate::record::snapshot::{HostState, SessionState, Snapshot};
+use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRest, TurnRow};
+use crate::requests::Requests;
+use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
+use crate::session::table::Sessions;
+use crate::session::turn::{Queued, Running};
+use crate::session::{Session, State};
+use crate::shutdown::Shutdown;
+use crate::store_health::StoreHealth;
+use crate::timers::{Timer, Timers};
+use crate::tool_calls::frozen::Frozen;
+
+impl Hub {
+    /// Goes on where the journal ends: processes of an earlier daemon are taken over
+    /// ([`Effect::Adopt`]). [`Hub::seal`] completes the batch.
+    pub fn recover(snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
+        let boot = snapshot.boot + 1;
+        out.records.push(Record::Boot { boot });
+        out.durable = true;
+        let mut hub = Hub::empty(&snapshot, config, now, boot);
+        for (name, row) in snapshot.agents {
+            hub.known.insert(name, AgentInfo::new(row));
+        }
+        hub.recover_clients(snapshot.clients);
+        let mut slots = Vec::new();
+        for state in snapshot.hosts.into_values() {
+            slots.push((hub.recover_host(&state, out), state.row.stopping));
+        }
+        for (key, state) in snapshot.sessions {
+            hub.recover_session(key, state);
+        }
+        for row in snapshot.asked.into_values() {
+            hub.recover_asked(row);
+        }
+        for row in snapshot.turns.into_values() {
+            hub.recover_turn(row);
+        }
+        for row in snapshot.interactions.into_values() {
+            hub.recover_interaction(row, out);
+        }
+        hub.end_lost_turns(out);
+        for (slot, stopping) in slots {
+            hub.go_on_stopping(slot, stopping, out);
+        }
+        hub.start_needed(out);
+        hub.watch_unused();
+        for agent in hub.logins.profiles() {
+            hub.watch_login(agent, out);
+        }
+        hub
+    }
+
+    fn empty(snapshot: &Snapshot, config: Config, now: Time, boot: u64) -> Hub {
+        Hub {
+            now,
+            config,
+            no_profile: Profile::default(),
+            generation: snapshot.generation.clone(),
+            ids: IdSource::new(boot),
+            known: BTreeMap::new(),
+            logins: Logins::new(snapshot.auth.clone()),
+            slots: BTreeMap::new(),
+            next_slot: 0,
+            hosts: BTreeMap::new(),
+            sessions: Sessions::default(),
+            last_session: snapshot.last_session,
+            public: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            resumable: BTreeMap::new(),
+            decisions: Decisions::new(snapshot.remembered.values().cloned().collect()),
+            counted: BTreeSet::new(),
+            questions: Questions::default(),
+            client_methods: ClientMethods::default(),
+            calls: Calls::default(),
+            terminals: Terminals::default(),
+            requests: Requests::default(),
+            naming: Vec::new(),
+            timers: Timers::default(),
+            start_queue: StartQueue::default(),
+            acks: BTreeMap::new(),
+            store_health: StoreHealth::default(),
+            shutdown: Shutdown::default(),
+            start_hint: None,
+            random: boot.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        }
+    }
+
+    fn recover_host(&mut self, state: &HostState, out: &mut Batch) -> SlotId {
+        let row = &state.row;
+        let slot = match row.session {
+            Some(session) => self.new_slot(&row.agent, Some(session)),
+            None => self.shared_slot(&row.agent),
+        };
+        let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
+        let now = self.now;
+        // Whose answer to `initialize` is not known yet heard the same, as far as anybody knows.
+        let heard = self.known(&row.agent).row.client_meta.clone();
+        let agent = self.slot_mut(slot);
+        agent.heard = heard;
+        agent.state = match (row.pid, row.ready) {
+            (_, Some(_)) => AgentState::Ready,
+            (0, None) => AgentState::Starting,
+            (_, None) => AgentState::Initializing,
+        };
+        agent.reason = Some("being taken over from the last daemon".to_owned());
+        let mut host = Host::recovered(state);
+        // They are at least as old as the process.
+        host.stale_from = row.ready.zip(ttl).map(|(ready, ttl)| ready.after(ttl));
+        agent.host = Some(host);
+        for (session, line) in &state.parked {
+            agent.parked.entry(session.clone()).or_default().push(line.clone());
+        }
+        self.timers.set(Timer::Slot(slot), now.after(timeout));
+        self.hosts.insert(row.host, slot);
+        out.effects.push(Effect::Adopt(Adopt {
+            host: row.host,
+            agent: row.agent.clone(),
+            pid: row.pid,
+            start: row.start,
+            offset: state.offset,
+            inside: state.inside,
+            chunks: state.outbox.iter().map(|(chunk, line)| (*chunk, line.clone())).collect(),
+        }));
+        slot
+    }
+
+    fn recover_session(&mut self, key: SessionKey, state: SessionState) {
+        let mut row = state.row;
+        let agent = row.agent.clone();
+        let holder = row.host.and_then(|host| self.hosts.get(&host).copied());
+        let dedicated = || {
+            let mut slots = self.slots.iter();
+            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot)
+        };
+        let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
+        let slot = match (holder.or_else(dedicated), sharing.unwrap_or_default()) {
+            (Some(slot), _) => slot,
+            (None, Sharing::Agent) => self.shared_slot(&agent),
+            (None, Sharing::Session) => self.new_slot(&agent, Some(key)),
+        };
+        if holder.is_none() {
+            row.host = None;
+            row.children.clear();
+        }
+        self.public.entry(agent).or_default().insert(row.public_id.clone(), key);
+        let held = if holder.is_some() { State::Live } else { State::Resting };
+        let session = Session {
+            head: state.head,
+            last_ticket: state.last_ticket,
+            mcp_servers: state.mcp_servers,
+            ..Session::new(row, slot, held)
+        };
+        self.sessions.insert(key, session);
+        if holder.is_some() {
+            self.route(key);
+        }
+    }
+
+    fn recover_asked(&mut self, row: AskedRow) {
+        let why = match row.what {
+            Asked::Initialize => Purpose::Initialize,
+            Asked::NewSession { sender, name, cwd, params, notices, fork } => {
+                let (to, params) = (self.requester(sender), params.into());
+                let directory = Directory::There;
+                Purpose::NewSession(NewSession { to, name, cwd, params, notices, directory, fork })
+            }
+            Asked::Adopt { session, cwd, params, notices } => {
+                if let Some(&slot) = self.hosts.get(&row.host) {
+                    self.await_adoption(slot, row.id);
+                }
+                Purpose::Adopt(Box::new(Adoption {
+                    id: session,
+                    cwd,
+                    params: params.into(),
+                    openers: Vec::new(),
+                    notices,
+                    directory: Directory::There,
+                }))
+            }
+            Asked::Prompt { session } if self.sessions.contains_key(session) => {
+                Purpose::Prompt { session }
+            }
+            Asked::Prompt { .. } => Purpose::Farewell,
+            Asked::Abandoned { session } => {
+                if let Some(slot) = self.hosts.get(&row.host) {
+                    self.watch_abandoned(row.id, *slot);
+                }
+                Purpose::Abandoned { session }
+            }
+            Asked::Steer { sender, session, blocks, message, form } => {
+                let (to, blocks) = (self.requester(sender), blocks.into());
+                Purpose::Steer(Box::new(Steer { to, session, blocks, message, form }))
+            }
+            Asked::Relay { sender, session, method, params } => {
+                let (to, params) = (self.requester(sender), params.map(Into::into));
+                Purpose::Relay { to, session, method, params }
+            }
+            Asked::Restore { session } => {
+                // How far it had come is not known: it begins anew, and what the process still
+                // replays for the first time is nobody's news.
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.doubtful = Some(row.host);
+                    session.eager = true;
+                }
+                let session =
+                    self.sessions.get(session).map(|session| session.row.agent_id.clone());
+                Purpose::GivenUp { session }
+            }
+            Asked::GivenUp { session } => Purpose::GivenUp { session: Some(session) },
+            Asked::Nothing => Purpose::Farewell,
+        };
+        self.watch_answer(row.id, row.host, &why);
+        self.requests.ask(row.id, row.host, why, self.now);
+    }
+
+    fn recover_turn(&mut self, row: TurnRow) {
+        let sender = row.sender.and_then(|sender| self.known_requester(sender));
+        let Some(session) = self.sessions.get_mut(row.session) else { return };
+        match (row.state, row.line) {
+            (TurnRest::Queued, Some(line)) => {
+                let (ticket, at) = (row.ticket, row.at);
+                session.queue.push_back(Queued { ticket, sender, line, at });
+            }
+            (TurnRest::Dispatched { chunk, .. }, line) => {
+                session.running = Some(Running {
+                    added: self.requests.steers(row.session).map(Steer::text).collect(),
+                    // What it has said already is not known.
+                    line: None,
+                    continues: line.as_deref().is_some_and(continues),
+                    ticket: row.ticket,
+                    number: session.row.prompts,
+                    chunk,
+                    sender,
+                    started: row.at,
+                    cancelling: row.cancelling,
+                    last_line: self.now,
+                    echo: line.as_deref().map(prompt_text),
+                    once: line.as_deref().and_then(once),
+                    whole: false,
+                    touched: true,
+                });
+                self.arm_stall(row.session);
+                if row.cancelling.is_some() {
+                    self.arm_cancel(row.session);
+                }
+            }
+            (TurnRest::Queued | TurnRest::Ended, _) => {}
+        }
+    }
+
+    /// Turns of sessions that no process holds: a daemon of before there were hosts left them so.
+    fn end_lost_turns(&mut self, out: &mut Batch) {
+        let lost = self.sessions.iter().filter(|(_, session)| {
+            session.running.is_some() && matches!(session.state, State::Resting)
+        });
+        for key in lost.map(|(key, _)| *key).collect::<Vec<_>>() {
+            let text = "acpd ended while the agent worked on the prompt";
+            self.interrupt_turn(key, &Fault::new(Reason::Interrupted, text), out);
+        }
+    }
+
+    fn recover_interaction(&mut self, mut row: InteractionRow, out: &mut Batch) {
+        let is_other = self.client_method_again(&row, out)
+            || self.call_again(&row, out)
+            || self.say_last_word(&row, out);
+        if is_other {
+            return;
+        }
+        let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };
+        let Ok((_, question)) = Question::read(&row.line) else { return };
+        if let Some(key) = row.session {
+            let Some(session) = self.sessions.get_mut(key) else { return };
+            if session.row.host != Some(row.host) {
+                // Asked in the middle of a restore, which begins anew.
+                out.records.push(Record::InteractionGone { id: row.id });
+                let slot = session.slot;
+                self.host_write(slot, build::response(&id, &question.cancelled()), out);
+                return;
+            }
+            session.interactions.insert(row.id);
+        }
+        if row.frozen.is_none() && matches!(question, Question::Permission(_)) {
+            row.frozen = Some(Box::new(Frozen::of_old_question(&row.line)));
+        }
+        self.questions.open(row.id, Interaction::new(&row, id, question));
+    }
+
+    /// A process that was to go down is still to go, and so is one that nobody configures any more.
+    fn go_on_stopping(&mut self, slot: SlotId, stopping: bool, out: &mut Batch) {
+        let profile = self.slots[&slot].profile.clone();
+        if !self.config.agents.contains_key(&profile) {
+            let reason = Some("it is not configured any more".to_owned());
+            self.begin_stop(slot, StopWhy::ByPerson, reason, out);
+        } else if stopping {
+            let down = self.known(&profile).row.desired == Desired::Down;
+            let why = if down { StopWhy::ByPerson } else { StopWhy::Restart };
+            self.begin_stop(slot, why, Some("it was being stopped".to_owned()), out);
+        }
+    }
+
+    /// Who is to get an answer; nobody if it was a client that does not come back.
+    fn requester(&self, sender: Option<Sender>) -> Requester {
+        sender
+            .and_then(|sender| self.known_requester(sender))
+            .unwrap_or_else(|| Requester { client: NOBODY, id: Id::null() })
+    }
+
+    fn known_requester(&self, sender: Sender) -> Option<Requester> {
+        let client = self.resumable.get(&sender.token)?.client;
+        Some(Requester { client, id: sender.id })
+    }
+
+    /// Starts every process that something wants.
+    fn start_needed(&mut self, out: &mut Batch) {
+        let up: Vec<String> = self
+            .known
+            .iter()
+            .filter(|(name, known)| {
+                known.row.desired == Desired::Up && self.config.agents.contains_key(*name)
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in up {
+            self.shared_slot(&name);
+        }
+        let mut slots: Vec<SlotId> = self.slots.keys().copied().collect();
+        self.most_urgent_first(&mut slots);
+        for slot in slots {
+            let wanted = self.is_needed(slot)
+                || self.sessions_of(slot).iter().any(|key| self.wants_host(*key));
+            if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy, out) {
+                for key in self.sessions_of(slot) {
+                    self.session_mut(key).eager = false;
+                    self.fail_queue(key, &fault, out);
+                }
+            }
+        }
+    }
+
+    /// A process of the last daemon is there: it goes on, and so does everything that it holds.
+    pub(crate) fn on_host_adopted(
+        &mut self,
+        host: HostId,
+        pid: u32,
+        start: u64,
+        end: u64,
+        out: &mut Batch,
+    ) {
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        let Some(known) = self.slot_mut(slot).host.as_mut() else { return };
+        let is_new = known.pid.is_none();
+        known.adopted = true;
+        known.silent = false;
+        known.catch_up = (known.offset < end).then_some(end);
+        if is_new {
+            return self.on_host_started(host, pid, start, out);
+        }
+        if matches!(self.slots[&slot].state, AgentState::Ready | AgentState::NeedsAuth) {
+            self.timers.clear(Timer::Slot(slot));
+        }
+        for key in self.sessions_of(slot) {
+            // A summary that is still owed is owed by the level.
+            if self.session(key).row.host == Some(host) && !self.owes_summary(key) {
+                self.session_mut(key).row.edit().restore = Some(acpd_api::RestoreLevel::Exact);
+            }
+        }
+        self.caught_up_with_host(slot, out);
+        self.lease(slot, out);
+        if self.slots[&slot].is_up() {
+            self.agent_usable(slot, out);
+        }
+    }
+
+    /// A process of the last daemon has not been found for as long as a start may take: who waits for it is
+    /// told, and can have it ended. It may be found yet.
+    pub(crate) fn on_adoption_timer(&mut self, slot: SlotId, out: &mut Batch) {
+        let Some(host) = self.slot_mut(slot).host.as_mut().filter(|host| !host.adopted) else {
+            return;
+        };
+        host.silent = true;
+        let reason = Some("the process that keeps it does not answer".to_owned());
+        let state = self.slots[&slot].state.clone();
+        self.set_agent_state(slot, state, reason, out);
+        self.fail_waiters(slot, Reason::AgentTimeout, out);
+    }
+
+    /// What a process has written while no daemon was there: shown until all of it is read.
+    pub(crate) fn caught_up_with_host(&mut self, slot: SlotId, out: &mut Batch) {
+        let state = self.slots[&slot].state.clone();
+        if !matches!(state, AgentState::Ready | AgentState::NeedsAuth | AgentState::Initializing) {
+            return;
+        }
+        let behind = self.slots[&slot].host.as_ref().is_some_and(|host| host.catch_up.is_some());
+        let reason = behind.then(|| "catching up on what it wrote without acpd".to_owned());
+        self.set_agent_state(slot, state, reason, out);
+    }
+
+    /// A process of the last daemon cannot be spoken with any more: for its sessions that is a crash,
+    /// but not one that counts against the agent.
+    pub(crate) fn on_host_lost(&mut self, host: HostId, reason: &str, out: &mut Batch) {
+        let Some(&slot) = self.hosts.get(&host) else { return };
+        let agent: &mut Slot = self.slot_mut(slot);
+        agent.stderr.clear();
+        if let Some(known) = agent.host.as_mut() {
+            known.exited = true;
+            known.lost = true;
+            known.silent = false;
+        }
+        let why = match &agent.state {
+            AgentState::Stopping { why, .. } => why.clone(),
+            _ => StopWhy::Lost,
+        };
+        // It is being ended already; from time to time it is looked whether somebody is left.
+        self.timers.set(Timer::Slot(slot), self.now.after(KILL_AGAIN));
+        let state = AgentState::Stopping { why, stage: crate::process::slot::Stage::Kill };
+        self.set_agent_state(slot, state, Some(reason.to_owned()), out);
+        self.save_host(slot, out);
+        self.lose_host(slot, host, out);
+    }
+}

@@ -1,0 +1,105 @@
+//! Asking an agent, and what becomes of its answer: the open request is a record until it is answered,
+//! taken back or lost with the process.
+
+use acp_wire::Id;
+
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, SessionKey};
+use crate::input::Batch;
+use crate::record::{self, AskedRow, Record};
+use crate::requests::purpose::Purpose;
+use crate::timers::Timer;
+
+impl Hub {
+    /// Registers a request to an agent; its id. The request itself is to be written with the same
+    /// batch.
+    pub(crate) fn ask(&mut self, host: HostId, why: Purpose, out: &mut Batch) -> u64 {
+        let id = self.ids.issue();
+        let what = self.as_record(&why);
+        out.records.push(Record::Asked(AskedRow { id, host, what }));
+        self.watch_answer(id, host, &why);
+        self.requests.ask(id, host, why, self.now);
+        id
+    }
+
+    /// The request that a host's response belongs to; it is answered with that.
+    pub(crate) fn answered(&mut self, host: HostId, id: &Id, out: &mut Batch) -> Option<Purpose> {
+        let (id, why) = self.requests.answer(host, id)?;
+        self.timers.clear(Timer::Asked(id));
+        out.records.push(Record::Answered { id });
+        Some(why)
+    }
+
+    /// Takes back everything that a host will not answer any more, oldest first.
+    pub(crate) fn unanswered(&mut self, host: HostId, out: &mut Batch) -> Vec<Purpose> {
+        let gone = self.requests.drop_host(host);
+        for (id, _) in &gone {
+            self.timers.clear(Timer::Asked(*id));
+            out.records.push(Record::Answered { id: *id });
+        }
+        gone.into_iter().map(|(_, why)| why).collect()
+    }
+
+    /// Answers to the requests of a client matter to nobody any more.
+    pub(crate) fn forget_requester(&mut self, client: ClientId, out: &mut Batch) {
+        for ask in self.requests.disown_all(client) {
+            self.save_asked(ask, out);
+        }
+    }
+
+    /// An agent has not answered in time.
+    pub(crate) fn on_asked_timer(&mut self, ask: u64, out: &mut Batch) {
+        match self.requests.get(ask).map(|(_, why)| why) {
+            Some(Purpose::List { .. }) => self.on_list_timer(ask, out),
+            Some(Purpose::Adopt(_)) => self.on_adopt_timer(ask, out),
+            Some(Purpose::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
+            Some(Purpose::NewSession(_) | Purpose::Steer(_) | Purpose::Relay { .. }) => {
+                self.on_unanswered_timer(ask, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Stops waiting for an answer, after which `session` may still be replayed; what it was for.
+    pub(crate) fn give_up_ask(
+        &mut self,
+        ask: u64,
+        session: Option<String>,
+        out: &mut Batch,
+    ) -> Option<(HostId, Purpose)> {
+        self.timers.clear(Timer::Asked(ask));
+        let was = self.requests.give_up(ask, session)?;
+        self.save_asked(ask, out);
+        Some(was)
+    }
+
+    /// Gives up the open restore step of a session; whether there was one.
+    pub(crate) fn give_up_restore_step(&mut self, key: SessionKey, out: &mut Batch) -> bool {
+        let Some(ask) = self.requests.restore_of(key) else { return false };
+        let session = self.session(key).row.agent_id.clone();
+        self.give_up_ask(ask, Some(session), out).is_some()
+    }
+
+    /// The answer to a session's prompt matters only as the end of its turn; the id of the request.
+    pub(crate) fn abandon_prompt(
+        &mut self,
+        key: SessionKey,
+        session: String,
+        out: &mut Batch,
+    ) -> Option<u64> {
+        let ask = self.requests.abandon_prompt(key, session)?;
+        self.save_asked(ask, out);
+        Some(ask)
+    }
+
+    /// What an open request is for has changed.
+    pub(crate) fn save_asked(&self, id: u64, out: &mut Batch) {
+        if let Some((host, why)) = self.requests.get(id) {
+            out.records.push(Record::Asked(AskedRow { id, host, what: self.as_record(why) }));
+        }
+    }
+
+    fn as_record(&self, why: &Purpose) -> record::Asked {
+        why.as_record(why.requester().and_then(|to| self.sender(to)))
+    }
+}

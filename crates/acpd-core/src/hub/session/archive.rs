@@ -1,0 +1,84 @@
+//! What is asked about a session that acpd answers alone: whether an agent has it in memory, and the
+//! archive.
+//!
+//! ```text
+//!        archive: closed for all                  unarchive
+//!  listed ───────────────────────────▶ archived ─────────────▶ listed, and still closed
+//!    ▲                                    │
+//!    └── a prompt, or what else needs the agent ──┘
+//! ```
+//!
+//! The archive is acpd's own, so every agent has one; the agent hears no more of it than that the
+//! session is closed. Who opens an archived session reads it, and wakes nobody.
+//!
+//! Architecture invariant: no agent holds an archived session.
+
+use acpd_api::SessionRef;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, Requester, SessionKey};
+use crate::input::Batch;
+use crate::params::read;
+use crate::record::Dormant;
+use crate::session::State;
+
+impl Hub {
+    /// `session/status`. Nothing changes with it, not even who is attached.
+    pub(crate) fn send_session_status(&mut self, to: &Requester, key: SessionKey, out: &mut Batch) {
+        let is_open = match &self.session(key).state {
+            State::Live => true,
+            State::Restoring(restore) => restore.is_back(),
+            State::Resting => false,
+        };
+        let status = if is_open { "open" } else { "saved" };
+        self.answer(to, &json!({ "status": status }), out);
+    }
+
+    /// `session/archive` and `session/unarchive` of a client. Who puts a session away has left it.
+    pub(crate) fn archive_for(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        archived: bool,
+        out: &mut Batch,
+    ) {
+        if archived {
+            self.detach(client, key, out);
+        }
+        self.set_archived(key, archived, out);
+    }
+
+    /// `_acpd/session/archive` and `_acpd/session/unarchive`.
+    pub(crate) fn session_archive(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        archived: bool,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let key = self.resolve(&read::<SessionRef>(params)?)?;
+        self.set_archived(key, archived, out);
+        let info = self.session(key).info();
+        self.answer(to, &info, out);
+        Ok(())
+    }
+
+    /// Puts a session away or takes it out again. Both succeed if that is so already.
+    pub(crate) fn set_archived(&mut self, key: SessionKey, archived: bool, out: &mut Batch) {
+        if archived {
+            self.close_session(key, out);
+            // What waits for a login, say, would come back with it.
+            if !matches!(self.session(key).row.rest, Dormant::Closed | Dormant::Lost) {
+                self.rest(key, Dormant::Closed, Some("closed".to_owned()), out);
+            }
+        }
+        let row = &mut self.session_mut(key).row;
+        if row.archived != archived {
+            row.edit().archived = archived;
+            self.tell_state(key, out);
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Child sessions: what the subagents of a session say and ask, under ids of their own.
+//!
+//! ```text
+//!  subagent_update ─▶ known ── its lines, questions and requests to clients are those of the session
+//!     (on the session, or on a child of it)
+//!                       ├── too many, and it is not busy ─▶ forgotten
+//!                       └── session closed, process gone ─▶ over, and that is told
+//! ```
+//!
+//! A child has no journal, queue or clients of its own: it is a second id of its session in the table of
+//! routes. Its lines are in the session's journal, in order with the others, and are shown to the clients
+//! that show subagents. What it asks is asked of the others as well, under the id that they know.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use acp_wire::{UpdateClass, build, classify_update, locate, set_member, str_at};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, InteractionId, SessionKey, SlotId};
+use crate::input::Batch;
+use crate::record::{Child, EventKind};
+use crate::session::turn::is_work;
+use crate::session::{Session, State};
+use crate::tool_calls::call::update_in;
+
+/// Children of one session that are known at the same time.
+const MOST: usize = 64;
+
+/// Longest id of a child, in bytes.
+const ID_BYTES: usize = 1 << 10;
+
+/// What a replay says of one child is kept up to this length, in bytes.
+const ANNOUNCEMENT_BYTES: usize = 256 << 10;
+
+const SESSION: &[&str] = &["params", "sessionId"];
+
+const STATE: &[&str] = &["params", "update", "state"];
+
+/// A member of a `session/update`.
+fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
+    str_at(line, &["params", "update", name])
+}
+
+/// Whether a `subagent_update` says that the child works or waits for a person.
+fn says_busy(line: &[u8]) -> bool {
+    let state = str_at(line, &["params", "update", "state", "state"]);
+    matches!(state.as_deref(), Some("running" | "requires_action"))
+}
+
+/// What two `subagent_update`s say of a child together.
+fn merged(first: &Bytes, second: &Bytes) -> Bytes {
+    let members = locate(second, &["params", "update"])
+        .and_then(|at| serde_json::from_slice::<BTreeMap<String, &RawValue>>(&second[at]).ok());
+    members.into_iter().flatten().fold(first.clone(), |line, (name, value)| {
+        set_member(&line, &["params", "update", &name], value.get().as_bytes())
+    })
+}
+
+impl Hub {
+    /// The session to which an agent's id leads, which may be that of a child.
+    pub(crate) fn routed(&self, slot: SlotId, id: &str) -> Option<SessionKey> {
+        self.routes.get(&slot)?.get(id).copied()
+    }
+
+    /// Whether an agent's id that leads to a session is that of a child of it.
+    pub(crate) fn is_child(&self, key: SessionKey, id: &str) -> bool {
+        self.session(key).row.children.contains_key(id)
+    }
+
+    /// Takes notice of a child that a `subagent_update` announces or changes, before it is journalled; the
+    /// agent's id of a new one. An error says why the update cannot be shown.
+    pub(crate) fn announce_child(
+        &mut self,
+        slot: SlotId,
+        key: SessionKey,
+        line: &[u8],
+        out: &mut Batch,
+    ) -> Result<Option<String>, String> {
+        let Some(id) = member(line, "sessionId") else { return Ok(None) };
+        let seq = self.session(key).head + 1;
+        let is_replay =
+            matches!(&self.session(key).state, State::Restoring(restore) if restore.replays());
+        let is_new = match self.routed(slot, &id) {
+            None => {
+                self.new_child(slot, key, &id, line)?;
+                true
+            }
+            Some(of) if of == key && self.is_child(key, &id) => false,
+            Some(_) => return Err(format!("`{id}` is no new session, so no child either")),
+        };
+        let Some(before) = self.session(key).row.children.get(&*id) else { return Ok(None) };
+        let mut child = before.clone();
+        if locate(line, &["params", "update", "capabilities"]).is_some() {
+            let cancel = locate(line, &["params", "update", "capabilities", "cancel"]);
+            child.cancel = cancel.is_some_and(|at| matches!(line[at.start], b'{' | b't'));
+        }
+        // What was at work in a replay need not be now, and nobody would say that it is over.
+        if !is_replay && locate(line, STATE).is_some() {
+            child.busy = says_busy(line);
+        }
+        if is_new || child != *before {
+            child.seq = seq;
+            self.session_mut(key).row.edit().children.insert(id.clone().into_owned(), child);
+            self.lease(slot, out);
+            self.check_idle(slot, out);
+        }
+        Ok(is_new.then(|| id.into_owned()))
+    }
+
+    fn new_child(
+        &mut self,
+        slot: SlotId,
+        key: SessionKey,
+        id: &str,
+        line: &[u8],
+    ) -> Result<(), String> {
+        if id.len() > ID_BYTES {
+            return Err(format!("the id of the child has {} bytes", id.len()));
+        }
+        let children = &self.session(key).row.children;
+        if children.len() >= MOST {
+            let resting = children.iter().filter(|(_, child)| !child.busy);
+            let oldest = resting.min_by_key(|(_, child)| child.seq).map(|(id, _)| id.clone());
+            let oldest = oldest.ok_or_else(|| format!("{MOST} subagents are at work already"))?;
+            self.session_mut(key).row.edit().children.remove(&oldest);
+            self.unroute_child(slot, &oldest);
+        }
+        let agent = &self.session(key).row.agent;
+        let mut public_id = id.to_owned();
+        while self.by_public_id(agent, &public_id).is_some()
+            || self.child_by_public_id(agent, &public_id).is_some()
+        {
+            public_id = format!("{public_id}.{}", key.0);
+        }
+        let parent = str_at(line, SESSION).unwrap_or_default();
+        let parent = self.public_of(key, &parent).to_owned();
+        let child = Child { public_id, parent, cancel: false, busy: false, seq: 0 };
+        self.session_mut(key).row.edit().children.insert(id.to_owned(), child);
+        self.routes.entry(slot).or_default().insert(id.to_owned(), key);
+        Ok(())
+    }
+
+    fn unroute_child(&mut self, slot: SlotId, id: &str) {
+        if let Some(routes) = self.routes.get_mut(&slot) {
+            routes.remove(id);
+        }
+    }
+
+    /// A notification with a child's id, with the ids that clients use.
+    pub(crate) fn child_told(&mut self, key: SessionKey, line: Bytes, out: &mut Batch) {
+        // A replay. What of it is news cannot be told: only the session's own prompts are compared.
+        if !self.hears_children(key) {
+            self.replay_goes_on(key);
+            return self.remember_announcement(key, &line);
+        }
+        let now = self.now;
+        let class = member(&line, "sessionUpdate").map(|update| classify_update(&update));
+        if class == Some(UpdateClass::ToolCall)
+            && let Some(call) = member(&line, "toolCallId")
+        {
+            let call = self.call_name(key, str_at(&line, SESSION).as_deref(), &call).into_owned();
+            self.note_call(key, &call, update_in(&line));
+        }
+        if let Some(running) = self.session_mut(key).running.as_mut() {
+            running.last_line = now;
+            running.touched |= class.is_some_and(is_work);
+            if matches!(class, Some(UpdateClass::Conversation | UpdateClass::ToolCall)) {
+                self.heard(key);
+            }
+        }
+        self.append(key, EventKind::Child, line.clone(), None, out);
+        if class == Some(UpdateClass::ToolCall) {
+            self.call_told(key, &line, out);
+        }
+    }
+
+    /// The name of a tool call among those of a session and its children, by the public id of whose it
+    /// is: two of them may call different things the same.
+    pub(crate) fn call_name<'a>(
+        &self,
+        key: SessionKey,
+        session: Option<&str>,
+        id: &'a str,
+    ) -> Cow<'a, str> {
+        match session.filter(|session| *session != self.session(key).row.public_id) {
+            Some(child) => format!("{child}\n{id}").into(),
+            None => id.into(),
+        }
+    }
+
+    /// Whether what is said of children and by them is no replay.
+    pub(crate) fn hears_children(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        match &session.state {
+            State::Restoring(restore) => {
+                let host = self.slots[&session.slot].usable_host();
+                restore.hears_news() && (session.doubtful.is_none() || session.doubtful != host)
+            }
+            State::Live | State::Resting => true,
+        }
+    }
+
+    /// Keeps what a replay says of a child until the session is back; other lines are dropped.
+    pub(crate) fn remember_announcement(&mut self, key: SessionKey, line: &Bytes) {
+        if member(line, "sessionUpdate").as_deref() != Some("subagent_update") {
+            return;
+        }
+        let Some(id) = member(line, "sessionId") else { return };
+        let session = self.session_mut(key);
+        let State::Restoring(restore) = &mut session.state else { return };
+        let is_known = |id: &str| session.row.children.values().any(|child| child.public_id == id);
+        restore.announced.retain(|(id, _)| is_known(id));
+        let before = restore.announced.iter_mut().find(|(of, _)| *of == id);
+        let all = before
+            .as_ref()
+            .map_or_else(|| Bytes::copy_from_slice(line), |(_, before)| merged(before, line));
+        match before {
+            _ if all.len() > ANNOUNCEMENT_BYTES => {}
+            Some((_, before)) => *before = all,
+            None => restore.announced.push((id.into_owned(), all)),
+        }
+    }
+
+    /// The session is back: those children that a replay announced, and that it still has, are told.
+    pub(crate) fn tell_announced(
+        &mut self,
+        key: SessionKey,
+        announced: Vec<(String, Bytes)>,
+        out: &mut Batch,
+    ) {
+        for (id, mut line) in announced {
+            let children = &self.session(key).row.children;
+            let Some(child) = children.values().find(|child| child.public_id == id) else {
+                continue;
+            };
+            if says_busy(&line) && !child.busy {
+                line = set_member(&line, STATE, br#"{"state":"unknown"}"#);
+            }
+            let kind = self.kind_on(key, &str_at(&line, SESSION).unwrap_or_default());
+            self.append(key, kind, line, None, out);
+        }
+    }
+
+    /// The kind of a line about a child that is on this session, or on another child of it.
+    fn kind_on(&self, key: SessionKey, public_id: &str) -> EventKind {
+        let is_own = public_id == self.session(key).row.public_id;
+        if is_own { EventKind::Update } else { EventKind::Child }
+    }
+
+    /// The process does not hold the session any more: its children are over, too.
+    pub(crate) fn end_children(&mut self, key: SessionKey, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        let row = &mut self.session_mut(key).row;
+        let children = if row.children.is_empty() {
+            BTreeMap::new()
+        } else {
+            std::mem::take(&mut row.edit().children)
+        };
+        for (id, child) in children {
+            self.unroute_child(slot, &id);
+            self.tell_child_over(key, &child, out);
+        }
+        self.lease(slot, out);
+    }
+
+    /// Tells in a session that there is nothing more to come from a child, if that was to be expected.
+    pub(crate) fn tell_child_over(&mut self, key: SessionKey, child: &Child, out: &mut Batch) {
+        if !child.is_open() {
+            return;
+        }
+        let mut update = json!({ "sessionUpdate": "subagent_update",
+            "sessionId": child.public_id, "capabilities": null });
+        if child.busy {
+            update["state"] = json!({ "state": "unknown" });
+        }
+        let kind = self.kind_on(key, &child.parent);
+        let params = json!({ "sessionId": child.parent, "update": update });
+        self.append(key, kind, build::notification("session/update", &params), None, out);
+    }
+
+    /// The child that clients of an agent know under this id, with its session and the agent's id.
+    pub(crate) fn child_by_public_id(
+        &self,
+        agent: &str,
+        id: &str,
+    ) -> Option<(SessionKey, &str, &Child)> {
+        let of_agent = self.sessions.iter().filter(|(_, session)| session.row.agent == agent);
+        let mut all = of_agent.flat_map(|(key, session)| {
+            session.row.children.iter().map(|(own, child)| (*key, own.as_str(), child))
+        });
+        all.find(|(_, _, child)| child.public_id == id)
+    }
+
+    /// A request of a client about a session that is a child: there is nothing to ask of it.
+    pub(crate) fn refuse_for_child(
+        &self,
+        agent: &str,
+        method: &str,
+        id: &str,
+    ) -> Result<(), Fault> {
+        let Some((key, _, child)) = self.child_by_public_id(agent, id) else { return Ok(()) };
+        if matches!(method, "session/load" | "session/resume") {
+            return Err(Fault::no_session(id));
+        }
+        let parent = &self.session(key).row.public_id;
+        let text = format!("`{id}` is the session of a subagent, which takes no `{method}`");
+        let hint = if child.cancel {
+            format!("`session/cancel` ends what it does; all else is for `{parent}`")
+        } else {
+            format!("talk with its agent in `{parent}`")
+        };
+        Err(Fault::invalid(text).session(parent).hint(hint))
+    }
+
+    /// `session/cancel` of a client with the id of a child: what that does is to end, and nothing else.
+    pub(crate) fn cancel_child(
+        &mut self,
+        client: ClientId,
+        agent: &str,
+        id: &str,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        let Some((key, own, child)) = self.child_by_public_id(agent, id) else { return };
+        let slot = self.session(key).slot;
+        let can = child.cancel && self.may_control(client, key).is_ok();
+        if !can || self.is_clogged(slot) || self.store_health.is_failing() {
+            return;
+        }
+        let line = if own == id {
+            line.clone()
+        } else {
+            set_member(line, SESSION, json!(own).to_string().as_bytes())
+        };
+        self.host_write(slot, line, out);
+        self.cancel_questions(self.questions_of(key, |of| of == id), out);
+    }
+
+    /// The open questions of a session, of it and of its children, by the public id of who asks.
+    pub(crate) fn questions_of(
+        &self,
+        key: SessionKey,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Vec<InteractionId> {
+        let asks = |id: &InteractionId| {
+            let open = self.questions.get(*id)?;
+            str_at(&open.line, SESSION).map(|of| is_meant(&of))
+        };
+        let open = self.session(key).interactions.iter();
+        open.filter(|id| asks(id) == Some(true)).copied().collect()
+    }
+
+    /// Those of the session itself.
+    pub(crate) fn own_questions(&self, key: SessionKey) -> Vec<InteractionId> {
+        self.questions_of(key, |of| of == self.session(key).row.public_id)
+    }
+
+    /// A request of an agent, as this client knows whose it is: one that shows no subagents has never
+    /// heard of a child.
+    pub(crate) fn for_viewer(&self, client: ClientId, key: SessionKey, line: Bytes) -> Bytes {
+        let public_id = &self.session(key).row.public_id;
+        let shows = self.clients.get(&client).is_some_and(|here| here.view.subagents);
+        if shows || str_at(&line, SESSION).is_none_or(|id| id == *public_id) {
+            return line;
+        }
+        set_member(&line, SESSION, json!(public_id).to_string().as_bytes())
+    }
+
+    /// The public id for an id of the agent's that leads to this session.
+    pub(crate) fn public_of<'a>(&'a self, key: SessionKey, id: &str) -> &'a str {
+        let row = &self.session(key).row;
+        row.children.get(id).map_or(&row.public_id, |child| &child.public_id)
+    }
+
+    /// A line from the agent, with the ids that clients use.
+    pub(crate) fn to_public_id(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        let line = if row.agent_id == row.public_id && row.children.is_empty() {
+            line
+        } else {
+            self.translated(key, line, SESSION)
+        };
+        match member(&line, "sessionUpdate").as_deref() {
+            Some("subagent_update") => {
+                self.translated(key, line, &["params", "update", "sessionId"])
+            }
+            Some("session_message") => {
+                let line = self.translated(key, line, &["params", "update", "senderSessionId"]);
+                self.translated(key, line, &["params", "update", "recipientSessionId"])
+            }
+            _ => line,
+        }
+    }
+
+    /// An error from the agent may name the session, or a child of it, by the agent's own id.
+    pub(crate) fn to_public_id_in_error(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        if row.agent_id == row.public_id && row.children.is_empty() {
+            return line;
+        }
+        self.translated(key, line, &["error", "data", "sessionId"])
+    }
+
+    /// A line of the process that holds a session with the public id at a place where the agent has
+    /// one of its own; what leads to no session stays.
+    fn translated(&self, key: SessionKey, line: Bytes, path: &[&str]) -> Bytes {
+        let Session { slot, row, .. } = self.session(key);
+        let Some(id) = str_at(&line, path) else { return line };
+        let of = if *id == row.agent_id { Some(key) } else { self.routed(*slot, &id) };
+        let public = of.map(|of| self.public_of(of, &id));
+        match public.filter(|public| *public != id).map(|public| json!(public).to_string()) {
+            Some(public) => set_member(&line, path, public.as_bytes()),
+            None => line.clone(),
+        }
+    }
+}

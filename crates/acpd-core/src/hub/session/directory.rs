@@ -1,0 +1,134 @@
+//! The directory that a session works in: looked for before an agent is asked for the session, and
+//! changed by a person when it has moved.
+//!
+//! Many agents take a directory at its word, and make a session in one that is not there, or a new
+//! folder; others refuse in words of their own. So acpd looks itself. The hub knows no files: it asks
+//! ([`Effect::FindDirectory`]) and goes on with the answer.
+
+use acp_wire::set_member;
+use acpd_api::{MoveParams, Reason};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{Requester, SessionKey, SlotId};
+use crate::input::{Batch, Effect};
+use crate::params::{read, workspace};
+use crate::process::slot::{Asker, Waiting};
+use crate::record::Dormant;
+use crate::requests::purpose::Directory;
+use crate::session::State;
+use crate::session::restore::Step;
+use crate::timers::Timer;
+
+impl Hub {
+    /// Looks for the directory of a session, whose request waits for that with its agent.
+    pub(crate) fn find_directory_for(
+        &mut self,
+        slot: SlotId,
+        mut waiting: Waiting,
+        out: &mut Batch,
+    ) {
+        let Some((cwd, directory)) = waiting.what.directory() else { return };
+        let question = self.ids.issue();
+        *directory = Directory::Asked(question);
+        let (agent, cwd) = (self.slots[&slot].profile.clone(), cwd.to_owned());
+        self.slot_mut(slot).waiting.push(waiting);
+        out.effects.push(Effect::FindDirectory { question, agent, cwd });
+    }
+
+    pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool, out: &mut Batch) {
+        let waits = |state: &State| match state {
+            State::Restoring(restore) => restore.step == Step::Directory(question),
+            State::Live | State::Resting => false,
+        };
+        let restoring = self.sessions.iter().find(|(_, session)| waits(&session.state));
+        if let Some(key) = restoring.map(|(key, _)| *key) {
+            self.timers.clear(Timer::Restore(key));
+            if exists {
+                self.restore_there(key, out);
+            } else {
+                self.directory_missing(key, out);
+            }
+            return;
+        }
+        let asked = |waiting: &mut Waiting| {
+            let directory = waiting.what.directory();
+            directory.is_some_and(|(_, known)| *known == Directory::Asked(question))
+        };
+        let mut slots = self.slots.iter_mut();
+        let found = slots
+            .find_map(|(slot, agent)| Some((*slot, agent.waiting.extract_if(.., asked).next()?)));
+        let Some((slot, mut waiting)) = found else { return };
+        let Some((cwd, directory)) = waiting.what.directory() else { return };
+        if exists {
+            *directory = Directory::There;
+            if self.slots[&slot].is_up() {
+                self.serve_waiting(slot, waiting, out);
+            } else if let Err(fault) = self.may_start(slot) {
+                self.refuse(&waiting.to, &fault, out);
+            } else {
+                // It has begun to go down since: on with the next process, if there is one.
+                self.slot_mut(slot).waiting.push(waiting);
+            }
+        } else {
+            let fault = missing(cwd).hint("make it, or choose another directory");
+            self.refuse(&waiting.to, &fault, out);
+            self.check_idle(slot, out);
+        }
+    }
+
+    fn directory_missing(&mut self, key: SessionKey, out: &mut Batch) {
+        let row = &self.session(key).row;
+        let fault = missing(&row.cwd).session(&row.public_id);
+        self.rest(key, Dormant::NoDirectory, Some(fault.message.clone()), out);
+        let fault = fault.hint(self.session(key).way_out().unwrap_or_default());
+        self.fail_queue(key, &fault, out);
+        self.check_idle(self.session(key).slot, out);
+    }
+
+    /// `_acpd/session/move`: its directory is another one.
+    pub(crate) fn session_move(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: MoveParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        let cwd = workspace(&params.cwd)?.to_owned();
+        self.has_no_prompt(key)?;
+        let session = self.session(key);
+        let row = &session.row;
+        if let Some(name) = &row.name {
+            let free = self.name_is_free(&row.agent, &cwd, name, Some(key));
+            free.map_err(|fault| fault.hint("rename one of them: `acpctl session rename`"))?;
+        }
+        if !matches!(session.state, State::Resting) {
+            // What the agent holds works in the old directory.
+            self.close_session(key, out);
+        }
+        let row = self.session_mut(key).row.edit();
+        row.params = set_member(&row.params, &["cwd"], json!(cwd).to_string().as_bytes());
+        row.cwd = cwd;
+        // Who puts a session away leaves it closed.
+        if matches!(row.rest, Dormant::NoDirectory | Dormant::Closed) && !row.archived {
+            row.rest = Dormant::Parked;
+            row.reason = None;
+        }
+        let is_attached = !self.session(key).attached.is_empty();
+        self.tell_state(key, out);
+        if is_attached && self.session(key).row.rest == Dormant::Parked {
+            self.session_mut(key).eager = true;
+            self.need_session(key, Asker::Policy, out);
+        }
+        let info = self.session(key).info();
+        self.answer(to, &info, out);
+        Ok(())
+    }
+}
+
+fn missing(cwd: &str) -> Fault {
+    Fault::new(Reason::CwdMissing, format!("the directory `{cwd}` does not exist"))
+}

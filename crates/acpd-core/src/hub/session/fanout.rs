@@ -1,0 +1,373 @@
+//! Journal and views: every line of a session is appended once and shown to who is attached.
+//!
+//! ```text
+//!  attach ─▶ Reading{upto} ── ReadDone, more to read ─▶ Reading
+//!               │   ▲
+//!  ReadDone, at the head      drained
+//!               ▼   │
+//!             Live ─┴─ lagged ─▶ Paused{after} ◀─ attach, or ReadDone, of a client that lags
+//! ```
+//!
+//! Architecture invariant: a client's view of a session is gap-free. It is either `Live`, and then
+//! it has been sent every line up to the head, or it is behind, and then nothing but the journal,
+//! read from its cursor, brings it forward. Answers that belong behind a line wait with it.
+
+use acp_wire::build;
+use acpd_api::{CaughtUp, Role, method};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::hub::Hub;
+use crate::ids::{ClientId, Seq, SessionKey};
+use crate::input::{Batch, Effect, Read, ReadStyle, View};
+use crate::record::{EventKind, EventRow, Record};
+use crate::views::attachment::{Attachment, Cursor};
+use crate::views::render;
+
+impl Hub {
+    /// Appends a line to a session's journal and shows it to everyone attached but its origin.
+    pub(crate) fn append(
+        &mut self,
+        key: SessionKey,
+        kind: EventKind,
+        line: Bytes,
+        origin: Option<ClientId>,
+        out: &mut Batch,
+    ) {
+        let at = self.now;
+        let whose = origin.map(|client| self.origin_of(client));
+        let session = self.session_mut(key);
+        session.head += 1;
+        let seq = session.head;
+        let mut rendered: Option<(View, Option<Bytes>)> = None;
+        for (client, attachment) in &session.attached {
+            if attachment.cursor != Cursor::Live || origin == Some(*client) {
+                continue;
+            }
+            let line = match &rendered {
+                Some((view, line)) if *view == attachment.view => line.clone(),
+                _ => {
+                    let shown = render(&line, kind, seq, &session.row.public_id, &attachment.view);
+                    rendered = Some((attachment.view, shown.clone()));
+                    shown
+                }
+            };
+            if let Some(line) = line {
+                out.effects.push(Effect::Send { client: *client, line });
+            }
+        }
+        let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: whose };
+        out.records.push(Record::Event(row));
+    }
+
+    /// Says something to clients that are not shown the notice that says it.
+    pub(crate) fn banner(&mut self, key: SessionKey, text: &str, out: &mut Batch) {
+        let content = json!({ "type": "text", "text": format!("[acpd] {text}\n\n") });
+        let update = json!({ "sessionUpdate": "agent_message_chunk", "content": content });
+        let params = json!({ "sessionId": self.session(key).row.public_id, "update": update });
+        let line = build::notification("session/update", &params);
+        self.append(key, EventKind::Banner, line, None, out);
+    }
+
+    /// Shows a live-only notice to everyone attached who wants notices.
+    pub(crate) fn tell_attached(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
+        for (client, attachment) in &self.session(key).attached {
+            let lagged = self.clients.get(client).is_some_and(|client| client.lagged);
+            if attachment.view.notices && !lagged {
+                out.effects.push(Effect::Send { client: *client, line: line.clone() });
+            }
+        }
+    }
+
+    /// Attaches a client that has everything up to `after`; `None` = only what comes.
+    pub(crate) fn attach(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        role: Role,
+        after: Option<Seq>,
+        style: ReadStyle,
+        out: &mut Batch,
+    ) {
+        let Some(view) = self.clients.get(&client).map(|client| client.view) else { return };
+        let head = self.session(key).head;
+        let after = after.unwrap_or(head).min(head);
+        let cursor = if after == head && style == ReadStyle::Resume {
+            if self.clients[&client].lagged { Cursor::Paused { after } } else { Cursor::Live }
+        } else {
+            Cursor::Reading { history: (style == ReadStyle::History).then_some(head) }
+        };
+        // A client that attaches again starts over: its old place says nothing about its new view.
+        // Answers that wait for lines go on waiting for them, if there are any to come.
+        // What is taken back stays behind the question that it takes back.
+        if self.is_attached(client, key) {
+            self.take_back_offers(client, key, out);
+        }
+        let old = self.session_mut(key).attached.remove(&client);
+        let since = old.as_ref().map(|old| old.since).or_else(|| self.was_there_since(client, key));
+        let since = since.unwrap_or_else(|| self.ids.issue());
+        let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
+        if cursor == Cursor::Live {
+            out.effects.extend(deferred.drain(..).map(|(_, effect)| effect));
+        }
+        let attachment = Attachment { role, since, view, cursor, told: false, deferred };
+        self.session_mut(key).attached.insert(client, attachment);
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.sessions.insert(key);
+        }
+        match cursor {
+            Cursor::Live => self.caught_up(client, key, out),
+            Cursor::Reading { .. } => {
+                let origin = self.own_lines(client, style);
+                let public_id = self.session(key).row.public_id.clone();
+                self.read(
+                    Read {
+                        client,
+                        session: key,
+                        public_id,
+                        after,
+                        upto: head,
+                        style,
+                        view,
+                        origin,
+                    },
+                    out,
+                );
+            }
+            Cursor::Paused { .. } => {}
+        }
+        self.check_idle(self.session(key).slot, out);
+    }
+
+    /// Ends an attachment. Answers that waited for its lines wait no longer, and its questions are
+    /// for others.
+    pub(crate) fn detach(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        let Some(gone) = session.attached.remove(&client) else { return };
+        out.effects.extend(gone.deferred.into_iter().map(|(_, effect)| effect));
+        self.take_back_offers(client, key, out);
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.sessions.remove(&key);
+        }
+    }
+
+    /// Shows the commands that are on offer to a client that does not see the history: an agent says
+    /// them once. The line has no number, because it is no step forward.
+    pub(crate) fn remind_of_commands(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        out: &mut Batch,
+    ) {
+        let Some(here) = self.clients.get(&client) else { return };
+        let view = View { seq: false, ..here.view };
+        let upto = self.session(key).head;
+        let public_id = self.session(key).row.public_id.clone();
+        let (after, style) = (upto, ReadStyle::Commands);
+        if upto > 0 {
+            self.read(
+                Read { client, session: key, public_id, after, upto, style, view, origin: None },
+                out,
+            );
+        }
+    }
+
+    /// Whose own lines are left out when a client goes on from its cursor: as when they were live.
+    fn own_lines(&self, client: ClientId, style: ReadStyle) -> Option<String> {
+        (style == ReadStyle::Resume).then(|| self.origin_of(client))
+    }
+
+    /// The name of a client in the journal: its token, else one that no other connection ever had.
+    fn origin_of(&self, client: ClientId) -> String {
+        match self.token_of(client) {
+            Some(token) => token.to_owned(),
+            None => format!("{}.{}", self.ids.boot(), client.0),
+        }
+    }
+
+    fn read(&mut self, read: Read, out: &mut Batch) {
+        if let Some(client) = self.clients.get_mut(&read.client) {
+            *client.reads.entry(read.session).or_default() += 1;
+        }
+        out.effects.push(Effect::Read(read));
+    }
+
+    pub(crate) fn is_attached(&self, client: ClientId, key: SessionKey) -> bool {
+        self.session(key).attached.contains_key(&client)
+    }
+
+    /// A piece of journal was sent: more of it, or live from here on.
+    pub(crate) fn on_read_done(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        upto: Seq,
+        out: &mut Batch,
+    ) {
+        let Some(place) = self.clients.get_mut(&client) else { return };
+        let lagged = place.lagged;
+        if let Some(reads) = place.reads.get_mut(&key) {
+            *reads -= 1;
+            if *reads > 0 {
+                // Of an earlier attachment; the one that counts is still to come.
+                return;
+            }
+            place.reads.remove(&key);
+        }
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        let head = session.head;
+        let Some(attachment) = session.attached.get_mut(&client) else { return };
+        let Cursor::Reading { history } = attachment.cursor else { return };
+        while attachment.deferred.front().is_some_and(|(seq, _)| *seq <= upto) {
+            if let Some((_, effect)) = attachment.deferred.pop_front() {
+                out.effects.push(effect);
+            }
+        }
+        if upto >= head && lagged {
+            attachment.cursor = Cursor::Paused { after: head };
+        } else if upto >= head {
+            attachment.cursor = Cursor::Live;
+            self.caught_up(client, key, out);
+        } else {
+            self.read_on(client, key, upto, history.filter(|end| upto < *end), out);
+        }
+    }
+
+    fn read_on(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        after: Seq,
+        history: Option<Seq>,
+        out: &mut Batch,
+    ) {
+        let session = self.session_mut(key);
+        let upto = history.unwrap_or(session.head);
+        let style = if history.is_some() { ReadStyle::History } else { ReadStyle::Resume };
+        if let Some(attachment) = session.attached.get_mut(&client) {
+            attachment.cursor = Cursor::Reading { history };
+            let view = attachment.view;
+            let public_id = session.row.public_id.clone();
+            let origin = self.own_lines(client, style);
+            self.read(
+                Read { client, session: key, public_id, after, upto, style, view, origin },
+                out,
+            );
+        }
+    }
+
+    fn caught_up(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        if let Some(attachment) = session.attached.get_mut(&client) {
+            attachment.told = true;
+        }
+        if !self.tell_cursor(client, key, out) {
+            let line = self.caught_up_line(key);
+            self.tell_client(client, &line, out);
+        }
+        self.offer_all(client, key, out);
+    }
+
+    fn caught_up_line(&self, key: SessionKey) -> Bytes {
+        let session = self.session(key);
+        let caught_up =
+            CaughtUp { session_id: session.row.public_id.clone().into(), seq: session.head };
+        build::notification(method::CAUGHT_UP, &caught_up)
+    }
+
+    /// Tells a client that comes back the head of a session, from which it goes on then; whether it
+    /// is one.
+    pub(crate) fn tell_cursor(
+        &mut self,
+        client: ClientId,
+        key: SessionKey,
+        out: &mut Batch,
+    ) -> bool {
+        let comes_back = self.clients.get(&client).is_some_and(|place| place.token.is_some());
+        if comes_back {
+            let line = self.caught_up_line(key);
+            out.effects.push(Effect::Send { client, line });
+        }
+        comes_back
+    }
+
+    /// The client does not keep up: from here on it has to read the journal.
+    pub(crate) fn on_lagged(&mut self, client: ClientId) {
+        let Some(place) = self.clients.get_mut(&client) else { return };
+        place.lagged = true;
+        for key in self.client_sessions(client) {
+            let session = self.session_mut(key);
+            let after = session.head;
+            if let Some(attachment) = session.attached.get_mut(&client)
+                && attachment.cursor == Cursor::Live
+            {
+                attachment.cursor = Cursor::Paused { after };
+            }
+        }
+    }
+
+    pub(crate) fn on_drained(&mut self, client: ClientId, out: &mut Batch) {
+        let Some(place) = self.clients.get_mut(&client) else { return };
+        place.lagged = false;
+        for key in self.client_sessions(client) {
+            let session = self.session_mut(key);
+            let head = session.head;
+            let Some(attachment) = session.attached.get_mut(&client) else { continue };
+            let Cursor::Paused { after } = attachment.cursor else { continue };
+            if after < head {
+                self.read_on(client, key, after, None, out);
+            } else {
+                // Nothing to read, and nothing new to say about it: that could make it lag again.
+                let waiting = std::mem::take(&mut attachment.deferred);
+                let told = attachment.told;
+                attachment.cursor = Cursor::Live;
+                out.effects.extend(waiting.into_iter().map(|(_, effect)| effect));
+                if told {
+                    self.offer_all(client, key, out);
+                } else {
+                    self.caught_up(client, key, out);
+                }
+            }
+        }
+    }
+
+    fn client_sessions(&self, client: ClientId) -> Vec<SessionKey> {
+        let sessions = self.clients.get(&client).map(|client| &client.sessions);
+        sessions.map(|keys| keys.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Sends something that must not overtake the session's lines.
+    pub(crate) fn send_behind(
+        &mut self,
+        client: ClientId,
+        session: Option<SessionKey>,
+        effect: Effect,
+        out: &mut Batch,
+    ) {
+        if let Some(session) = session.and_then(|key| self.sessions.get_mut(key)) {
+            let head = session.head;
+            if let Some(attachment) = session.attached.get_mut(&client)
+                && attachment.cursor != Cursor::Live
+            {
+                attachment.deferred.push_back((head, effect));
+                return;
+            }
+        }
+        out.effects.push(effect);
+    }
+
+    /// Takes back something that waits behind lines of a session for a client.
+    pub(crate) fn take_deferred(
+        &mut self,
+        client: ClientId,
+        is_meant: impl Fn(&Effect) -> bool,
+    ) -> Option<Effect> {
+        let attached = self.sessions.values_mut().filter_map(|s| s.attached.get_mut(&client));
+        for attachment in attached {
+            if let Some(at) = attachment.deferred.iter().position(|(_, effect)| is_meant(effect)) {
+                return attachment.deferred.remove(at).map(|(_, effect)| effect);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,18 @@
+//! The hub and its sessions: how they are made, restored, forked, put away and ended, their turns, and what
+//! their clients are sent.
+
+pub(crate) mod adopt;
+pub(crate) mod archive;
+pub(crate) mod child;
+pub(crate) mod directory;
+pub(crate) mod fanout;
+pub(crate) mod fork;
+pub(crate) mod naming;
+pub(crate) mod reseed;
+pub(crate) mod restore;
+pub(crate) mod sessions;
+pub(crate) mod steer;
+pub(crate) mod title;
+pub(crate) mod turn;
+pub(crate) mod unused;
+pub(crate) mod way_out;

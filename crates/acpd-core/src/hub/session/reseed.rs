@@ -1,0 +1,154 @@
+//! Going on when the conversation cannot: with a summary in a new session of the agent, or with an
+//! agent that is asked to finish what it was cut off from.
+//!
+//! ```text
+//!  lost ── no prompt waits ─▶ parked ── prompt ─▶ restored as ever, or lost again
+//!    └──── a prompt waits ──▶ session/new ─▶ told ─▶ journal summed up ─▶ summary + prompt
+//!  given up by a person ────▶ parked, a summary is owed ── prompt ─▶ session/new, as above
+//! ```
+//!
+//! That a summary is owed is on disk with the session: its restore level is `reseeded`, and the
+//! agent has not said a word in it. A process that dies before that changes nothing: what the agent
+//! keeps of such a session is not asked for again, because there is nothing in it to lose.
+//!
+//! Architecture invariant: no agent goes on with less than it had unless the conversation says so
+//! before.
+
+use acp_wire::{Id, build, locate, splice};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::SessionKey;
+use crate::input::{Batch, Effect};
+use crate::profile::OnInterrupted;
+use crate::record::{Dormant, Record, TurnRest, TurnRow};
+use crate::session::State;
+use crate::session::reseed::{GO_ON, PROMISE, Summary, promise};
+use crate::session::turn::Queued;
+use crate::timers::Timer;
+
+impl Hub {
+    pub(crate) fn owes_summary(&self, key: SessionKey) -> bool {
+        self.session(key).owes_summary()
+    }
+
+    /// Why a session that owes a summary was given up.
+    pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
+        let reason = self.session(key).row.reason.as_deref();
+        match reason.and_then(|reason| reason.strip_suffix(PROMISE)) {
+            Some(reason) => reason.to_owned(),
+            None => "it was given up before, and the agent has said nothing since".to_owned(),
+        }
+    }
+
+    /// The agent cannot bring a session back: it begins anew with the next prompt.
+    pub(crate) fn reseed(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        let session = self.session_mut(key);
+        session.summary = Summary::Unknown;
+        if !session.queue.is_empty() && matches!(session.state, State::Restoring(_)) {
+            return self.reseed_now(key, reason, out);
+        }
+        let waiting = std::mem::take(&mut session.waiting);
+        let fault =
+            Fault { message: format!("the session is lost: {reason}"), ..self.lost_fault(key) }
+                .hint("the next prompt goes on in a new one, with a summary");
+        for relayed in waiting {
+            self.refuse(&relayed.to, &fault, out);
+        }
+        self.timers.clear(Timer::Restore(key));
+        self.rest(key, Dormant::Parked, Some(promise(&reason)), out);
+        self.session_mut(key).eager = false;
+        self.check_idle(self.session(key).slot, out);
+    }
+
+    /// Says so to clients that are not shown what `_acpd/restored` says.
+    pub(crate) fn tell_reseeded(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
+        let text = format!(
+            "The previous session could not be restored: {reason}. The agent goes on in a new one, with a \
+             summary of the last request; your history is intact."
+        );
+        self.banner(key, &text, out);
+    }
+
+    /// Whether a prompt that waits has to wait for the summary that goes before it.
+    pub(crate) fn lacks_summary(&mut self, key: SessionKey, out: &mut Batch) -> bool {
+        if !self.owes_summary(key) || self.session(key).queue.is_empty() {
+            return false;
+        }
+        let session = self.session_mut(key);
+        if session.summary == Summary::Unknown {
+            session.summary = Summary::Asked;
+            let upto = session.head;
+            out.effects.push(Effect::Summarize { session: key, upto });
+        }
+        session.summary == Summary::Asked
+    }
+
+    /// Puts the summary that is owed before a prompt to the agent.
+    pub(crate) fn with_summary(&mut self, key: SessionKey, prompt: Bytes) -> Bytes {
+        let owed = self.owes_summary(key);
+        match std::mem::take(&mut self.session_mut(key).summary) {
+            Summary::Known(text) if owed => with_first_block(prompt, &text),
+            _ => prompt,
+        }
+    }
+
+    pub(crate) fn on_summary(&mut self, key: SessionKey, text: String, out: &mut Batch) {
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        if session.summary == Summary::Asked {
+            session.summary = Summary::Known(text);
+            self.wake_session(key, out);
+        }
+    }
+
+    /// Whether the agent is to be asked to go on with the running turn, now that its process is lost.
+    pub(crate) fn is_to_go_on(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let on = self.profile_of(session.slot).on_interrupted == OnInterrupted::Continue;
+        let Some(running) = session.running.as_ref().filter(|_| on) else { return false };
+        // Asked once: what fails again is for a person. So is what a person has cancelled, or has
+        // said something new about, and what the agent may not have read.
+        let by_itself = running.cancelling.is_none() && !running.continues;
+        by_itself
+            && session.queue.is_empty()
+            && !self.is_undecided(session.slot, running.chunk)
+            && self.restarts_by_itself(session.slot)
+    }
+
+    /// Puts acpd's own prompt into the line.
+    pub(crate) fn go_on(&mut self, key: SessionKey, out: &mut Batch) {
+        let now = self.now;
+        let session = self.session_mut(key);
+        session.last_ticket += 1;
+        let ticket = session.last_ticket;
+        let params = json!({
+            "sessionId": session.row.public_id,
+            "prompt": [{ "type": "text", "text": GO_ON }],
+            "_meta": { acpd_api::NAMESPACE: { "continues": true } },
+        });
+        let line = build::request(&Id::from(0), "session/prompt", &params);
+        let prompt = Queued { ticket, sender: None, line, at: now };
+        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnRest::Queued));
+        out.records.push(Record::Turn(TurnRow { line, ..row }));
+        session.queue.push_back(prompt);
+        let text = "acpd asks the agent to go on (`on_interrupted = \"continue\"`)";
+        self.notice(key, "info", text, out);
+    }
+}
+
+/// The prompt with a first block that sums up what was before.
+fn with_first_block(prompt: Bytes, summary: &str) -> Bytes {
+    let Some(blocks) = locate(&prompt, &["params", "prompt"]) else { return prompt };
+    let text = if summary.is_empty() { "(acpd's journal says nothing more.)" } else { summary };
+    let text = format!(
+        "[acpd] Our previous session was lost and could not be restored. This is all that is known \
+         of it:\n\n{text}\n\n[acpd] My next message follows."
+    );
+    let first = json!({ "type": "text", "text": text });
+    let is_empty = prompt[blocks.start + 1..].trim_ascii_start().starts_with(b"]");
+    let block = format!("{first}{}", if is_empty { "" } else { "," });
+    let at = blocks.start + 1;
+    splice(&prompt, &[(at..at, block.as_bytes())])
+}

@@ -1,0 +1,660 @@
+//! Bringing a session back into a new process of its agent, with the best that the agent has.
+//!
+//! ```text
+//!            never had a prompt
+//! begin ─▶ Directory ───────────────────▶ New ──────────────────────────────┐
+//!   │ there, can resume                                                    │
+//!   ├──────────▶ Resume ── ok ────────────────────────────────────────────┤
+//!   │              │ any error but -32000                                 ▼
+//!   │ can load     ▼                     ok                            Settings ─▶ live
+//!   ├──────────▶ List ── listed ─▶ Load ────▶ (Settle: late replay) ──────┘
+//!   │              │ not listed    │  ▲ other error, three times
+//!   │              ▼               │  └── Retry
+//!   │ can neither  ListAll (same)  ▼ -32002, -32601
+//!   └───────────▶ lost           lost              -32000 anywhere ─▶ blocked until a login
+//! ```
+//!
+//! What is lost begins anew with the next prompt, if it may (`reseed.rs`).
+//!
+//! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and
+//! every loss is told.
+
+use std::collections::VecDeque;
+
+use acp_wire::acp::{NewSessionResult, SessionList, SetConfigOptionParams, SetModeParams};
+use acp_wire::{ErrorObject, Id, Outcome, UpdateClass, build, code, set_member, str_at};
+use acpd_api::{Reason, RestoreLevel, Restored, method};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::auth::Refusal;
+use crate::fault::{Fault, in_words};
+use crate::hub::Hub;
+use crate::ids::{SessionKey, SlotId, duration};
+use crate::input::{Batch, Effect};
+use crate::params::raw;
+use crate::profile::OnLost;
+use crate::record::{AgentRow, Dormant, EventKind, Record};
+use crate::requests::purpose::Purpose;
+use crate::session::State;
+use crate::session::replay::Replay;
+use crate::session::restore::{Restore, Setting, Step, settings, values_of};
+use crate::timers::Timer;
+
+/// Loads that fail for a reason that may pass are tried so often.
+const LOAD_TRIES: u32 = 3;
+
+/// A replay that goes on after the response is over when nothing came for so long (ms) …
+const QUIET: u64 = 300;
+
+/// … or after so long (ms).
+const QUIET_CAP: u64 = 5_000;
+
+/// Pages of `session/list` that are read.
+const LIST_PAGES: u32 = 100;
+
+/// What is told where `restore_mcp` says so.
+const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
+
+impl Hub {
+    pub(crate) fn begin_restore(&mut self, key: SessionKey, out: &mut Batch) {
+        let question = self.ids.issue();
+        let session = self.session(key);
+        let row = &session.row;
+        let (agent, cwd) = (row.agent.clone(), row.cwd.clone());
+        let restore = Restore {
+            step: Step::Directory(question),
+            level: RestoreLevel::Renewed,
+            reason: None,
+            tries: 0,
+            without_servers: false,
+            elsewhere: false,
+            left_out: Vec::new(),
+            pages: 0,
+            replay: Replay::new(row.last_prompt),
+            announced: Vec::new(),
+            mode: row.mode.clone(),
+            options: row.options.clone(),
+            cap: self.now,
+            setting_mode: None,
+            settings: VecDeque::new(),
+        };
+        let timeout = self.profile_of(session.slot).restore_timeout;
+        self.session_mut(key).state = State::Restoring(Box::new(restore));
+        self.tell_state(key, out);
+        self.timers.set(Timer::Restore(key), self.now.after(timeout));
+        out.effects.push(Effect::FindDirectory { question, agent, cwd });
+    }
+
+    /// Its directory is there: on with it.
+    pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
+        let row = &self.session(key).row;
+        let agent = row.agent.clone();
+        if self.owes_summary(key) {
+            let reason = self.why_given_up(key);
+            return self.reseed(key, reason, out);
+        }
+        let fresh = row.prompts == 0 && !row.heard;
+        let may_resume = self.profile_of(self.session(key).slot).use_resume;
+        let known = self.known(&agent);
+        let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;
+        let session = self.session(key);
+        if fresh {
+            self.restore_step(key, Step::New, out);
+        } else if self.is_held(session.slot, &session.row.agent_id) {
+            let text = "the agent has given its id to another session";
+            self.session_is_lost(key, text.to_owned(), out);
+        } else {
+            self.route(key);
+            if resume {
+                self.restore_step(key, Step::Resume, out);
+            } else {
+                self.load_or_lose(key, None, out);
+            }
+        }
+    }
+
+    pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
+        match &mut self.sessions.get_mut(key)?.state {
+            State::Restoring(restore) => Some(restore),
+            State::Live | State::Resting => None,
+        }
+    }
+
+    /// The way of `session/load`, if the agent has it. `refused` is what it said to a resume.
+    fn load_or_lose(&mut self, key: SessionKey, refused: Option<&str>, out: &mut Batch) {
+        let session = self.session(key);
+        let agent = session.row.agent.clone();
+        let may_load = self.profile_of(session.slot).use_load;
+        let known = self.known(&agent);
+        let loads = known.capabilities.load_session && !known.row.load_lies;
+        let lists = known.capabilities.list && !known.list_lies;
+        if !may_load || !loads {
+            let text = match refused {
+                Some(error) => format!("agent `{agent}` cannot resume it: {error}"),
+                None => format!("agent `{agent}` can neither resume nor load sessions"),
+            };
+            self.session_is_lost(key, text, out);
+        } else if lists {
+            self.restore_step(key, Step::List, out);
+        } else {
+            self.restore_step(key, Step::Load, out);
+        }
+    }
+
+    pub(crate) fn restore_step(&mut self, key: SessionKey, step: Step, out: &mut Batch) {
+        if let Some(restore) = self.restore_mut(key) {
+            restore.step = step;
+        }
+        let (mut params, left_out) = self.params_again(key);
+        let bare = self.restore_mut(key).is_some_and(|restore| restore.without_servers);
+        let session = self.session(key);
+        let id = json!(session.row.agent_id).to_string();
+        if bare {
+            let text = Bytes::copy_from_slice(params.get().as_bytes());
+            let text = set_member(&text, &["mcpServers"], b"[]");
+            params = raw(&text);
+        }
+        let brings_mcp = !bare && (step == Step::New || self.profile_of(session.slot).restore_mcp);
+        let with_id = || {
+            let params = Bytes::copy_from_slice(params.get().as_bytes());
+            let params = set_member(&params, &["sessionId"], id.as_bytes());
+            if brings_mcp { params } else { set_member(&params, &["mcpServers"], b"[]") }
+        };
+        let (name, params) = match step {
+            Step::New => ("session/new", Bytes::copy_from_slice(params.get().as_bytes())),
+            Step::Resume => ("session/resume", with_id()),
+            Step::Load => ("session/load", with_id()),
+            Step::List => {
+                let params = json!({ "cwd": session.row.cwd }).to_string();
+                ("session/list", Bytes::from(params))
+            }
+            Step::ListAll => ("session/list", Bytes::from_static(b"{}")),
+            Step::Directory(_) | Step::Retry | Step::Settle | Step::Settings => return,
+        };
+        // The list of sessions brings no servers.
+        let servers = match step {
+            Step::List | Step::ListAll => Vec::new(),
+            _ if !brings_mcp => Vec::new(),
+            _ => self.servers_again(key),
+        };
+        let left_out = match brings_mcp {
+            true => left_out,
+            false if self.has_servers(key) => vec![WITHHELD.to_owned()],
+            false => Vec::new(),
+        };
+        if let Some(restore) = self.restore_mut(key) {
+            restore.left_out = left_out;
+        }
+        self.restore_ask(key, name, &params, &servers, out);
+    }
+
+    /// Whether it has MCP servers, of whomever.
+    fn has_servers(&mut self, key: SessionKey) -> bool {
+        self.session(key).has_servers() || !self.servers_again(key).is_empty()
+    }
+
+    /// The servers of the configuration as it is now. What is left out was told when the session was
+    /// made, and `agent show` tells it.
+    fn servers_again(&mut self, key: SessionKey) -> Vec<String> {
+        let session = self.session(key);
+        let (slot, cwd) = (session.slot, session.row.cwd.clone());
+        let params = session.restore_params();
+        self.choose_servers(slot, &cwd, params.get().as_bytes()).names
+    }
+
+    fn restore_ask(
+        &mut self,
+        key: SessionKey,
+        name: &str,
+        params: &[u8],
+        servers: &[String],
+        out: &mut Batch,
+    ) {
+        let slot = self.session(key).slot;
+        let Some(host) = self.slots[&slot].usable_host() else { return };
+        let renews = name == "session/new";
+        let ask = self.ask(host, Purpose::Restore { session: key, renews }, out);
+        let params = raw(params);
+        let line = build::request(&Id::from(ask), name, &params);
+        self.host_write_with(slot, line, servers, out);
+        let timeout = self.profile_of(slot).restore_timeout;
+        self.timers.set(Timer::Restore(key), self.now.after(timeout));
+    }
+
+    pub(crate) fn restore_answered(
+        &mut self,
+        key: SessionKey,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        self.timers.clear(Timer::Restore(key));
+        let Some(step) = self.restore_mut(key).map(|restore| restore.step) else { return };
+        let result = match outcome {
+            Outcome::Result(result) => result,
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                return self.restore_refused(key, step, &error, out);
+            }
+        };
+        match step {
+            Step::New => self.session_renewed(key, result, out),
+            Step::Resume => self.session_back(key, RestoreLevel::Resumed, result, out),
+            Step::List | Step::ListAll => self.session_listed(key, step, result, out),
+            Step::Load => self.session_back(key, RestoreLevel::Loaded, result, out),
+            Step::Settings => {
+                self.setting_restored(key, result, out);
+                self.next_setting(key, out);
+            }
+            Step::Directory(_) | Step::Retry | Step::Settle => {}
+        }
+    }
+
+    fn restore_refused(
+        &mut self,
+        key: SessionKey,
+        step: Step,
+        error: &ErrorObject,
+        out: &mut Batch,
+    ) {
+        let text = in_words(error);
+        let slot = self.session(key).slot;
+        match self.note_refusal(slot, step.method(), error, out) {
+            Refusal::Other => {}
+            Refusal::NeedsLogin => return self.session_needs_login(key, error, out),
+            // The next process is asked the same.
+            Refusal::Renewed => return,
+        }
+        match step {
+            Step::Resume => {
+                if error.code == code::METHOD_NOT_FOUND {
+                    self.remember_lie(key, |row| row.resume_lies = true, out);
+                }
+                self.load_or_lose(key, Some(&text), out);
+            }
+            // A list that fails says nothing about the session.
+            Step::List | Step::ListAll => {
+                if error.code == code::METHOD_NOT_FOUND {
+                    let agent = self.session(key).row.agent.clone();
+                    self.known(&agent).list_lies = true;
+                }
+                self.restore_step(key, Step::Load, out);
+            }
+            Step::Load if error.code == code::NOT_FOUND || self.says_gone(slot, error) => {
+                self.session_is_lost(key, format!("the agent does not know it: {text}"), out);
+            }
+            Step::Load if error.code == code::METHOD_NOT_FOUND => {
+                self.remember_lie(key, |row| row.load_lies = true, out);
+                self.load_or_lose(key, Some(&text), out);
+            }
+            Step::Load => self.retry_load(key, error.code, &text, out),
+            Step::New => self.restore_failed(key, Reason::AgentStartFailed, &text, out),
+            Step::Settings => {
+                let text = format!("a mode or option could not be set again: {text}");
+                self.notice(key, "warning", &text, out);
+                self.next_setting(key, out);
+            }
+            Step::Directory(_) | Step::Retry | Step::Settle => {}
+        }
+    }
+
+    /// Whether an error to a load means that the agent has lost the session, though its code does not
+    /// say so.
+    fn says_gone(&self, slot: SlotId, error: &ErrorObject) -> bool {
+        self.profile_of(slot).gone_errors.iter().any(|like| error.is_like(like))
+    }
+
+    /// The agent has offered what it does not have: it is not asked again.
+    fn remember_lie(&mut self, key: SessionKey, lie: fn(&mut AgentRow), out: &mut Batch) {
+        let agent = self.session(key).row.agent.clone();
+        let known = self.known(&agent);
+        lie(&mut known.row);
+        out.records.push(Record::Agent(known.row.clone()));
+    }
+
+    fn retry_load(&mut self, key: SessionKey, code: i64, error: &str, out: &mut Batch) {
+        let now = self.now;
+        let has_servers = self.has_servers(key);
+        let Some(restore) = self.restore_mut(key) else { return };
+        restore.tries += 1;
+        if restore.tries >= LOAD_TRIES {
+            if code == code::INVALID_PARAMS && has_servers && !restore.without_servers {
+                restore.without_servers = true;
+                return self.restore_step(key, Step::Load, out);
+            }
+            if restore.elsewhere {
+                // Some agents have it for its old directory only.
+                let text = format!("the agent does not load it in another directory: {error}");
+                return self.session_is_lost(key, text, out);
+            }
+            let text = format!("it could not be loaded: {error}");
+            return self.restore_failed(key, Reason::SessionBlocked, &text, out);
+        }
+        restore.step = Step::Retry;
+        let delay = 250 << restore.tries;
+        self.timers.set(Timer::Restore(key), now.after(delay));
+    }
+
+    fn session_listed(&mut self, key: SessionKey, step: Step, result: &RawValue, out: &mut Batch) {
+        let page = SessionList::from_raw(result);
+        let wanted = &self.session(key).row.agent_id;
+        if page.sessions.iter().any(|session| session.session_id == *wanted) {
+            if let Some(restore) = self.restore_mut(key) {
+                restore.elsewhere = step == Step::ListAll;
+            }
+            return self.restore_step(key, Step::Load, out);
+        }
+        let cwd = self.session(key).row.cwd.clone();
+        let Some(restore) = self.restore_mut(key) else { return };
+        restore.pages += 1;
+        match page.next_cursor {
+            Some(cursor) if restore.pages < LIST_PAGES => {
+                let mut params = json!({ "cursor": cursor });
+                if step == Step::List {
+                    params["cwd"] = json!(cwd);
+                }
+                self.restore_ask(key, "session/list", params.to_string().as_bytes(), &[], out);
+            }
+            // A list that was not read to its end says nothing about the session.
+            Some(_) => self.restore_step(key, Step::Load, out),
+            None if step == Step::List => self.restore_step(key, Step::ListAll, out),
+            None => self.session_is_lost(key, "the agent does not list it".to_owned(), out),
+        }
+    }
+
+    fn session_renewed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
+        let made = match NewSessionResult::from_raw(result) {
+            Ok(made) => made,
+            Err(error) => {
+                let text = format!("the agent's answer to `session/new` cannot be used: {error}");
+                return self.restore_failed(key, Reason::AgentProtocol, &text, out);
+            }
+        };
+        let slot = self.session(key).slot;
+        if !self.claim_id(slot, &made.session_id, out) {
+            let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
+            return self.restore_failed(key, Reason::AgentProtocol, &text, out);
+        }
+        let agent_id = made.session_id.into_owned();
+        let level = self.restore_mut(key).map_or(RestoreLevel::Renewed, |restore| restore.level);
+        let row = self.session_mut(key).row.edit();
+        row.agent_id = agent_id;
+        if level == RestoreLevel::Reseeded {
+            // From now on the agent is owed a summary, also by the next daemon.
+            row.restore = Some(level);
+            row.heard = false;
+        }
+        self.route(key);
+        out.durable = true;
+        if let Some(host) = self.slots[&slot].usable_host() {
+            self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
+        }
+        self.session_back(key, level, result, out);
+    }
+
+    /// Makes an id free for a session that the agent has just made under it; `false` if the process
+    /// holds another session under it. One that was to come back under this id cannot any more.
+    pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str, out: &mut Batch) -> bool {
+        let Some(other) = self.routed(slot, agent_id) else { return true };
+        if self.is_held(slot, agent_id) || self.is_child(other, agent_id) {
+            return false;
+        }
+        self.give_up_restore(other, out);
+        self.timers.clear(Timer::Restore(other));
+        let text = "the agent has given its id to another session";
+        self.session_is_lost(other, text.to_owned(), out);
+        true
+    }
+
+    /// The agent has the session: set again what it has forgotten, then go on.
+    fn session_back(
+        &mut self,
+        key: SessionKey,
+        level: RestoreLevel,
+        result: &RawValue,
+        out: &mut Batch,
+    ) {
+        let (modes, options) = values_of(result);
+        self.take_values(key, modes, options, false, out);
+        let slot = self.session(key).slot;
+        let late = self.profile_of(slot).late_replay && level == RestoreLevel::Loaded;
+        let now = self.now;
+        let Some(restore) = self.restore_mut(key) else { return };
+        restore.level = level;
+        restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
+        if late {
+            restore.step = Step::Settle;
+            restore.cap = now.after(QUIET_CAP);
+            self.timers.set(Timer::Restore(key), now.after(QUIET));
+        } else {
+            restore.step = Step::Settings;
+            self.next_setting(key, out);
+        }
+    }
+
+    fn next_setting(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(restore) = self.restore_mut(key) else { return };
+        let Some(setting) = restore.settings.pop_front() else {
+            return self.session_usable(key, out);
+        };
+        restore.setting_mode = match &setting {
+            Setting::Mode(mode) => Some(mode.clone()),
+            Setting::Option { .. } => None,
+        };
+        let session_id = self.session(key).row.agent_id.clone();
+        match setting {
+            Setting::Option { id, value } => {
+                let Ok(value) = RawValue::from_string(value) else {
+                    return self.next_setting(key, out);
+                };
+                let params = SetConfigOptionParams::new(&session_id, &id, &value);
+                let params = serde_json::to_vec(&params).unwrap_or_default();
+                self.restore_ask(key, "session/set_config_option", &params, &[], out);
+            }
+            Setting::Mode(mode_id) => {
+                let params = SetModeParams { session_id: &session_id, mode_id: &mode_id };
+                let params = serde_json::to_vec(&params).unwrap_or_default();
+                self.restore_ask(key, "session/set_mode", &params, &[], out);
+            }
+        }
+    }
+
+    /// A mode or an option is in force again. The agent may have shown another one in between.
+    fn setting_restored(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
+        let Some(restore) = self.restore_mut(key) else { return };
+        let mode = restore.setting_mode.take();
+        match mode {
+            Some(mode) => self.tell_mode(key, &mode, None, out),
+            None => self.tell_options(key, result, None, out),
+        }
+    }
+
+    fn session_usable(&mut self, key: SessionKey, out: &mut Batch) {
+        let old = std::mem::replace(&mut self.session_mut(key).state, State::Live);
+        let State::Restoring(restore) = old else { return };
+        let slot = self.session(key).slot;
+        let doubtful = self.session(key).doubtful;
+        if doubtful.is_none() || doubtful != self.slots[&slot].usable_host() {
+            let (news, last_prompt) = restore.replay.finish();
+            for line in news {
+                self.append(key, EventKind::Imported, line, None, out);
+            }
+            self.session_mut(key).row.edit().last_prompt = last_prompt;
+        }
+        self.tell_announced(key, restore.announced, out);
+        self.session_mut(key).row.edit().restore = Some(restore.level);
+        if restore.level != RestoreLevel::Renewed {
+            self.tell_restored(key, restore.level, restore.reason.clone(), out);
+        }
+        if restore.level == RestoreLevel::Reseeded {
+            self.tell_reseeded(key, restore.reason.as_deref().unwrap_or_default(), out);
+        }
+        if restore.without_servers {
+            let text = "its MCP servers are left out: the agent did not load the session with them";
+            self.notice(key, "warning", text, out);
+        } else {
+            for text in restore.left_out {
+                self.notice(key, "warning", &text, out);
+            }
+        }
+        self.set_live(key, out);
+        self.note_success(slot, "session/load", out);
+        self.wake_session(key, out);
+        self.check_idle(slot, out);
+    }
+
+    fn tell_restored(
+        &mut self,
+        key: SessionKey,
+        level: RestoreLevel,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        let session_id = self.session(key).row.public_id.clone();
+        let restored = Restored {
+            session_id: session_id.into(),
+            level,
+            at: self.now.0,
+            reason: reason.map(Into::into),
+        };
+        let line = build::notification(method::RESTORED, &restored);
+        self.append(key, EventKind::Notice, line, None, out);
+    }
+
+    /// An update while the session is being restored: replay, or news about its state.
+    pub(crate) fn update_while_restoring(
+        &mut self,
+        key: SessionKey,
+        line: Bytes,
+        class: UpdateClass,
+        is_user: bool,
+        out: &mut Batch,
+    ) {
+        let is_child = str_at(&line, &["params", "update", "sessionUpdate"]).as_deref()
+            == Some("subagent_update");
+        match class {
+            UpdateClass::State(_) => self.journal_update(key, line, class, out),
+            UpdateClass::Live => {}
+            _ if is_child && self.hears_children(key) => self.journal_update(key, line, class, out),
+            UpdateClass::Conversation | UpdateClass::ToolCall | UpdateClass::Other => {
+                let text = is_user
+                    .then(|| str_at(&line, &["params", "update", "content", "text"]))
+                    .map(|text| text.unwrap_or_default().into_owned());
+                if is_child {
+                    self.remember_announcement(key, &line);
+                }
+                let Some(restore) = self.restore_mut(key) else { return };
+                if !matches!(restore.step, Step::Load | Step::Settle | Step::Settings) {
+                    // The end of a turn that is over for us, if anything.
+                    return;
+                }
+                if !is_child {
+                    restore.replay.line(line, text.as_deref());
+                }
+                self.replay_goes_on(key);
+            }
+        }
+    }
+
+    /// A long history takes its time, also that of a subagent; what counts is that it goes on.
+    pub(crate) fn replay_goes_on(&mut self, key: SessionKey) {
+        let now = self.now;
+        let timeout = self.profile_of(self.session(key).slot).restore_timeout;
+        let Some(restore) = self.restore_mut(key) else { return };
+        let at = match restore.step {
+            Step::Settle => now.after(QUIET).min(restore.cap),
+            Step::Load => now.after(timeout),
+            _ => return,
+        };
+        self.timers.set(Timer::Restore(key), at);
+    }
+
+    /// Stops waiting for a restore. What this process still replays for it cannot be told from what
+    /// it replays for the next one, so no later replay of it counts as news.
+    pub(crate) fn give_up_restore(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.give_up_restore_step(key, out) {
+            let host = self.slots[&self.session(key).slot].usable_host();
+            self.session_mut(key).doubtful = host;
+        }
+    }
+
+    pub(crate) fn on_restore_timer(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(step) = self.restore_mut(key).map(|restore| restore.step) else { return };
+        match step {
+            Step::Retry => self.restore_step(key, Step::Load, out),
+            Step::Settle => {
+                if let Some(restore) = self.restore_mut(key) {
+                    restore.step = Step::Settings;
+                }
+                self.next_setting(key, out);
+            }
+            Step::Directory(_)
+            | Step::New
+            | Step::Resume
+            | Step::List
+            | Step::ListAll
+            | Step::Load
+            | Step::Settings => {
+                self.give_up_restore(key, out);
+                let slot = self.session(key).slot;
+                let time = duration(self.profile_of(slot).restore_timeout);
+                let text = format!("the agent did not bring it back within {time}");
+                self.restore_failed(key, Reason::AgentTimeout, &text, out);
+            }
+        }
+    }
+
+    /// It did not work for a reason that may pass: the next prompt tries again.
+    pub(crate) fn restore_failed(
+        &mut self,
+        key: SessionKey,
+        reason: Reason,
+        text: &str,
+        out: &mut Batch,
+    ) {
+        self.rest(key, Dormant::Failed, Some(text.to_owned()), out);
+        let session = self.session(key);
+        let id = &session.row.public_id;
+        let way_out = session.way_out().unwrap_or_default();
+        let fault = Fault::new(reason, format!("session `{id}` could not be restored: {text}"))
+            .session(id)
+            .hint(format!("its history is intact; {way_out}"));
+        self.fail_queue(key, &fault, out);
+    }
+
+    fn session_is_lost(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        let restores = matches!(self.session(key).state, State::Restoring(_));
+        if restores && !self.session(key).row.heard && !self.owes_summary(key) {
+            return self.renew(key, &reason, out);
+        }
+        if self.profile_of(self.session(key).slot).on_lost == OnLost::Reseed {
+            return self.reseed(key, reason, out);
+        }
+        self.session_mut(key).row.edit().restore = Some(RestoreLevel::Lost);
+        self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
+        self.rest(key, Dormant::Lost, Some(reason), out);
+        let fault = self.lost_fault(key);
+        self.fail_queue(key, &fault, out);
+    }
+
+    /// Begins anew what cannot come back, for a prompt that waits.
+    pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        self.unroute(key);
+        if let Some(restore) = self.restore_mut(key) {
+            restore.level = RestoreLevel::Reseeded;
+            restore.reason = Some(reason);
+        }
+        self.restore_step(key, Step::New, out);
+    }
+
+    /// A session in which the agent has not said a word has nothing to lose: it is made anew.
+    fn renew(&mut self, key: SessionKey, reason: &str, out: &mut Batch) {
+        let text = format!(
+            "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
+        );
+        self.notice(key, "warning", &text, out);
+        self.unroute(key);
+        self.restore_step(key, Step::New, out);
+    }
+}

@@ -1,0 +1,397 @@
+//! One session: a conversation with an agent, whether or not a process holds it.
+//!
+//! ```text
+//!  session/new ─▶ Live ◀───────────────── restored ──────────────┐
+//!                  │ process gone                                 │
+//!                  ▼              needed, process usable          │
+//!                Parked ───────────────────────────────────▶ Restoring
+//!                  ▲  ▲                                        │  │  │
+//!                  │  └──── process gone, error that may pass ─┘  │  │
+//!                  │ login                       -32000           │  │
+//!               Blocked ◀─────────────────────────────────────────┘  │
+//!                Closed ── prompt ─▶ Parked      the agent no longer │
+//!                 Lost  ◀───────────────────────── has it ───────────┘
+//! ```
+//!
+//! Architecture invariant: only [`State::Live`] sessions get prompts, and a session that cannot be
+//! restored is never replaced by a fresh one, except when it never had a prompt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acp_wire::bound::SENTENCE;
+use acp_wire::{build, clipped, remove_member};
+use acpd_api::{SessionGone, SessionNotice, StateChanged, method};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{SessionKey, SlotId};
+use crate::input::{Batch, Effect};
+use crate::record::{Dormant, EventKind, Record, SessionRow, ValueKey};
+use crate::requests::purpose::NewSession;
+use crate::session::restore::option_map;
+use crate::session::{Session, State, numbered};
+
+impl Hub {
+    pub(crate) fn session(&self, key: SessionKey) -> &Session {
+        &self.sessions[&key]
+    }
+
+    pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
+        self.sessions.get_mut(key).expect("a key is only kept while its session exists")
+    }
+
+    pub(crate) fn sessions_of(&self, slot: SlotId) -> Vec<SessionKey> {
+        self.sessions.iter().filter(|(_, s)| s.slot == slot).map(|(key, _)| *key).collect()
+    }
+
+    pub(crate) fn by_public_id(&self, agent: &str, id: &str) -> Option<SessionKey> {
+        self.public.get(agent)?.get(id).copied()
+    }
+
+    pub(crate) fn by_name(&self, agent: &str, cwd: &str, name: &str) -> Option<SessionKey> {
+        let found = self.sessions.iter().find(|(_, session)| {
+            let row = &session.row;
+            row.agent == agent && row.cwd == cwd && row.name.as_deref() == Some(name)
+        });
+        found.map(|(key, _)| *key)
+    }
+
+    /// The agent has said something of its own.
+    pub(crate) fn heard(&mut self, key: SessionKey) {
+        if !self.session(key).row.heard {
+            self.session_mut(key).row.edit().heard = true;
+        }
+    }
+
+    /// Takes over a session that the agent has just made for a client.
+    pub(crate) fn adopt_new(
+        &mut self,
+        slot: SlotId,
+        new: &NewSession,
+        agent_id: &str,
+        out: &mut Batch,
+    ) -> SessionKey {
+        let agent = self.slots[&slot].profile.clone();
+        self.last_session += 1;
+        let key = SessionKey(self.last_session);
+        // Some agents count from 0 after each start: the second "0" gets another public id.
+        let taken = self.by_public_id(&agent, agent_id).is_some()
+            || self.child_by_public_id(&agent, agent_id).is_some();
+        let public_id = if taken { numbered(agent_id, key) } else { agent_id.to_owned() };
+        let mcp_servers = acp_wire::locate(&new.params, &["mcpServers"])
+            .map(|range| Bytes::copy_from_slice(&new.params[range]));
+        let row = SessionRow {
+            key,
+            agent: agent.clone(),
+            public_id: public_id.clone(),
+            agent_id: agent_id.to_owned(),
+            name: new.name.clone(),
+            cwd: new.cwd.clone(),
+            params: remove_member(&new.params, &["mcpServers"]),
+            host: self.slots[&slot].host.as_ref().map(|host| host.id),
+            rest: Dormant::Parked,
+            reason: None,
+            restore: None,
+            mode: None,
+            options: BTreeMap::new(),
+            open_tools: BTreeSet::new(),
+            children: BTreeMap::new(),
+            title: None,
+            own_title: None,
+            archived: false,
+            client_meta: self.offer_of_maker(slot, new.to.client),
+            prompts: 0,
+            heard: false,
+            last_prompt: 0,
+            last_outcome: None,
+            created: self.now,
+            updated: self.now,
+        };
+        out.records.push(Record::Session(Box::new(row.clone())));
+        if let Some(servers) = &mcp_servers {
+            out.records.push(Record::Secret { session: key, mcp_servers: servers.clone() });
+        }
+        out.durable = true;
+        let session = Session { mcp_servers, ..Session::new(row, slot, State::Live) };
+        if self.slots[&slot].dedicated.is_some() {
+            self.slot_mut(slot).dedicated = Some(key);
+            self.save_host(slot, out);
+        }
+        self.sessions.insert(key, session);
+        self.public.entry(agent).or_default().insert(public_id, key);
+        self.route(key);
+        if let Some(client) = self.clients.get_mut(&new.to.client) {
+            client.made.insert(key);
+        }
+        self.watch_unused();
+        key
+    }
+
+    /// Lines of the agent with this session's id, or that of a child, go to this session from now on.
+    pub(crate) fn route(&mut self, key: SessionKey) {
+        let row = &self.sessions[&key].row;
+        let ids = row.children.keys().chain([&row.agent_id]);
+        let routes = self.routes.entry(self.sessions[&key].slot).or_default();
+        routes.extend(ids.map(|id| (id.clone(), key)));
+    }
+
+    /// Whether the process holds a session under this id of its own.
+    pub(crate) fn is_held(&self, slot: SlotId, agent_id: &str) -> bool {
+        self.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
+            State::Live => true,
+            State::Restoring(restore) => restore.is_back(),
+            State::Resting => false,
+        })
+    }
+
+    pub(crate) fn unroute(&mut self, key: SessionKey) {
+        let session = self.session(key);
+        let (slot, id) = (session.slot, session.row.agent_id.clone());
+        if let Some(routes) = self.routes.get_mut(&slot)
+            && routes.get(&id) == Some(&key)
+        {
+            routes.remove(&id);
+        }
+    }
+
+    /// `modes` and `configOptions` of a new, load or resume result: stored for later attaches.
+    pub(crate) fn take_values(
+        &mut self,
+        key: SessionKey,
+        modes: Option<&RawValue>,
+        options: Option<&RawValue>,
+        in_force: bool,
+        out: &mut Batch,
+    ) {
+        let values = [(ValueKey::Modes, modes), (ValueKey::ConfigOptions, options)];
+        for (value, raw) in values {
+            if let Some(raw) = raw.filter(|raw| raw.get() != "null") {
+                let json = Bytes::copy_from_slice(raw.get().as_bytes());
+                out.records.push(Record::Value { session: key, key: value, json });
+            }
+        }
+        if !in_force {
+            return;
+        }
+        let row = self.session_mut(key).row.edit();
+        if let Some(modes) = modes.and_then(|raw| acp_wire::acp::Modes::from_raw(raw).ok()) {
+            row.mode = Some(modes.current_mode_id);
+        }
+        if let Some(options) = options {
+            row.options = option_map(options);
+        }
+    }
+
+    /// Whether it needs its agent's process to be started.
+    pub(crate) fn wants_host(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let has_prompts = !session.queue.is_empty() && !self.waits_for_login(key);
+        has_prompts || !session.waiting.is_empty() || session.eager
+    }
+
+    /// Whether its agent's process must not be stopped for idleness.
+    pub(crate) fn is_in_use(&self, key: SessionKey) -> bool {
+        let session = self.session(key);
+        let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
+        busy || self.wants_host(key)
+            || !session.interactions.is_empty()
+            || !session.attached.is_empty()
+            || session.has_busy_child()
+    }
+
+    /// Whether a process works on something that its stop would cut off: a turn, or a subagent.
+    pub(crate) fn is_at_work(&self, slot: SlotId) -> bool {
+        let mut sessions = self.sessions.values().filter(|session| session.slot == slot);
+        sessions.any(|session| session.running.is_some() || session.has_busy_child())
+    }
+
+    pub(crate) fn is_running(&self, key: SessionKey) -> bool {
+        self.session(key).running.is_some()
+    }
+
+    /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
+    pub(crate) fn wake_session(&mut self, key: SessionKey, out: &mut Batch) {
+        if !self.sessions.contains_key(key) {
+            return;
+        }
+        match self.session(key).state {
+            State::Live => {
+                if !self.slots[&self.session(key).slot].is_up() {
+                    // It goes down: what waits goes on with the next process, or is refused.
+                    return;
+                }
+                // A mode that was set before a prompt counts for it.
+                for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
+                    self.relay(key, relayed, out);
+                }
+                self.dispatch_next(key, out);
+            }
+            State::Restoring(_) => {}
+            State::Resting => {
+                let Session { slot, row, .. } = self.session(key);
+                let free = self.slots[slot].is_up() && !self.works_on(*slot, &row.agent_id);
+                if free && self.wants_host(key) {
+                    self.begin_restore(key, out);
+                }
+            }
+        }
+    }
+
+    /// The process that held the session is gone.
+    pub(crate) fn session_lost_host(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let was_live = match self.session(key).state {
+            State::Live => true,
+            State::Restoring(_) => false,
+            State::Resting => return,
+        };
+        self.timers.clear(crate::timers::Timer::Restore(key));
+        self.unroute(key);
+        self.close_interactions(key, out);
+        self.end_shown(key, "ended with the agent", out);
+        self.close_tools(key, out);
+        let goes_on = self.is_to_go_on(key);
+        self.interrupt_turn(key, fault, out);
+        if goes_on {
+            self.go_on(key, out);
+        }
+        let again = self.restarts_by_itself(self.session(key).slot);
+        // What waits for fresh credentials goes on with them.
+        if !self.is_renewed(self.session(key).slot) {
+            self.refuse_relayed(key, fault, out);
+        }
+        let session = self.session_mut(key);
+        // What begins anew does so with a prompt.
+        session.eager = again && (was_live || session.eager) && !session.owes_summary();
+        if self.waits_for_login(key) {
+            // It would be refused again.
+            let reason = self.session(key).row.reason.clone();
+            return self.rest(key, Dormant::NeedsLogin, reason, out);
+        }
+        self.rest(key, Dormant::Parked, Some(fault.message.clone()), out);
+    }
+
+    /// Leaves a session without a process, for a reason.
+    pub(crate) fn rest(
+        &mut self,
+        key: SessionKey,
+        rest: Dormant,
+        reason: Option<String>,
+        out: &mut Batch,
+    ) {
+        self.unroute(key);
+        // A process that runs on waits for the answers to what its subagents asked.
+        self.cancel_interactions(key, out);
+        self.end_children(key, out);
+        self.drop_terminals(key, out);
+        let session = self.session_mut(key);
+        session.state = State::Resting;
+        let row = session.row.edit();
+        row.host = None;
+        row.rest = rest;
+        row.reason = reason.map(|reason| clipped(&reason, SENTENCE));
+        if rest != Dormant::Parked {
+            session.eager = false;
+        }
+        self.tell_state(key, out);
+        let failed = match rest {
+            Dormant::Parked | Dormant::Closed => return,
+            Dormant::NeedsLogin => "session needs a login",
+            Dormant::Lost => "session lost",
+            Dormant::Failed => "session not restored",
+            Dormant::NoDirectory => "directory of the session missing",
+        };
+        self.log_failure(self.session(key).slot, Some(key), failed, None, out);
+    }
+
+    /// A process holds the session.
+    pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
+        let host = self.slots[&self.session(key).slot].usable_host();
+        let session = self.session_mut(key);
+        session.state = State::Live;
+        session.eager = false;
+        let row = session.row.edit();
+        row.host = host;
+        row.rest = Dormant::Parked;
+        row.reason = None;
+        self.tell_state(key, out);
+    }
+
+    pub(crate) fn tell_state(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let changed = StateChanged {
+            session_id: session.row.public_id.clone().into(),
+            state: session.api_state(),
+            archived: session.row.archived,
+            turn: session.turn_state(),
+            queued: session.queue.len() as u32,
+            reason: session.row.reason.clone().map(Into::into),
+            hint: session.way_out().map(Into::into),
+        };
+        let line = build::notification(method::SESSION_STATE, &changed);
+        self.tell_attached(key, &line, out);
+    }
+
+    /// Writes a sentence into the conversation, for clients that show notices.
+    pub(crate) fn notice(&mut self, key: SessionKey, severity: &str, text: &str, out: &mut Batch) {
+        let notice = SessionNotice {
+            session_id: self.session(key).row.public_id.clone().into(),
+            severity: severity.into(),
+            text: text.into(),
+        };
+        let line = build::notification(method::NOTICE, &notice);
+        self.append(key, EventKind::Notice, line, None, out);
+    }
+
+    /// Says of every open tool call that it failed: nobody else will.
+    pub(crate) fn close_tools(&mut self, key: SessionKey, out: &mut Batch) {
+        if self.session(key).row.open_tools.is_empty() {
+            return;
+        }
+        let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
+        for tool_call_id in open {
+            let update = acp_wire::acp::SessionUpdate {
+                session_id: &self.session(key).row.public_id,
+                update: acp_wire::acp::Update::ToolCallFailed { tool_call_id: &tool_call_id },
+            };
+            let line = build::notification("session/update", &update);
+            self.append(key, EventKind::Update, line, None, out);
+        }
+    }
+
+    /// Deletes a session for good.
+    pub(crate) fn remove_session(&mut self, key: SessionKey, out: &mut Batch) {
+        let gone = Fault::new(acpd_api::Reason::SessionRemoved, "the session was deleted");
+        self.cancel_interactions(key, out);
+        self.fail_queue(key, &gone, out);
+        self.abandon_turn(key, &gone, out);
+        self.unroute(key);
+        self.end_children(key, out);
+        self.withdraw_client_methods(key, out);
+        self.calls_of_deleted(key, out);
+        self.drop_terminals(key, out);
+        for timer in [
+            crate::timers::Timer::Restore(key),
+            crate::timers::Timer::Cancel(key),
+            crate::timers::Timer::Stall(key),
+        ] {
+            self.timers.clear(timer);
+        }
+        self.give_up_restore(key, out);
+        let gone = SessionGone { session_id: self.session(key).row.public_id.clone().into() };
+        let line = build::notification(method::SESSION_REMOVED, &gone);
+        self.tell_attached(key, &line, out);
+        let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
+        for client in attached {
+            self.detach(client, key, out);
+        }
+        if let Some(session) = self.sessions.remove(key)
+            && let Some(ids) = self.public.get_mut(&session.row.agent)
+        {
+            ids.remove(&session.row.public_id);
+        }
+        out.records.push(Record::SessionRemoved { session: key });
+        out.effects.push(Effect::Index(key));
+    }
+}

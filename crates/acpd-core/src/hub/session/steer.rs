@@ -1,0 +1,346 @@
+//! Messages into a running turn: what people say to an agent that is at work.
+//!
+//! ```text
+//!  _session/steering, session/inject
+//!    │ the agent takes none ─▶ an error that says what else there is
+//!    │ no turn runs ─────────▶ late
+//!    ▼ a turn runs
+//!  asked ── taken ──────────▶ in the journal, as said by the user; the sender is told
+//!    │ ├─── came too late ──▶ late: the sender is told, or it waits as a prompt if the sender wants that
+//!    │ └─── refused ────────▶ the sender is told
+//!    └ the agent is gone ───▶ the sender is told that nobody knows
+//! ```
+//!
+//! Who cancels the turn, or closes the session or puts it away, takes the message back as well: if it
+//! comes too late then, it does not wait as a prompt.
+//!
+//! Agents take such a message in one of two ways ([`Steering`]), and clients give it in either
+//! ([`SteerForm`]); the rest is the same for all. It is journalled when the agent has taken it, so what
+//! the journal shows was said. If that is never known, a replay of the agent brings it.
+//!
+//! Architecture invariant: an agent is never asked to begin a turn with such a message: it would run
+//! without acpd's knowledge.
+
+use std::borrow::Cow;
+
+use acp_wire::acp::{SessionUpdate, Steering, Update, steering_outcome};
+use acp_wire::bound::{LONGEST_ID, NAME};
+use acp_wire::{
+    ErrorObject, Id, Outcome, build, clipped, code, locate, remove_member, set_id, set_member,
+    str_at,
+};
+use acpd_api::{NAMESPACE, Reason};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
+use crate::hash::hash;
+use crate::hub::Hub;
+use crate::ids::{HostId, NOBODY, Requester, SessionKey, SlotId};
+use crate::input::Batch;
+use crate::own::without_own;
+use crate::params::raw;
+use crate::record::{EventKind, SteerForm};
+use crate::requests::purpose::{Purpose, Steer};
+use crate::session::State;
+
+/// Content blocks of one message. Each is a line of the journal.
+const MOST_BLOCKS: usize = 256;
+
+/// What an agent has made of a message.
+enum Taken<'a> {
+    Yes,
+    /// As a turn of its own, of which acpd was not told.
+    AsTurn,
+    /// The turn was over.
+    Late,
+    /// As the agent calls that.
+    No(Cow<'a, str>),
+}
+
+impl Hub {
+    /// A client's `_session/steering` or `session/inject`.
+    pub(crate) fn steer(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        method: &str,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
+        let params = without_own(&Bytes::copy_from_slice(params.get().as_bytes()));
+        let form = form_of(method, &params)?;
+        let member = if form == SteerForm::Inject { "content" } else { "prompt" };
+        let blocks = blocks_of(&params, member)?;
+        let agent = self.session(key).row.agent.clone();
+        let Some(way) = self.known(&agent).capabilities.steering else {
+            return Err(self.cannot_steer(key));
+        };
+        let message = format!("acpd-{}", self.ids.issue());
+        let steer = Steer { to: to.clone(), session: key, blocks, message, form };
+        match self.steerable(key)? {
+            Some((slot, host)) => self.ask_to_steer((slot, host), way, steer, &params, out),
+            None => self.steer_late(steer, out)?,
+        }
+        Ok(())
+    }
+
+    /// The process in which a turn runs that goes on.
+    fn steerable(&self, key: SessionKey) -> Result<Option<(SlotId, HostId)>, Fault> {
+        let session = self.session(key);
+        let slot = session.slot;
+        let goes_on = session.running.as_ref().is_some_and(|turn| turn.cancelling.is_none());
+        let host = self.slots[&slot].usable_host();
+        let Some(host) = host.filter(|_| goes_on && matches!(session.state, State::Live)) else {
+            return Ok(None);
+        };
+        if self.is_clogged(slot) {
+            return Err(self.clogged_fault(slot));
+        }
+        Ok(Some((slot, host)))
+    }
+
+    fn ask_to_steer(
+        &mut self,
+        (slot, host): (SlotId, HostId),
+        way: Steering,
+        steer: Steer,
+        params: &Bytes,
+        out: &mut Batch,
+    ) {
+        let key = steer.session;
+        if let Some(running) = self.session_mut(key).running.as_mut() {
+            running.added.push(steer.text());
+        }
+        let (method, params) = for_agent(way, params, &steer.blocks);
+        let ask = self.ask(host, Purpose::Steer(Box::new(steer)), out);
+        let line = build::request(&Id::from(ask), method, &raw(&params));
+        let line = self.to_agent_id(key, line);
+        self.host_write(slot, line, out);
+        out.durable = true;
+    }
+
+    /// The agent has answered.
+    pub(crate) fn steered(
+        &mut self,
+        slot: SlotId,
+        mut steer: Steer,
+        line: &Bytes,
+        outcome: Outcome<'_>,
+        out: &mut Batch,
+    ) {
+        let key = steer.session;
+        if !self.sessions.contains_key(key) {
+            let fault = Fault::new(Reason::SessionRemoved, "the session was deleted");
+            return self.refuse(&steer.to, &fault, out);
+        }
+        let result = match outcome {
+            Outcome::Result(result) => result,
+            Outcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                if self.note_refusal(slot, steer.form.method(), &error, out) == Refusal::Renewed {
+                    return self.refuse(&steer.to, &renewed_fault(), out);
+                }
+                let line = self.to_public_id_in_error(key, self.for_client(slot, &steer.to, line));
+                return self.respond(&steer.to, Some(key), line, out);
+            }
+        };
+        let id = str_at(result.get().as_bytes(), &["messageId"]);
+        if let Some(id) = id.filter(|id| id.len() <= LONGEST_ID) {
+            steer.message = id.into_owned();
+        }
+        match taken(result) {
+            Taken::Late => {
+                let to = steer.to.clone();
+                if let Err(fault) = self.steer_late(steer, out) {
+                    self.refuse(&to, &fault, out);
+                }
+                return;
+            }
+            Taken::No(outcome) if steer.form == SteerForm::Inject => {
+                let fault = self.not_taken(key, &outcome);
+                return self.refuse(&steer.to, &fault, out);
+            }
+            Taken::No(_) => {}
+            Taken::Yes => self.journal_steer(&steer, out),
+            Taken::AsTurn => {
+                self.journal_steer(&steer, out);
+                let text = "the agent has begun a turn of its own with that: acpd cannot tell when \
+                            it ends";
+                self.notice(key, "warning", text, out);
+            }
+        }
+        let line = match steer.form {
+            SteerForm::Inject => {
+                let result = json!({ "messageId": steer.message });
+                build::response(&steer.to.id, &result)
+            }
+            _ if steering_outcome(result).is_some() => set_id(line, &steer.to.id),
+            _ => build::response(&steer.to.id, &json!({ "outcome": "injected" })),
+        };
+        self.respond(&steer.to, Some(key), line, out);
+    }
+
+    /// It is part of the conversation from now on.
+    fn journal_steer(&mut self, steer: &Steer, out: &mut Batch) {
+        let (key, now) = (steer.session, self.now);
+        let session_id = self.session(key).row.public_id.clone();
+        let sender = Some(steer.to.client).filter(|client| *client != NOBODY);
+        let blocks: Vec<&RawValue> = serde_json::from_slice(&steer.blocks).unwrap_or_default();
+        for content in &blocks {
+            let message_id = Some(steer.message.as_str());
+            let update = Update::UserMessageChunk { content, message_id };
+            let update = SessionUpdate { session_id: &session_id, update };
+            let line = build::notification("session/update", &update);
+            let line = set_member(&line, &["params", "_meta", NAMESPACE, "steered"], b"true");
+            self.append(key, EventKind::Update, line, sender, out);
+        }
+        let session = self.session_mut(key);
+        // A replay ends with it, if the agent replays it.
+        let row = session.row.edit();
+        row.last_prompt = hash(&steer.text());
+        row.updated = now;
+        if let Some(running) = session.running.as_mut() {
+            running.touched = true;
+        }
+    }
+
+    /// A person ends what a session works on: no message that is on its way begins another turn.
+    pub(crate) fn take_back_steers(&mut self, key: SessionKey, out: &mut Batch) {
+        for ask in self.requests.take_back_steers(key) {
+            self.save_asked(ask, out);
+        }
+    }
+
+    /// There is no turn that it could go into.
+    fn steer_late(&mut self, steer: Steer, out: &mut Batch) -> Result<(), Fault> {
+        let Steer { to, session: key, blocks, form, .. } = steer;
+        match form {
+            SteerForm::Inject => return Err(self.no_turn(key)),
+            SteerForm::PromptRequired => {
+                let result = json!({ "outcome": "promptRequired", "reason": "noRunningTurn" });
+                self.respond(&to, Some(key), build::response(&to.id, &result), out);
+            }
+            SteerForm::Extension => {
+                let session_id = &self.session(key).row.public_id;
+                let params = json!({ "sessionId": session_id, "prompt": raw(&blocks) });
+                let line = build::request(&Id::from(0), "session/prompt", &params);
+                // Nobody waits for the end of the turn: this is the answer.
+                self.put_in_line(key, None, line, out)?;
+                let result = json!({ "outcome": "startedNewTurn" });
+                self.respond(&to, Some(key), build::response(&to.id, &result), out);
+                self.go_on_with(key, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// The process that was asked is gone.
+    pub(crate) fn steer_lost(&mut self, steer: &Steer, fault: &Fault, out: &mut Batch) {
+        let text = format!("{}; it is not known whether the agent got the message", fault.message);
+        let mut fault = Fault { message: text, ..fault.clone() };
+        fault.data.reason = Reason::OutcomeUnknown;
+        if let Some(session) = self.sessions.get(steer.session) {
+            fault = fault.session(&session.row.public_id);
+        }
+        let fault = fault.hint("say it with the next prompt, which brings the conversation back");
+        self.refuse(&steer.to, &fault, out);
+    }
+
+    fn no_turn(&self, key: SessionKey) -> Fault {
+        let row = &self.session(key).row;
+        let text = format!("no turn runs in session `{}`", row.handle());
+        Fault::new(Reason::NoTurn, text)
+            .with_code(code::INVALID_REQUEST)
+            .session(&row.public_id)
+            .hint(format!("send it as a prompt: `acpctl run -s {} …`", row.word()))
+    }
+
+    /// The error for a `session/inject` that the agent has answered as a `_session/steering`, and not taken.
+    fn not_taken(&self, key: SessionKey, outcome: &str) -> Fault {
+        let row = &self.session(key).row;
+        let outcome = clipped(outcome, NAME);
+        let text = format!("agent `{}` did not take the message: `{outcome}`", row.agent);
+        Fault::new(Reason::CannotSteer, text)
+            .session(&row.public_id)
+            .hint("send it again, or as a prompt, which waits until the turn is over")
+    }
+
+    fn cannot_steer(&self, key: SessionKey) -> Fault {
+        let row = &self.session(key).row;
+        let text = format!("agent `{}` takes no message into a running turn", row.agent);
+        let name = row.word();
+        Fault::new(Reason::CannotSteer, text)
+            .with_code(code::METHOD_NOT_FOUND)
+            .session(&row.public_id)
+            .hint(format!(
+                "send it as a prompt, which waits until the turn is over (`acpctl run -s {name} …`), or \
+                 cancel the turn first (`acpctl session close {name}`)"
+            ))
+    }
+}
+
+/// How a client wants to be answered.
+fn form_of(method: &str, params: &[u8]) -> Result<SteerForm, Fault> {
+    if method == "session/inject" {
+        return match str_at(params, &["mode"]).as_deref() {
+            Some("steer") => Ok(SteerForm::Inject),
+            _ => Err(Fault::invalid("the only `mode` is `steer`")
+                .hint("`session/prompt` waits until the turn is over")),
+        };
+    }
+    let path = ["_meta", "steering", "idleBehavior"];
+    match (locate(params, &path), str_at(params, &path).as_deref()) {
+        (None, _) => Ok(SteerForm::Extension),
+        (_, Some("promptRequired")) => Ok(SteerForm::PromptRequired),
+        _ => Err(Fault::invalid("the only `_meta.steering.idleBehavior` is `promptRequired`")),
+    }
+}
+
+/// The content blocks of a message.
+fn blocks_of(params: &Bytes, member: &str) -> Result<Bytes, Fault> {
+    let blocks = locate(params, &[member]).map(|range| params.slice(range));
+    let number =
+        |blocks: &Bytes| Some(serde_json::from_slice::<Vec<&RawValue>>(blocks).ok()?.len());
+    match blocks.as_ref().and_then(number) {
+        None | Some(0) => Err(Fault::invalid(format!("`{member}` is no list of blocks"))),
+        Some(number) if number > MOST_BLOCKS => {
+            let text = format!("`{member}` has {number} blocks, and {MOST_BLOCKS} are the most");
+            Err(Fault::invalid(text).hint("say it in several messages, or in fewer blocks"))
+        }
+        Some(_) => Ok(blocks.unwrap_or_default()),
+    }
+}
+
+/// The request as the agent takes it: what the client gave besides stays in it.
+fn for_agent(way: Steering, params: &Bytes, blocks: &[u8]) -> (&'static str, Bytes) {
+    let (method, kept, other) = match way {
+        Steering::Extension => ("_session/steering", "prompt", "content"),
+        Steering::Inject => ("session/inject", "content", "prompt"),
+    };
+    let mut params = set_member(&remove_member(params, &[other]), &[kept], blocks);
+    params = match way {
+        Steering::Extension => {
+            let idle = ["_meta", "steering", "idleBehavior"];
+            set_member(&remove_member(&params, &["mode"]), &idle, b"\"promptRequired\"")
+        }
+        Steering::Inject => {
+            set_member(&remove_member(&params, &["_meta", "steering"]), &["mode"], b"\"steer\"")
+        }
+    };
+    (method, params)
+}
+
+fn taken(result: &RawValue) -> Taken<'_> {
+    // Of `session/inject` every success is one.
+    let Some(outcome) = steering_outcome(result) else { return Taken::Yes };
+    match &*outcome {
+        "injected" => Taken::Yes,
+        "startedNewTurn" => Taken::AsTurn,
+        "promptRequired" => Taken::Late,
+        _ => Taken::No(outcome),
+    }
+}

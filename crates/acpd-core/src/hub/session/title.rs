@@ -1,0 +1,122 @@
+//! Titles of sessions: the agent's, and before it one that a person gave.
+//!
+//! What a person gave stays until a person changes it or takes it away. Whatever the agent tells about
+//! the session meanwhile is shown with that title; its own is remembered for when the person's is gone. An
+//! agent that repeats the person's title has not given it one of its own.
+//!
+//! A title is text for people. A name is a handle: short, unique, and given to commands.
+
+use acp_wire::acp::{SessionUpdate, SetTitleParams, Update};
+use acp_wire::{Id, StateKey, build, set_member, str_at};
+use acpd_api::TitleParams;
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{ClientId, Requester, SessionKey};
+use crate::input::Batch;
+use crate::params::read;
+use crate::record::EventKind;
+use crate::requests::purpose::{Purpose, SET_TITLE};
+use crate::session::{State, TITLE};
+
+impl Hub {
+    /// `session/set_title`: no agent is started or woken for it.
+    pub(crate) fn set_title(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let title = params.and_then(|params| str_at(params.get().as_bytes(), &["title"]));
+        let title = title.ok_or_else(|| Fault::invalid("`title` is missing, or is no text"))?;
+        let title = one_line(&title)?;
+        self.give_title(key, Some(title.clone()), to.client, out);
+        self.answer(to, &json!({ "title": title }), out);
+        Ok(())
+    }
+
+    /// `_acpd/session/title`, which can take the title away, too.
+    pub(crate) fn session_title(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let params: TitleParams = read(params)?;
+        let key = self.resolve(&params.session)?;
+        let title = params.title.as_deref().map(one_line).transpose()?;
+        self.give_title(key, title, to.client, out);
+        let info = self.session(key).info();
+        self.answer(to, &info, out);
+        Ok(())
+    }
+
+    /// Shows a person's title to everyone but who gave it, and hands it to the agent that holds the
+    /// session, if it takes titles.
+    fn give_title(
+        &mut self,
+        key: SessionKey,
+        title: Option<String>,
+        by: ClientId,
+        out: &mut Batch,
+    ) {
+        let row = &mut self.session_mut(key).row;
+        if row.own_title == title {
+            return;
+        }
+        row.edit().own_title = title;
+        let row = &self.session(key).row;
+        let update = Update::SessionInfoUpdate { title: row.shown_title() };
+        let update = SessionUpdate { session_id: &row.public_id, update };
+        let line = build::notification("session/update", &update);
+        self.append(key, EventKind::State(StateKey::Info), line, Some(by), out);
+        self.hand_title_over(key, out);
+    }
+
+    fn hand_title_over(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let (slot, agent) = (session.slot, session.row.agent.clone());
+        let takes = self.known(&agent).capabilities.title && !self.is_clogged(slot);
+        let session = self.session(key);
+        let is_live = matches!(session.state, State::Live);
+        let Some(host) = self.slots[&slot].usable_host().filter(|_| takes && is_live) else {
+            return;
+        };
+        let Some(title) = session.row.own_title.clone() else { return };
+        let session_id = session.row.agent_id.clone();
+        // Nobody waits for the answer: the title counts here whatever the agent makes of it.
+        let ask = self.ask(host, Purpose::Title { session: key }, out);
+        let params = SetTitleParams { session_id: &session_id, title: &title };
+        self.host_write(slot, build::request(&Id::from(ask), SET_TITLE, &params), out);
+    }
+
+    /// What an agent tells about a session, as clients are told it: with the title that a person gave.
+    pub(crate) fn with_own_title(&self, key: SessionKey, line: Bytes) -> Bytes {
+        match &self.session(key).row.own_title {
+            Some(title) => {
+                let title = json!(title).to_string();
+                set_member(&line, &["params", "update", "title"], title.as_bytes())
+            }
+            None => line,
+        }
+    }
+}
+
+/// A title as it is stored: one line, and not too long.
+///
+/// # Errors
+/// When nothing of it is left.
+fn one_line(text: &str) -> Result<String, Fault> {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let title: String = words.join(" ").chars().take(TITLE).collect();
+    if title.is_empty() {
+        return Err(Fault::invalid("the title is empty")
+            .hint("`acpctl session title SESSION --clear` takes a title away"));
+    }
+    Ok(title.trim_end().to_owned())
+}

@@ -1,0 +1,629 @@
+//! Turns: prompts, one at a time per session, the others in line.
+//!
+//! ```text
+//! session/prompt ─▶ queued ─▶ dispatched ─▶ ended: stop reason | error | interrupted | unknown
+//!                      │           │
+//!                      │           └─ session/cancel ─▶ cancelling ── no end in time ─▶ agent
+//!                      └─ session/cancel ─▶ answered `cancelled`, never dispatched      stopped
+//! ```
+//!
+//! In ACP v1 the response to `session/prompt` ends a turn; [`Hub::end_turn`] is what any protocol
+//! version has to call.
+//!
+//! Architecture invariant: a prompt is dispatched at most once. Whether an agent that died had read
+//! it cannot be known, so it is never sent again by acpd. The one exception is a prompt that the agent
+//! has refused, and done nothing for, because its credentials had run out.
+
+use acp_wire::acp::{PromptParams, SessionUpdate, Update, stop_reason};
+use acp_wire::bound::NAME;
+use acp_wire::{
+    ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_id, set_member,
+    str_at,
+};
+use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::auth::Refusal;
+use crate::fault::{Fault, renewed_fault};
+use crate::hash::hash;
+use crate::hub::Hub;
+use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId, duration};
+use crate::input::{Batch, Effect};
+use crate::own::without_own;
+use crate::process::slot::{Asker, State as AgentState, StopWhy};
+use crate::profile::OnLost;
+use crate::prompt::{continues, once, prompt_text};
+use crate::record::{Canceller, Dormant, EventKind, Record, TurnRest, TurnRow};
+use crate::requests::purpose::Purpose;
+use crate::session::turn::{Queued, Running, wait_or_cancel};
+use crate::session::{Session, State};
+use crate::timers::Timer;
+use crate::tool_calls::changed_files::changed_files;
+
+/// How it goes on behind a turn that was interrupted.
+const GOES_ON: &str =
+    "the conversation comes back with the next prompt; the turn does not run again by itself";
+
+/// Prompts that may wait in one session.
+const QUEUE_LIMIT: usize = 32;
+
+/// Bytes of prompts that may wait in one session, beside one line of any length.
+const QUEUE_BYTES: usize = 8 << 20;
+
+impl Hub {
+    /// A client's `session/prompt`.
+    ///
+    /// # Errors
+    /// When it cannot wait in line.
+    pub(crate) fn prompt(
+        &mut self,
+        to: Requester,
+        key: SessionKey,
+        line: Bytes,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let client = to.client;
+        let ahead = self.put_in_line(key, Some(to), line, out)?;
+        if ahead > 0 {
+            let session_id = self.session(key).row.public_id.clone();
+            let notice = PromptQueued { session_id: session_id.into(), ahead };
+            let line = build::notification(method::PROMPT_QUEUED, &notice);
+            self.tell_client(client, &line, out);
+        }
+        self.go_on_with(key, out);
+        Ok(())
+    }
+
+    /// A prompt has come into the line.
+    pub(crate) fn go_on_with(&mut self, key: SessionKey, out: &mut Batch) {
+        self.try_without_login(key, out);
+        self.need_session(key, Asker::Person, out);
+    }
+
+    /// Puts a prompt into the line; how many are before it.
+    ///
+    /// # Errors
+    /// When too much waits already, or nothing can come of it.
+    pub(crate) fn put_in_line(
+        &mut self,
+        key: SessionKey,
+        to: Option<Requester>,
+        line: Bytes,
+        out: &mut Batch,
+    ) -> Result<u32, Fault> {
+        let session = self.session(key);
+        let waiting: usize = session.queue.iter().map(|prompt| prompt.line.len()).sum();
+        if waiting + line.len() > self.config.line_limit as usize + QUEUE_BYTES {
+            let text = "too many bytes of prompts already wait";
+            let hint = wait_or_cancel(&session.row.public_id);
+            return Err(Fault::new(Reason::TooMany, text).hint(hint));
+        }
+        if session.queue.len() >= QUEUE_LIMIT {
+            let text = format!("{QUEUE_LIMIT} prompts already wait in this session");
+            let hint = wait_or_cancel(&session.row.public_id);
+            return Err(Fault::new(Reason::TooMany, text).hint(hint));
+        }
+        let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
+        if stays_lost
+            && session.row.rest == Dormant::Lost
+            && matches!(session.state, State::Resting)
+        {
+            return Err(self.lost_fault(key));
+        }
+        let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
+        let ahead = session.queue.len() as u32 + u32::from(busy);
+        let now = self.now;
+        let sender = to.as_ref().and_then(|to| self.sender(to));
+        let session = self.session_mut(key);
+        session.last_ticket += 1;
+        let ticket = session.last_ticket;
+        let prompt = Queued { ticket, sender: to, line, at: now };
+        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnRest::Queued));
+        out.records.push(Record::Turn(TurnRow { sender, line, ..row }));
+        session.queue.push_back(prompt);
+        Ok(ahead)
+    }
+
+    /// Makes sure that the session is live or on its way; refuses what waits in it otherwise. Who goes on
+    /// with a session takes it out of the archive.
+    pub(crate) fn need_session(&mut self, key: SessionKey, asker: Asker, out: &mut Batch) {
+        self.set_archived(key, false, out);
+        let slot = self.session(key).slot;
+        let needed = match self.session(key).state {
+            State::Resting => self.need_agent(slot, asker, out),
+            State::Live | State::Restoring(_) => self.may_start(slot),
+        };
+        if let Err(fault) = needed {
+            self.session_mut(key).eager = false;
+            return self.fail_queue(key, &fault, out);
+        }
+        self.wake_session(key, out);
+    }
+
+    /// Answers everything that waits in a session with an error.
+    pub(crate) fn fail_queue(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let session = self.session_mut(key);
+        let queued: Vec<_> = session.queue.drain(..).collect();
+        for prompt in queued {
+            drop_queued(key, &prompt, out);
+            if let Some(sender) = &prompt.sender {
+                self.refuse(sender, fault, out);
+            }
+        }
+        self.refuse_relayed(key, fault, out);
+    }
+
+    /// Answers what waits in a session beside its prompts with an error.
+    pub(crate) fn refuse_relayed(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        for relayed in std::mem::take(&mut self.session_mut(key).waiting) {
+            self.refuse(&relayed.to, fault, out);
+        }
+    }
+
+    /// Gives the next prompt to the agent, if the session is free.
+    pub(crate) fn dispatch_next(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let slot = session.slot;
+        let free = matches!(session.state, State::Live)
+            && session.running.is_none()
+            && !self.waits_for_login(key);
+        let Some(host) = self.slots[&slot].usable_host().filter(|_| free) else { return };
+        if self.lacks_summary(key, out) {
+            return;
+        }
+        let Some(prompt) = self.session_mut(key).queue.pop_front() else { return };
+        let ask = self.ask(host, Purpose::Prompt { session: key }, out);
+        let said = without_own(&prompt.line);
+        let line = self.with_summary(key, set_id(&said, &Id::from(ask)));
+        let text = prompt_text(&line);
+        let line = self.to_agent_id(key, line);
+        let sender = prompt.sender.as_ref().map(|sender| sender.client);
+        let number = self.journal_prompt(key, &said, sender, out);
+        let chunk = self.host_write(slot, line, out);
+        let host_of = &self.slots[&slot].host;
+        let runs_out = host_of.as_ref().is_some_and(|host| host.stale_from.is_some());
+        out.durable = true;
+        let now = self.now;
+        let session = self.session_mut(key);
+        let row = session.row.edit();
+        row.last_prompt = hash(&text);
+        row.updated = now;
+        // What was said outside of turns is about none.
+        session.calls.clear();
+        session.running = Some(Running {
+            ticket: prompt.ticket,
+            line: runs_out.then(|| prompt.line.clone()),
+            number,
+            chunk,
+            sender: prompt.sender,
+            started: now,
+            cancelling: None,
+            last_line: now,
+            echo: Some(text),
+            added: Vec::new(),
+            once: once(&prompt.line),
+            whole: true,
+            touched: false,
+            continues: continues(&prompt.line),
+        });
+        self.save_turn(key, host, out);
+        self.arm_stall(key);
+        self.lease(slot, out);
+    }
+
+    /// Nobody waits for the prompts of a client any more.
+    pub(crate) fn forget_sender(&mut self, key: SessionKey, client: ClientId, out: &mut Batch) {
+        let session = self.session_mut(key);
+        for prompt in &mut session.queue {
+            if prompt.sender.take_if(|sender| sender.client == client).is_some() {
+                out.records.push(Record::Turn(prompt.row(key, TurnRest::Queued)));
+            }
+        }
+        let running = session.running.as_mut();
+        let was = running.and_then(|turn| turn.sender.take_if(|sender| sender.client == client));
+        let host = self.session(key).row.host;
+        if let (Some(_), Some(host)) = (was, host) {
+            self.save_turn(key, host, out);
+        }
+    }
+
+    /// What the disk has to know of the running turn. Its line is there already.
+    fn save_turn(&self, key: SessionKey, host: HostId, out: &mut Batch) {
+        let Some(running) = &self.session(key).running else { return };
+        out.records.push(Record::Turn(TurnRow {
+            sender: running.sender.as_ref().and_then(|sender| self.sender(sender)),
+            cancelling: running.cancelling,
+            ..running.row(key, TurnRest::Dispatched { host, chunk: running.chunk })
+        }));
+    }
+
+    /// Writes a prompt into the journal, as the conversation will show it to everyone else.
+    fn journal_prompt(
+        &mut self,
+        key: SessionKey,
+        prompt: &Bytes,
+        sender: Option<ClientId>,
+        out: &mut Batch,
+    ) -> u64 {
+        let at = self.now.0;
+        let session = self.session_mut(key);
+        session.row.edit().prompts += 1;
+        let turn = session.row.prompts;
+        let session_id = session.row.public_id.clone();
+        let started = TurnStarted { session_id: session_id.clone().into(), turn, at };
+        let line = build::notification(method::TURN_STARTED, &started);
+        self.append(key, EventKind::Notice, line, None, out);
+        if let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(prompt)
+            && let Ok(params) = PromptParams::from_raw(params)
+        {
+            for content in params.blocks {
+                let update = SessionUpdate {
+                    session_id: &session_id,
+                    update: Update::UserMessageChunk { content, message_id: None },
+                };
+                let line = build::notification("session/update", &update);
+                self.append(key, EventKind::Update, line, sender, out);
+            }
+        }
+        turn
+    }
+
+    /// The agent answered the prompt of the running turn.
+    pub(crate) fn prompt_answered(
+        &mut self,
+        key: SessionKey,
+        line: &Bytes,
+        outcome: WireOutcome<'_>,
+        out: &mut Batch,
+    ) {
+        // A question that is still open gets its answer, as for a cancel: nobody will give another.
+        // Those of subagents, which may go on without a turn, stay.
+        self.cancel_questions(self.own_questions(key), out);
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let again = running.again();
+        let sender = running.sender.take();
+        let slot = self.session(key).slot;
+        let (mut forgotten, mut refused, mut failed) = (None, None, None);
+        let ended = match outcome {
+            WireOutcome::Result(result) => {
+                // A prompt that is refused has not been taken in, nor has the summary before it.
+                self.heard(key);
+                let stop_reason =
+                    stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
+                if let Some(fault) = self.empty_turn(key, &stop_reason) {
+                    let (code, message) = (fault.code, fault.message.clone());
+                    failed = Some(fault);
+                    Outcome::Error { code, message: message.into() }
+                } else {
+                    failed = self.cut_off(key, &stop_reason);
+                    self.slot_mut(slot).renewed = false;
+                    self.note_success(slot, "session/prompt", out);
+                    Outcome::Stopped { stop_reason: stop_reason.into() }
+                }
+            }
+            WireOutcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                let (code, message) = (error.code, error.message.clone());
+                forgotten = says_forgotten(&error).then(|| message.clone());
+                refused = Some(error);
+                Outcome::Error { code, message: message.into() }
+            }
+        };
+        self.end_turn(key, ended, out);
+        // When the turn is over, for then the process may be free to be started anew.
+        let refusal =
+            refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
+        if refusal == Some(Refusal::Renewed) {
+            match again {
+                Some(prompt) => return self.prompt_again(key, prompt, out),
+                None => failed = Some(renewed_fault()),
+            }
+        }
+        if let Some(sender) = sender {
+            let line = match failed {
+                Some(fault) => build::error(&sender.id, &fault.object()),
+                None => self.to_public_id_in_error(key, self.for_client(slot, &sender, line)),
+            };
+            self.respond(&sender, Some(key), line, out);
+        }
+        if let Some(reason) = forgotten {
+            self.session_forgotten(key, reason, out);
+        } else if let (Some(Refusal::NeedsLogin), Some(error)) = (refusal, refused) {
+            self.hold_for_login(key, &error.message, out);
+        }
+        self.wake_session(key, out);
+        self.turn_ended_while_stopping(slot, out);
+        self.check_idle(slot, out);
+    }
+
+    /// The agent asks for something: in the turn of the session that this is about, or in any turn of the
+    /// process if it does not say which.
+    pub(crate) fn touch_turns(&mut self, slot: SlotId, request: &[u8]) {
+        let id = str_at(request, &["params", "sessionId"]);
+        let meant = match id.and_then(|id| self.routed(slot, &id)) {
+            Some(key) => vec![key],
+            None => self.sessions_of(slot),
+        };
+        for key in meant {
+            if let Some(running) = self.session_mut(key).running.as_mut() {
+                running.touched = true;
+            }
+        }
+    }
+
+    /// The error for a turn that failed although its agent says that it ended: some do so when their
+    /// provider refuses them, and without a word.
+    fn empty_turn(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
+        let Session { slot, running, row, .. } = self.session(key);
+        let profile = self.profile_of(*slot);
+        let running = running.as_ref()?;
+        let is_one = stop_reason == "end_turn" && !running.touched && running.cancelling.is_none();
+        (is_one && profile.empty_turn_fails).then(|| {
+            let text = "the agent ended the turn without a word, as it does when its model fails";
+            Fault::new(Reason::EmptyTurn, text).session(&row.public_id).hint(format!(
+                "check its login and its model provider; its output is in `{}`",
+                profile.log
+            ))
+        })
+    }
+
+    /// The error for who waits for a turn that its agent ended in peace because acpd asked for that, on its
+    /// way to stop the agent: nobody cancelled the turn.
+    fn cut_off(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
+        let Session { slot, running, row, .. } = self.session(key);
+        let is_cut_off = stop_reason == "cancelled"
+            && running.as_ref()?.cancelling == Some(Canceller::Acpd)
+            && matches!(self.slots[slot].state, AgentState::Stopping { .. });
+        is_cut_off.then(|| {
+            let agent = &self.slots[slot];
+            let why = agent.reason.as_deref().unwrap_or("it is being stopped");
+            let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
+            Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
+        })
+    }
+
+    /// The process does not know a session that it held: the next prompt restores it. In the same
+    /// process that may not work any more, so it is started anew unless it works for somebody else.
+    fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        self.rest(key, Dormant::Parked, Some(reason), out);
+        if !self.is_at_work(slot) && self.slots[&slot].is_up() {
+            let reason = Some("it forgot a session that it held".to_owned());
+            self.begin_stop(slot, StopWhy::Wedged, reason, out);
+        }
+    }
+
+    /// The running turn is over, in whatever way.
+    pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
+        let now = self.now;
+        let session = self.session_mut(key);
+        let Some(running) = session.running.take() else { return };
+        let row = session.row.edit();
+        row.last_outcome = Some(outcome.word().to_owned());
+        // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
+        row.open_tools.clear();
+        row.updated = now;
+        let calls = std::mem::take(&mut session.calls);
+        let files = if running.whole { changed_files(&calls) } else { Vec::new() };
+        let ended = TurnEnded {
+            session_id: session.row.public_id.clone().into(),
+            turn: running.number,
+            started_at: running.started.0,
+            at: now.0,
+            outcome,
+            tools: running.whole.then_some(calls.len() as u32),
+            files: files.into_iter().map(Into::into).collect(),
+        };
+        self.timers.clear(Timer::Cancel(key));
+        self.timers.clear(Timer::Stall(key));
+        self.close_questions(self.own_questions(key), out);
+        let line = build::notification(method::TURN_ENDED, &ended);
+        self.append(key, EventKind::Notice, line, None, out);
+        self.hook_turn_end(key, &ended, out);
+        out.effects.push(Effect::Index(key));
+        self.lease(self.session(key).slot, out);
+        out.records.push(Record::Turn(running.row(key, TurnRest::Ended)));
+    }
+
+    /// The process that worked on the running turn is gone.
+    pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
+        let Some(running) = self.session_mut(key).running.as_mut() else { return };
+        let (sender, cancelling, chunk) =
+            (running.sender.take(), running.cancelling, running.chunk);
+        let mut fault = fault.clone();
+        // Why it ended is why others cannot begin; of this one it is told that it had begun.
+        if matches!(fault.data.reason, Reason::AgentStopped | Reason::SessionBlocked) {
+            fault.data.reason = Reason::Interrupted;
+        }
+        self.log_failure(self.session(key).slot, Some(key), "turn interrupted", None, out);
+        if self.is_undecided(self.session(key).slot, chunk) {
+            let reason = "acpd ended before it knew that the agent had got the prompt";
+            fault = Fault::new(Reason::OutcomeUnknown, reason);
+            let reason = reason.to_owned();
+            self.end_turn(key, Outcome::OutcomeUnknown { reason: reason.into() }, out);
+        } else if cancelling.is_some() && self.is_wedged(self.session(key).slot) {
+            self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone().into() }, out);
+        } else {
+            self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone().into() }, out);
+        }
+        let Some(sender) = sender else { return };
+        if cancelling == Some(Canceller::Client) {
+            // The person wanted it to end and it has ended.
+            let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
+            self.respond(&sender, Some(key), line, out);
+        } else {
+            let name = self.session(key).row.public_id.clone();
+            let hint = match fault.data.reason {
+                Reason::OutcomeUnknown => format!(
+                    "look at what was done (`acpctl session log {}`), then send it again if need be",
+                    self.session(key).row.word()
+                ),
+                _ => GOES_ON.to_owned(),
+            };
+            let error = fault.session(&name).hint(hint).object();
+            self.respond(&sender, Some(key), build::error(&sender.id, &error), out);
+        }
+    }
+
+    /// Whether it cannot be known that a process which is lost has got this line.
+    pub(crate) fn is_undecided(&self, slot: SlotId, chunk: u64) -> bool {
+        let agent = &self.slots[&slot];
+        agent.host.as_ref().is_some_and(|host| host.lost && host.outbox.has(chunk))
+    }
+
+    /// Whether the process was stopped because it ignored a cancel.
+    fn is_wedged(&self, slot: SlotId) -> bool {
+        matches!(self.slots[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
+    }
+
+    /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
+    pub(crate) fn cancel(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
+        self.take_back_steers(key, out);
+        let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
+        for prompt in queued {
+            drop_queued(key, &prompt, out);
+            if let Some(sender) = &prompt.sender {
+                let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
+                self.respond(sender, Some(key), line, out);
+            }
+        }
+        self.cancel_running(key, Canceller::Client, line, out);
+    }
+
+    /// Asks the agent to end the running turn, and begins to count the time that it has for it.
+    pub(crate) fn cancel_running(
+        &mut self,
+        key: SessionKey,
+        by: Canceller,
+        line: Option<Bytes>,
+        out: &mut Batch,
+    ) {
+        let session = self.session(key);
+        let slot = session.slot;
+        // Idle sessions: the agent must not see a cancel that could hit the next prompt.
+        if session.running.as_ref().is_none_or(|running| running.cancelling.is_some()) {
+            return;
+        }
+        let line = line.unwrap_or_else(|| {
+            let params = acp_wire::acp::CancelParams { session_id: &session.row.public_id };
+            build::notification("session/cancel", &params)
+        });
+        let line = self.to_agent_id(key, line);
+        self.host_write(slot, line, out);
+        self.cancel_interactions(key, out);
+        let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
+        self.withdraw_waits(key, &error, out);
+        if let Some(host) = self.slots[&slot].host.as_ref().map(|host| host.id)
+            && let Some(running) = self.session_mut(key).running.as_mut()
+            && running.cancelling.is_none()
+        {
+            running.cancelling = Some(by);
+            self.arm_cancel(key);
+            self.save_turn(key, host, out);
+        }
+    }
+
+    /// Begins to count the time that the agent has to end a cancelled turn.
+    pub(crate) fn arm_cancel(&mut self, key: SessionKey) {
+        let timeout = self.profile_of(self.session(key).slot).cancel_timeout;
+        self.timers.set(Timer::Cancel(key), self.now.after(timeout));
+    }
+
+    /// Cancels every running turn of an agent; whether there was one.
+    pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, out: &mut Batch) -> bool {
+        let mut any = false;
+        for key in self.sessions_of(slot) {
+            if self.is_running(key) {
+                any = true;
+                self.cancel_running(key, Canceller::Acpd, None, out);
+            }
+        }
+        any
+    }
+
+    /// The agent did not end a cancelled turn in time: it is hung.
+    pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
+        let slot = self.session(key).slot;
+        if self.slots[&slot].host.is_none() || !self.is_running(key) {
+            return;
+        }
+        let time = duration(self.profile_of(slot).cancel_timeout);
+        let reason = format!("it ignored a cancel for {time} and was stopped");
+        if !matches!(self.slots[&slot].state, AgentState::Stopping { .. }) {
+            self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
+        }
+    }
+
+    pub(crate) fn arm_stall(&mut self, key: SessionKey) {
+        let notice = self.profile_of(self.session(key).slot).stall_notice;
+        if notice > 0 {
+            self.timers.set(Timer::Stall(key), self.now.after(notice));
+        }
+    }
+
+    /// A turn may have been silent for long. Waiting for a person or for a tool is not silence.
+    pub(crate) fn on_stall_timer(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session(key);
+        let notice = self.profile_of(session.slot).stall_notice;
+        let Some(running) = &session.running else { return };
+        let silent = self.now.since(running.last_line);
+        if !session.interactions.is_empty() || !session.row.open_tools.is_empty() || silent < notice
+        {
+            let from = if silent < notice { running.last_line } else { self.now };
+            return self.timers.set(Timer::Stall(key), from.after(notice));
+        }
+        let time = duration(silent);
+        let text = format!(
+            "stalled: no output for {time}; the turn goes on until it is cancelled: in its client, or \
+             with `acpctl session close {}`",
+            session.row.word()
+        );
+        self.notice(key, "warning", &text, out);
+        self.timers.set(Timer::Stall(key), self.now.after(notice));
+    }
+
+    /// `$/cancel_request` of a client for one of its prompts.
+    pub(crate) fn cancel_prompt(&mut self, to: &Requester, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        let place = session.queue.iter().position(|prompt| prompt.sender.as_ref() == Some(to));
+        if let Some(prompt) = place.and_then(|at| session.queue.remove(at)) {
+            drop_queued(key, &prompt, out);
+            let fault = Fault::new(Reason::Interrupted, "cancelled while it waited in the queue")
+                .with_code(code::CANCELLED);
+            self.refuse(to, &fault, out);
+        } else {
+            self.cancel_running(key, Canceller::Client, None, out);
+        }
+    }
+
+    /// The error for a prompt to a session that the agent no longer has.
+    pub(crate) fn lost_fault(&self, key: SessionKey) -> Fault {
+        let row = &self.session(key).row;
+        let reason = row.reason.as_deref().unwrap_or("the agent no longer has it");
+        Fault::new(Reason::SessionLost, format!("session `{}` is lost: {reason}", row.public_id))
+            .session(&row.public_id)
+            .hint(self.session(key).way_out().unwrap_or_default())
+    }
+
+    /// A line to the agent, with the id that the agent uses.
+    pub(crate) fn to_agent_id(&self, key: SessionKey, line: Bytes) -> Bytes {
+        let row = &self.session(key).row;
+        if row.agent_id == row.public_id {
+            return line;
+        }
+        set_member(&line, &["params", "sessionId"], json!(row.agent_id).to_string().as_bytes())
+    }
+}
+
+/// Whether an agent says of a session that it held that it does not know it. Copilot does after the
+/// connection was lost over which the session was made, and then for ever.
+fn says_forgotten(error: &ErrorObject) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    error.code == code::NOT_FOUND || message.contains("session not found")
+}
+
+/// A prompt leaves the line without having been dispatched.
+fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
+    out.records.push(Record::Turn(prompt.row(key, TurnRest::Ended)));
+}

@@ -1,0 +1,149 @@
+//! Ways out: what a person can do about a session or an agent that does not come back by itself, and
+//! giving up what an agent keeps of a session.
+//!
+//! ```text
+//!  blocked, lost ── session/reseed ─▶ parked, a summary is owed ── prompt ─▶ session/new ─▶ live
+//!  live, parked, closed ── the same with `discard`: the agent's copy is closed ─▶ ┘
+//! ```
+//!
+//! Architecture invariant: every state of a session or an agent that only a person ends names the command
+//! that ends it, wherever it is told; `docs/recovery.md` has the table.
+
+use acpd_api::{Reason, ReseedParams, RestoreLevel};
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{Requester, SessionKey, SlotId};
+use crate::input::Batch;
+use crate::params::read;
+use crate::process::slot::State as AgentState;
+use crate::record::{Desired, Dormant};
+use crate::session::State;
+use crate::session::reseed::{Summary, promise};
+use crate::session::turn::wait_or_cancel;
+
+/// What the conversation says when a person has given the previous session up.
+const GIVEN_UP: &str = "a person gave it up";
+
+impl Hub {
+    /// What a person can do about an agent, if it waits for that.
+    pub(crate) fn agent_way_out(&self, id: SlotId) -> Option<String> {
+        let agent = &self.slots[&id];
+        let name = &agent.profile;
+        let is_down = self.known.get(name).is_some_and(|known| known.row.desired == Desired::Down);
+        match agent.state {
+            AgentState::Stopping { .. } | AgentState::Ready => self.held_back_hint(id),
+            // It is told with the login.
+            AgentState::NeedsAuth | AgentState::Failed(Reason::NeedsLogin) => None,
+            AgentState::Failed(_) => Some(self.agent_hint(id)),
+            AgentState::Stopped if is_down => {
+                Some(format!("`acpctl agent start {name}` starts it"))
+            }
+            // They pass, or a prompt ends them.
+            AgentState::Stopped
+            | AgentState::Queued
+            | AgentState::Starting
+            | AgentState::Initializing
+            | AgentState::Backoff => None,
+        }
+    }
+
+    /// What to do about an agent that has failed.
+    pub(crate) fn agent_hint(&self, id: SlotId) -> String {
+        let log = format!("its output is in `{}`", self.profile_of(id).log);
+        let hint = match &self.start_hint {
+            Some((of, hint)) if *of == id => hint.clone(),
+            _ => log,
+        };
+        let name = &self.slots[&id].profile;
+        match self.slots[&id].state {
+            AgentState::Failed(_) => {
+                format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
+            }
+            _ => hint,
+        }
+    }
+
+    /// `_acpd/session/reseed`: a person gives up what the agent has of a session. It goes on in a new one
+    /// with the next prompt, behind a summary, as when the agent has lost it.
+    pub(crate) fn session_reseed(
+        &mut self,
+        to: &Requester,
+        params: Option<&RawValue>,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let ReseedParams { session, discard } = read(params)?;
+        let key = self.resolve(&session)?;
+        self.has_no_prompt(key)?;
+        let session = self.session(key);
+        if !session.has_context() {
+            let text = format!("session `{}` has nothing to give up", session.row.handle());
+            let hint = "the next prompt goes on in a new one of the agent anyway";
+            return Err(Fault::invalid(text).session(&session.row.public_id).hint(hint));
+        }
+        let is_stuck = matches!(session.state, State::Resting)
+            && matches!(session.row.rest, Dormant::Failed | Dormant::Lost | Dormant::NoDirectory);
+        if !is_stuck && !discard {
+            return Err(self.still_has_it(key));
+        }
+        if !matches!(session.state, State::Resting) {
+            self.close_session(key, out);
+        }
+        self.give_up_context(key, out);
+        let info = self.session(key).info();
+        self.answer(to, &info, out);
+        Ok(())
+    }
+
+    /// The error for a session whose context nobody has to give up.
+    fn still_has_it(&self, key: SessionKey) -> Fault {
+        let session = self.session(key);
+        let (handle, word, agent) = (session.row.handle(), session.row.word(), &session.row.agent);
+        let text =
+            format!("agent `{agent}` may still have session `{handle}`: a summary says less");
+        let hint = format!(
+            "the next prompt goes on in it; to give it up all the same: \
+             `acpctl session reseed {word} --discard`"
+        );
+        Fault::invalid(text).session(&session.row.public_id).hint(hint)
+    }
+
+    fn give_up_context(&mut self, key: SessionKey, out: &mut Batch) {
+        let session = self.session_mut(key);
+        session.summary = Summary::Unknown;
+        session.eager = false;
+        let row = session.row.edit();
+        row.restore = Some(RestoreLevel::Reseeded);
+        row.heard = false;
+        let before = match row.rest {
+            // It still waits for that.
+            Dormant::NoDirectory | Dormant::NeedsLogin => None,
+            Dormant::Failed | Dormant::Lost => Some(row.reason.take()),
+            Dormant::Parked | Dormant::Closed => Some(None),
+        };
+        if let Some(before) = before {
+            let before = before.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            row.rest = if row.archived { Dormant::Closed } else { Dormant::Parked };
+            row.reason = Some(promise(&format!("{GIVEN_UP}{before}")));
+        }
+        self.tell_state(key, out);
+        let text = "the previous session is given up: the next prompt goes on in a new one, with a summary";
+        self.notice(key, "warning", text, out);
+    }
+
+    /// Refuses what must not happen while a prompt runs or waits.
+    pub(crate) fn has_no_prompt(&self, key: SessionKey) -> Result<(), Fault> {
+        let session = self.session(key);
+        let row = &session.row;
+        let works = session.running.is_some()
+            || !session.queue.is_empty()
+            || self.works_on(session.slot, &row.agent_id);
+        if !works {
+            return Ok(());
+        }
+        Err(Fault::new(Reason::SessionBlocked, "the session works on a prompt")
+            .session(&row.public_id)
+            .hint(wait_or_cancel(&row.public_id)))
+    }
+}

@@ -1,0 +1,88 @@
+//! The end of the daemon: its agents first, then itself. Called for `daemon stop`, for signals and
+//! whenever a process is gone; how far it is, [`crate::shutdown`] knows.
+
+use acp_wire::{ErrorObject, build};
+use acpd_api::{Empty, Reason};
+
+use crate::fault::Fault;
+use crate::hub::Hub;
+use crate::ids::{Requester, SlotId};
+use crate::input::{Batch, Effect};
+use crate::process::slot::StopWhy;
+
+impl Hub {
+    /// That it does not go down.
+    pub(crate) fn check_stays(&self) -> Result<(), Fault> {
+        if !self.shutdown.is_begun() {
+            return Ok(());
+        }
+        Err(Fault::new(Reason::ShuttingDown, "acpd is shutting down").hint(
+            "the next command starts it when it has ended; `acpctl daemon stop` again does not \
+             wait for its agents",
+        ))
+    }
+
+    /// Why a restart that was asked for must not be any more: since then, somebody has ended the daemon.
+    pub fn refuses_restart(&self) -> Option<ErrorObject> {
+        self.check_stays().err().map(|fault| fault.object())
+    }
+
+    /// Ends the daemon alone.
+    pub(crate) fn leave(&mut self, to: &Requester, restart: bool, out: &mut Batch) {
+        self.close_request(to);
+        out.effects.push(Effect::Leave { client: to.client, id: to.id.clone(), restart });
+    }
+
+    /// Ends all agents, then the daemon. Asked for a second time, it waits for nobody any more; and
+    /// while the journal cannot be written, nothing could be waited for.
+    pub(crate) fn begin_shutdown(&mut self, out: &mut Batch) {
+        if self.store_health.is_failing() || self.shutdown.is_ending() {
+            let farewell = self.shutdown.end();
+            for to in farewell.watchers {
+                if self.close_request(&to) {
+                    let line = build::response(&to.id, &Empty {});
+                    out.urgent.push(Effect::Send { client: to.client, line });
+                }
+            }
+            if farewell.for_good {
+                self.say_goodbye(&mut out.urgent);
+            }
+            out.urgent.push(Effect::Abort);
+            return;
+        }
+        if self.shutdown.begin() {
+            let slots: Vec<SlotId> = self.slots.keys().copied().collect();
+            for slot in slots {
+                let reason = Some("acpd is shutting down".to_owned());
+                self.begin_stop(slot, StopWhy::ByPerson, reason, out);
+                if self.slots[&slot].host.is_none() {
+                    self.give_up(slot, Reason::ShuttingDown, out);
+                }
+            }
+        }
+        self.check_stopped(out);
+    }
+
+    /// During a shutdown: whether everything is gone.
+    pub(crate) fn check_stopped(&mut self, out: &mut Batch) {
+        if !self.shutdown.is_ending() {
+            return;
+        }
+        let (end, fault) = match self.only_leftovers() {
+            Some(fault) => (Effect::Abort, Some(fault)),
+            None if self.hosts.is_empty() => (Effect::Exit, None),
+            None => return,
+        };
+        let farewell = self.shutdown.end();
+        for to in farewell.watchers {
+            match &fault {
+                Some(fault) => self.refuse(&to, fault, out),
+                None => self.answer(&to, &Empty {}, out),
+            }
+        }
+        if farewell.for_good {
+            self.say_goodbye(&mut out.effects);
+        }
+        out.effects.push(end);
+    }
+}

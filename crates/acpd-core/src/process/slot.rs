@@ -1,0 +1,317 @@
+//! A process slot and what runs in it: states, why and how far it is being stopped, who waits for it.
+//! Owns nothing beyond the slot; the hub's `process` files change it, the diagram is in `hub/process/slots.rs`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use acp_wire::acp::{AgentCapabilities, AuthMethod, Implementation, InitializeResult};
+use acpd_api::{AgentState, Reason};
+use bytes::Bytes;
+
+use crate::ids::{HostId, Requester, SessionKey, Time};
+use crate::process::outbox::Outbox;
+use crate::record::AgentRow;
+use crate::record::snapshot::HostState;
+use crate::requests::purpose::Directory;
+
+/// A process slot and its process.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) profile: String,
+    /// The only session of this slot, for profiles that do not share a process.
+    pub(crate) dedicated: Option<SessionKey>,
+    pub(crate) state: State,
+    pub(crate) since: Time,
+    pub(crate) reason: Option<String>,
+    /// Last lines of stderr of the last run that failed.
+    pub(crate) stderr: String,
+    /// What it printed first that was no message, in a start that has not succeeded yet.
+    pub(crate) printed: Option<String>,
+    pub(crate) host: Option<Host>,
+    pub(crate) restarts: u32,
+    /// When it failed, within the window of the restart rules.
+    pub(crate) failures: VecDeque<Time>,
+    /// Failures since the last run that was ready for long enough.
+    pub(crate) attempt: u32,
+    /// What it has heard of a client, see [`crate::hub::process::client_meta`].
+    pub(crate) heard: Option<String>,
+    /// It was started anew for fresh credentials, and no prompt has worked since.
+    pub(crate) renewed: bool,
+    /// Requests that wait until the process is usable.
+    pub(crate) waiting: Vec<Waiting>,
+    /// Persons who wait for a start or stop to finish.
+    pub(crate) watchers: Vec<Requester>,
+    /// Lines for sessions whose `session/new` is not answered yet.
+    pub(crate) parked: BTreeMap<String, Parked>,
+}
+
+/// Lines for a session that is not there yet.
+#[derive(Debug, Default)]
+pub(crate) struct Parked {
+    pub(crate) lines: Vec<Bytes>,
+    pub(crate) bytes: usize,
+    /// There were more, for which there was no room.
+    pub(crate) cut: bool,
+}
+
+impl Parked {
+    pub(crate) fn push(&mut self, line: Bytes) {
+        self.bytes += line.len();
+        self.lines.push(line);
+    }
+}
+
+/// The state of a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    Stopped,
+    /// To be started when there is a place; see [`crate::hub::process::start_queue`].
+    Queued,
+    Starting,
+    Initializing,
+    NeedsAuth,
+    Ready,
+    Stopping {
+        why: StopWhy,
+        stage: Stage,
+    },
+    Backoff,
+    Failed(Reason),
+}
+
+/// Why a process goes down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StopWhy {
+    /// Its leader ended by itself.
+    Crashed,
+    /// It never became usable.
+    BadStart { reason: Reason, permanent: bool },
+    /// A person stopped it.
+    ByPerson,
+    /// A person restarts it.
+    Restart,
+    /// Nothing used it.
+    Idle,
+    /// It ignored a cancel.
+    Wedged,
+    /// It does not start without a login.
+    NoLogin,
+    /// An earlier daemon started it, and it cannot be spoken with any more.
+    Lost,
+}
+
+/// How far the stop ladder has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// Running turns were cancelled; they may end in peace.
+    Cancelling,
+    /// stdin is closed.
+    Eof,
+    /// SIGTERM was sent.
+    Term,
+    /// SIGKILL was sent.
+    Kill,
+}
+
+/// The process of a slot.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) id: HostId,
+    pub(crate) pid: Option<u32>,
+    pub(crate) start: u64,
+    /// It is spoken with: not yet, while it is being taken over from the last daemon.
+    pub(crate) adopted: bool,
+    /// That takes longer than a start may.
+    pub(crate) silent: bool,
+    /// Its output was committed up to here when it was taken over …
+    pub(crate) offset: u64,
+    /// … and it had written up to here, as long as that is not read.
+    pub(crate) catch_up: Option<u64>,
+    /// It was not there any more when it was to be taken over.
+    pub(crate) lost: bool,
+    /// What was last said of it: it is busy.
+    pub(crate) leased: Option<bool>,
+    pub(crate) ready_since: Option<Time>,
+    /// From when on its credentials are too old.
+    pub(crate) stale_from: Option<Time>,
+    /// The leader has ended.
+    pub(crate) exited: bool,
+    /// How often it was sent SIGKILL.
+    pub(crate) kills: u32,
+    /// Who is left of it, as people were told.
+    pub(crate) leftovers: Option<String>,
+    pub(crate) outbox: Outbox,
+}
+
+impl Host {
+    pub(crate) fn new(id: HostId) -> Host {
+        Host {
+            id,
+            pid: None,
+            start: 0,
+            adopted: true,
+            silent: false,
+            offset: 0,
+            catch_up: None,
+            lost: false,
+            leased: None,
+            ready_since: None,
+            stale_from: None,
+            exited: false,
+            kills: 0,
+            leftovers: None,
+            outbox: Outbox::new(),
+        }
+    }
+
+    /// A process of the last daemon, not spoken with yet.
+    pub(crate) fn recovered(state: &HostState) -> Host {
+        let row = &state.row;
+        Host {
+            pid: (row.pid != 0).then_some(row.pid),
+            start: row.start,
+            adopted: false,
+            offset: state.offset,
+            ready_since: row.ready,
+            outbox: Outbox::recovered(state),
+            ..Host::new(row.host)
+        }
+    }
+}
+
+/// A client's request that waits for the process.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) to: Requester,
+    pub(crate) what: WaitFor,
+}
+
+#[derive(Debug)]
+pub(crate) enum WaitFor {
+    Initialize,
+    New(crate::requests::purpose::NewSession),
+    Adopt(crate::requests::purpose::Adoption),
+    /// A connection-scoped request to relay: method and the complete line.
+    Relay {
+        method: String,
+        line: Bytes,
+    },
+}
+
+/// The last known `initialize` result of a profile, shared by its slots.
+#[derive(Debug)]
+pub(crate) struct AgentInfo {
+    pub(crate) row: AgentRow,
+    pub(crate) capabilities: AgentCapabilities,
+    pub(crate) info: Option<Implementation>,
+    /// The ways to log in.
+    pub(crate) methods: Vec<AuthMethod>,
+    /// `session/list` was advertised but answered with "method not found".
+    pub(crate) list_lies: bool,
+}
+
+impl AgentInfo {
+    pub(crate) fn new(row: AgentRow) -> AgentInfo {
+        let parsed = row.initialize.as_ref().and_then(|raw| {
+            let raw = serde_json::from_slice(raw).ok()?;
+            InitializeResult::from_raw(raw).ok()
+        });
+        match parsed {
+            Some(result) => AgentInfo {
+                row,
+                capabilities: result.capabilities,
+                info: result.agent_info,
+                methods: result.auth_methods,
+                list_lies: false,
+            },
+            None => AgentInfo {
+                row,
+                capabilities: AgentCapabilities::default(),
+                info: None,
+                methods: Vec::new(),
+                list_lies: false,
+            },
+        }
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(profile: String, dedicated: Option<SessionKey>, now: Time) -> Slot {
+        Slot {
+            profile,
+            dedicated,
+            state: State::Stopped,
+            since: now,
+            reason: None,
+            stderr: String::new(),
+            printed: None,
+            host: None,
+            restarts: 0,
+            failures: VecDeque::new(),
+            attempt: 0,
+            heard: None,
+            renewed: false,
+            waiting: Vec::new(),
+            watchers: Vec::new(),
+            parked: BTreeMap::new(),
+        }
+    }
+
+    /// `initialize` is answered, and the process runs and is spoken with.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.state, State::Ready | State::NeedsAuth)
+            && self.host.as_ref().is_some_and(|host| host.adopted)
+    }
+
+    /// The running process, if it can be talked to.
+    pub(crate) fn usable_host(&self) -> Option<HostId> {
+        self.is_up().then_some(self.host.as_ref()?.id)
+    }
+
+    /// Why it is in its state, for people.
+    pub(crate) fn api_reason(&self) -> Option<String> {
+        self.leftovers().map(str::to_owned).or_else(|| self.reason.clone())
+    }
+
+    pub(crate) fn api_state(&self) -> AgentState {
+        match self.state {
+            State::Stopped => AgentState::Stopped,
+            State::Queued | State::Starting => AgentState::Starting,
+            State::Initializing => AgentState::Initializing,
+            State::NeedsAuth | State::Failed(Reason::NeedsLogin) => AgentState::NeedsAuth,
+            State::Ready => AgentState::Ready,
+            State::Stopping { .. } => AgentState::Stopping,
+            State::Backoff => AgentState::Backoff,
+            State::Failed(_) => AgentState::Failed,
+        }
+    }
+}
+
+/// Who asks for a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A person's start or prompt: clears a crash loop and a back-off.
+    Person,
+    /// acpd itself: obeys back-off and budget.
+    Policy,
+}
+
+impl Slot {
+    /// Who is left of its last run and does not end, as far as it is known.
+    pub(crate) fn leftovers(&self) -> Option<&str> {
+        self.host.as_ref()?.leftovers.as_deref()
+    }
+}
+
+/// From one SIGKILL to the next (ms).
+pub(crate) const KILL_AGAIN: u64 = 1_000;
+
+impl WaitFor {
+    /// Where its session works, and what is known of that.
+    pub(crate) fn directory(&mut self) -> Option<(&str, &mut Directory)> {
+        match self {
+            WaitFor::New(new) => Some((&new.cwd, &mut new.directory)),
+            WaitFor::Adopt(adoption) => Some((&adoption.cwd, &mut adoption.directory)),
+            WaitFor::Initialize | WaitFor::Relay { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What acpd reads of a prompt.
+
+use acp_wire::acp::PromptParams;
+use acp_wire::{Message, locate, str_at};
+use acpd_api::PromptMeta;
+use acpd_policy::Verdict;
+use serde_json::value::RawValue;
+
+use crate::params::own_meta;
+
+/// Whether a prompt is acpd's own.
+pub(crate) fn continues(prompt: &[u8]) -> bool {
+    let path = ["params", "_meta", acpd_api::NAMESPACE, "continues"];
+    locate(prompt, &path).is_some_and(|range| &prompt[range] == b"true")
+}
+
+/// The text of a prompt: its text blocks, as an agent would replay or echo them.
+pub(crate) fn prompt_text(line: &[u8]) -> String {
+    let Ok(Message::Request { params: Some(params), .. }) = acp_wire::parse(line) else {
+        return String::new();
+    };
+    let Ok(params) = PromptParams::from_raw(params) else { return String::new() };
+    blocks_text(&params.blocks)
+}
+
+/// The text of content blocks.
+pub(crate) fn blocks_text(blocks: &[&RawValue]) -> String {
+    let texts = blocks.iter().filter_map(|block| {
+        str_at(block.get().as_bytes(), &["text"]).map(std::borrow::Cow::into_owned)
+    });
+    texts.collect()
+}
+
+/// The answer that the sender of a prompt gave beforehand to all questions of its turn.
+pub(crate) fn once(prompt: &[u8]) -> Option<Verdict> {
+    let meta = locate(prompt, &["params", "_meta"])?;
+    let meta = std::str::from_utf8(&prompt[meta]).ok()?;
+    match own_meta::<PromptMeta>(meta).ok()??.permissions?.as_str() {
+        "allow" => Some(Verdict::Allow),
+        "reject" => Some(Verdict::Reject),
+        _ => None,
+    }
+}

@@ -1,0 +1,195 @@
+//! Open questions to people. Only [`Questions`] knows which are open, who was asked and under which
+//! number; the hub says who may answer, and carries out what follows from the end of one. What was
+//! decided for good is in [`decisions`]. The diagram is in `hub/questions/interaction.rs`.
+
+pub(crate) mod decisions;
+pub(crate) mod question;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acp_wire::Id;
+use acp_wire::acp::ElicitationMode;
+use bytes::Bytes;
+
+use crate::ids::{ClientId, HostId, IdSource, InteractionId, SessionKey, Time};
+use crate::questions::question::{Question, Scope};
+use crate::record::InteractionRow;
+use crate::tool_calls::frozen::Frozen;
+
+/// Questions of one session, or of one process about requests, that may be open at once.
+const OPEN: usize = 64;
+
+/// Pages that were shown and are not done yet.
+const PAGES: usize = 256;
+
+/// How often one client is asked the same question before it is given up.
+const ASKED: u32 = 3;
+
+/// An open question.
+#[derive(Debug)]
+pub(crate) struct Interaction {
+    /// The session that it is about, unless it is about a request.
+    pub(crate) session: Option<SessionKey>,
+    pub(crate) host: HostId,
+    /// The agent's own id of the request.
+    pub(crate) agent_request: Id,
+    /// The request with the session's public id.
+    pub(crate) line: Bytes,
+    pub(crate) question: Question,
+    pub(crate) at: Time,
+    /// What it asks to allow, if it is a permission question.
+    pub(crate) frozen: Option<Box<Frozen>>,
+    /// The request to the agent that it is about, unless it is about a session.
+    pub(crate) about: Option<u64>,
+    /// How often a client gave an answer that means nothing.
+    refused: BTreeMap<ClientId, u32>,
+    /// Who has been asked under the number of the interaction itself.
+    asked: BTreeSet<ClientId>,
+}
+
+impl Interaction {
+    /// From its row, whose line is the agent's request.
+    pub(crate) fn new(row: &InteractionRow, agent_request: Id, question: Question) -> Interaction {
+        let about = match Question::read(&row.line) {
+            Ok((Scope::Request(id), _)) => id.as_u64(),
+            _ => None,
+        };
+        Interaction {
+            session: row.session,
+            host: row.host,
+            agent_request,
+            line: row.line.clone(),
+            question,
+            at: row.at,
+            frozen: row.frozen.clone(),
+            about,
+            refused: BTreeMap::new(),
+            asked: BTreeSet::new(),
+        }
+    }
+}
+
+/// A question that is not open any more.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    pub(crate) question: Interaction,
+    /// Who was still asked, and under which number.
+    pub(crate) offers: Vec<(ClientId, u64)>,
+}
+
+/// All questions that are open.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    open: BTreeMap<InteractionId, Interaction>,
+    /// Who is asked, by the numbers of the requests.
+    offers: BTreeMap<(ClientId, u64), InteractionId>,
+    /// Who was shown the page of which question.
+    pages: BTreeMap<(HostId, String), BTreeSet<ClientId>>,
+}
+
+impl Questions {
+    /// # Errors
+    /// When too many questions of the session are open, or of the process if it is about a request.
+    pub(crate) fn check_room(&self, key: Option<SessionKey>, host: HostId) -> Result<(), String> {
+        let same =
+            |open: &&Interaction| open.session == key && (key.is_some() || open.host == host);
+        if self.open.values().filter(same).count() >= OPEN {
+            return Err(format!("{OPEN} questions are open already"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn open(&mut self, id: InteractionId, question: Interaction) {
+        self.open.insert(id, question);
+    }
+
+    pub(crate) fn get(&self, id: InteractionId) -> Option<&Interaction> {
+        self.open.get(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (InteractionId, &Interaction)> {
+        self.open.iter().map(|(id, open)| (*id, open))
+    }
+
+    /// The questions that are meant.
+    pub(crate) fn which(&self, is_meant: impl Fn(&Interaction) -> bool) -> Vec<InteractionId> {
+        self.iter().filter(|(_, open)| is_meant(open)).map(|(id, _)| id).collect()
+    }
+
+    /// What an agent asks with this id of its own.
+    pub(crate) fn asked_as(&self, host: HostId, id: &Id) -> Option<InteractionId> {
+        let mut open = self.iter();
+        open.find(|(_, open)| open.host == host && open.agent_request == *id).map(|(id, _)| id)
+    }
+
+    /// Asks a client; the number under which it is asked. The first time that is one which the next
+    /// daemon knows, too.
+    pub(crate) fn offer(
+        &mut self,
+        client: ClientId,
+        id: InteractionId,
+        ids: &mut IdSource,
+    ) -> Option<u64> {
+        let open = self.open.get_mut(&id)?;
+        if let Question::Elicitation(ElicitationMode::Url { elicitation_id, .. }) = &open.question {
+            let page = (open.host, elicitation_id.clone());
+            self.pages.entry(page).or_default().insert(client);
+            while self.pages.len() > PAGES {
+                self.pages.pop_first();
+            }
+        }
+        let is_first = open.asked.insert(client);
+        let number = if is_first { id.0 } else { ids.issue() };
+        self.offers.insert((client, number), id);
+        Some(number)
+    }
+
+    /// A client has had a question since before it came back. Returns whether that is open.
+    pub(crate) fn was_offered(&mut self, client: ClientId, id: InteractionId) -> bool {
+        let Some(open) = self.open.get_mut(&id) else { return false };
+        open.asked.insert(client);
+        self.offers.insert((client, id.0), id);
+        true
+    }
+
+    pub(crate) fn is_offered(&self, client: ClientId, id: InteractionId) -> bool {
+        self.offers.iter().any(|((of, _), what)| *of == client && *what == id)
+    }
+
+    /// The question that a client's response belongs to.
+    pub(crate) fn answered(&mut self, client: ClientId, id: &Id) -> Option<InteractionId> {
+        self.offers.remove(&(client, id.as_u64()?))
+    }
+
+    /// A client gave an answer that means nothing. Returns whether it is asked again.
+    pub(crate) fn refuse(&mut self, client: ClientId, id: InteractionId) -> bool {
+        let Some(open) = self.open.get_mut(&id) else { return false };
+        let refused = open.refused.entry(client).or_insert(0);
+        *refused += 1;
+        *refused < ASKED
+    }
+
+    /// Takes back the offer of a question to one client; its number.
+    pub(crate) fn take_back(&mut self, client: ClientId, id: InteractionId) -> Option<u64> {
+        let mut offers = self.offers.iter();
+        let place = *offers.find(|((of, _), what)| *of == client && **what == id)?.0;
+        self.offers.remove(&place);
+        Some(place.1)
+    }
+
+    /// A client is gone.
+    pub(crate) fn drop_client(&mut self, client: ClientId) {
+        self.offers.retain(|(of, _), _| *of != client);
+    }
+
+    pub(crate) fn close(&mut self, id: InteractionId) -> Option<Closed> {
+        let question = self.open.remove(&id)?;
+        let offers = self.offers.extract_if(.., |_, of| *of == id);
+        Some(Closed { question, offers: offers.map(|(place, _)| place).collect() })
+    }
+
+    /// What a page was for is done; who was shown it.
+    pub(crate) fn page_done(&mut self, host: HostId, page: String) -> BTreeSet<ClientId> {
+        self.pages.remove(&(host, page)).unwrap_or_default()
+    }
+}

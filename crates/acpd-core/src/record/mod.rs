@@ -1,0 +1,600 @@
+//! What is written: the records of a batch, and the snapshot that they add up to.
+//!
+//! A batch of records is applied in one transaction. [`Snapshot::apply`] is the meaning of each
+//! record; the store implements the same meaning in SQL, and a property test holds the two together.
+//!
+//! Architecture invariant: what may hold secrets is [`Record::Secret`], which the store keeps in a table
+//! of its own; for as long as it is not written to the agent [`Record::Outbox`]; and until it is
+//! answered [`Record::Asked`].
+
+mod forked;
+pub(crate) mod snapshot;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acp_wire::{Id, StateKey};
+use acpd_api::escape::shell_word;
+use acpd_api::{AuthSource, AuthState, RestoreLevel};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{HostId, InteractionId, Seq, SessionKey, Time};
+use crate::tool_calls::frozen::Frozen;
+
+pub use acpd_policy::Remembered;
+pub use forked::{ForkPoint, Forked};
+pub use snapshot::{ClientState, HostState, SessionState, Snapshot};
+
+/// One change of what is on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// A daemon incarnation began; ids that it issues start at `boot << 32`.
+    Boot {
+        /// Number of the incarnation, from 1.
+        boot: u64,
+    },
+    /// Replaces what is known of an agent profile.
+    Agent(AgentRow),
+    /// Replaces what is known of the login of an agent profile.
+    Auth(AuthRow),
+    /// A process is to be started, with no process id yet, or was started; written before anything
+    /// is said to it.
+    Host(HostRow),
+    /// A process and all its descendants are gone; drops what is kept for it: outbox, parked lines,
+    /// open requests and interactions.
+    HostGone {
+        /// Which.
+        host: HostId,
+    },
+    /// All output of a host up to this byte offset is part of this or an earlier transaction.
+    HostOffset {
+        /// Which.
+        host: HostId,
+        /// Byte offset, just after a line unless `inside`.
+        offset: u64,
+        /// The offset lies inside a line over the limit, the rest of which is dropped.
+        inside: bool,
+    },
+    /// A line for a session that is not known yet, kept until it is.
+    Parked {
+        /// Which host wrote it.
+        host: HostId,
+        /// The agent's id of the session.
+        session: String,
+        /// The line.
+        line: Bytes,
+    },
+    /// Parked lines found their session, or nobody will ask for them any more.
+    Unparked {
+        /// Which host wrote them.
+        host: HostId,
+        /// The agent's id of the session; `None` = of all sessions.
+        session: Option<String>,
+    },
+    /// Something was asked of an agent and is not answered.
+    Asked(AskedRow),
+    /// A request to an agent was answered, or its answer does not matter any more.
+    Answered {
+        /// Id of the request.
+        id: u64,
+    },
+    /// A line for a host that is not known to be written yet.
+    Outbox {
+        /// Which host.
+        host: HostId,
+        /// Number of the line, from 1 per host.
+        chunk: u64,
+        /// The line, without its newline.
+        line: Bytes,
+    },
+    /// The host has written every chunk up to this one; drops them from the outbox.
+    Written {
+        /// Which host.
+        host: HostId,
+        /// Last chunk written.
+        chunk: u64,
+    },
+    /// Replaces a session's facts. `head` is not part of it: events move it.
+    Session(Box<SessionRow>),
+    /// Replaces the `mcpServers` that a client gave for a session (JSON text). May hold secrets.
+    Secret {
+        /// Which session.
+        session: SessionKey,
+        /// JSON array.
+        mcp_servers: Bytes,
+    },
+    /// Replaces a value that the agent gave in a response and that a later attach needs.
+    Value {
+        /// Which session.
+        session: SessionKey,
+        /// Which value.
+        key: ValueKey,
+        /// JSON text.
+        json: Bytes,
+    },
+    /// Removes a session with its journal, turns, values and secrets.
+    SessionRemoved {
+        /// Which.
+        session: SessionKey,
+    },
+    /// Appends to a session's journal.
+    Event(EventRow),
+    /// Begins the journal of a session that was forked from another one, unless it has begun.
+    Forked(Forked),
+    /// Replaces a turn.
+    Turn(TurnRow),
+    /// Replaces an interaction.
+    Interaction(InteractionRow),
+    /// Removes an interaction that is answered or withdrawn.
+    InteractionGone {
+        /// Which.
+        id: InteractionId,
+    },
+    /// A client that comes back under its token has sent so many lines.
+    Client {
+        /// Its token.
+        token: String,
+        /// Lines that are dealt with in this or an earlier transaction.
+        received: u64,
+    },
+    /// A client is not expected to come back; drops the answers kept for it.
+    ClientGone {
+        /// Its token.
+        token: String,
+    },
+    /// A decision of a person holds from now on.
+    Remembered(Remembered),
+    /// It is taken back.
+    Unremembered {
+        /// Which.
+        id: i64,
+    },
+    /// The answer to a client's request, kept until the client says that it has it.
+    Reply(ReplyRow),
+    /// A client has an answer.
+    ReplyGone {
+        /// Its token.
+        token: String,
+        /// Its id of the request.
+        id: Id,
+    },
+}
+
+/// Who gets an answer: a request of a client that comes back under its token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sender {
+    /// The client's token.
+    pub token: String,
+    /// The client's id of the request.
+    pub id: Id,
+}
+
+/// A request to an agent that is not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedRow {
+    /// Id of the request, unique across incarnations.
+    pub id: u64,
+    /// The process that was asked.
+    pub host: HostId,
+    /// What for.
+    pub what: Asked,
+}
+
+/// What a request to an agent is for, as far as the disk knows. Stored as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// acpd's own `initialize`.
+    Initialize,
+    /// A client's `session/new` or `session/fork`.
+    NewSession {
+        /// Who gets the answer; nobody if the client does not come back.
+        sender: Option<Sender>,
+        /// Handle for the session.
+        name: Option<String>,
+        /// Its directory.
+        cwd: String,
+        /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
+        params: String,
+        /// Where it goes on from, if it is a fork.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fork: Option<ForkPoint>,
+        /// What is to be said in the conversation once there is one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
+    },
+    /// A session that only the agent knows, to be taken over.
+    Adopt {
+        /// The agent's id for it.
+        session: String,
+        /// Its directory.
+        cwd: String,
+        /// Its params (JSON text). May hold secrets, like the outbox row of the request itself.
+        params: String,
+        /// What is to be said in the conversation once there is one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
+    },
+    /// The prompt of a session's running turn.
+    Prompt {
+        /// The session.
+        session: SessionKey,
+    },
+    /// A prompt whose turn acpd has given up and the agent has not: its session was closed or deleted.
+    Abandoned {
+        /// The agent's id for the session.
+        session: String,
+    },
+    /// A step of a session's restore.
+    Restore {
+        /// The session.
+        session: SessionKey,
+    },
+    /// A step of a restore that was given up; the agent may still replay the session.
+    GivenUp {
+        /// The agent's id of the session.
+        session: String,
+    },
+    /// A message of a client into the running turn of a session.
+    Steer {
+        /// Who gets the answer.
+        sender: Option<Sender>,
+        /// The session.
+        session: SessionKey,
+        /// What is said: a list of content blocks (JSON text).
+        blocks: String,
+        /// Its id in the conversation.
+        message: String,
+        /// How the client has asked.
+        form: SteerForm,
+    },
+    /// A client's request, relayed.
+    Relay {
+        /// Who gets the answer.
+        sender: Option<Sender>,
+        /// The session it is about.
+        session: Option<SessionKey>,
+        /// Its method.
+        method: String,
+        /// Its params (JSON text), where the answer alone does not tell what it changed.
+        params: Option<String>,
+    },
+    /// Nothing depends on the answer.
+    Nothing,
+}
+
+/// An answer that is kept for a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyRow {
+    /// The client's token.
+    pub token: String,
+    /// The client's id of the request.
+    pub id: Id,
+    /// The response, complete.
+    pub line: Bytes,
+    /// The session that the answer made known to the client: it is attached to it with the answer.
+    pub session: Option<SessionKey>,
+}
+
+/// Values kept beside the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ValueKey {
+    /// `modes` of a new, load or resume result.
+    Modes,
+    /// `configOptions`, complete.
+    ConfigOptions,
+}
+
+impl ValueKey {
+    /// Name of the member in the agent's results, also used on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ValueKey::Modes => "modes",
+            ValueKey::ConfigOptions => "configOptions",
+        }
+    }
+}
+
+/// One agent profile as the store knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentRow {
+    /// Profile name.
+    pub name: String,
+    /// Whether a person wants it up, down, or as needed.
+    pub desired: Desired,
+    /// Identifies the launch line that `initialize` belongs to.
+    pub fingerprint: String,
+    /// The last `initialize` result, as the agent sent it.
+    pub initialize: Option<Bytes>,
+    /// `session/resume` was advertised but answered with "method not found".
+    pub resume_lies: bool,
+    /// The same of `session/load`.
+    pub load_lies: bool,
+    /// What the process that said so had heard of a client (JSON object), see
+    /// [`crate::profile::Profile::client_meta`].
+    pub client_meta: Option<String>,
+}
+
+/// Whether an agent is logged in. Stored as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthRow {
+    /// Profile name.
+    pub agent: String,
+    /// The state.
+    pub state: AuthState,
+    /// Since when.
+    pub since: Time,
+    /// What it was learned from last.
+    pub source: AuthSource,
+}
+
+/// What a person wants of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Desired {
+    /// Start when something needs it, stop when idle.
+    #[default]
+    OnDemand,
+    /// Keep it running.
+    Up,
+    /// Keep it stopped until a person starts it.
+    Down,
+}
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRow {
+    /// Which.
+    pub host: HostId,
+    /// Agent profile.
+    pub agent: String,
+    /// Leader's process id; 0 while it is not known.
+    pub pid: u32,
+    /// Leader's start time as `acpd-sys` gives it; together with `pid` an identity.
+    pub start: u64,
+    /// The only session that it serves, for profiles that do not share a process.
+    pub session: Option<SessionKey>,
+    /// When it became usable.
+    pub ready: Option<Time>,
+    /// It is to go down.
+    pub stopping: bool,
+}
+
+/// A session's facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Row number.
+    pub key: SessionKey,
+    /// Agent profile.
+    pub agent: String,
+    /// Id that clients use; unique per agent.
+    pub public_id: String,
+    /// Id that the agent uses now; differs from `public_id` after a collision or a renewal.
+    pub agent_id: String,
+    /// Handle for people; unique per agent and cwd.
+    pub name: Option<String>,
+    /// Working directory as first accepted.
+    pub cwd: String,
+    /// `session/new` params as first accepted (JSON object), without `mcpServers`.
+    pub params: Bytes,
+    /// The process that holds it.
+    pub host: Option<HostId>,
+    /// Where it stands when no process holds it.
+    pub rest: Dormant,
+    /// Why, when there is something to say.
+    pub reason: Option<String>,
+    /// Result of the last restore.
+    pub restore: Option<RestoreLevel>,
+    /// Mode that should be in force.
+    pub mode: Option<String>,
+    /// Option values that should be in force: option id → JSON text of the value.
+    pub options: BTreeMap<String, String>,
+    /// Tool calls of the running turn that have not ended; they are closed if the agent dies.
+    pub open_tools: BTreeSet<String>,
+    /// Sessions of its subagents that the process holds, by the agent's ids.
+    pub children: BTreeMap<String, Child>,
+    /// Title that the agent gave.
+    pub title: Option<String>,
+    /// Title that a person gave: it stands before the agent's.
+    pub own_title: Option<String>,
+    /// It is in the archive: closed, and left out of lists.
+    pub archived: bool,
+    /// What its agent may hear of the client that made it (JSON object), see
+    /// [`crate::profile::Profile::client_meta`].
+    pub client_meta: Option<String>,
+    /// Prompts that were dispatched; also the number of the last turn.
+    pub prompts: u64,
+    /// The agent has said something in a turn, or ended one: it may have a conversation to lose.
+    pub heard: bool,
+    /// Hash of the text of the last prompt in the journal; tells replayed history from news.
+    pub last_prompt: u64,
+    /// How the last turn ended, in one word.
+    pub last_outcome: Option<String>,
+    /// Created.
+    pub created: Time,
+    /// Last prompt or state change.
+    pub updated: Time,
+}
+
+impl SessionRow {
+    /// What people call it.
+    pub(crate) fn handle(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.public_id)
+    }
+
+    /// What commands call it: one word, although agents choose ids as they like.
+    pub(crate) fn word(&self) -> String {
+        shell_word(self.handle())
+    }
+}
+
+/// A session of a subagent, which a session has announced. Stored as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Child {
+    /// Id that clients use.
+    pub public_id: String,
+    /// Public id of the session that announced it: this one, or another child of it.
+    pub parent: String,
+    /// Clients may cancel what it does.
+    pub cancel: bool,
+    /// It works or waits for a person, as far as the agent has said.
+    pub busy: bool,
+    /// Last position of the journal when it was announced or changed.
+    pub seq: Seq,
+}
+
+impl Child {
+    /// Clients know it as one that works, or that they may cancel.
+    pub(crate) fn is_open(&self) -> bool {
+        self.busy || self.cancel
+    }
+}
+
+/// Where a session stands when no process holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dormant {
+    /// Comes back with the next prompt. Live sessions are parked ones as far as the disk knows.
+    Parked,
+    /// Closed by a person.
+    Closed,
+    /// Waits for a login; also if a process holds it.
+    NeedsLogin,
+    /// The agent refused it for good.
+    Lost,
+    /// The agent failed to restore it for a reason that may pass; the next prompt tries again.
+    Failed,
+    /// Its directory does not exist; the next prompt looks again.
+    NoDirectory,
+}
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Session.
+    pub session: SessionKey,
+    /// Position.
+    pub seq: Seq,
+    /// ACP version of the connection it came from.
+    pub pv: u8,
+    /// What it is.
+    pub kind: EventKind,
+    /// When.
+    pub at: Time,
+    /// The notification, complete, with the session's public id.
+    pub line: Bytes,
+    /// The client whose own doing it is (its token, else a name of its connection): a reader that
+    /// goes on from its cursor is not shown its own lines, as it was not when they were live.
+    pub origin: Option<String>,
+}
+
+/// What a journal line is, as far as replaying it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// `session/update` that is part of the conversation.
+    Update,
+    /// `session/update` of which only the last counts when history is replayed.
+    State(StateKey),
+    /// `session/update` that is never replayed to plain ACP clients.
+    Live,
+    /// An `_acpd/…` notice; only for clients that asked for notices.
+    Notice,
+    /// Another notification of the agent with this session's id.
+    Extension,
+    /// Like `Update`, but taken from an agent's replay: it happened outside acpd.
+    Imported,
+    /// A sentence of acpd as `session/update`, for clients that are shown no notices.
+    Banner,
+    /// Any notification of the agent with the id of a child session, which the line has; only for
+    /// clients that show subagents.
+    Child,
+}
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRow {
+    /// Session.
+    pub session: SessionKey,
+    /// Order in the session's queue; never reused within a session.
+    pub ticket: u64,
+    /// Where it stands.
+    pub state: TurnRest,
+    /// When it was accepted.
+    pub at: Time,
+    /// Who gets the answer, if it is somebody who comes back.
+    pub sender: Option<Sender>,
+    /// Who asked for its end, once it is dispatched.
+    pub cancelling: Option<Canceller>,
+    /// The client's `session/prompt` line; `None` leaves the one that is there.
+    pub line: Option<Bytes>,
+}
+
+/// Who asked for the end of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Canceller {
+    /// A client: `cancelled` is what it wants to hear.
+    Client,
+    /// acpd, because the session or the agent is to go.
+    Acpd,
+}
+
+/// Where a turn stands, as far as the disk knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnRest {
+    /// Waits for its predecessors or for the session.
+    Queued,
+    /// Given to a host as this chunk.
+    Dispatched {
+        /// Which host.
+        host: HostId,
+        /// Which chunk.
+        chunk: u64,
+    },
+    /// Over; only the journal tells how.
+    Ended,
+}
+
+/// An interaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InteractionRow {
+    /// Which.
+    pub id: InteractionId,
+    /// Session; none if it is about a request of a client.
+    pub session: Option<SessionKey>,
+    /// The process that asked.
+    pub host: HostId,
+    /// The agent's request, complete, with its own id. A notification is none: it is the line for the
+    /// session's journal if the daemon ends before it can say more of a command.
+    pub line: Bytes,
+    /// When it was asked.
+    pub at: Time,
+    /// What a permission question is about.
+    pub frozen: Option<Box<Frozen>>,
+}
+
+/// How a client has asked, which decides how it is answered. Stored as JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SteerForm {
+    /// `_session/steering`; a message that comes too late is to be the next prompt.
+    Extension,
+    /// The same with `idleBehavior: "promptRequired"`: the client sends it as a prompt itself.
+    PromptRequired,
+    /// `session/inject`.
+    Inject,
+}
+
+impl SteerForm {
+    /// The method of clients.
+    pub(crate) fn method(self) -> &'static str {
+        match self {
+            SteerForm::Extension | SteerForm::PromptRequired => "_session/steering",
+            SteerForm::Inject => "session/inject",
+        }
+    }
+}
+
+impl SessionRow {
+    /// The title that counts.
+    pub(crate) fn shown_title(&self) -> Option<&str> {
+        self.own_title.as_deref().or(self.title.as_deref())
+    }
+}

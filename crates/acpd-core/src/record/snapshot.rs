@@ -1,0 +1,236 @@
+//! What the records so far add up to: where a daemon starts from.
+
+use std::collections::BTreeMap;
+
+use acp_wire::Id;
+use acpd_policy::Remembered;
+use bytes::Bytes;
+
+use crate::ids::{HostId, InteractionId, Seq, SessionKey};
+use crate::record::{
+    AgentRow, AskedRow, AuthRow, HostRow, InteractionRow, Record, ReplyRow, SessionRow, TurnRest,
+    TurnRow,
+};
+
+/// Everything a daemon needs to go on: what the records so far add up to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Identity of this journal; changes when it is replaced by a backup.
+    pub generation: String,
+    /// Last incarnation.
+    pub boot: u64,
+    /// Agents by name.
+    pub agents: BTreeMap<String, AgentRow>,
+    /// Logins by agent.
+    pub auth: BTreeMap<String, AuthRow>,
+    /// Processes that were not seen to be gone.
+    pub hosts: BTreeMap<HostId, HostState>,
+    /// Sessions.
+    pub sessions: BTreeMap<SessionKey, SessionState>,
+    /// Turns that have not ended, by session and ticket.
+    pub turns: BTreeMap<(SessionKey, u64), TurnRow>,
+    /// Interactions that wait.
+    pub interactions: BTreeMap<InteractionId, InteractionRow>,
+    /// Open requests to agents, by id.
+    pub asked: BTreeMap<u64, AskedRow>,
+    /// Clients that may come back, by token.
+    pub clients: BTreeMap<String, ClientState>,
+    /// Decisions that hold until they are taken back, by id.
+    pub remembered: BTreeMap<i64, Remembered>,
+    /// Highest session row number ever used.
+    pub last_session: u32,
+}
+
+/// A process in a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostState {
+    /// The process.
+    pub row: HostRow,
+    /// Output committed up to here.
+    pub offset: u64,
+    /// `offset` lies inside a line that is being dropped.
+    pub inside: bool,
+    /// Lines for sessions that are not known yet, with the agent's ids, in their order.
+    pub parked: Vec<(String, Bytes)>,
+    /// Lines not known to be written, by chunk.
+    pub outbox: BTreeMap<u64, Bytes>,
+    /// Last chunk known to be written.
+    pub written: u64,
+}
+
+impl HostState {
+    /// A process that has said nothing yet.
+    pub fn new(row: HostRow) -> HostState {
+        HostState {
+            row,
+            offset: 0,
+            inside: false,
+            parked: Vec::new(),
+            outbox: BTreeMap::new(),
+            written: 0,
+        }
+    }
+}
+
+/// A client in a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientState {
+    /// Lines of it that were dealt with.
+    pub received: u64,
+    /// Answers that it may not have, by its id.
+    pub replies: BTreeMap<Id, ReplyRow>,
+}
+
+/// A session in a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionState {
+    /// Facts.
+    pub row: SessionRow,
+    /// Last position of the journal.
+    pub head: Seq,
+    /// Highest ticket ever given to a turn.
+    pub last_ticket: u64,
+    /// `mcpServers` (JSON array), if the client gave any.
+    pub mcp_servers: Option<Bytes>,
+}
+
+impl Snapshot {
+    /// Applies one record. Events move only the session's head: their lines live in the journal.
+    ///
+    /// Records about a session, host or interaction that does not exist are ignored.
+    pub fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Boot { boot } => self.boot = *boot,
+            Record::Agent(row) => {
+                self.agents.insert(row.name.clone(), row.clone());
+            }
+            Record::Auth(row) => {
+                self.auth.insert(row.agent.clone(), row.clone());
+            }
+            Record::Host(row) => match self.hosts.get_mut(&row.host) {
+                Some(state) => state.row = row.clone(),
+                None => {
+                    self.hosts.insert(row.host, HostState::new(row.clone()));
+                }
+            },
+            Record::HostGone { host } => {
+                self.hosts.remove(host);
+                self.interactions.retain(|_, row| row.host != *host);
+                self.asked.retain(|_, row| row.host != *host);
+            }
+            Record::HostOffset { host, offset, inside } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.offset = *offset;
+                    state.inside = *inside;
+                }
+            }
+            Record::Parked { host, session, line } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.parked.push((session.clone(), line.clone()));
+                }
+            }
+            Record::Unparked { host, session } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.parked.retain(|(of, _)| session.as_ref().is_some_and(|gone| gone != of));
+                }
+            }
+            Record::Asked(row) if self.hosts.contains_key(&row.host) => {
+                self.asked.insert(row.id, row.clone());
+            }
+            Record::Asked(_) => {}
+            Record::Answered { id } => {
+                self.asked.remove(id);
+            }
+            Record::Outbox { host, chunk, line } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.outbox.insert(*chunk, line.clone());
+                }
+            }
+            Record::Written { host, chunk } => {
+                if let Some(state) = self.hosts.get_mut(host) {
+                    state.outbox = state.outbox.split_off(&(chunk + 1));
+                    state.written = *chunk;
+                }
+            }
+            Record::Session(row) => self.apply_session(row),
+            Record::Secret { session, mcp_servers } => {
+                if let Some(state) = self.sessions.get_mut(session) {
+                    state.mcp_servers = Some(mcp_servers.clone());
+                }
+            }
+            Record::Value { .. } => {}
+            Record::SessionRemoved { session } => {
+                self.sessions.remove(session);
+                self.turns.retain(|(of, _), _| of != session);
+                self.interactions.retain(|_, row| row.session != Some(*session));
+            }
+            Record::Event(row) => {
+                if let Some(state) = self.sessions.get_mut(&row.session) {
+                    state.head = row.seq;
+                }
+            }
+            Record::Forked(fork) if self.sessions.contains_key(&fork.from) => {
+                let begins = |state: &&mut SessionState| state.head == 0;
+                if let Some(state) = self.sessions.get_mut(&fork.session).filter(begins) {
+                    state.head = fork.upto;
+                }
+            }
+            Record::Forked(_) => {}
+            Record::Turn(row) => self.apply_turn(row),
+            Record::Interaction(row) => {
+                self.interactions.insert(row.id, row.clone());
+            }
+            Record::InteractionGone { id } => {
+                self.interactions.remove(id);
+            }
+            Record::Client { token, received } => {
+                self.clients.entry(token.clone()).or_default().received = *received;
+            }
+            Record::ClientGone { token } => {
+                self.clients.remove(token);
+            }
+            Record::Remembered(row) => {
+                self.remembered.insert(row.id, row.clone());
+            }
+            Record::Unremembered { id } => {
+                self.remembered.remove(id);
+            }
+            Record::Reply(row) => {
+                if let Some(client) = self.clients.get_mut(&row.token) {
+                    client.replies.insert(row.id.clone(), row.clone());
+                }
+            }
+            Record::ReplyGone { token, id } => {
+                if let Some(client) = self.clients.get_mut(token) {
+                    client.replies.remove(id);
+                }
+            }
+        }
+    }
+
+    fn apply_session(&mut self, row: &SessionRow) {
+        self.last_session = self.last_session.max(row.key.0);
+        match self.sessions.get_mut(&row.key) {
+            Some(state) => state.row = row.clone(),
+            None => {
+                let state =
+                    SessionState { row: row.clone(), head: 0, last_ticket: 0, mcp_servers: None };
+                self.sessions.insert(row.key, state);
+            }
+        }
+    }
+
+    fn apply_turn(&mut self, row: &TurnRow) {
+        let Some(state) = self.sessions.get_mut(&row.session) else { return };
+        state.last_ticket = state.last_ticket.max(row.ticket);
+        let place = (row.session, row.ticket);
+        if row.state == TurnRest::Ended {
+            self.turns.remove(&place);
+            return;
+        }
+        let old = self.turns.insert(place, row.clone());
+        if let (Some(turn), None, Some(old)) = (self.turns.get_mut(&place), &row.line, old) {
+            turn.line = old.line;
+        }
+    }
+}

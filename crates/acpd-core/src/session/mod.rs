@@ -1,0 +1,206 @@
+//! A session in memory: its row, its turns, who is there, what it waits for. Rooms below know nothing of it;
+//! the hub's `session` files change it, the diagram is in `hub/session/sessions.rs`.
+
+pub(crate) mod replay;
+pub(crate) mod reseed;
+pub(crate) mod restore;
+pub(crate) mod table;
+pub(crate) mod turn;
+pub(crate) mod unused;
+pub(crate) mod way_out;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use acp_wire::set_member;
+use acpd_api::{SessionInfo, SessionState, TurnInfo, TurnState};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey, SlotId};
+use crate::params::raw;
+use crate::record::{Dormant, SessionRow};
+use crate::session::reseed::Summary;
+use crate::session::restore::Restore;
+use crate::session::table::Saved;
+use crate::session::turn::{Queued, Running};
+use crate::tool_calls::call::Call;
+use crate::views::attachment::Attachment;
+
+/// Longest id of a tool call that is remembered.
+const ID_BYTES: usize = 1 << 10;
+
+/// A session in memory. Values that only an attach needs stay in the store.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) row: Saved<SessionRow>,
+    pub(crate) head: Seq,
+    pub(crate) last_ticket: u64,
+    pub(crate) mcp_servers: Option<Bytes>,
+    pub(crate) slot: SlotId,
+    pub(crate) state: State,
+    pub(crate) queue: VecDeque<Queued>,
+    pub(crate) running: Option<Running>,
+    /// Requests other than prompts that wait until it is live.
+    pub(crate) waiting: Vec<Relayed>,
+    pub(crate) attached: BTreeMap<ClientId, Attachment>,
+    pub(crate) interactions: BTreeSet<InteractionId>,
+    /// Wanted back without a prompt: it was cut off, or somebody opened it.
+    pub(crate) eager: bool,
+    /// The process at which a restore of this session was given up.
+    pub(crate) doubtful: Option<HostId>,
+    /// What it was about, while the agent has to be told.
+    pub(crate) summary: Summary,
+    /// What the agent has said about the tool calls of the running turn.
+    pub(crate) calls: BTreeMap<String, Call>,
+}
+
+/// What holds a session.
+#[derive(Debug)]
+pub(crate) enum State {
+    Live,
+    Restoring(Box<Restore>),
+    /// Nothing; the row says why.
+    Resting,
+}
+
+/// A request of a client about a session, to be relayed.
+#[derive(Debug)]
+pub(crate) struct Relayed {
+    pub(crate) to: Requester,
+    pub(crate) method: String,
+    /// The complete line as the client sent it.
+    pub(crate) line: Bytes,
+}
+
+/// Tool calls whose end is remembered; more are not closed by us when the agent dies.
+pub(crate) const OPEN_TOOLS: usize = 256;
+
+impl Session {
+    /// Nothing is said in it, and nobody is there.
+    pub(crate) fn new(row: SessionRow, slot: SlotId, state: State) -> Session {
+        Session {
+            row: Saved::new(row),
+            head: 0,
+            last_ticket: 0,
+            mcp_servers: None,
+            slot,
+            state,
+            queue: VecDeque::new(),
+            running: None,
+            waiting: Vec::new(),
+            attached: BTreeMap::new(),
+            interactions: BTreeSet::new(),
+            eager: false,
+            doubtful: None,
+            summary: Summary::default(),
+            calls: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn api_state(&self) -> SessionState {
+        match (&self.state, self.row.rest) {
+            (State::Live, Dormant::NeedsLogin) => SessionState::Blocked,
+            (State::Live, _) => SessionState::Live,
+            (State::Restoring(_), _) => SessionState::Restoring,
+            (State::Resting, Dormant::Parked) => SessionState::Parked,
+            (State::Resting, Dormant::Closed) => SessionState::Closed,
+            (State::Resting, Dormant::NeedsLogin | Dormant::Failed | Dormant::NoDirectory) => {
+                SessionState::Blocked
+            }
+            (State::Resting, Dormant::Lost) => SessionState::Lost,
+        }
+    }
+
+    /// The params that an agent gets to make or restore this session.
+    pub(crate) fn restore_params(&self) -> Box<RawValue> {
+        let mut params = self.row.params.clone();
+        if let Some(servers) = &self.mcp_servers {
+            params = set_member(&params, &["mcpServers"], servers);
+        }
+        raw(&params)
+    }
+
+    /// Whether its client gave it MCP servers.
+    pub(crate) fn has_servers(&self) -> bool {
+        let servers = self.mcp_servers.as_ref();
+        servers.is_some_and(|list| list.contains(&b'{'))
+    }
+
+    /// Follows a tool call's state, to be able to close it if the agent dies.
+    pub(crate) fn follow_tool(&mut self, id: &str, update: &str, status: Option<&str>) {
+        let open = &self.row.open_tools;
+        match status {
+            Some("completed" | "failed" | "cancelled") => {
+                if open.contains(id) {
+                    self.row.edit().open_tools.remove(id);
+                }
+            }
+            // More about a call that has ended does not open it again.
+            None if update != "tool_call" => {}
+            _ => {
+                if open.len() < OPEN_TOOLS && id.len() <= ID_BYTES && !open.contains(id) {
+                    self.row.edit().open_tools.insert(id.to_owned());
+                }
+            }
+        }
+    }
+
+    /// Who waits for the answer to a prompt.
+    pub(crate) fn senders(&self) -> impl Iterator<Item = &Requester> {
+        let queued = self.queue.iter().filter_map(|prompt| prompt.sender.as_ref());
+        queued.chain(self.running.as_ref().and_then(|turn| turn.sender.as_ref()))
+    }
+
+    /// The same, to change them.
+    pub(crate) fn senders_mut(&mut self) -> impl Iterator<Item = &mut Option<Requester>> {
+        let queued = self.queue.iter_mut().map(|prompt| &mut prompt.sender);
+        queued.chain(self.running.as_mut().map(|turn| &mut turn.sender))
+    }
+
+    pub(crate) fn turn_state(&self) -> TurnState {
+        match self.running {
+            Some(_) if !self.interactions.is_empty() => TurnState::NeedsAction,
+            Some(_) => TurnState::Working,
+            None => TurnState::Idle,
+        }
+    }
+
+    pub(crate) fn has_busy_child(&self) -> bool {
+        self.row.children.values().any(|child| child.busy)
+    }
+
+    pub(crate) fn info(&self) -> SessionInfo {
+        let running = self.running.as_ref();
+        SessionInfo {
+            session_id: self.row.public_id.clone().into(),
+            agent: self.row.agent.clone().into(),
+            name: self.row.name.clone().map(Into::into),
+            title: self.row.shown_title().map(Into::into),
+            cwd: self.row.cwd.clone().into(),
+            state: self.api_state(),
+            archived: self.row.archived,
+            reason: self.row.reason.clone().map(Into::into),
+            hint: self.way_out().map(Into::into),
+            restore: self.row.restore,
+            turn: TurnInfo {
+                state: self.turn_state(),
+                since: running.map_or(self.row.updated, |turn| turn.started).0,
+                last: self.row.last_outcome.clone().map(Into::into),
+            },
+            queued: self.queue.len() as u32,
+            clients: self.attached.len() as u32,
+            prompts: self.row.prompts,
+            seq: self.head,
+            created: self.row.created.0,
+            updated: self.row.updated.0,
+        }
+    }
+}
+
+/// The public id of a session whose agent has given its id before.
+pub(crate) fn numbered(agent_id: &str, key: SessionKey) -> String {
+    format!("{agent_id}.{}", key.0)
+}
+
+/// Characters of a title that are kept.
+pub(crate) const TITLE: usize = 200;

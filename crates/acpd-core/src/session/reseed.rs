@@ -1,0 +1,23 @@
+//! What is said when a conversation goes on in a new session, and the summary that it needs.
+
+/// What acpd says to an agent whose turn was cut off, with `on_interrupted = "continue"`.
+pub const GO_ON: &str = "You were interrupted while you worked on my last request. Find out what is \
+                         done already, then finish what is left of it.";
+
+/// The end of the reason of a session that waits for a prompt to begin anew.
+pub(crate) const PROMISE: &str = "; the next prompt goes on in a new session, with a summary";
+
+/// A reason with what comes of it.
+pub(crate) fn promise(reason: &str) -> String {
+    format!("{reason}{PROMISE}")
+}
+
+/// What a session was about, for the agent.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum Summary {
+    /// Not asked for.
+    #[default]
+    Unknown,
+    Asked,
+    Known(String),
+}

@@ -1,0 +1,80 @@
+//! A prompt in line and the turn that an agent works on; the diagram is in `hub/session/turn.rs`.
+
+use acp_wire::{StateKey, UpdateClass};
+use acpd_policy::Verdict;
+use bytes::Bytes;
+
+use crate::ids::{Requester, SessionKey, Time};
+use crate::record::{Canceller, TurnRest, TurnRow};
+
+/// What to do about a session that works on prompts.
+pub(crate) fn wait_or_cancel(session: &str) -> String {
+    format!("wait until it is done, or cut it off: `acpctl session close {session}`")
+}
+
+/// A prompt in line.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) ticket: u64,
+    /// Who gets the answer; nobody after a restart of the daemon or of the client.
+    pub(crate) sender: Option<Requester>,
+    /// The client's line.
+    pub(crate) line: Bytes,
+    pub(crate) at: Time,
+}
+
+/// The turn that an agent works on.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) ticket: u64,
+    /// The client's line, if the agent may refuse it for credentials that have run out.
+    pub(crate) line: Option<Bytes>,
+    pub(crate) number: u64,
+    /// Number of its line to the agent.
+    pub(crate) chunk: u64,
+    pub(crate) sender: Option<Requester>,
+    pub(crate) started: Time,
+    /// Who wants it to end, if somebody does.
+    pub(crate) cancelling: Option<Canceller>,
+    pub(crate) last_line: Time,
+    /// Text of the prompt while the agent may still echo it as `user_message_chunk`.
+    pub(crate) echo: Option<String>,
+    /// What people have added to it: the agent may echo that at any time.
+    pub(crate) added: Vec<String>,
+    /// The sender's answer to all permission questions of this turn.
+    pub(crate) once: Option<Verdict>,
+    /// This daemon has seen all of it.
+    pub(crate) whole: bool,
+    /// The agent may have worked on it: it, or a subagent, has said or asked something.
+    pub(crate) touched: bool,
+    /// It is acpd's own, to go on with a task that was cut off.
+    pub(crate) continues: bool,
+}
+
+impl Queued {
+    /// Its row: of nobody who comes back, and with the line that is there.
+    pub(crate) fn row(&self, session: SessionKey, state: TurnRest) -> TurnRow {
+        let Queued { ticket, at, .. } = *self;
+        TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
+    }
+}
+
+impl Running {
+    /// The same.
+    pub(crate) fn row(&self, session: SessionKey, state: TurnRest) -> TurnRow {
+        let Running { ticket, started: at, .. } = *self;
+        TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
+    }
+
+    /// Its prompt, if an agent that refuses it has done nothing with it.
+    pub(crate) fn again(&self) -> Option<Queued> {
+        let line = self.line.clone().filter(|_| !self.touched && self.cancelling.is_none())?;
+        Some(Queued { ticket: self.ticket, sender: self.sender.clone(), line, at: self.started })
+    }
+}
+
+/// Whether an update is about work. What else there is to know of a session, such as its commands, some
+/// agents say at any time.
+pub(crate) fn is_work(class: UpdateClass) -> bool {
+    !matches!(class, UpdateClass::State(key) if key != StateKey::Plan)
+}

@@ -1,0 +1,22 @@
+//! Whether a session was ever used, and how long one that was not is kept.
+
+use crate::ids::Time;
+use crate::session::Session;
+
+/// How long a session that nobody uses is kept (ms).
+const KEPT: u64 = 24 * 60 * 60_000;
+
+impl Session {
+    /// There is nothing in it, and nobody has given it a name or a title, or put it away.
+    pub(crate) fn is_unused(&self) -> bool {
+        let row = &self.row;
+        let had_prompts = row.prompts > 0 || self.running.is_some() || !self.queue.is_empty();
+        let had_words = row.heard || self.owes_summary();
+        let is_wanted = row.name.is_some() || row.own_title.is_some() || row.archived;
+        !had_prompts && !had_words && !is_wanted
+    }
+
+    pub(crate) fn kept_until(&self) -> Time {
+        self.row.created.after(KEPT)
+    }
+}

@@ -1,0 +1,45 @@
+//! What a person can do about a session, from what is known of it alone.
+
+use acpd_api::RestoreLevel;
+
+use crate::auth::login_hint;
+use crate::record::Dormant;
+use crate::session::{Session, State};
+
+impl Session {
+    /// What a person can do, if it waits for one.
+    pub(crate) fn way_out(&self) -> Option<String> {
+        let row = &self.row;
+        match (&self.state, row.rest) {
+            (State::Live | State::Resting, Dormant::NeedsLogin) => Some(login_hint(&row.agent)),
+            (State::Live | State::Restoring(_), _)
+            | (State::Resting, Dormant::Parked | Dormant::Closed) => None,
+            (State::Resting, Dormant::Failed) if self.has_context() => Some(format!(
+                "the next prompt tries again, and `acpctl session reseed {}` goes on with a summary \
+                 instead",
+                row.word()
+            )),
+            (State::Resting, Dormant::Failed) => Some("the next prompt tries again".to_owned()),
+            (State::Resting, Dormant::Lost) => Some(format!(
+                "`acpctl session reseed {}` goes on with a summary, `acpctl agent restart {}` looks for \
+                 it once more",
+                row.word(),
+                row.agent
+            )),
+            (State::Resting, Dormant::NoDirectory) => Some(format!(
+                "put it back, or tell where it is: `acpctl session move {} --cwd DIR`",
+                row.word()
+            )),
+        }
+    }
+
+    /// Returns whether the agent's session knows nothing of what was said before.
+    pub(crate) fn owes_summary(&self) -> bool {
+        self.row.restore == Some(RestoreLevel::Reseeded) && !self.row.heard
+    }
+
+    /// Returns whether the agent may remember something of the conversation.
+    pub(crate) fn has_context(&self) -> bool {
+        (self.row.prompts > 0 || self.row.heard) && !self.owes_summary()
+    }
+}

@@ -1,0 +1,57 @@
+//! Whether the journal can be written, and if not, since when and why. The hub asks it before it begins
+//! anything that would have to be written; it knows nothing of the hub.
+
+use acpd_api::{Reason, StoreState};
+
+use crate::fault::Fault;
+use crate::ids::Time;
+
+/// What is known of the journal.
+#[derive(Debug, Default)]
+pub(crate) struct StoreHealth {
+    failure: Option<Failure>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    reason: String,
+    hint: Option<String>,
+    since: Time,
+}
+
+impl StoreHealth {
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    pub(crate) fn works(&mut self) {
+        self.failure = None;
+    }
+
+    /// It fails, for the first time or still: then it counts from the first time.
+    pub(crate) fn fails(&mut self, now: Time, reason: String, hint: Option<String>) {
+        let since = self.failure.as_ref().map_or(now, |before| before.since);
+        self.failure = Some(Failure { reason, hint, since });
+    }
+
+    /// What `status` says of it.
+    pub(crate) fn state(&self) -> StoreState {
+        match &self.failure {
+            None => StoreState::Ok,
+            Some(Failure { reason, hint, since }) => StoreState::Failing {
+                reason: reason.into(),
+                hint: hint.as_ref().map(Into::into),
+                since: since.0,
+            },
+        }
+    }
+
+    /// The error for what is not even begun.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let Failure { reason, hint, .. } = self.failure.as_ref()?;
+        let mut fault =
+            Fault::new(Reason::StoreFailed, format!("the journal cannot be written: {reason}"));
+        fault.data.hint = hint.as_ref().map(Into::into);
+        Some(fault)
+    }
+}

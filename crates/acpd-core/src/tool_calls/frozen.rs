@@ -1,0 +1,171 @@
+//! What a permission question is about, fixed when it is asked.
+//!
+//! ```text
+//!  request + all that was said of its call ─▶ frozen ─▶ policy ─▶ shown to people ─▶ decided, remembered
+//!                                               ▲                      │
+//!                                               └── the agent changes the call: withdrawn, asked anew
+//! ```
+//!
+//! Architecture invariant: what is decided, remembered, listed and told to hooks is what was shown. The id of a
+//! question stands for its content: an answer to a question that was withdrawn because its call changed
+//! answers nothing.
+
+use acp_wire::acp::{PermissionOption, PermissionRequest};
+use acp_wire::{locate, set_member};
+use acpd_api::{
+    NAMESPACE, PermissionDecided, PermissionMeta, RawCall, Shown, ShownDiff, ShownUnclear,
+};
+use acpd_policy::{Subject, Understanding};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::tool_calls::call::{Call, Member};
+
+/// The longest texts of diffs that are shown, of all diffs of a call, in bytes.
+const DIFF_BYTES: usize = 128 << 10;
+
+/// The call that a permission question is about, as it was when it was asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frozen {
+    pub(crate) call: Call,
+    pub(crate) shown: Shown,
+    /// What "always" remembers.
+    pub(crate) subject: Option<Subject>,
+    /// How often the call changed while a person was asked.
+    pub(crate) changed: u32,
+}
+
+impl Frozen {
+    pub(crate) fn of(call: Call, changed: u32) -> Frozen {
+        let json = raw_json(&call);
+        let understanding = Understanding::of(&call.question(&json));
+        let subject = understanding.subject.clone();
+        let shown = shown(understanding, &call, json.get());
+        Frozen { call, shown, subject, changed }
+    }
+
+    /// Of a question that was asked by a daemon that did not keep what it is about.
+    pub(crate) fn of_old_question(line: &[u8]) -> Frozen {
+        let mut call = Call::unknown();
+        call.take_whole(call_in(line));
+        Frozen::of(call, 0)
+    }
+
+    /// What it is about, in one line.
+    pub(crate) fn asked(&self) -> Option<String> {
+        self.subject.as_ref().map(Subject::asked)
+    }
+
+    /// Gives the question as the policy decides on it.
+    pub(crate) fn with_request<T>(
+        &self,
+        options: &[PermissionOption],
+        then: impl FnOnce(&PermissionRequest<'_>) -> T,
+    ) -> T {
+        let json = raw_json(&self.call);
+        let options = options.to_vec();
+        then(&PermissionRequest { options, ..self.call.question(&json) })
+    }
+
+    /// The question as it is offered to clients that know what `_acpd` means.
+    pub(crate) fn put_into(&self, line: &Bytes) -> Bytes {
+        let meta = PermissionMeta { shown: self.shown.clone(), changed: self.changed };
+        let meta = json!(meta).to_string();
+        set_member(line, &["params", "_meta", NAMESPACE], meta.as_bytes())
+    }
+
+    /// That acpd has answered, for the journal.
+    pub(crate) fn decided(&self, session: &str, by: String) -> PermissionDecided {
+        let id = self.call.get(Member::ToolCallId).and_then(|id| serde_json::from_str(id).ok());
+        PermissionDecided {
+            session_id: session.into(),
+            tool_call_id: id,
+            title: self.shown.title.clone(),
+            subject: self.asked().map(Into::into),
+            shown: Some(Box::new(without_diff_texts(self.shown.clone()))),
+            option_id: "".into(),
+            verdict: "reject".into(),
+            by: by.into(),
+        }
+    }
+}
+
+fn raw_json(call: &Call) -> Box<RawValue> {
+    RawValue::from_string(call.json()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// For the journal, where an update of the call has them.
+fn without_diff_texts(mut shown: Shown) -> Shown {
+    for diff in &mut shown.diffs {
+        let old = diff.old_text.take().unwrap_or_default();
+        let new = std::mem::take(&mut diff.new_text);
+        diff.left_out += (old.raw().len() + new.raw().len()) as u64;
+    }
+    shown
+}
+
+/// The `toolCall` of a question.
+pub(crate) fn call_in(line: &[u8]) -> &[u8] {
+    locate(line, &["params", "toolCall"]).map_or(b"null", |range| &line[range])
+}
+
+fn shown(understanding: Understanding, call: &Call, json: &str) -> Shown {
+    let all = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
+    let unclear = understanding.unclear.into_iter();
+    let unclear =
+        unclear.map(|part| ShownUnclear { member: part.member.into(), why: part.why.into() });
+    let mut shown = Shown {
+        kind: understanding.kind.to_string().into(),
+        title: understanding.title.map(Into::into),
+        commands: all(understanding.commands),
+        folder: understanding.folder.map(Into::into),
+        paths: all(understanding.paths),
+        urls: all(understanding.urls),
+        diffs: Vec::new(),
+        unclear: unclear.collect(),
+        raw: None,
+        always: understanding.subject.map(|subject| subject.to_string().into()),
+    };
+    match diffs(call) {
+        Some(diffs) => shown.diffs = diffs,
+        None => shown.unclear.push(not_read("content", "cannot be read")),
+    }
+    let says_something = shown.title.as_ref().is_some_and(|title| !title.raw().trim().is_empty())
+        || ![&shown.commands, &shown.paths, &shown.urls].iter().all(|list| list.is_empty());
+    if !says_something {
+        shown.unclear.push(not_read("", "does not say what it does"));
+    }
+    let is_all = shown.unclear.is_empty() && shown.diffs.iter().all(|diff| diff.left_out == 0);
+    shown.raw = (!is_all).then(|| RawCall::beginning(json));
+    shown
+}
+
+fn not_read(member: &str, why: &str) -> ShownUnclear {
+    ShownUnclear { member: member.into(), why: why.into() }
+}
+
+/// The diffs in the content of a call; nothing if one of them cannot be read.
+fn diffs(call: &Call) -> Option<Vec<ShownDiff>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Diff {
+        path: String,
+        old_text: Option<String>,
+        new_text: String,
+    }
+    let mut room = DIFF_BYTES;
+    let diffs = call.diffs().into_iter().map(|diff| {
+        let Diff { path, old_text, new_text } = serde_json::from_str(diff).ok()?;
+        let bytes = old_text.as_ref().map_or(0, String::len) + new_text.len();
+        let path = path.into();
+        let Some(rest) = room.checked_sub(bytes) else {
+            return Some(ShownDiff { path, left_out: bytes as u64, ..ShownDiff::default() });
+        };
+        room = rest;
+        let (old_text, new_text) = (old_text.map(Into::into), new_text.into());
+        Some(ShownDiff { path, old_text, new_text, left_out: 0 })
+    });
+    diffs.collect()
+}

@@ -1,0 +1,179 @@
+//! How one client sees a journal line: which lines it gets, and what is changed in them.
+//!
+//! Architecture invariant: live lines and lines read from the journal go through the same function,
+//! so a client that falls back to its cursor sees what it would have seen live.
+
+pub(crate) mod attachment;
+pub(crate) mod terminal_name;
+
+use acp_wire::{StateKey, build, locate, remove_member, set_member, splice, str_at};
+use acpd_api::{NAMESPACE, Skipped, method};
+use bytes::Bytes;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::ids::Seq;
+use crate::input::{Read, View};
+use crate::record::{EventKind, EventRow};
+use crate::views::terminal_name::TerminalName;
+
+/// The line as this client gets it; `None` = not at all. `session` is the public id of the session in
+/// whose journal it is.
+pub fn render(
+    line: &Bytes,
+    kind: EventKind,
+    seq: Seq,
+    session: &str,
+    view: &View,
+) -> Option<Bytes> {
+    if (kind == EventKind::Notice && !view.notices) || (kind == EventKind::Banner && view.notices) {
+        return None;
+    }
+    let line = downgrade(line, kind, view)?;
+    let line = if view.max_line > 0 && line.len() as u64 > view.max_line {
+        skipped(&line, view)?
+    } else {
+        line
+    };
+    Some(if view.seq { with_seq(&line, kind, seq, session) } else { line })
+}
+
+/// A line of a subagent has that one's id, and a number among those of the session. What acpd has marked
+/// a line with stays.
+fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
+    let own = ["params", "_meta", NAMESPACE];
+    let line = set_member(line, &[&own[..], &["seq"]].concat(), json!(seq).to_string().as_bytes());
+    if kind != EventKind::Child {
+        return line;
+    }
+    let session = json!(session).to_string();
+    set_member(&line, &[&own[..], &["session"]].concat(), session.as_bytes())
+}
+
+/// Removes what a client did not declare that it can take. ACP v1 unions are closed: a strict client
+/// fails on a kind that it does not know.
+fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
+    match kind {
+        EventKind::Live => view.notice_updates.then(|| line.clone()),
+        EventKind::State(StateKey::Options) if !view.boolean_options => {
+            Some(without_boolean_options(line, &["params", "update", "configOptions"]))
+        }
+        EventKind::Child if !view.subagents => None,
+        EventKind::Update | EventKind::Imported | EventKind::Child => {
+            let update = str_at(line, &["params", "update", "sessionUpdate"]);
+            match update.as_deref() {
+                // Of a child: the session's own have kinds of their own.
+                Some("notice") if !view.notice_updates => None,
+                Some("config_option_update") if !view.boolean_options => {
+                    Some(without_boolean_options(line, &["params", "update", "configOptions"]))
+                }
+                Some("compaction_update" | "compaction_summary_chunk") if !view.compaction => None,
+                Some("subagent_update" | "session_message" | "session_message_chunk")
+                    if !view.subagents =>
+                {
+                    None
+                }
+                Some("plan_update") if !view.plan => as_plan(line),
+                Some("plan_removed") if !view.plan => None,
+                Some("tool_call" | "tool_call_update") => {
+                    Some(with_own_terminals(line, &["params", "update", "content"], view.editor))
+                }
+                _ => Some(line.clone()),
+            }
+        }
+        _ => Some(line.clone()),
+    }
+}
+
+/// A `plan_update` of items as the `plan` that every client knows; of files and texts there is none.
+fn as_plan(line: &Bytes) -> Option<Bytes> {
+    let entries = line.slice(locate(line, &["params", "update", "plan", "entries"])?);
+    let line = remove_member(line, &["params", "update", "plan"]);
+    let line = set_member(&line, &["params", "update", "sessionUpdate"], b"\"plan\"");
+    Some(set_member(&line, &["params", "update", "entries"], &entries))
+}
+
+/// The same JSON with those terminals in the list at `path` that this editor has, under its own ids;
+/// the others become text. What is no terminal that acpd knows of stays.
+pub(crate) fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> Bytes {
+    replace_terminals(json, path, |item, name| match TerminalName::parse(name)? {
+        TerminalName::Editor { editor: of, id } if of == editor => {
+            let id = json!(id).to_string();
+            Some(set_member(item, &["terminalId"], id.as_bytes()))
+        }
+        TerminalName::Editor { .. } => Some(text_item("(a terminal of another editor)")),
+        // Its output may follow, but not to every place that shows it.
+        TerminalName::Own(_) => Some(text_item("(a terminal of acpd)")),
+    })
+}
+
+/// The same JSON with other items for terminals in the list at `path`: `with` gets each, and its id.
+pub(crate) fn replace_terminals(
+    json: &Bytes,
+    path: &[&str],
+    mut with: impl FnMut(&Bytes, &str) -> Option<Bytes>,
+) -> Bytes {
+    let Some(range) = locate(json, path) else { return json.clone() };
+    let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
+        return json.clone();
+    };
+    let mut edits = Vec::new();
+    for item in items {
+        let item = json.slice_ref(item.get().as_bytes());
+        let is_terminal = str_at(&item, &["type"]).as_deref() == Some("terminal");
+        let name = str_at(&item, &["terminalId"]).filter(|_| is_terminal);
+        if let Some(other) = name.and_then(|name| with(&item, &name)) {
+            let start = item.as_ptr() as usize - json.as_ptr() as usize;
+            edits.push((start..start + item.len(), other));
+        }
+    }
+    if edits.is_empty() {
+        return json.clone();
+    }
+    let edits: Vec<_> = edits.iter().map(|(at, other)| (at.clone(), &other[..])).collect();
+    splice(json, &edits)
+}
+
+/// Text as part of a tool call's content.
+pub(crate) fn text_item(text: &str) -> Bytes {
+    let content = json!({ "type": "text", "text": text });
+    json!({ "type": "content", "content": content }).to_string().into()
+}
+
+/// The same JSON without the boolean options in the list at `path`.
+pub fn without_boolean_options(json: &Bytes, path: &[&str]) -> Bytes {
+    let Some(range) = locate(json, path) else { return json.clone() };
+    let Ok(options) = serde_json::from_slice::<Vec<&RawValue>>(&json[range.clone()]) else {
+        return json.clone();
+    };
+    let is_boolean = |option: &&RawValue| {
+        str_at(option.get().as_bytes(), &["type"]).as_deref() == Some("boolean")
+    };
+    if !options.iter().any(is_boolean) {
+        return json.clone();
+    }
+    let kept: Vec<&str> =
+        options.iter().filter(|option| !is_boolean(option)).map(|option| option.get()).collect();
+    let list = format!("[{}]", kept.join(","));
+    splice(json, &[(range, list.as_bytes())])
+}
+
+fn skipped(line: &Bytes, view: &View) -> Option<Bytes> {
+    if !view.notices {
+        return None;
+    }
+    let session_id = str_at(line, &["params", "sessionId"])?.into_owned();
+    let notice =
+        Skipped { session_id: session_id.into(), bytes: line.len() as u64, limit: view.max_line };
+    Some(build::notification(method::SKIPPED, &notice))
+}
+
+impl Read {
+    /// A line as the client gets it; `None` = not at all.
+    pub fn show(&self, row: &EventRow) -> Option<Bytes> {
+        if row.origin.is_some() && row.origin == self.origin {
+            return None;
+        }
+        render(&row.line, row.kind, row.seq, &self.public_id, &self.view)
+    }
+}
