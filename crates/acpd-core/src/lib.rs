@@ -12,12 +12,13 @@
 //!             deadlines         the store     clients, processes, journal reads
 //! ```
 //!
-//! Each room owns its piece of the state: what agents are running and being started (`process`),
-//! conversations (`session`), what a client sees of one (`views`), connections (`clients`), open requests to
-//! agents (`requests`), questions to people (`questions`), the tool calls that these are about
-//! (`tool_calls`), what acpd does for agents (`client_methods`), MCP servers (`mcp`) and logins (`auth`).
-//! A room never imports the hub. `hub` knows them all and has the sequences in which they take part. Below
-//! the rooms are what they are made of: ids, inputs and effects, records, timers, the configuration.
+//! Each room has one kind of state: what agents are running and being started (`process`), conversations
+//! (`session`), what a client sees of one (`views`), connections (`clients`), open requests to agents
+//! (`requests`), questions to people (`questions`), the tool calls that these are about (`tool_calls`),
+//! what acpd does for agents (`client_methods`), MCP servers (`mcp`) and logins (`auth`). A room never
+//! imports the hub: what happened is what its methods return, and what it has to know is an argument.
+//! `hub` knows them all and has the sequences in which they take part. Below the rooms are what they are
+//! made of: ids, inputs and effects, records, timers, the configuration.
 //! `crates/xtask/tests/arrows.rs` has the table of who may import whom.
 //!
 //! Architecture invariant: this crate knows no process, socket, file or clock. Time comes in with

@@ -1,15 +1,17 @@
-//! The hub: one owner of all state, stepped by inputs.
+//! The hub: one owner of all state, stepped by inputs. Its fields are private to this folder, whose files
+//! are the sequences that need more than one room; those with private fields (questions, requests, client
+//! methods, terminals, calls, logins, decisions, session rows, timers) change through their methods alone.
 
-pub(crate) mod clients;
+mod clients;
 mod hook;
-pub(crate) mod process;
-pub(crate) mod questions;
+mod process;
+mod questions;
 mod recover;
 mod requests;
-pub(crate) mod services;
-pub(crate) mod session;
+mod services;
+mod session;
 mod shutdown;
-pub(crate) mod unwritten;
+mod unwritten;
 
 use std::collections::{BTreeMap, BTreeSet};
 

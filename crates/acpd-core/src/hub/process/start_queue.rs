@@ -17,7 +17,7 @@ use crate::ids::{SessionKey, SlotId};
 use crate::input::Batch;
 use crate::process::slot::State;
 
-/// Each so manieth place is given by age alone.
+/// Every `BY_AGE`-th place goes to the longest waiter.
 const BY_AGE: u32 = 4;
 
 /// Who a process or a session is wanted by.

@@ -18,7 +18,7 @@ use acpd_api::Role;
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::answer;
+use crate::answer::Answer as ToAgent;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
@@ -276,7 +276,7 @@ impl Hub {
         let Some(closed) = self.questions.close(interaction) else { return };
         let Interaction { host, agent_request, .. } = &closed.question;
         let line = own.unwrap_or_else(|| build::response(agent_request, answer));
-        self.write_answer(Some(answer::Answer { host: *host, line }), out);
+        self.write_answer(Some(ToAgent { host: *host, line }), out);
         out.durable = true;
         self.tell_closed(interaction, &closed, out);
     }
