@@ -89,7 +89,7 @@ impl Relay {
                 self.terminals.create(terminal, *new, environment);
             }
             Effect::TerminalOutput { request, terminal } => {
-                self.terminals.output(request, terminal)
+                self.terminals.output(request, terminal);
             }
             Effect::LookAtTerminal { terminal } => self.terminals.look(terminal),
             Effect::KillTerminal { terminal } => self.terminals.kill(terminal),
