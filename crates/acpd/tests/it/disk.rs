@@ -86,10 +86,10 @@ fn with_a_full_disk_nothing_is_shown_that_is_not_kept_and_all_goes_on_when_there
 
     let refused = client.say(&session, "say #two").unwrap_err();
     assert_eq!(reason(&refused), "store_failed", "{refused}");
-    assert!(refused.to_string().contains("make room"), "the way out: {refused}");
+    assert!(refused.to_string().contains("free space"), "the way out: {refused}");
     let new = json!({"cwd": env.work("main"), "mcpServers": []});
     assert_eq!(reason(&client.call("session/new", new).unwrap_err()), "store_failed");
-    env.acpctl(&["run", "-s", "docs", "hello"]).code(1).explains(&["journal", "room"]);
+    env.acpctl(&["run", "-s", "docs", "hello"]).code(1).explains(&["journal", "free space"]);
 
     small.make_room();
     assert_eq!(client.answer(turn).unwrap()["stopReason"], "end_turn");
