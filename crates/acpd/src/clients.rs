@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use acp_wire::{Body, Framer, Id, build};
 use acpd_api::{AgentInfo, AgentList, Status};
-use acpd_core::ids::{ClientId, Seq, SessionKey};
-use acpd_core::{Read, Search, StatusPart};
+use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, Read, Search, StatusPart};
 use acpd_sys::socket;
 use bytes::Bytes;
 use interprocess::local_socket::tokio::Stream;
@@ -42,31 +42,15 @@ const LAST_READ: Duration = Duration::from_secs(10);
 
 /// What a connection reports.
 #[derive(Debug)]
-pub enum ClientEvent {
-    /// It is there, and this is how to send to it.
-    Opened {
-        /// Where its lines go.
-        sink: Sink,
-        /// Its process descends from an agent, as far as that can be seen.
-        under_agent: bool,
-    },
-    /// It sent lines.
-    Lines(Vec<Body>),
-    /// It has read everything that it was sent.
-    Drained,
-    /// A piece of journal was sent.
-    ReadDone {
-        /// Of which session.
-        session: SessionKey,
-        /// Up to this position.
-        upto: Seq,
-    },
-    /// It is gone.
-    Closed,
+pub enum FromClient {
+    /// How to send to it, before anything else: the relay keeps that to itself.
+    Sink(Sink),
+    /// News for the hub.
+    Event(ClientEvent),
 }
 
 /// Where connections report to.
-pub type ClientEvents = mpsc::Sender<(ClientId, ClientEvent)>;
+pub type ClientEvents = mpsc::Sender<(ClientId, FromClient)>;
 
 /// One thing for a client.
 #[derive(Debug)]
@@ -219,8 +203,10 @@ pub(crate) async fn serve(
     let (cut, is_cut) = oneshot::channel();
     let sink = Sink { ops, backlog: Arc::clone(&backlog), cut };
     let events = service.events.clone();
-    for event in [ClientEvent::Opened { sink, under_agent }, ClientEvent::Lines(first)] {
-        if events.send((client, event)).await.is_err() {
+    let opened = FromClient::Event(ClientEvent::Opened { under_agent });
+    let said = FromClient::Event(ClientEvent::Lines(first));
+    for news in [FromClient::Sink(sink), opened, said] {
+        if events.send((client, news)).await.is_err() {
             return;
         }
     }
@@ -230,7 +216,7 @@ pub(crate) async fn serve(
     tokio::pin!(out);
     tokio::select! {
         () = read_lines(client, lines, &events) => {
-            events.send((client, ClientEvent::Closed)).await.ok();
+            events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
             // The peer sends no more, but may still read what it asked for.
             tokio::time::timeout(LAST_READ, out).await.ok();
             return;
@@ -243,7 +229,7 @@ pub(crate) async fn serve(
         },
     }
     // The relay may have let it go itself.
-    events.send((client, ClientEvent::Closed)).await.ok();
+    events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
 }
 
 /// What a connection says first. `None`: it has ended, or is to be closed.
@@ -265,7 +251,8 @@ async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> O
 
 async fn read_lines(client: ClientId, mut lines: Lines<'_>, events: &ClientEvents) {
     while let Some(lines) = lines.next().await {
-        if events.send((client, ClientEvent::Lines(lines))).await.is_err() {
+        let said = FromClient::Event(ClientEvent::Lines(lines));
+        if events.send((client, said)).await.is_err() {
             return;
         }
     }
@@ -396,7 +383,7 @@ impl Out {
 
     async fn report(&self, event: ClientEvent) {
         // The relay is gone only when the daemon ends.
-        self.service.events.send((self.client, event)).await.ok();
+        self.service.events.send((self.client, FromClient::Event(event))).await.ok();
     }
 
     /// Writes all lines, many per system call. They are copied together for that: the stream writes

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::Steering;
-use acp_wire::{Id, build};
+use acp_wire::{Body, Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnRest};
-use acpd_core::{Batch, Effect, Hub, Input, StatusPart};
+use acpd_core::{Batch, ClientEvent, Effect, Hub, Input, StatusPart};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -234,7 +234,7 @@ impl World {
     /// Tells the hub.
     pub(super) fn feed(&mut self, input: Input) -> Result<(), String> {
         self.note("in ", &input);
-        if matches!(input, Input::ClientLine { .. }) {
+        if matches!(input, Input::Client(_, ClientEvent::Lines(_))) {
             // What people want counts anew.
             self.starts.clear();
             self.refused_starts.clear();
@@ -487,7 +487,7 @@ impl World {
             }
             client.lagged = true;
             self.truth.hit("client lagged");
-            self.feed(Input::ClientLagged { client: id })?;
+            self.feed(Input::Client(id, ClientEvent::Lagged))?;
         }
         Ok(())
     }
@@ -501,7 +501,8 @@ impl World {
             Effect::Send { line, .. } => vec![line],
             Effect::Read(read) => {
                 let (rows, upto) = self.store.read(&read, PIECE);
-                done = Some(Input::ReadDone { client: id, session: read.session, upto });
+                done =
+                    Some(Input::Client(id, ClientEvent::ReadDone { session: read.session, upto }));
                 rows.iter().filter_map(|row| read.show(row)).collect()
             }
             Effect::SendValues { id, session, extra, .. } => {
@@ -535,7 +536,7 @@ impl World {
             self.feed(done)?;
         }
         if drained {
-            self.feed(Input::ClientDrained { client: id })?;
+            self.feed(Input::Client(id, ClientEvent::Drained))?;
         }
         let ride = self.clients.get(&id).and_then(|client| client.ride.as_ref());
         if let Some(ride) = ride.filter(|ride| ride.refused) {
@@ -544,7 +545,7 @@ impl World {
                 self.lose(id)?;
             } else {
                 self.clients.remove(&id);
-                self.feed(Input::ClientClosed { client: id })?;
+                self.feed(Input::Client(id, ClientEvent::Closed))?;
             }
         }
         Ok(true)
@@ -554,7 +555,7 @@ impl World {
     pub(super) fn flush(&mut self, id: ClientId) -> Result<bool, String> {
         let ride = self.clients.get_mut(&id).and_then(|client| client.ride.as_mut());
         let Some(line) = ride.and_then(|ride| ride.wire.pop_front()) else { return Ok(false) };
-        self.feed(Input::ClientLine { client: id, line })?;
+        self.feed(client_line(id, line))?;
         Ok(true)
     }
 
@@ -572,8 +573,8 @@ impl World {
         let id = ClientId(self.next_client);
         let line = client.initialize(&mut self.rng);
         self.clients.insert(id, client);
-        self.feed(Input::ClientOpened { client: id, under_agent: false })?;
-        self.feed(Input::ClientLine { client: id, line })?;
+        self.feed(Input::Client(id, ClientEvent::Opened { under_agent: false }))?;
+        self.feed(client_line(id, line))?;
         Ok(id)
     }
 
@@ -585,7 +586,7 @@ impl World {
             self.closing.push(id);
             return Ok(());
         }
-        self.feed(Input::ClientClosed { client: id })
+        self.feed(Input::Client(id, ClientEvent::Closed))
     }
 
     fn wait_for(&mut self, mut client: Client) {
@@ -603,7 +604,7 @@ impl World {
     /// The daemon sees that a connection was lost.
     pub(super) fn see_closed(&mut self) -> Result<bool, String> {
         let Some(client) = self.closing.pop() else { return Ok(false) };
-        self.feed(Input::ClientClosed { client })?;
+        self.feed(Input::Client(client, ClientEvent::Closed))?;
         Ok(true)
     }
 
@@ -647,4 +648,9 @@ impl World {
             }
         }
     }
+}
+
+/// A client says a line.
+pub(super) fn client_line(client: ClientId, line: Bytes) -> Input {
+    Input::Client(client, ClientEvent::Lines(vec![Body::Line(line)]))
 }

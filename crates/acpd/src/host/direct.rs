@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use acp_wire::{Body, Frame, Framer};
 use acpd_core::ids::HostId;
-use acpd_core::{SpawnError, StopStep};
+use acpd_core::{HostEvent, SpawnError, StopStep};
 use acpd_sys::process::{ExitKind, ProcessId, detach_child, wait_leader};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,7 +25,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::agent_host::{AgentHost, HostEvent, HostEvents};
+use super::agent_host::{AgentHost, HostEvents};
 use super::reaper::Reaper;
 use crate::clock::until;
 use crate::log::BoundedLog;

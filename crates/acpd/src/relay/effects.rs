@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Batch, Effect, Input, LeftOut};
+use acpd_core::{Batch, Effect, HostEvent, Input, LeftOut};
 use bytes::Bytes;
 
 use super::{End, Relay};
@@ -150,14 +150,14 @@ impl Relay {
             tracing::warn!(host = host.0, server, reason, "an MCP server was left out");
         }
         if !servers.is_empty() {
-            self.input(Input::ServersLeftOut { host, request, servers }, out);
+            self.input(Input::Host(host, HostEvent::ServersLeftOut { request, servers }), out);
         }
         Some(line)
     }
 
     pub(super) fn send(&mut self, client: ClientId, op: Op, out: &mut Batch) {
-        if let Some(input) = self.sinks.send(client, op) {
-            self.input(input, out);
+        if let Some(event) = self.sinks.send(client, op) {
+            self.input(Input::Client(client, event), out);
         }
     }
 
@@ -165,11 +165,11 @@ impl Relay {
         let Ready { host, agent, found, left } = ready;
         if let Some(left) = left {
             let left = left.as_millis() as u64;
-            self.input(Input::CredentialsGood { host, left }, out);
+            self.input(Input::Host(host, HostEvent::CredentialsGood { left }), out);
         }
         match found.and_then(|secrets| self.agents.spawn(host, &agent, secrets)) {
             Ok(running) => self.hosts.insert(host, running),
-            Err(error) => self.input(Input::HostRefused { host, error }, out),
+            Err(error) => self.input(Input::Host(host, HostEvent::Refused(error)), out),
         }
     }
 }

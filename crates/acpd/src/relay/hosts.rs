@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use acpd_core::StopStep;
 use acpd_core::ids::HostId;
+use acpd_core::{HostEvent, StopStep};
 use tokio::sync::mpsc;
 
-use crate::host::{AgentHost, HostEvent};
+use crate::host::AgentHost;
 
 /// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
 const ABORT_KILL: Duration = Duration::from_secs(1);

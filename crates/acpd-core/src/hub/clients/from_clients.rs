@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use acp_wire::acp::{ClientInitialize, PromptParams, SessionParams, cancelled_request};
 use acp_wire::{
-    ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, locate, remove_member, set_id,
-    set_member, str_at,
+    Body, ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, locate, remove_member,
+    set_id, set_member, str_at,
 };
 use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
 use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resumed, Role, is_own};
@@ -67,7 +67,13 @@ impl Hub {
         }
     }
 
-    pub(crate) fn on_client_line(&mut self, client: ClientId, line: Bytes, out: &mut Batch) {
+    pub(crate) fn on_client_line(&mut self, client: ClientId, body: Body, out: &mut Batch) {
+        let line = match body {
+            Body::Line(line) => line,
+            Body::Oversized { head, len, .. } => {
+                return self.on_client_oversized(client, &head, len, out);
+            }
+        };
         if !self.clients.contains_key(&client) {
             return;
         }
@@ -156,13 +162,7 @@ impl Hub {
             || self.interaction_answered(client, id, &nothing, &failed, out)
     }
 
-    pub(crate) fn on_client_oversized(
-        &mut self,
-        client: ClientId,
-        head: &Bytes,
-        len: u64,
-        out: &mut Batch,
-    ) {
+    fn on_client_oversized(&mut self, client: ClientId, head: &Bytes, len: u64, out: &mut Batch) {
         if !self.admit(client, None, out) {
             return;
         }

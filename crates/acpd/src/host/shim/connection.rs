@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 use std::io;
 
-use acpd_core::StopStep;
+use acpd_core::{HostEvent, StopStep};
 use acpd_shim::frame::{Stage, Step, ToDaemon, ToShim};
 
 use super::link::{End, Link};
 use super::supervisor::{Supervisor, Told};
 use crate::clock::until;
 use crate::crash;
-use crate::host::agent_host::HostEvent;
 
 /// Bytes that wait for the socket before more are made.
 const OUTBOX: usize = 256 << 10;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, StopStep};
+use acpd_core::{Adopt, HostEvent, StopStep};
 use acpd_shim::shim_dir::{self, Identity, ShimDir};
 use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::handle::Shim;
 use super::place::Place;
 use super::supervisor::{end_now, with_sources};
-use crate::host::agent_host::{AgentHost as _, HostEvent};
+use crate::host::agent_host::AgentHost as _;
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(7);

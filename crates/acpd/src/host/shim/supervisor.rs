@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acp_wire::Frame;
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, SpawnError, StopStep};
+use acpd_core::{Adopt, HostEvent, SpawnError, StopStep};
 use acpd_shim::frame::Hello;
 use acpd_shim::launch;
 use acpd_shim::orphans::Orphans;
@@ -22,7 +22,6 @@ use super::place::{Command, Place, Start};
 use super::stdin::Stdin;
 use crate::clock::until;
 use crate::crash;
-use crate::host::agent_host::HostEvent;
 use crate::host::reaper::{Known, Leftovers};
 
 /// Waits between attempts to reach a shim, at first and at last.
