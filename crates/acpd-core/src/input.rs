@@ -91,7 +91,7 @@ pub enum ClientEvent {
     Lagged,
     /// It lagged, and has read everything that it was sent.
     Drained,
-    /// A piece of journal, asked for with [`Effect::Read`], was sent. One for each, in their order,
+    /// A piece of journal, asked for with [`ToClient::Read`], was sent. One for each, in their order,
     /// also when the session is gone by then.
     ReadDone {
         /// Of which session.
@@ -266,75 +266,15 @@ pub struct TerminalTail {
 /// Something to be done after the records of the same batch are committed.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// Send a line to a client.
-    Send {
-        /// To whom.
-        client: ClientId,
-        /// Without newline.
-        line: Bytes,
-    },
+    /// Something for a client, in the order in which it is said.
+    Client(ClientId, ToClient),
     /// Close a connection once it has read what was sent to it. Nothing more is heard of it.
-    Close {
-        /// Which.
-        client: ClientId,
-    },
-    /// Send the status, completed with what only the system knows (memory).
-    SendStatus {
-        /// To whom.
-        client: ClientId,
-        /// Answer to this request.
-        id: Id,
-        /// Without memory figures.
-        status: Box<Status>,
-        /// What part of it was asked for.
-        part: StatusPart,
-    },
-    /// Read a piece of journal, send it to a client, then report [`ClientEvent::ReadDone`].
-    Read(Read),
-    /// Read a page of journal and answer a request with it.
-    ReadLog {
-        /// To whom.
-        client: ClientId,
-        /// Answer to this request.
-        id: Id,
-        /// Which session.
-        session: SessionKey,
-        /// Its public id.
-        session_id: String,
-        /// Entries after this position.
-        after: Seq,
-        /// Entries up to this position.
-        upto: Seq,
-        /// At most so many.
-        limit: u32,
-    },
-    /// Find what was said, and answer a request with it.
-    Search {
-        /// To whom.
-        client: ClientId,
-        /// Answer to this request.
-        id: Id,
-        /// What is looked for, and where.
-        search: Box<Search>,
-    },
+    Close(ClientId),
+    /// Something for a process.
+    Host(HostId, ToHost),
     /// There is something new to be found in a session: a turn has ended. Or nothing any more: it was
     /// deleted. May get lost: it is found out at the next start.
     Index(SessionKey),
-    /// Answer a request with the values kept for a session (`modes`, `configOptions`).
-    SendValues {
-        /// To whom.
-        client: ClientId,
-        /// Answer to this request.
-        id: Id,
-        /// Which session.
-        session: SessionKey,
-        /// Mode in force, newer than the stored `modes`.
-        mode: Option<String>,
-        /// Members to put first into the result (JSON text `"key":value,…`), may be empty.
-        extra: String,
-        /// The client can show boolean options.
-        boolean_options: bool,
-    },
     /// Start a process of this agent profile.
     Spawn {
         /// Its identity.
@@ -345,41 +285,6 @@ pub enum Effect {
     /// Go on with a process that an earlier daemon started, and report [`HostEvent::Adopted`], or
     /// [`HostEvent::Lost`] and later [`HostEvent::Gone`].
     Adopt(Adopt),
-    /// From now on a process is busy or idle, which decides how long it may outlive the daemon.
-    HostLease {
-        /// Which.
-        host: HostId,
-        /// A turn runs, or something waits for an answer.
-        busy: bool,
-    },
-    /// The end of a process is on disk: nothing has to be kept of it.
-    HostForget {
-        /// Which.
-        host: HostId,
-    },
-    /// Write a line to a process.
-    HostWrite {
-        /// Which.
-        host: HostId,
-        /// Number of the line, from 1.
-        chunk: u64,
-        /// Without newline.
-        line: Bytes,
-    },
-    /// Everything that a process wrote up to this offset is committed.
-    HostAck {
-        /// Which.
-        host: HostId,
-        /// Byte offset.
-        offset: u64,
-    },
-    /// A step of the stop ladder.
-    HostStop {
-        /// Which.
-        host: HostId,
-        /// Which step.
-        step: StopStep,
-    },
     /// Look who is left of a process that was killed, and report [`HostEvent::Left`].
     FindLeftovers {
         /// Which.
@@ -464,13 +369,6 @@ pub enum Effect {
         /// What it reads: [`acpd_api::HookInfo`] as JSON text.
         about: Bytes,
     },
-    /// Something odd that an agent did, for the log. Never holds a payload.
-    Note {
-        /// Which process.
-        host: HostId,
-        /// One sentence.
-        text: String,
-    },
     /// An agent refused a request, or a session could not come back, for the log. Never holds a
     /// payload, nor the agent's words.
     Failure {
@@ -499,6 +397,96 @@ pub enum Effect {
     Abort,
     /// All agents are gone: end the daemon.
     Exit,
+}
+
+/// Something for a client.
+#[derive(Debug, Clone)]
+pub enum ToClient {
+    /// A line without newline.
+    Line(Bytes),
+    /// The status, to be completed with what only the system knows (memory).
+    Status {
+        /// The request to answer.
+        id: Id,
+        /// Without memory figures.
+        status: Box<Status>,
+        /// What part of it was asked for.
+        part: StatusPart,
+    },
+    /// A piece of journal; then [`ClientEvent::ReadDone`] is reported.
+    Read(Read),
+    /// The answer to `_acpd/session/log`.
+    Log(LogPage),
+    /// The answer to `_acpd/session/search`.
+    Search {
+        /// The request to answer.
+        id: Id,
+        /// What is looked for, and where.
+        search: Box<Search>,
+    },
+    /// An answer with the values kept for a session (`modes`, `configOptions`).
+    Values(SessionValues),
+}
+
+/// Something for a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToHost {
+    /// A line for its stdin. Numbers start at 1 and have no gaps; a number that was taken before is
+    /// ignored, so a line may be handed over again after a reconnect.
+    Write {
+        /// Number of the line.
+        chunk: u64,
+        /// Without newline.
+        line: Bytes,
+    },
+    /// Everything that it wrote up to this byte offset is committed and need not be kept.
+    Ack {
+        /// Byte offset.
+        offset: u64,
+    },
+    /// A step of the stop ladder.
+    Stop(StopStep),
+    /// From now on it is busy or idle, which decides how long it may outlive the daemon.
+    Lease {
+        /// A turn runs, or something waits for an answer.
+        busy: bool,
+    },
+    /// Its end is on disk: nothing has to be kept of it. Comes after [`HostEvent::Gone`], or never.
+    Forget,
+    /// Something odd that the agent did, in a sentence for its log. Never holds a payload.
+    Note(String),
+}
+
+/// A page of journal as the answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPage {
+    /// The request to answer.
+    pub id: Id,
+    /// Which session.
+    pub session: SessionKey,
+    /// Its public id.
+    pub session_id: String,
+    /// Entries after this position.
+    pub after: Seq,
+    /// Entries up to this position.
+    pub upto: Seq,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// The values kept for a session as the result of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionValues {
+    /// The request to answer.
+    pub id: Id,
+    /// Which session.
+    pub session: SessionKey,
+    /// Mode in force, newer than the stored `modes`.
+    pub mode: Option<String>,
+    /// Members to put first into the result (JSON text `"key":value,…`), may be empty.
+    pub extra: String,
+    /// The client can show boolean options.
+    pub boolean_options: bool,
 }
 
 /// What is looked for in what was said.
@@ -535,8 +523,6 @@ pub struct Adopt {
 /// A piece of journal for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// To whom.
-    pub client: ClientId,
     /// Of which session.
     pub session: SessionKey,
     /// Its public id.
@@ -649,7 +635,7 @@ impl Batch {
             let plain = escaped.is_none().then_some(c);
             escaped.into_iter().flatten().chain(plain)
         });
-        self.effects.push(Effect::Note { host, text: shown.collect() });
+        self.effects.push(Effect::Host(host, ToHost::Note(shown.collect())));
     }
 
     /// Whether there is nothing to do.

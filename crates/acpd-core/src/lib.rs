@@ -53,8 +53,8 @@ pub use fault::Fault;
 pub use hub::Hub;
 pub use input::{
     Accepted, Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Input, LeftOut,
-    LeftProcess, NewTerminal, Read, ReadStyle, Search, ServeError, SpawnError, StatusPart,
-    StopStep, TerminalEnd, TerminalTail, View,
+    LeftProcess, LogPage, NewTerminal, Read, ReadStyle, Search, ServeError, SessionValues,
+    SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, View,
 };
 pub use session::reseed::GO_ON;
 pub use tool_calls::frozen::Frozen;

@@ -21,7 +21,7 @@ use crate::client_methods::terminal::Terminals;
 use crate::clients::resumable::Resumable;
 use crate::clients::{Client, Naming};
 use crate::ids::{ClientId, HostId, IdSource, SessionKey, SlotId, Time};
-use crate::input::{Batch, ClientEvent, Effect, HostEvent, Input};
+use crate::input::{Batch, ClientEvent, Effect, HostEvent, Input, ToHost};
 use crate::mcp::calls::Calls;
 use crate::process::slot::{AgentInfo, Slot};
 use crate::process::start_queue::StartQueue;
@@ -173,7 +173,7 @@ impl Hub {
         for (host, (offset, inside)) in std::mem::take(&mut self.acks) {
             if self.hosts.contains_key(&host) {
                 out.records.push(Record::HostOffset { host, offset, inside });
-                out.effects.push(Effect::HostAck { host, offset });
+                out.effects.push(Effect::Host(host, ToHost::Ack { offset }));
             }
         }
         self.tell_received(out);

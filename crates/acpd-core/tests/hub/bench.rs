@@ -8,8 +8,8 @@ use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{
-    Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Hub, Input, LeftProcess, ReadStyle,
-    Search, StatusPart, StopStep, TerminalTail,
+    Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Hub, Input, LeftProcess, LogPage,
+    ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient, ToHost,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -248,16 +248,19 @@ impl Bench {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Send { client, line } => self.deliver(client, line),
-            Effect::Close { client } => self.closed.push(client),
-            Effect::SendStatus { client, id, mut status, part } => {
+            Effect::Client(client, ToClient::Line(line)) => self.deliver(client, line),
+            Effect::Close(client) => self.closed.push(client),
+            Effect::Client(client, ToClient::Status { id, mut status, part }) => {
                 let line = match part {
                     StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
                     StatusPart::All | StatusPart::Agents => build::response(&id, &status),
                 };
                 self.deliver(client, line);
             }
-            Effect::SendValues { client, id, session, extra, mode, .. } => {
+            Effect::Client(
+                client,
+                ToClient::Values(SessionValues { id, session, extra, mode, .. }),
+            ) => {
                 let mut members: Vec<String> = self
                     .values
                     .iter()
@@ -280,12 +283,12 @@ impl Bench {
                 };
                 self.deliver(client, line);
             }
-            Effect::Read(read) => {
+            Effect::Client(client, ToClient::Read(read)) => {
                 let mut rows = self.journal.get(&read.session).cloned().unwrap_or_default();
                 if read.style == ReadStyle::Commands {
                     rows.retain(|row| row.kind == EventKind::State(StateKey::Commands));
                     if let Some(line) = rows.pop().and_then(|row| read.show(&row)) {
-                        self.deliver(read.client, line);
+                        self.deliver(client, line);
                     }
                 }
                 for row in rows.iter().filter(|r| r.seq > read.after && r.seq <= read.upto) {
@@ -294,10 +297,10 @@ impl Bench {
                         continue;
                     }
                     if let Some(line) = read.show(row) {
-                        self.deliver(read.client, line);
+                        self.deliver(client, line);
                     }
                 }
-                let (client, session, upto) = (read.client, read.session, read.upto);
+                let (session, upto) = (read.session, read.upto);
                 self.feed(Input::Client(client, ClientEvent::ReadDone { session, upto }));
             }
             Effect::Spawn { host, agent } => {
@@ -309,7 +312,7 @@ impl Bench {
                     self.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
                 }
             }
-            Effect::HostWrite { host, chunk, line } if self.writes => {
+            Effect::Host(host, ToHost::Write { chunk, line }) if self.writes => {
                 let line = match serde_json::from_slice(&line) {
                     Err(_) if self.lenient => gist(&line),
                     line => line.expect("the hub writes JSON"),
@@ -332,8 +335,8 @@ impl Bench {
                     _ => self.heard.push(line),
                 }
             }
-            Effect::HostAck { offset, .. } => self.acked = offset,
-            Effect::HostStop { step, .. } => self.stops.push(step),
+            Effect::Host(_, ToHost::Ack { offset, .. }) => self.acked = offset,
+            Effect::Host(_, ToHost::Stop(step)) => self.stops.push(step),
             Effect::Adopt(adopt) if self.shims => {
                 self.adopting.push(adopt);
                 if self.adopts {
@@ -349,7 +352,7 @@ impl Bench {
                     self.feed(Input::Host(host, HostEvent::Left(left)));
                 }
             }
-            Effect::HostLease { busy, .. } => self.leases.push(busy),
+            Effect::Host(_, ToHost::Lease { busy, .. }) => self.leases.push(busy),
             Effect::Leave { restart, .. } => self.left = Some(restart),
             Effect::Hook { event, about } => {
                 let about: Value = serde_json::from_slice(&about).expect("the hub tells JSON");
@@ -358,7 +361,7 @@ impl Bench {
             }
             Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
-            Effect::Note { text, .. } => self.notes.push(text),
+            Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),
             Effect::Failure { session, what, code, .. } => {
                 self.failures.push((session, what, code));
             }
@@ -374,7 +377,7 @@ impl Bench {
                 self.feed(Input::TerminalSeen { terminal, tail });
             }
             Effect::Abort | Effect::Exit => self.exited = true,
-            Effect::Search { search, .. } => self.searched.push(*search),
+            Effect::Client(_, ToClient::Search { search, .. }) => self.searched.push(*search),
             Effect::Index(session) => self.indexed.push(session),
             Effect::FindDirectory { question, cwd, .. } => {
                 let exists = !self.missing.contains(&cwd);
@@ -384,11 +387,11 @@ impl Bench {
                 let text = self.summary.to_owned();
                 self.feed(Input::Summary { session, text });
             }
-            Effect::ReadLog { client, id, session_id, .. } => {
+            Effect::Client(client, ToClient::Log(LogPage { id, session_id, .. })) => {
                 let page = json!({"sessionId":session_id,"entries":[]});
                 self.deliver(client, build::response(&id, &page));
             }
-            Effect::HostWrite { .. } | Effect::HostForget { .. } => {}
+            Effect::Host(_, ToHost::Write { .. } | ToHost::Forget) => {}
         }
     }
 
@@ -398,7 +401,7 @@ impl Bench {
             let end = self.offset;
             self.feed(Input::Host(host, HostEvent::Adopted { pid: 1, start: 1, end }));
             for (chunk, line) in chunks {
-                self.perform(Effect::HostWrite { host, chunk, line });
+                self.perform(Effect::Host(host, ToHost::Write { chunk, line }));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! MCP servers that live in a client: who is called, what is passed on, and when nobody is there.
 
 use acpd_core::ids::{ClientId, Time};
-use acpd_core::{Batch, ClientEvent, Effect, Input};
+use acpd_core::{Batch, ClientEvent, Effect, Input, ToClient, ToHost};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -138,7 +138,8 @@ fn sent(bench: &mut Bench, input: Input) -> Vec<String> {
                     let found = Input::DirectoryFound { question, exists: true };
                     bench.hub.handle(now, found, &mut batch);
                 }
-                Effect::Send { line, .. } | Effect::HostWrite { line, .. } => {
+                Effect::Client(_, ToClient::Line(line))
+                | Effect::Host(_, ToHost::Write { line, .. }) => {
                     sent.push(String::from_utf8(line.to_vec()).expect("text"));
                 }
                 _ => {}

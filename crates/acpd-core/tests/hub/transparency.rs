@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use acp_wire::locate;
 use acp_wire::method::{Answer, METHODS, Side};
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, ClientEvent, Effect, HostEvent, Input};
+use acpd_core::{Batch, ClientEvent, Effect, HostEvent, Input, ToClient, ToHost};
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -120,11 +120,11 @@ impl Wire {
         }
         let text = |line: &Bytes| String::from_utf8(line.to_vec()).expect("text");
         batch.effects.retain(|effect| match effect {
-            Effect::Send { line, .. } => {
+            Effect::Client(_, ToClient::Line(line)) => {
                 to_client.push(text(line));
                 false
             }
-            Effect::HostWrite { host, chunk, line } => {
+            Effect::Host(host, ToHost::Write { chunk, line }) => {
                 to_agent.push(text(line));
                 written.push(Input::Host(*host, HostEvent::Written { chunk: *chunk }));
                 false

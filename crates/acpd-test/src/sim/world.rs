@@ -7,7 +7,9 @@ use acp_wire::{Body, Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnRest};
-use acpd_core::{Batch, ClientEvent, Effect, Hub, Input, StatusPart};
+use acpd_core::{
+    Batch, ClientEvent, Effect, Hub, Input, LogPage, SessionValues, StatusPart, ToClient, ToHost,
+};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -316,30 +318,29 @@ impl World {
             digest.feed(&effect);
         }
         match effect {
-            Effect::Send { client, .. }
-            | Effect::SendStatus { client, .. }
-            | Effect::ReadLog { client, .. }
-            | Effect::Search { client, .. }
-            | Effect::SendValues { client, .. } => self.for_client(client, effect)?,
-            Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
+            Effect::Client(client, what) => self.for_client(client, what)?,
             // Of a client that has come back before its last connection was seen to end.
-            Effect::Close { client } if self.clients.contains_key(&client) => {
+            Effect::Close(client) if self.clients.contains_key(&client) => {
                 return Err(format!("{client:?} was closed and is in nobody's way"));
             }
-            Effect::Close { .. } => self.truth.hit("old connection closed"),
+            Effect::Close(_) => self.truth.hit("old connection closed"),
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Adopt(adopt) => self.begin_adoption(adopt),
-            Effect::HostLease { .. } | Effect::ForgetCredentials { .. } | Effect::Index(_) => {}
+            Effect::ForgetCredentials { .. } | Effect::Index(_) => {}
             Effect::WatchLogin { agent, wanted: true } => {
                 self.watched.insert(agent);
             }
             Effect::WatchLogin { agent, wanted: false } => {
                 self.watched.remove(&agent);
             }
-            Effect::HostForget { host } => self.forget(host)?,
-            Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line),
-            Effect::HostAck { host, offset } => self.ack(host, offset)?,
-            Effect::HostStop { host, step } => self.stop(host, step),
+            Effect::Host(host, order) => match order {
+                ToHost::Forget => self.forget(host)?,
+                ToHost::Write { chunk, line } => self.write(host, chunk, line),
+                ToHost::Ack { offset } => self.ack(host, offset)?,
+                ToHost::Stop(step) => self.stop(host, step),
+                ToHost::Note(_) => self.truth.hit("odd line noted"),
+                ToHost::Lease { .. } => {}
+            },
             Effect::FindLeftovers { host } => self.look_for_leftovers(host)?,
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
@@ -353,7 +354,6 @@ impl World {
                 self.truth.hit("summary asked for");
                 self.feed(Input::Summary { session, text: "all of it".to_owned() })?;
             }
-            Effect::Note { .. } => self.truth.hit("odd line noted"),
             Effect::Failure { .. } => self.truth.hit("failure logged"),
             // The agents of the simulation do everything themselves.
             Effect::Serve { request, .. }
@@ -477,10 +477,10 @@ impl World {
         Ok(())
     }
 
-    fn for_client(&mut self, id: ClientId, effect: Effect) -> Result<(), String> {
+    fn for_client(&mut self, id: ClientId, what: ToClient) -> Result<(), String> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
-        client.ops.push_back(effect);
-        if client.ops.len() > LAG && !client.lagged {
+        client.waiting.push_back(what);
+        if client.waiting.len() > LAG && !client.lagged {
             if client.ride.is_some() && self.rng.permille(200) {
                 self.truth.hit("client let go for lagging");
                 return self.lose(id);
@@ -495,17 +495,17 @@ impl World {
     /// A client's connection does the next thing that waits for it.
     pub(super) fn serve(&mut self, id: ClientId) -> Result<bool, String> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(false) };
-        let Some(op) = client.ops.pop_front() else { return Ok(false) };
+        let Some(what) = client.waiting.pop_front() else { return Ok(false) };
         let mut done = None;
-        let lines: Vec<Bytes> = match op {
-            Effect::Send { line, .. } => vec![line],
-            Effect::Read(read) => {
+        let lines: Vec<Bytes> = match what {
+            ToClient::Line(line) => vec![line],
+            ToClient::Read(read) => {
                 let (rows, upto) = self.store.read(&read, PIECE);
                 done =
                     Some(Input::Client(id, ClientEvent::ReadDone { session: read.session, upto }));
                 rows.iter().filter_map(|row| read.show(row)).collect()
             }
-            Effect::SendValues { id, session, extra, .. } => {
+            ToClient::Values(SessionValues { id, session, extra, .. }) => {
                 let mut members = self.store.values(session);
                 if !extra.is_empty() {
                     members.insert(0, extra);
@@ -513,21 +513,20 @@ impl World {
                 let result = format!("{{{}}}", members.join(","));
                 vec![Bytes::from(format!("{{\"id\":{id},\"result\":{result}}}"))]
             }
-            Effect::SendStatus { id, mut status, part, .. } => vec![match part {
+            ToClient::Status { id, mut status, part } => vec![match part {
                 StatusPart::All => build::response(&id, &status),
                 StatusPart::Agents => build::response(&id, &status.agents),
                 StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
             }],
-            Effect::ReadLog { id, .. } => vec![build::response(&id, &json!({"entries":[]}))],
-            Effect::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
-            _ => Vec::new(),
+            ToClient::Log(LogPage { id, .. }) => vec![build::response(&id, &json!({"entries":[]}))],
+            ToClient::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
         };
         for line in lines {
             client
                 .receive(&line, &self.store, &mut self.truth)
                 .map_err(|e| format!("client {}: {e}", id.0))?;
         }
-        let drained = client.ops.is_empty() && client.lagged;
+        let drained = client.waiting.is_empty() && client.lagged;
         if drained {
             client.lagged = false;
         }

@@ -4,13 +4,13 @@
 use acp_wire::{Id, build};
 use acpd_api::{Empty, Reason};
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Batch, ClientEvent, Fault, HostEvent, Input};
+use acpd_core::{Batch, ClientEvent, Fault, HostEvent, Input, ToClient};
 use acpd_store::{Report, StoreError};
 
 use super::Relay;
 use super::commits::WriterDied;
 use crate::check::Tried;
-use crate::clients::{FromClient, Op};
+use crate::clients::FromClient;
 use crate::service::Pulse;
 
 impl Relay {
@@ -104,7 +104,7 @@ impl Relay {
         let Tried { client, id, result } = tried;
         let Err(failure) = result else {
             if let Some(why) = self.hub.refuses_restart() {
-                return self.send(client, Op::Line(build::error(&id, &why)), out);
+                return self.send(client, ToClient::Line(build::error(&id, &why)), out);
             }
             self.restart = true;
             return self.leave_for(client, &id, out);
@@ -115,13 +115,13 @@ impl Relay {
         if let Some(hint) = failure.hint() {
             fault = fault.hint(hint);
         }
-        self.send(client, Op::Line(build::error(&id, &fault.object())), out);
+        self.send(client, ToClient::Line(build::error(&id, &fault.object())), out);
     }
 
     /// Ends the daemon because a person wants it.
     pub(super) fn leave_for(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
         tracing::info!(restart = self.restart, "leaving");
-        self.send(client, Op::Line(build::response(id, &Empty {})), out);
+        self.send(client, ToClient::Line(build::response(id, &Empty {})), out);
         self.leave(out);
     }
 }

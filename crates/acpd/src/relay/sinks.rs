@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use acpd_core::ClientEvent;
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, ToClient};
 
-use crate::clients::{Op, Sink};
+use crate::clients::Sink;
 use crate::config::Daemon;
 
 /// A client is let go when this many times its queue limit, and one line of any length, wait for it.
@@ -41,9 +41,9 @@ impl Sinks {
         self.by_client.clear();
     }
 
-    pub(super) fn send(&mut self, client: ClientId, op: Op) -> Option<ClientEvent> {
+    pub(super) fn send(&mut self, client: ClientId, what: ToClient) -> Option<ClientEvent> {
         let sink = self.by_client.get(&client)?;
-        sink.send(op);
+        sink.send(what);
         let waiting = sink.waiting();
         if waiting > self.most {
             tracing::warn!(client = client.0, waiting, "a client reads nothing and is let go");

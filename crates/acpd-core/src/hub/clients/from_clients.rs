@@ -24,7 +24,7 @@ use crate::clients::resumable::is_kept;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
-use crate::input::{Accepted, Batch, Effect, ReadStyle, View};
+use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient, View};
 use crate::mcp::client_mcp::{MESSAGE, for_agent};
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
@@ -102,7 +102,7 @@ impl Hub {
             Err(malformed) => {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
                 let answer = build::error(&Id::null(), &error);
-                out.effects.push(Effect::Send { client, line: answer });
+                out.effects.push(Effect::Client(client, ToClient::Line(answer)));
                 self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
             }
             Ok(Message::Response { id, outcome }) => {
@@ -178,7 +178,7 @@ impl Hub {
             .hint("raise `line_limit` under `[daemon]` in the configuration");
         let id = head.id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
-        out.effects.push(Effect::Send { client, line });
+        out.effects.push(Effect::Client(client, ToClient::Line(line)));
     }
 
     /// Registers a request, unless it cannot be accepted.

@@ -166,6 +166,7 @@ impl Supervisor {
 mod tests {
     use std::fs;
 
+    use acpd_core::ToHost;
     use acpd_core::ids::HostId;
     use acpd_shim::frame::Status;
     use acpd_sys::lock::InstanceLock;
@@ -277,7 +278,7 @@ mod tests {
         supervisor.output.frames();
         assert!(!supervisor.output.has_room());
         supervisor.told = Told::Gone;
-        commands.send(Command::Forget).unwrap();
+        commands.send(Command::Tell(ToHost::Forget)).unwrap();
         let (link, mut shim) = link();
         let ends = async {
             let mut bytes = Vec::new();
