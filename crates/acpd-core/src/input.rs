@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use acp_wire::{Id, clipped};
+use acp_wire::{Body, Frame, Id, clipped};
 use acpd_api::{HookEvent, SessionInfo, Status};
 use bytes::Bytes;
 
@@ -12,140 +12,10 @@ use crate::record::Record;
 /// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A client connected.
-    ClientOpened {
-        /// Which.
-        client: ClientId,
-        /// Its process descends from an agent, as far as that can be seen.
-        under_agent: bool,
-    },
-    /// A client sent a line.
-    ClientLine {
-        /// Which.
-        client: ClientId,
-        /// The line without its newline.
-        line: Bytes,
-    },
-    /// A client sent a line over the limit.
-    ClientOversized {
-        /// Which.
-        client: ClientId,
-        /// Its first bytes.
-        head: Bytes,
-        /// Its length in bytes.
-        len: u64,
-    },
-    /// A client is gone.
-    ClientClosed {
-        /// Which.
-        client: ClientId,
-    },
-    /// A client does not read as fast as it is sent to: no live lines for it until it has drained.
-    ClientLagged {
-        /// Which.
-        client: ClientId,
-    },
-    /// A client that lagged has read what was sent to it.
-    ClientDrained {
-        /// Which.
-        client: ClientId,
-    },
-    /// A piece of journal, asked for with [`Effect::Read`], was sent. One for each, in their order,
-    /// also when the session is gone by then.
-    ReadDone {
-        /// To whom.
-        client: ClientId,
-        /// Of which session.
-        session: SessionKey,
-        /// Up to and including this position.
-        upto: Seq,
-    },
-    /// A process runs; nothing has been said to it yet.
-    HostStarted {
-        /// Which.
-        host: HostId,
-        /// Leader's process id.
-        pid: u32,
-        /// Leader's start time.
-        start: u64,
-    },
-    /// A process could not be made.
-    HostRefused {
-        /// Which.
-        host: HostId,
-        /// Why.
-        error: SpawnError,
-    },
-    /// A process wrote a line.
-    HostLine {
-        /// Which.
-        host: HostId,
-        /// The line without its newline.
-        line: Bytes,
-        /// Byte offset just after the line.
-        end: u64,
-    },
-    /// A process wrote a line over the limit, which is discarded.
-    HostOversized {
-        /// Which.
-        host: HostId,
-        /// Its first bytes.
-        head: Bytes,
-        /// Its length in bytes, as far as it was seen.
-        len: u64,
-        /// Byte offset just after what was seen of the line.
-        end: u64,
-        /// More of it is to come, and is discarded without another word.
-        inside: bool,
-    },
-    /// Every chunk up to this one has been written to a process's stdin.
-    HostWritten {
-        /// Which.
-        host: HostId,
-        /// Last chunk.
-        chunk: u64,
-    },
-    /// A process that an earlier daemon started was found again, and is spoken with.
-    HostAdopted {
-        /// Which.
-        host: HostId,
-        /// Leader's process id.
-        pid: u32,
-        /// Leader's start time.
-        start: u64,
-        /// What it has written so far ends at this byte offset; it is handed over from now on.
-        end: u64,
-    },
-    /// A process that an earlier daemon started cannot be spoken with any more. What is left of it is
-    /// being ended; [`Input::HostGone`] follows.
-    HostLost {
-        /// Which.
-        host: HostId,
-        /// Why, in words.
-        reason: String,
-    },
-    /// Who is left of a process that was killed; answers [`Effect::FindLeftovers`].
-    LeftoversFound {
-        /// Which.
-        host: HostId,
-        /// They run, as far as the system says; nobody, if it cannot be told who they are.
-        left: Vec<LeftProcess>,
-    },
-    /// The leader of a process has ended; descendants may be left. What the process had written by
-    /// then has been handed over before: lines that come later belong to no session any more.
-    HostExited {
-        /// Which.
-        host: HostId,
-        /// How it ended, in words.
-        status: String,
-        /// The last lines of its stderr.
-        stderr: String,
-    },
-    /// No process of a host's tree is left and all of its output has been handed over.
-    HostGone {
-        /// Which.
-        host: HostId,
-    },
+    /// News of a connection.
+    Client(ClientId, ClientEvent),
+    /// News of a process.
+    Host(HostId, HostEvent),
     /// The file changed in which an agent that wants a login keeps it.
     LoginSeen {
         /// Agent profile.
@@ -158,27 +28,10 @@ pub enum Input {
         /// The result, as JSON text, or what went wrong.
         result: Result<Bytes, ServeError>,
     },
-    /// A process is about to be made with credentials that are good for some time only.
-    CredentialsGood {
-        /// Which.
-        host: HostId,
-        /// For how long (ms).
-        left: u64,
-    },
     /// The machine was asleep, in which time the clock of the hub has stood still.
     Slept {
         /// For how long (ms).
         time: u64,
-    },
-    /// A line has gone to a process without some of the MCP servers of the configuration that it was to
-    /// bring.
-    ServersLeftOut {
-        /// Which.
-        host: HostId,
-        /// Id of the request in that line.
-        request: Id,
-        /// The servers.
-        servers: Vec<LeftOut>,
     },
     /// Whether a directory is there, asked for with [`Effect::FindDirectory`].
     DirectoryFound {
@@ -222,6 +75,94 @@ pub enum Input {
     Stop,
     /// The time that [`crate::Hub::deadline`] named has come.
     Tick,
+}
+
+/// What a connection reports.
+#[derive(Debug, Clone)]
+pub enum ClientEvent {
+    /// It is there.
+    Opened {
+        /// Its process descends from an agent, as far as that can be seen.
+        under_agent: bool,
+    },
+    /// It sent lines.
+    Lines(Vec<Body>),
+    /// It does not read as fast as it is sent to: no live lines for it until it has drained.
+    Lagged,
+    /// It lagged, and has read everything that it was sent.
+    Drained,
+    /// A piece of journal, asked for with [`ToClient::Read`], was sent. One for each, in their order,
+    /// also when the session is gone by then.
+    ReadDone {
+        /// Of which session.
+        session: SessionKey,
+        /// Up to and including this position.
+        upto: Seq,
+    },
+    /// It is gone.
+    Closed,
+}
+
+/// What a process reports, or whoever keeps it.
+#[derive(Debug, Clone)]
+pub enum HostEvent {
+    /// It is about to be made with credentials that are good for some time only.
+    CredentialsGood {
+        /// For how long (ms).
+        left: u64,
+    },
+    /// It runs; nothing has been said to it yet.
+    Started {
+        /// Leader's process id.
+        pid: u32,
+        /// Leader's start time.
+        start: u64,
+    },
+    /// It could not be made; nothing else is reported.
+    Refused(SpawnError),
+    /// An earlier daemon started it; it was found again, and is spoken with.
+    Adopted {
+        /// Leader's process id.
+        pid: u32,
+        /// Leader's start time.
+        start: u64,
+        /// What it has written so far ends at this byte offset; it is handed over from now on.
+        end: u64,
+    },
+    /// An earlier daemon started it, and it cannot be spoken with any more. What is left of it is
+    /// being ended; [`HostEvent::Gone`] follows.
+    Lost {
+        /// Why, in words.
+        reason: String,
+    },
+    /// It wrote lines. Those over the limit are discarded, the rest of them without another word.
+    Output(Vec<Frame>),
+    /// Every line up to this number has been written to its stdin.
+    Written {
+        /// Number of the last line.
+        chunk: u64,
+    },
+    /// A line has gone to it without some of the MCP servers of the configuration that it was to
+    /// bring.
+    ServersLeftOut {
+        /// Id of the request in that line.
+        request: Id,
+        /// The servers.
+        servers: Vec<LeftOut>,
+    },
+    /// Its leader has ended; descendants may be left. What it had written by then has been handed over
+    /// before: lines that come later belong to no session any more.
+    Exited {
+        /// How it ended, in words.
+        status: String,
+        /// The last lines of its stderr.
+        stderr: String,
+    },
+    /// Who is left of it after it was killed, as far as the system says; nobody, if it cannot be told
+    /// who they are. Answers [`Effect::FindLeftovers`], at any time.
+    Left(Vec<LeftProcess>),
+    /// No process of its tree is left and all of its output has been handed over.
+    Gone,
 }
 
 /// Why a process could not be made.
@@ -325,75 +266,15 @@ pub struct TerminalTail {
 /// Something to be done after the records of the same batch are committed.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// Send a line to a client.
-    Send {
-        /// To whom.
-        client: ClientId,
-        /// Without newline.
-        line: Bytes,
-    },
+    /// Something for a client, in the order in which it is said.
+    Client(ClientId, ToClient),
     /// Close a connection once it has read what was sent to it. Nothing more is heard of it.
-    Close {
-        /// Which.
-        client: ClientId,
-    },
-    /// Send the status, completed with what only the system knows (memory).
-    SendStatus {
-        /// To whom.
-        client: ClientId,
-        /// Answer to this request.
-        id: Id,
-        /// Without memory figures.
-        status: Box<Status>,
-        /// What part of it was asked for.
-        part: StatusPart,
-    },
-    /// Read a piece of journal, send it to a client, then report [`Input::ReadDone`].
-    Read(Read),
-    /// Read a page of journal and answer a request with it.
-    ReadLog {
-        /// To whom.
-        client: ClientId,
-        /// Answer to this request.
-        id: Id,
-        /// Which session.
-        session: SessionKey,
-        /// Its public id.
-        session_id: String,
-        /// Entries after this position.
-        after: Seq,
-        /// Entries up to this position.
-        upto: Seq,
-        /// At most so many.
-        limit: u32,
-    },
-    /// Find what was said, and answer a request with it.
-    Search {
-        /// To whom.
-        client: ClientId,
-        /// Answer to this request.
-        id: Id,
-        /// What is looked for, and where.
-        search: Box<Search>,
-    },
+    Close(ClientId),
+    /// Something for a process.
+    Host(HostId, ToHost),
     /// There is something new to be found in a session: a turn has ended. Or nothing any more: it was
     /// deleted. May get lost: it is found out at the next start.
     Index(SessionKey),
-    /// Answer a request with the values kept for a session (`modes`, `configOptions`).
-    SendValues {
-        /// To whom.
-        client: ClientId,
-        /// Answer to this request.
-        id: Id,
-        /// Which session.
-        session: SessionKey,
-        /// Mode in force, newer than the stored `modes`.
-        mode: Option<String>,
-        /// Members to put first into the result (JSON text `"key":value,…`), may be empty.
-        extra: String,
-        /// The client can show boolean options.
-        boolean_options: bool,
-    },
     /// Start a process of this agent profile.
     Spawn {
         /// Its identity.
@@ -401,45 +282,10 @@ pub enum Effect {
         /// Agent profile.
         agent: String,
     },
-    /// Go on with a process that an earlier daemon started, and report [`Input::HostAdopted`], or
-    /// [`Input::HostLost`] and later [`Input::HostGone`].
+    /// Go on with a process that an earlier daemon started, and report [`HostEvent::Adopted`], or
+    /// [`HostEvent::Lost`] and later [`HostEvent::Gone`].
     Adopt(Adopt),
-    /// From now on a process is busy or idle, which decides how long it may outlive the daemon.
-    HostLease {
-        /// Which.
-        host: HostId,
-        /// A turn runs, or something waits for an answer.
-        busy: bool,
-    },
-    /// The end of a process is on disk: nothing has to be kept of it.
-    HostForget {
-        /// Which.
-        host: HostId,
-    },
-    /// Write a line to a process.
-    HostWrite {
-        /// Which.
-        host: HostId,
-        /// Number of the line, from 1.
-        chunk: u64,
-        /// Without newline.
-        line: Bytes,
-    },
-    /// Everything that a process wrote up to this offset is committed.
-    HostAck {
-        /// Which.
-        host: HostId,
-        /// Byte offset.
-        offset: u64,
-    },
-    /// A step of the stop ladder.
-    HostStop {
-        /// Which.
-        host: HostId,
-        /// Which step.
-        step: StopStep,
-    },
-    /// Look who is left of a process that was killed, and report [`Input::LeftoversFound`].
+    /// Look who is left of a process that was killed, and report [`HostEvent::Left`].
     FindLeftovers {
         /// Which.
         host: HostId,
@@ -523,13 +369,6 @@ pub enum Effect {
         /// What it reads: [`acpd_api::HookInfo`] as JSON text.
         about: Bytes,
     },
-    /// Something odd that an agent did, for the log. Never holds a payload.
-    Note {
-        /// Which process.
-        host: HostId,
-        /// One sentence.
-        text: String,
-    },
     /// An agent refused a request, or a session could not come back, for the log. Never holds a
     /// payload, nor the agent's words.
     Failure {
@@ -558,6 +397,96 @@ pub enum Effect {
     Abort,
     /// All agents are gone: end the daemon.
     Exit,
+}
+
+/// Something for a client.
+#[derive(Debug, Clone)]
+pub enum ToClient {
+    /// A line without newline.
+    Line(Bytes),
+    /// The status, to be completed with what only the system knows (memory).
+    Status {
+        /// The request to answer.
+        id: Id,
+        /// Without memory figures.
+        status: Box<Status>,
+        /// What part of it was asked for.
+        part: StatusPart,
+    },
+    /// A piece of journal; then [`ClientEvent::ReadDone`] is reported.
+    Read(Read),
+    /// The answer to `_acpd/session/log`.
+    Log(LogPage),
+    /// The answer to `_acpd/session/search`.
+    Search {
+        /// The request to answer.
+        id: Id,
+        /// What is looked for, and where.
+        search: Box<Search>,
+    },
+    /// An answer with the values kept for a session (`modes`, `configOptions`).
+    Values(SessionValues),
+}
+
+/// Something for a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToHost {
+    /// A line for its stdin. Numbers start at 1 and have no gaps; a number that was taken before is
+    /// ignored, so a line may be handed over again after a reconnect.
+    Write {
+        /// Number of the line.
+        chunk: u64,
+        /// Without newline.
+        line: Bytes,
+    },
+    /// Everything that it wrote up to this byte offset is committed and need not be kept.
+    Ack {
+        /// Byte offset.
+        offset: u64,
+    },
+    /// A step of the stop ladder.
+    Stop(StopStep),
+    /// From now on it is busy or idle, which decides how long it may outlive the daemon.
+    Lease {
+        /// A turn runs, or something waits for an answer.
+        busy: bool,
+    },
+    /// Its end is on disk: nothing has to be kept of it. Comes after [`HostEvent::Gone`], or never.
+    Forget,
+    /// Something odd that the agent did, in a sentence for its log. Never holds a payload.
+    Note(String),
+}
+
+/// A page of journal as the answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPage {
+    /// The request to answer.
+    pub id: Id,
+    /// Which session.
+    pub session: SessionKey,
+    /// Its public id.
+    pub session_id: String,
+    /// Entries after this position.
+    pub after: Seq,
+    /// Entries up to this position.
+    pub upto: Seq,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// The values kept for a session as the result of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionValues {
+    /// The request to answer.
+    pub id: Id,
+    /// Which session.
+    pub session: SessionKey,
+    /// Mode in force, newer than the stored `modes`.
+    pub mode: Option<String>,
+    /// Members to put first into the result (JSON text `"key":value,…`), may be empty.
+    pub extra: String,
+    /// The client can show boolean options.
+    pub boolean_options: bool,
 }
 
 /// What is looked for in what was said.
@@ -594,8 +523,6 @@ pub struct Adopt {
 /// A piece of journal for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// To whom.
-    pub client: ClientId,
     /// Of which session.
     pub session: SessionKey,
     /// Its public id.
@@ -708,7 +635,7 @@ impl Batch {
             let plain = escaped.is_none().then_some(c);
             escaped.into_iter().flatten().chain(plain)
         });
-        self.effects.push(Effect::Note { host, text: shown.collect() });
+        self.effects.push(Effect::Host(host, ToHost::Note(shown.collect())));
     }
 
     /// Whether there is nothing to do.

@@ -52,9 +52,9 @@ pub mod views;
 pub use fault::Fault;
 pub use hub::Hub;
 pub use input::{
-    Accepted, Adopt, Batch, Effect, FileService, Input, LeftOut, LeftProcess, NewTerminal, Read,
-    ReadStyle, Search, ServeError, SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail,
-    View,
+    Accepted, Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Input, LeftOut,
+    LeftProcess, LogPage, NewTerminal, Read, ReadStyle, Search, ServeError, SessionValues,
+    SpawnError, StatusPart, StopStep, TerminalEnd, TerminalTail, ToClient, ToHost, View,
 };
 pub use session::reseed::GO_ON;
 pub use tool_calls::frozen::Frozen;

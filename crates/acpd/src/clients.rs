@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use acp_wire::{Body, Framer, Id, build};
 use acpd_api::{AgentInfo, AgentList, Status};
-use acpd_core::ids::{ClientId, Seq, SessionKey};
-use acpd_core::{Read, Search, StatusPart};
+use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, StatusPart, ToClient};
 use acpd_sys::socket;
 use bytes::Bytes;
 use interprocess::local_socket::tokio::Stream;
@@ -29,7 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{self, Config, Installed};
 use crate::host::Reaper;
-use crate::journal::{Journal, LogPage, Values};
+use crate::journal::Journal;
 use crate::refusal::{no_descriptors, silent_for_too_long, tell};
 use crate::search::SearchIndex;
 
@@ -42,67 +42,25 @@ const LAST_READ: Duration = Duration::from_secs(10);
 
 /// What a connection reports.
 #[derive(Debug)]
-pub enum ClientEvent {
-    /// It is there, and this is how to send to it.
-    Opened {
-        /// Where its lines go.
-        sink: Sink,
-        /// Its process descends from an agent, as far as that can be seen.
-        under_agent: bool,
-    },
-    /// It sent lines.
-    Lines(Vec<Body>),
-    /// It has read everything that it was sent.
-    Drained,
-    /// A piece of journal was sent.
-    ReadDone {
-        /// Of which session.
-        session: SessionKey,
-        /// Up to this position.
-        upto: Seq,
-    },
-    /// It is gone.
-    Closed,
+pub enum FromClient {
+    /// How to send to it, before anything else: the relay keeps that to itself.
+    Sink(Sink),
+    /// News for the hub.
+    Event(ClientEvent),
 }
 
 /// Where connections report to.
-pub type ClientEvents = mpsc::Sender<(ClientId, ClientEvent)>;
+pub type ClientEvents = mpsc::Sender<(ClientId, FromClient)>;
 
-/// One thing for a client.
-#[derive(Debug)]
-pub enum Op {
-    /// A line without newline.
-    Line(Bytes),
-    /// A piece of journal.
-    Read(Read),
-    /// The answer to `_acpd/session/log`.
-    Log(LogPage),
-    /// The answer to `_acpd/session/search`.
-    Search(Id, Box<Search>),
-    /// An answer with a session's values.
-    Values(Values),
-    /// A status, to be completed with memory figures.
-    Status {
-        /// The request to answer.
-        id: Id,
-        /// Without memory figures.
-        status: Box<Status>,
-        /// What was asked for.
-        part: StatusPart,
-    },
-}
-
-impl Op {
-    /// About how much memory it takes until it is written, in bytes.
-    fn size(&self) -> usize {
-        match self {
-            Op::Line(line) => line.len() + 1,
-            Op::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
-            Op::Values(values) => 1024 + values.extra.len(),
-            Op::Search(_, search) => 1024 * (1 + search.sessions.len()),
-            // Their lines are read when it is their turn.
-            Op::Read(_) | Op::Log(_) => 1024,
-        }
+/// About how much memory something takes until it is written, in bytes.
+fn size(what: &ToClient) -> usize {
+    match what {
+        ToClient::Line(line) => line.len() + 1,
+        ToClient::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
+        ToClient::Values(values) => 1024 + values.extra.len(),
+        ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
+        // Their lines are read when it is their turn.
+        ToClient::Read(_) | ToClient::Log(_) => 1024,
     }
 }
 
@@ -118,17 +76,17 @@ struct Backlog {
 /// The sending end of a connection. Dropping it closes the connection after what was sent.
 #[derive(Debug)]
 pub struct Sink {
-    ops: mpsc::UnboundedSender<Op>,
+    queue: mpsc::UnboundedSender<ToClient>,
     backlog: Arc<Backlog>,
     cut: oneshot::Sender<()>,
 }
 
 impl Sink {
     /// Hands over something.
-    pub fn send(&self, op: Op) {
-        self.backlog.waiting.fetch_add(op.size(), Ordering::Relaxed);
+    pub fn send(&self, what: ToClient) {
+        self.backlog.waiting.fetch_add(size(&what), Ordering::Relaxed);
         // The writer is gone when the client is; the reader tells of that.
-        self.ops.send(op).ok();
+        self.queue.send(what).ok();
     }
 
     /// What was not written yet, in bytes.
@@ -214,13 +172,15 @@ pub(crate) async fn serve(
     let mut lines = Lines { stream: &stream, framer: Framer::new(service.line_limit) };
     let Some(first) = first_lines(&mut lines, silence).await else { return };
 
-    let (ops, queue) = mpsc::unbounded_channel();
+    let (sender, queue) = mpsc::unbounded_channel();
     let backlog = Arc::new(Backlog::default());
     let (cut, is_cut) = oneshot::channel();
-    let sink = Sink { ops, backlog: Arc::clone(&backlog), cut };
+    let sink = Sink { queue: sender, backlog: Arc::clone(&backlog), cut };
     let events = service.events.clone();
-    for event in [ClientEvent::Opened { sink, under_agent }, ClientEvent::Lines(first)] {
-        if events.send((client, event)).await.is_err() {
+    let opened = FromClient::Event(ClientEvent::Opened { under_agent });
+    let said = FromClient::Event(ClientEvent::Lines(first));
+    for news in [FromClient::Sink(sink), opened, said] {
+        if events.send((client, news)).await.is_err() {
             return;
         }
     }
@@ -230,7 +190,7 @@ pub(crate) async fn serve(
     tokio::pin!(out);
     tokio::select! {
         () = read_lines(client, lines, &events) => {
-            events.send((client, ClientEvent::Closed)).await.ok();
+            events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
             // The peer sends no more, but may still read what it asked for.
             tokio::time::timeout(LAST_READ, out).await.ok();
             return;
@@ -243,7 +203,7 @@ pub(crate) async fn serve(
         },
     }
     // The relay may have let it go itself.
-    events.send((client, ClientEvent::Closed)).await.ok();
+    events.send((client, FromClient::Event(ClientEvent::Closed))).await.ok();
 }
 
 /// What a connection says first. `None`: it has ended, or is to be closed.
@@ -265,7 +225,8 @@ async fn first_lines(lines: &mut Lines<'_>, silence: oneshot::Receiver<()>) -> O
 
 async fn read_lines(client: ClientId, mut lines: Lines<'_>, events: &ClientEvents) {
     while let Some(lines) = lines.next().await {
-        if events.send((client, ClientEvent::Lines(lines))).await.is_err() {
+        let said = FromClient::Event(ClientEvent::Lines(lines));
+        if events.send((client, said)).await.is_err() {
             return;
         }
     }
@@ -297,7 +258,7 @@ impl Lines<'_> {
 struct Out {
     client: ClientId,
     writer: Arc<Stream>,
-    queue: mpsc::UnboundedReceiver<Op>,
+    queue: mpsc::UnboundedReceiver<ToClient>,
     backlog: Arc<Backlog>,
     lines: VecDeque<Bytes>,
     service: Service,
@@ -305,21 +266,21 @@ struct Out {
 
 impl Out {
     async fn run(mut self) {
-        while let Some(op) = self.queue.recv().await {
-            let mut op = Some(op);
+        while let Some(what) = self.queue.recv().await {
+            let mut next = Some(what);
             // Lines that wait go out together.
-            while let Some(Op::Line(line)) = op {
+            while let Some(ToClient::Line(line)) = next {
                 self.lines.push_back(line);
-                op = self.queue.try_recv().ok();
+                next = self.queue.try_recv().ok();
             }
             let taken = self.lines.iter().map(|line| line.len() + 1).sum();
             if self.flush().await.is_err() {
                 return;
             }
             self.backlog.waiting.fetch_sub(taken, Ordering::Relaxed);
-            if let Some(op) = op {
-                let size = op.size();
-                if self.answer(op).await.is_err() {
+            if let Some(what) = next {
+                let size = size(&what);
+                if self.answer(what).await.is_err() {
                     return;
                 }
                 self.backlog.waiting.fetch_sub(size, Ordering::Relaxed);
@@ -332,20 +293,20 @@ impl Out {
         }
     }
 
-    async fn answer(&mut self, op: Op) -> io::Result<()> {
+    async fn answer(&mut self, what: ToClient) -> io::Result<()> {
         let journal = &self.service.journal;
-        match op {
-            Op::Line(line) => self.lines.push_back(line),
-            Op::Log(page) => self.lines.push_back(journal.log(page).await),
-            Op::Values(values) => self.lines.push_back(journal.values(values).await),
-            Op::Search(id, search) => {
+        match what {
+            ToClient::Line(line) => self.lines.push_back(line),
+            ToClient::Log(page) => self.lines.push_back(journal.log(page).await),
+            ToClient::Values(values) => self.lines.push_back(journal.values(values).await),
+            ToClient::Search { id, search } => {
                 self.lines.push_back(self.service.index.find(&id, *search).await);
             }
-            Op::Status { id, status, part } => {
+            ToClient::Status { id, status, part } => {
                 let line = self.status(&id, *status, part).await;
                 self.lines.push_back(line);
             }
-            Op::Read(read) => {
+            ToClient::Read(read) => {
                 let session = read.session;
                 // A client that got what comes after it would miss this for ever. Connected anew it
                 // asks again.
@@ -396,7 +357,7 @@ impl Out {
 
     async fn report(&self, event: ClientEvent) {
         // The relay is gone only when the daemon ends.
-        self.service.events.send((self.client, event)).await.ok();
+        self.service.events.send((self.client, FromClient::Event(event))).await.ok();
     }
 
     /// Writes all lines, many per system call. They are copied together for that: the stream writes

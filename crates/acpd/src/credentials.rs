@@ -3,7 +3,7 @@
 //! ```text
 //!  Effect::Spawn ─▶ the agent has credentials ─▶ files, variables, commands ─▶ the agent is started
 //!       │                                            │ one is not found
-//!       └─ it has none: started at once              └─▶ Input::HostRefused
+//!       └─ it has none: started at once              └─▶ HostEvent::Refused
 //! ```
 //!
 //! Architecture invariant: a value is in the memory of this process for as long as its `ttl`, in the

@@ -13,7 +13,7 @@ use acpd_api::{LogEntry, LogResult, Reason};
 use acpd_core::ids::{Seq, SessionKey};
 use acpd_core::record::{EventKind, ValueKey};
 use acpd_core::views::without_boolean_options;
-use acpd_core::{Fault, Read, ReadStyle};
+use acpd_core::{Fault, LogPage, Read, ReadStyle, SessionValues};
 use acpd_store::{Reader, StoreError};
 use bytes::Bytes;
 use serde_json::json;
@@ -31,45 +31,13 @@ const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(2
 /// What can be said when the thread is gone.
 const GONE: &str = "its reader has died";
 
-/// A page for `_acpd/session/log`.
-#[derive(Debug)]
-pub struct LogPage {
-    /// The request to answer.
-    pub id: Id,
-    /// Which session.
-    pub session: SessionKey,
-    /// Its public id.
-    pub session_id: String,
-    /// After this position.
-    pub after: Seq,
-    /// Up to this position.
-    pub upto: Seq,
-    /// At most so many entries.
-    pub limit: u32,
-}
-
-/// The values of a session as the result of a request.
-#[derive(Debug)]
-pub struct Values {
-    /// The request to answer.
-    pub id: Id,
-    /// Which session.
-    pub session: SessionKey,
-    /// Mode in force.
-    pub mode: Option<String>,
-    /// First members of the result.
-    pub extra: String,
-    /// The client can show boolean options.
-    pub boolean_options: bool,
-}
-
 /// Lines, and the position up to which they go.
 type Piece = (Vec<Bytes>, Seq);
 
 enum Job {
     Piece(Read, oneshot::Sender<Option<Piece>>),
     Log(LogPage, oneshot::Sender<Bytes>),
-    Values(Values, oneshot::Sender<Bytes>),
+    Values(SessionValues, oneshot::Sender<Bytes>),
     Summary(SessionKey, Seq, oneshot::Sender<String>),
 }
 
@@ -101,7 +69,7 @@ impl Journal {
     }
 
     /// The response with a session's values.
-    pub async fn values(&self, values: Values) -> Bytes {
+    pub async fn values(&self, values: SessionValues) -> Bytes {
         let id = values.id.clone();
         let answer = self.ask(|reply| Job::Values(values, reply)).await;
         answer.unwrap_or_else(|| failure(&id, GONE))
@@ -196,7 +164,7 @@ fn log(reader: &mut Reader, page: LogPage) -> Bytes {
     build::response(&page.id, &LogResult { session_id: page.session_id.into(), entries, next })
 }
 
-fn session_values(reader: &mut Reader, asked: Values) -> Bytes {
+fn session_values(reader: &mut Reader, asked: SessionValues) -> Bytes {
     let values = match reader.values(asked.session) {
         Ok(values) => values,
         Err(error) => return failure(&asked.id, error),

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::answer::Answer;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
-use crate::input::{Batch, Effect, FileService};
+use crate::input::{Batch, Effect, FileService, ToClient};
 use crate::record::Record;
 
 /// Requests of one session that may be open at once.
@@ -41,7 +41,7 @@ impl ClientMethod {
         match self.by {
             By::Client(client) => {
                 let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
-                out.effects.push(Effect::Send { client, line });
+                out.effects.push(Effect::Client(client, ToClient::Line(line)));
             }
             By::Acpd if self.kind() == Some(Kind::Terminal) => {
                 // The agent will never know that it was made.

@@ -21,7 +21,7 @@ use crate::client_methods::terminal::Terminals;
 use crate::clients::resumable::Resumable;
 use crate::clients::{Client, Naming};
 use crate::ids::{ClientId, HostId, IdSource, SessionKey, SlotId, Time};
-use crate::input::{Batch, Effect, Input};
+use crate::input::{Batch, ClientEvent, Effect, HostEvent, Input, ToHost};
 use crate::mcp::calls::Calls;
 use crate::process::slot::{AgentInfo, Slot};
 use crate::process::start_queue::StartQueue;
@@ -93,39 +93,8 @@ impl Hub {
             self.wait_longer(passed);
         }
         match input {
-            Input::ClientOpened { client, under_agent } => {
-                self.clients.insert(client, Client { under_agent, ..Client::default() });
-            }
-            Input::ClientLine { client, line } => self.on_client_line(client, line, out),
-            Input::ClientOversized { client, head, len } => {
-                self.on_client_oversized(client, &head, len, out);
-            }
-            Input::ClientClosed { client } => self.on_client_closed(client, out),
-            Input::ClientLagged { client } => self.on_lagged(client),
-            Input::ClientDrained { client } => self.on_drained(client, out),
-            Input::ReadDone { client, session, upto } => {
-                self.on_read_done(client, session, upto, out);
-            }
-            Input::HostStarted { host, pid, start } => self.on_host_started(host, pid, start, out),
-            Input::HostRefused { host, error } => self.on_host_refused(host, error, out),
-            Input::HostLine { host, line, end } => self.on_host_line(host, line, end, out),
-            Input::HostOversized { host, head, len, end, inside } => {
-                self.on_host_oversized(host, &head, len, (end, inside), out);
-            }
-            Input::HostAdopted { host, pid, start, end } => {
-                self.on_host_adopted(host, pid, start, end, out);
-            }
-            Input::HostLost { host, reason } => self.on_host_lost(host, &reason, out),
-            Input::HostWritten { host, chunk } => self.on_host_written(host, chunk, out),
-            Input::HostExited { host, status, stderr } => {
-                self.on_host_exited(host, &status, &stderr, out);
-            }
-            Input::LeftoversFound { host, left } => self.on_leftovers_found(host, &left, out),
-            Input::HostGone { host } => self.on_host_gone(host, out),
-            Input::ServersLeftOut { host, request, servers } => {
-                self.on_servers_left_out(host, &request, servers, out);
-            }
-            Input::CredentialsGood { host, left } => self.on_credentials_good(host, left),
+            Input::Client(client, event) => self.on_client(client, event, out),
+            Input::Host(host, event) => self.on_host(host, event, out),
             Input::Slept { time } => self.on_slept(time),
             Input::LoginSeen { agent } => self.on_login_seen(&agent, out),
             Input::Served { request, result } => self.on_served(request, result, out),
@@ -140,6 +109,58 @@ impl Hub {
             Input::Stop => self.begin_shutdown(out),
             Input::Tick => self.on_tick(out),
         }
+        self.settle(out);
+    }
+
+    fn on_client(&mut self, client: ClientId, event: ClientEvent, out: &mut Batch) {
+        match event {
+            ClientEvent::Opened { under_agent } => {
+                self.clients.insert(client, Client { under_agent, ..Client::default() });
+            }
+            ClientEvent::Lines(lines) => {
+                for body in lines {
+                    self.on_client_line(client, body, out);
+                    self.settle(out);
+                }
+            }
+            ClientEvent::Lagged => self.on_lagged(client),
+            ClientEvent::Drained => self.on_drained(client, out),
+            ClientEvent::ReadDone { session, upto } => {
+                self.on_read_done(client, session, upto, out);
+            }
+            ClientEvent::Closed => self.on_client_closed(client, out),
+        }
+    }
+
+    fn on_host(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
+        match event {
+            HostEvent::CredentialsGood { left } => self.on_credentials_good(host, left),
+            HostEvent::Started { pid, start } => self.on_host_started(host, pid, start, out),
+            HostEvent::Refused(error) => self.on_host_refused(host, error, out),
+            HostEvent::Adopted { pid, start, end } => {
+                self.on_host_adopted(host, pid, start, end, out);
+            }
+            HostEvent::Lost { reason } => self.on_host_lost(host, &reason, out),
+            HostEvent::Output(frames) => {
+                for frame in frames {
+                    self.on_host_line(host, frame, out);
+                    self.settle(out);
+                }
+            }
+            HostEvent::Written { chunk } => self.on_host_written(host, chunk, out),
+            HostEvent::ServersLeftOut { request, servers } => {
+                self.on_servers_left_out(host, &request, servers, out);
+            }
+            HostEvent::Exited { status, stderr } => {
+                self.on_host_exited(host, &status, &stderr, out);
+            }
+            HostEvent::Left(left) => self.on_leftovers_found(host, &left, out),
+            HostEvent::Gone => self.on_host_gone(host, out),
+        }
+    }
+
+    /// Does what the last line, or another event, has made possible.
+    fn settle(&mut self, out: &mut Batch) {
         self.settle_names(out);
         self.next_logins(out);
         self.start_queued(out);
@@ -152,7 +173,7 @@ impl Hub {
         for (host, (offset, inside)) in std::mem::take(&mut self.acks) {
             if self.hosts.contains_key(&host) {
                 out.records.push(Record::HostOffset { host, offset, inside });
-                out.effects.push(Effect::HostAck { host, offset });
+                out.effects.push(Effect::Host(host, ToHost::Ack { offset }));
             }
         }
         self.tell_received(out);

@@ -7,7 +7,7 @@ use acpd_api::{Empty, Reason};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SlotId};
-use crate::input::{Batch, Effect};
+use crate::input::{Batch, Effect, ToClient};
 use crate::process::slot::StopWhy;
 
 impl Hub {
@@ -41,7 +41,7 @@ impl Hub {
             for to in farewell.watchers {
                 if self.close_request(&to) {
                     let line = build::response(&to.id, &Empty {});
-                    out.urgent.push(Effect::Send { client: to.client, line });
+                    out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
                 }
             }
             if farewell.for_good {

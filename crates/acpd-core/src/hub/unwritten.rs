@@ -11,12 +11,12 @@
 //! The batch is kept and tried again, so what it does may still happen. That is what the error says: it is no
 //! refusal, and who sends the request again may have it carried out twice.
 
-use acp_wire::{Id, Message, build, parse};
+use acp_wire::{Message, build, parse};
 use acpd_api::Reason;
 
 use crate::hub::Hub;
-use crate::ids::{ClientId, Requester};
-use crate::input::{Accepted, Batch, Effect};
+use crate::ids::Requester;
+use crate::input::{Accepted, Batch, Effect, LogPage, SessionValues, ToClient};
 
 /// Where the answer to a request is.
 enum Answer {
@@ -43,9 +43,10 @@ impl Hub {
             let answer = match self.take_answer(&to, batches) {
                 Answer::Given => continue,
                 Answer::Taken(
-                    answer @ (Effect::ReadLog { .. }
-                    | Effect::Search { .. }
-                    | Effect::SendStatus { .. }),
+                    answer @ Effect::Client(
+                        _,
+                        ToClient::Log(_) | ToClient::Search { .. } | ToClient::Status { .. },
+                    ),
                 ) => {
                     out.urgent.push(answer);
                     continue;
@@ -67,7 +68,7 @@ impl Hub {
                     "; what was asked for may still be carried out when it can be written";
             }
             let line = build::error(&to.id, &fault.object());
-            out.urgent.push(Effect::Send { client: to.client, line });
+            out.urgent.push(Effect::Client(to.client, ToClient::Line(line)));
         }
     }
 
@@ -98,17 +99,18 @@ impl Hub {
 
 /// Whether doing this answers the request.
 pub(crate) fn answers(effect: &Effect, to: &Requester) -> bool {
-    let is_for = |client: &ClientId, id: &Id| *client == to.client && *id == to.id;
     match effect {
-        Effect::Send { client, line } => match parse(line) {
-            Ok(Message::Response { id, .. }) => is_for(client, &id),
-            _ => false,
+        Effect::Client(client, what) if *client == to.client => match what {
+            ToClient::Line(line) => {
+                matches!(parse(line), Ok(Message::Response { id, .. }) if id == to.id)
+            }
+            ToClient::Status { id, .. }
+            | ToClient::Log(LogPage { id, .. })
+            | ToClient::Search { id, .. }
+            | ToClient::Values(SessionValues { id, .. }) => *id == to.id,
+            ToClient::Read(_) => false,
         },
-        Effect::SendStatus { client, id, .. }
-        | Effect::ReadLog { client, id, .. }
-        | Effect::Search { client, id, .. }
-        | Effect::SendValues { client, id, .. }
-        | Effect::Leave { client, id, .. } => is_for(client, id),
+        Effect::Leave { client, id, .. } => *client == to.client && *id == to.id,
         _ => false,
     }
 }

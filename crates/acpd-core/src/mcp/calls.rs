@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::answer::Answer;
 use crate::ids::{ClientId, HostId, InteractionId};
-use crate::input::{Batch, Effect};
+use crate::input::{Batch, Effect, ToClient};
 use crate::mcp::client_mcp::{Server, with_id};
 use crate::record::Record;
 
@@ -37,13 +37,13 @@ impl Call {
     fn give(&self, id: InteractionId, out: &mut Batch) {
         let line = with_id(&self.line, &["params", "serverId"], &self.server.id);
         let line = set_id(&line, &Id::from(id.0));
-        out.effects.push(Effect::Send { client: self.client, line });
+        out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
     }
 
     /// Tells its client that nobody waits for the answer any more.
     fn stop(&self, id: InteractionId, out: &mut Batch) {
         let line = build::notification("$/cancel_request", &json!({ "requestId": id.0 }));
-        out.effects.push(Effect::Send { client: self.client, line });
+        out.effects.push(Effect::Client(self.client, ToClient::Line(line)));
     }
 }
 

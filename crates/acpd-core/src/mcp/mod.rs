@@ -11,7 +11,7 @@
 //! its other members: `{"_acpd":{"mcp":["github"]},"jsonrpc":…}`. So it is committed, and so it waits
 //! in the outbox. At the last moment, when the line goes to its host, the daemon takes the names off
 //! ([`take_names`]), finds out what the servers refer to, and adds them to `params.mcpServers`. What it
-//! cannot find out comes back as [`crate::Input::ServersLeftOut`]. A line never becomes two, and keeps
+//! cannot find out comes back as [`crate::HostEvent::ServersLeftOut`]. A line never becomes two, and keeps
 //! its number: whether it was written is known as for every other line.
 //!
 //! The next daemon does the same again with lines that wait, and may come to other bytes (a secret was

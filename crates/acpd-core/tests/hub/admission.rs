@@ -1,10 +1,10 @@
 //! Which connections may stay when there are many.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, client_oversized};
 use crate::survival::token;
 
 /// Beside the clients that the configuration allows.
@@ -52,7 +52,7 @@ fn m9_clients_that_are_too_many_are_told_under_their_own_id_and_managers_still_c
     assert_eq!(bench.closed, [one_more]);
     // Nothing more is heard of it.
     bench.say(one_more, &json!({"id":2,"method":"_acpd/session/list"}));
-    bench.feed(Input::ClientClosed { client: one_more });
+    bench.feed(Input::Client(one_more, ClientEvent::Closed));
     assert!(bench.got(one_more).is_empty());
 
     for _ in 0..2 * MANAGERS {
@@ -114,7 +114,7 @@ fn m9_the_places_of_managers_are_not_for_what_does_not_manage() {
     bench.say_raw(garbled, "{oops");
     let head = bytes::Bytes::from_static(b"{");
     let huge = bench.open();
-    bench.feed(Input::ClientOversized { client: huge, head, len: 1 << 30 });
+    bench.feed(client_oversized(huge, head, 1 << 30));
     assert_eq!(bench.closed, [late, garbled, huge]);
     manager(&mut bench);
     assert_eq!(bench.closed.len(), 4, "one of them has made room");
@@ -141,7 +141,7 @@ fn l10_a_connection_whose_token_another_one_brings_is_told_and_closed() {
     let last = bench.got(first);
     assert_eq!((reason(&last[0]), &last[0]["id"]), ("replaced", &Value::Null));
     assert_eq!((last.len(), &bench.closed[..]), (1, &[first][..]));
-    bench.feed(Input::ClientClosed { client: first });
+    bench.feed(Input::Client(first, ClientEvent::Closed));
     bench.say(second, &json!({"id":1,"method":"session/list","params":{}}));
     assert!(bench.got(second)[0]["result"].is_object());
 }
@@ -150,7 +150,7 @@ fn l10_a_connection_whose_token_another_one_brings_is_told_and_closed() {
 fn tool(bench: &mut Bench, number: u64) -> ClientId {
     let client = ClientId(200 + number);
     bench.now += 1;
-    bench.feed(Input::ClientOpened { client, under_agent: true });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: true }));
     let params = json!({"protocolVersion":1});
     bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
     client

@@ -1,8 +1,8 @@
 //! Sessions that the agent knows and acpd does not.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Sharing;
+use acpd_core::{ClientEvent, HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -244,7 +244,7 @@ fn a_session_is_not_taken_over_while_a_process_that_held_it_is_ending() {
     assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_blocked");
 
     bench.leader_ends();
-    bench.feed(Input::HostGone { host: first });
+    bench.feed(Input::Host(first, HostEvent::Gone));
     bench.heard();
     bench.say(a, &load("3", "x"));
     assert_ne!(bench.host(), first);
@@ -395,7 +395,7 @@ fn a_session_that_old_credentials_cannot_load_wants_no_login() {
     let a = bench.plain();
     bench.session(a, "s");
     let host = bench.host();
-    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
     bench.say(a, &load("l", "theirs"));
     let request = bench.heard_one("session/load");
     bench.agent_refuses(&request, -32000);
@@ -412,7 +412,7 @@ fn a_client_under_an_agent_gives_a_session_no_servers() {
         let person = bench.plain();
         bench.session(person, "s");
         let client = ClientId(77);
-        bench.feed(Input::ClientOpened { client, under_agent });
+        bench.feed(Input::Client(client, ClientEvent::Opened { under_agent }));
         let hello = json!({"protocolVersion":1});
         bench.say(client, &json!({"id":"init","method":"initialize","params":hello}));
         let server = json!({"name":"evil","command":"/evil","args":[],"env":[]});

@@ -1,7 +1,7 @@
 //! Processes: starts that fail, crash loops, idle stops, shutdown.
 
 use acpd_core::record::Desired;
-use acpd_core::{Input, SpawnError, StopStep};
+use acpd_core::{ClientEvent, HostEvent, Input, SpawnError, StopStep};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, words};
@@ -32,7 +32,7 @@ fn who_waits_for_an_agent_that_cannot_be_started_is_told_why() {
         hint: Some("install it".to_owned()),
         permanent: true,
     };
-    bench.feed(Input::HostRefused { host, error });
+    bench.feed(Input::Host(host, HostEvent::Refused(error)));
     let got = bench.got(a);
     assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "agent_start_failed");
     assert_eq!(got[0]["error"]["data"]["_acpd"]["hint"], "install it");
@@ -49,12 +49,12 @@ fn an_agent_that_never_answers_initialize_is_stopped() {
     bench.capabilities = None;
     let a = bench.connect(&json!({}));
     let host = bench.host();
-    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     bench.pass(60_000);
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     // Who waits is told with its last words.
     let (status, stderr) = ("exit code 0".to_owned(), "no network".to_owned());
-    bench.feed(Input::HostExited { host, status, stderr });
+    bench.feed(Input::Host(host, HostEvent::Exited { status, stderr }));
     let error = bench.got(a)[0]["error"]["data"]["_acpd"].clone();
     assert_eq!(error["reason"], "agent_timeout");
     assert_eq!(error["stderr"], "no network");
@@ -73,7 +73,7 @@ fn no_process_starts_while_anything_of_the_last_one_lives() {
     bench.pass(5_000);
     assert!(bench.stops.contains(&StopStep::Kill));
     let host = bench.host();
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     assert_eq!(bench.spawned.len(), 2);
 }
 
@@ -110,7 +110,7 @@ fn a_session_that_was_cut_off_comes_back_even_if_the_first_start_fails() {
     bench.capabilities = None;
     bench.agent_dies();
     let host = bench.host();
-    bench.feed(Input::HostStarted { host, pid: 2, start: 2 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 2, start: 2 }));
     bench.agent_dies();
     bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{}}}));
     bench.pass(10_000);
@@ -126,7 +126,7 @@ fn an_agent_that_nothing_uses_is_stopped_and_the_next_prompt_brings_it_back() {
     bench.used_session(a, "s");
     bench.pass(600_000);
     assert_eq!(bench.stops, [], "somebody is attached");
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.pass(60_000);
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
     bench.agent_dies();
@@ -156,7 +156,7 @@ fn what_is_asked_while_an_agent_goes_down_waits_for_the_next_process() {
     let mut bench = Bench::with(|profile| profile.idle_timeout = 60_000);
     let a = bench.plain();
     bench.used_session(a, "s");
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.pass(60_000);
     let b = bench.plain();
     let params = json!({"sessionId":"s","modeId":"code"});

@@ -1,7 +1,7 @@
 //! Logins: what tells their state, what waits for them, and what goes on after them.
 
 use acpd_core::profile::{Profile, Services, Sharing};
-use acpd_core::{Input, StopStep};
+use acpd_core::{ClientEvent, HostEvent, Input, StopStep};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, methods};
@@ -260,7 +260,7 @@ fn an_agent_that_wants_a_login_later_than_it_may_take_to_start_is_understood_all
     bench.capabilities = None;
     let a = bench.connect(&json!({}));
     let host = bench.host();
-    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     let initialize = bench.heard_one("initialize");
     bench.pass(60_000);
     assert_eq!((bench.stops.len(), bench.got(a).len()), (1, 0));
@@ -345,7 +345,7 @@ fn a_login_of_a_client_that_has_gone_keeps_nobody_waiting() {
     bench.heard_one("authenticate");
     bench.say(b, &json!({"id":1,"method":"authenticate","params":{"methodId":"m"}}));
     assert_eq!(bench.heard(), Vec::<Value>::new());
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.heard_one("authenticate");
 }
 
@@ -409,7 +409,7 @@ fn with_credentials(ttl: Option<u64>) -> (Bench, acpd_core::ids::ClientId) {
     let a = bench.client(&json!({"notices":true}));
     bench.session(a, "s");
     let host = bench.host();
-    bench.feed(Input::CredentialsGood { host, left: 60_000 });
+    bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 60_000 }));
     (bench, a)
 }
 
@@ -430,7 +430,7 @@ fn an_agent_whose_credentials_ran_out_is_started_anew_and_gets_the_prompt_again(
     assert_eq!(again["params"]["prompt"], prompt["params"]["prompt"]);
     // It does not help: that is a want of a login, once and for all.
     let host = bench.host();
-    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
     let stops = bench.stops.len();
     bench.agent_refuses(&again, -32000);
     let got = bench.got(a);
@@ -544,7 +544,7 @@ fn in_doubt(change: impl FnOnce(&mut Profile)) -> (Bench, acpd_core::ids::Client
     let a = bench.client(&json!({"notices":true}));
     bench.used_session(a, "s");
     let host = bench.host();
-    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
     bench.prompt(a, &json!(2), "s", "two");
     let prompt = bench.heard_one("session/prompt");
     bench.got(a);
@@ -629,7 +629,7 @@ fn a_subagent_at_work_is_not_cut_off_for_a_login() {
     let state = |state: &str| json!({"sessionUpdate":"subagent_update","sessionId":"c","state":{"state":state}});
     update(&mut bench, "t", &state("running"));
     let host = bench.host();
-    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
     bench.prompt(a, &json!(2), "s", "two");
     let prompt = bench.heard_one("session/prompt");
     bench.agent_refuses(&prompt, -32000);

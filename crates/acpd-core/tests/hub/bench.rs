@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use acp_wire::{Message, StateKey, build};
+use acp_wire::{Body, Frame, Message, StateKey, build};
 use acpd_api::HookEvent;
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
 use acpd_core::{
-    Adopt, Batch, Effect, FileService, Hub, Input, LeftProcess, ReadStyle, Search, StatusPart,
-    StopStep, TerminalTail,
+    Adopt, Batch, ClientEvent, Effect, FileService, HostEvent, Hub, Input, LeftProcess, LogPage,
+    ReadStyle, Search, SessionValues, StatusPart, StopStep, TerminalTail, ToClient, ToHost,
 };
 use acpd_policy::Policy;
 use bytes::Bytes;
@@ -248,16 +248,19 @@ impl Bench {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Send { client, line } => self.deliver(client, line),
-            Effect::Close { client } => self.closed.push(client),
-            Effect::SendStatus { client, id, mut status, part } => {
+            Effect::Client(client, ToClient::Line(line)) => self.deliver(client, line),
+            Effect::Close(client) => self.closed.push(client),
+            Effect::Client(client, ToClient::Status { id, mut status, part }) => {
                 let line = match part {
                     StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
                     StatusPart::All | StatusPart::Agents => build::response(&id, &status),
                 };
                 self.deliver(client, line);
             }
-            Effect::SendValues { client, id, session, extra, mode, .. } => {
+            Effect::Client(
+                client,
+                ToClient::Values(SessionValues { id, session, extra, mode, .. }),
+            ) => {
                 let mut members: Vec<String> = self
                     .values
                     .iter()
@@ -280,12 +283,12 @@ impl Bench {
                 };
                 self.deliver(client, line);
             }
-            Effect::Read(read) => {
+            Effect::Client(client, ToClient::Read(read)) => {
                 let mut rows = self.journal.get(&read.session).cloned().unwrap_or_default();
                 if read.style == ReadStyle::Commands {
                     rows.retain(|row| row.kind == EventKind::State(StateKey::Commands));
                     if let Some(line) = rows.pop().and_then(|row| read.show(&row)) {
-                        self.deliver(read.client, line);
+                        self.deliver(client, line);
                     }
                 }
                 for row in rows.iter().filter(|r| r.seq > read.after && r.seq <= read.upto) {
@@ -294,11 +297,11 @@ impl Bench {
                         continue;
                     }
                     if let Some(line) = read.show(row) {
-                        self.deliver(read.client, line);
+                        self.deliver(client, line);
                     }
                 }
-                let (client, session, upto) = (read.client, read.session, read.upto);
-                self.feed(Input::ReadDone { client, session, upto });
+                let (session, upto) = (read.session, read.upto);
+                self.feed(Input::Client(client, ClientEvent::ReadDone { session, upto }));
             }
             Effect::Spawn { host, agent } => {
                 self.spawned.push(host);
@@ -306,10 +309,10 @@ impl Bench {
                 self.offset = 0;
                 self.chunk = 0;
                 if self.capabilities.is_some() {
-                    self.feed(Input::HostStarted { host, pid: 1, start: 1 });
+                    self.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
                 }
             }
-            Effect::HostWrite { host, chunk, line } if self.writes => {
+            Effect::Host(host, ToHost::Write { chunk, line }) if self.writes => {
                 let line = match serde_json::from_slice(&line) {
                     Err(_) if self.lenient => gist(&line),
                     line => line.expect("the hub writes JSON"),
@@ -321,7 +324,7 @@ impl Bench {
                     return;
                 }
                 self.chunk = chunk;
-                self.feed(Input::HostWritten { host, chunk });
+                self.feed(Input::Host(host, HostEvent::Written { chunk }));
                 match (&self.capabilities, line["method"].as_str()) {
                     (Some(capabilities), Some("initialize")) => {
                         let mut result = self.greeting.clone();
@@ -332,8 +335,8 @@ impl Bench {
                     _ => self.heard.push(line),
                 }
             }
-            Effect::HostAck { offset, .. } => self.acked = offset,
-            Effect::HostStop { step, .. } => self.stops.push(step),
+            Effect::Host(_, ToHost::Ack { offset, .. }) => self.acked = offset,
+            Effect::Host(_, ToHost::Stop(step)) => self.stops.push(step),
             Effect::Adopt(adopt) if self.shims => {
                 self.adopting.push(adopt);
                 if self.adopts {
@@ -342,14 +345,14 @@ impl Bench {
             }
             Effect::Adopt(Adopt { host, .. }) => {
                 self.swept.push(host);
-                self.feed(Input::HostLost { host, reason: "acpd ended".to_owned() });
+                self.feed(Input::Host(host, HostEvent::Lost { reason: "acpd ended".to_owned() }));
             }
             Effect::FindLeftovers { host } => {
                 if let Some(left) = self.survivors.clone() {
-                    self.feed(Input::LeftoversFound { host, left });
+                    self.feed(Input::Host(host, HostEvent::Left(left)));
                 }
             }
-            Effect::HostLease { busy, .. } => self.leases.push(busy),
+            Effect::Host(_, ToHost::Lease { busy, .. }) => self.leases.push(busy),
             Effect::Leave { restart, .. } => self.left = Some(restart),
             Effect::Hook { event, about } => {
                 let about: Value = serde_json::from_slice(&about).expect("the hub tells JSON");
@@ -358,7 +361,7 @@ impl Bench {
             }
             Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
-            Effect::Note { text, .. } => self.notes.push(text),
+            Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),
             Effect::Failure { session, what, code, .. } => {
                 self.failures.push((session, what, code));
             }
@@ -374,7 +377,7 @@ impl Bench {
                 self.feed(Input::TerminalSeen { terminal, tail });
             }
             Effect::Abort | Effect::Exit => self.exited = true,
-            Effect::Search { search, .. } => self.searched.push(*search),
+            Effect::Client(_, ToClient::Search { search, .. }) => self.searched.push(*search),
             Effect::Index(session) => self.indexed.push(session),
             Effect::FindDirectory { question, cwd, .. } => {
                 let exists = !self.missing.contains(&cwd);
@@ -384,11 +387,11 @@ impl Bench {
                 let text = self.summary.to_owned();
                 self.feed(Input::Summary { session, text });
             }
-            Effect::ReadLog { client, id, session_id, .. } => {
+            Effect::Client(client, ToClient::Log(LogPage { id, session_id, .. })) => {
                 let page = json!({"sessionId":session_id,"entries":[]});
                 self.deliver(client, build::response(&id, &page));
             }
-            Effect::HostWrite { .. } | Effect::HostForget { .. } => {}
+            Effect::Host(_, ToHost::Write { .. } | ToHost::Forget) => {}
         }
     }
 
@@ -396,9 +399,9 @@ impl Bench {
     pub(crate) fn adopt(&mut self) {
         for Adopt { host, chunks, .. } in std::mem::take(&mut self.adopting) {
             let end = self.offset;
-            self.feed(Input::HostAdopted { host, pid: 1, start: 1, end });
+            self.feed(Input::Host(host, HostEvent::Adopted { pid: 1, start: 1, end }));
             for (chunk, line) in chunks {
-                self.perform(Effect::HostWrite { host, chunk, line });
+                self.perform(Effect::Host(host, ToHost::Write { chunk, line }));
             }
         }
     }
@@ -429,7 +432,7 @@ impl Bench {
     pub(crate) fn open(&mut self) -> ClientId {
         self.next_client += 1;
         let client = ClientId(self.next_client);
-        self.feed(Input::ClientOpened { client, under_agent: false });
+        self.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
         client
     }
 
@@ -443,7 +446,7 @@ impl Bench {
     }
 
     pub(crate) fn say_raw(&mut self, client: ClientId, line: &str) {
-        self.feed(Input::ClientLine { client, line: Bytes::from(line.to_owned()) });
+        self.feed(client_line(client, Bytes::from(line.to_owned())));
     }
 
     /// What a client got since the last call.
@@ -461,7 +464,7 @@ impl Bench {
     pub(crate) fn agent_says_unheard(&mut self, line: &Value) -> Input {
         let line = line.to_string();
         self.offset += line.len() as u64 + 1;
-        Input::HostLine { host: self.host(), line: Bytes::from(line), end: self.offset }
+        host_line(self.host(), Bytes::from(line), self.offset)
     }
 
     /// What the agent was told since the last call, without `initialize`.
@@ -488,7 +491,7 @@ impl Bench {
     pub(crate) fn agent_raw(&mut self, line: &str) {
         self.offset += line.len() as u64 + 1;
         let (host, end) = (self.host(), self.offset);
-        self.feed(Input::HostLine { host, line: Bytes::from(line.to_owned()), end });
+        self.feed(host_line(host, Bytes::from(line.to_owned()), end));
     }
 
     pub(crate) fn agent_answers(&mut self, request: &Value, result: &Value) {
@@ -515,13 +518,13 @@ impl Bench {
     pub(crate) fn agent_dies(&mut self) {
         self.leader_ends();
         let host = self.host();
-        self.feed(Input::HostGone { host });
+        self.feed(Input::Host(host, HostEvent::Gone));
     }
 
     pub(crate) fn leader_ends(&mut self) {
         let (status, stderr) = ("exit status 1".to_owned(), "Error: boom".to_owned());
         let host = self.host();
-        self.feed(Input::HostExited { host, status, stderr });
+        self.feed(Input::Host(host, HostEvent::Exited { status, stderr }));
     }
 
     /// Lets time pass, deadline by deadline.
@@ -578,7 +581,7 @@ impl Bench {
         let params = json!({"session":session});
         self.say(client, &json!({"id":0,"method":"_acpd/session/show","params":params}));
         let state = self.got(client)[0]["result"]["state"].as_str().unwrap_or("none").to_owned();
-        self.feed(Input::ClientClosed { client });
+        self.feed(Input::Client(client, ClientEvent::Closed));
         state
     }
 
@@ -591,17 +594,17 @@ impl Bench {
     pub(crate) fn show_agent(&mut self) -> Value {
         self.next_client += 1;
         let client = ClientId(self.next_client);
-        self.feed(Input::ClientOpened { client, under_agent: false });
+        self.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
         self.say(client, &json!({"id":0,"method":"_acpd/agent/show","params":{"agent":AGENT}}));
         let shown = self.got(client)[0]["result"].clone();
-        self.feed(Input::ClientClosed { client });
+        self.feed(Input::Client(client, ClientEvent::Closed));
         shown
     }
 
     /// A process that does not start by itself is there, and wants a login in answer to `initialize`.
     pub(crate) fn refuse_start(&mut self) {
         let host = self.host();
-        self.feed(Input::HostStarted { host, pid: 1, start: 1 });
+        self.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
         let initialize = self.heard_one("initialize");
         self.agent_refuses(&initialize, -32000);
     }
@@ -634,4 +637,27 @@ pub(crate) fn words(lines: &[Value]) -> Vec<String> {
 
 pub(crate) fn methods(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["method"].as_str().unwrap_or("answer")).collect()
+}
+
+/// A client says a line.
+pub(crate) fn client_line(client: ClientId, line: impl Into<Bytes>) -> Input {
+    Input::Client(client, ClientEvent::Lines(vec![Body::Line(line.into())]))
+}
+
+/// A client says a line over the limit, of which the head is kept.
+pub(crate) fn client_oversized(client: ClientId, head: Bytes, len: u64) -> Input {
+    let line = Body::Oversized { head, len, inside: false };
+    Input::Client(client, ClientEvent::Lines(vec![line]))
+}
+
+/// A process writes a line that ends at this byte.
+pub(crate) fn host_line(host: HostId, line: impl Into<Bytes>, end: u64) -> Input {
+    let body = Body::Line(line.into());
+    Input::Host(host, HostEvent::Output(vec![Frame { end, body }]))
+}
+
+/// A process writes a line over the limit, of which the head is kept.
+pub(crate) fn host_oversized(host: HostId, head: Bytes, len: u64, end: u64) -> Input {
+    let body = Body::Oversized { head, len, inside: false };
+    Input::Host(host, HostEvent::Output(vec![Frame { end, body }]))
 }

@@ -1,5 +1,6 @@
 //! What peers call things is bounded where it is kept or told again.
 
+use acpd_core::{HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -38,7 +39,7 @@ fn l2_what_an_agent_says_of_itself_and_its_sessions_does_not_fill_every_list() {
     bench.capabilities = None;
     let a = bench.connect(&json!({}));
     let host = bench.host();
-    bench.feed(acpd_core::Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     let initialize = bench.heard_one("initialize");
     let methods = json!([{"id":long(),"name":"A"},{"id":"b","name":long(),"description":long()}]);
     bench.agent_answers(
@@ -87,7 +88,7 @@ fn l2_why_an_agent_failed_is_told_in_a_sentence() {
     bench.capabilities = None;
     bench.connect(&json!({}));
     let host = bench.host();
-    bench.feed(acpd_core::Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     let initialize = bench.heard_one("initialize");
     let error = json!({"code":-32603,"message":long()});
     bench.agent(&json!({"id":initialize["id"],"error":error}));

@@ -1,8 +1,8 @@
 //! What clients declare beyond the schema, and which agent hears of it.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
 use acpd_core::profile::{Profile, Sharing};
+use acpd_core::{ClientEvent, HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
@@ -29,7 +29,7 @@ fn gateway() -> Value {
 /// A client that declares this, on its own, before anything is answered.
 fn connect(bench: &mut Bench, client: u64, capabilities: &Value) -> ClientId {
     let client = ClientId(100 + client);
-    bench.feed(Input::ClientOpened { client, under_agent: false });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
     bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
     client
@@ -38,7 +38,7 @@ fn connect(bench: &mut Bench, client: u64, capabilities: &Value) -> ClientId {
 /// A process starts; what it hears of a client.
 fn starts(bench: &mut Bench) -> (Value, Value) {
     let host = bench.host();
-    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     let asked = bench.heard_one("initialize");
     let mut heard = asked["params"]["clientCapabilities"].clone();
     let ours = ["fs", "session", "terminal", "plan", "elicitation", "subagents"];
@@ -128,7 +128,7 @@ fn of_a_shared_process_the_first_client_wins_until_it_ends() {
     assert_eq!(bench.spawned.len(), 1);
 
     bench.agent_dies();
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     let c = connect(&mut bench, 3, &air());
     bench.pass(5_000);
     let (asked, heard) = starts(&mut bench);
@@ -143,7 +143,7 @@ fn what_is_remembered_is_for_those_who_offer_the_same_or_nothing() {
     let first = connect(&mut bench, 1, &gateway());
     let (asked, heard) = starts(&mut bench);
     answers(&mut bench, &asked, &heard);
-    bench.feed(Input::ClientClosed { client: first });
+    bench.feed(Input::Client(first, ClientEvent::Closed));
     bench.agent_dies();
     bench.reboot();
 
@@ -171,7 +171,7 @@ fn a_process_of_one_session_hears_of_the_client_that_made_it_each_time_it_starts
     // It is brought back for the other one, by another daemon.
     bench.reboot();
     for host in std::mem::take(&mut bench.swept) {
-        bench.feed(Input::HostGone { host });
+        bench.feed(Input::Host(host, HostEvent::Gone));
     }
     let c = connect(&mut bench, 3, &json!({}));
     told(&mut bench, c);
@@ -268,7 +268,7 @@ fn who_offers_something_else_connects_while_the_agent_is_down() {
     bench.say(first, &json!({"id":2,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
     bench.refuse_start();
     bench.agent_dies();
-    bench.feed(Input::ClientClosed { client: other });
+    bench.feed(Input::Client(other, ClientEvent::Closed));
     let next = connect(&mut bench, 3, &air());
     bench.refuse_start();
     bench.agent_dies();

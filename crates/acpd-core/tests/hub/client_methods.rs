@@ -2,11 +2,11 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
-use acpd_core::{FileService, Input, ServeError};
+use acpd_core::{ClientEvent, FileService, Input, ServeError};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, client_oversized, words};
 
 fn bench() -> Bench {
     let mut bench =
@@ -18,7 +18,7 @@ fn bench() -> Bench {
 /// A client that reads and writes files itself.
 fn editor(bench: &mut Bench, number: u64) -> ClientId {
     let client = ClientId(number);
-    bench.feed(Input::ClientOpened { client, under_agent: false });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
     let fs = json!({"readTextFile":true,"writeTextFile":true});
     let params = json!({"protocolVersion":1,"clientCapabilities":{"fs":fs}});
     bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
@@ -107,7 +107,7 @@ fn an_editor_that_goes_leaves_reads_to_acpd_and_takes_its_writes_along() {
     bench.agent(&read(7));
     bench.agent(&write(8));
     assert_eq!(words(&bench.got(a)), ["fs/read_text_file", "fs/write_text_file"]);
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     let heard = bench.heard();
     assert_eq!((&heard[0]["id"], &heard[0]["error"]["code"]), (&json!(8), &json!(-32603)));
     serve(&mut bench, Ok(r#"{"content":"x"}"#));
@@ -178,7 +178,7 @@ fn a_method_of_the_agents_own_is_for_the_editor_or_for_nobody() {
     assert_eq!(asked["params"], own["params"]);
     bench.say(a, &json!({"id":asked["id"],"result":{"picked":1}}));
     assert_eq!(bench.heard()[0]["id"], "x-1");
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.agent(&own);
     assert_eq!(bench.heard()[0]["error"]["code"], -32601);
 }
@@ -209,7 +209,7 @@ fn a_request_about_a_deleted_session_is_answered_and_forgotten() {
     // Whatever the editor says about it now, and when it goes.
     let refusal = json!({"id":asked[0]["id"],"error":{"code":-32601,"message":"no"}});
     bench.say(a, &refusal);
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     assert!(bench.served.is_empty());
     assert!(bench.snapshot.interactions.is_empty());
 }
@@ -223,7 +223,7 @@ fn an_answer_that_is_too_long_is_an_answer_that_failed() {
     let id = bench.got(a).pop().expect("asked")["id"].clone();
     let too_long = |id: &Value| {
         let head = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":"x"#));
-        Input::ClientOversized { client: a, head, len: 900_000_000 }
+        client_oversized(a, head, 900_000_000)
     };
     bench.feed(too_long(&id));
     let heard = bench.heard();

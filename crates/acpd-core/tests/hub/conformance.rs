@@ -20,11 +20,11 @@
 
 use acpd_core::ids::{ClientId, Time};
 use acpd_core::profile::OnLost;
-use acpd_core::{Batch, Input};
+use acpd_core::{Batch, ClientEvent, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, client_line, words};
 
 fn open(bench: &mut Bench, client: ClientId, id: u64, method: &str) {
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
@@ -50,7 +50,7 @@ fn the_answer_to_a_prompt_does_not_overtake_its_updates_for_a_client_that_still_
     let mut batch = Batch::default();
     let load = json!({"id":2,"method":"session/load","params":{"sessionId":"s"}});
     let line = Bytes::from(load.to_string());
-    bench.hub.handle(Time(bench.now), Input::ClientLine { client: a, line }, &mut batch);
+    bench.hub.handle(Time(bench.now), client_line(a, line), &mut batch);
     let content = json!({"type":"text","text":"two"});
     let update = json!({"sessionUpdate":"agent_message_chunk","content":content});
     let chunk = json!({"method":"session/update","params":{"sessionId":"s","update":update}});
@@ -215,7 +215,7 @@ fn a_client_that_does_not_read_delays_nobody_and_misses_nothing() {
     bench.session(quick, "s");
     open(&mut bench, slow, 1, "session/resume");
     bench.got(slow);
-    bench.feed(Input::ClientLagged { client: slow });
+    bench.feed(Input::Client(slow, ClientEvent::Lagged));
     let wanted: Vec<String> = (0..100).map(|n| n.to_string()).collect();
     for text in &wanted {
         let acked = bench.acked;
@@ -224,6 +224,6 @@ fn a_client_that_does_not_read_delays_nobody_and_misses_nothing() {
         assert_eq!(texts(&bench.got(quick)), [text]);
     }
     assert_eq!(bench.got(slow), Vec::<Value>::new());
-    bench.feed(Input::ClientDrained { client: slow });
+    bench.feed(Input::Client(slow, ClientEvent::Drained));
     assert_eq!(texts(&bench.got(slow)), wanted);
 }

@@ -1,7 +1,7 @@
 //! Sessions that are made of other ones.
 
-use acpd_core::Input;
 use acpd_core::profile::{Profile, Sharing};
+use acpd_core::{ClientEvent, HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -37,7 +37,7 @@ fn loaded(bench: &mut Bench, session: &str) -> (Vec<String>, Vec<String>) {
     }
     let texts = got.iter().filter_map(|line| line["params"]["update"]["content"]["text"].as_str());
     let texts = texts.map(str::to_owned).collect();
-    bench.feed(Input::ClientClosed { client });
+    bench.feed(Input::Client(client, ClientEvent::Closed));
     (words(&got), texts)
 }
 
@@ -337,7 +337,7 @@ fn a_fork_that_is_refused_for_old_credentials_goes_to_the_next_process() {
     let mut bench = bench();
     let a = spoken(&mut bench);
     let host = bench.host();
-    bench.feed(Input::CredentialsGood { host, left: 0 });
+    bench.feed(Input::Host(host, HostEvent::CredentialsGood { left: 0 }));
     bench.say(a, &fork("f", "s", json!({"_meta":{"_acpd":{"name":"n"}}})));
     let first = bench.heard_one("session/fork");
     bench.agent_refuses(&first, -32000);

@@ -1,7 +1,7 @@
 //! A question is about what was shown when it was asked, and nothing else.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -301,7 +301,7 @@ fn m7_a_command_is_carried_whole_to_lists_hooks_and_clients() {
         assert_eq!(shown["commands"], json!([long]));
         assert!(shown["raw"].is_null());
     }
-    bench.feed(Input::ClientClosed { client: own });
+    bench.feed(Input::Client(own, ClientEvent::Closed));
 }
 
 #[test]

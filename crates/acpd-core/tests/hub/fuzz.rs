@@ -9,13 +9,13 @@ use acpd_core::Input;
 use acpd_core::ids::{ClientId, SessionKey};
 use acpd_core::record::EventRow;
 use acpd_core::views::render;
-use acpd_core::{StopStep, View};
+use acpd_core::{ClientEvent, StopStep, View};
 use acpd_test::fuzz::{Dice, Outcomes, fuzz, throws};
 use bytes::Bytes;
 use proptest::prelude::any;
 use serde_json::{Value, json};
 
-use crate::bench::{AGENT, Bench};
+use crate::bench::{AGENT, Bench, client_line, host_line};
 use crate::mangle::{Account, mangle, of_client};
 use crate::own::only_acpd_speaks_for_acpd;
 
@@ -141,9 +141,9 @@ impl World<'_> {
         let good = Follower::new(&mut bench, "s");
         let mut hostile = [(); 3].map(|()| (bench.plain(), Account::default()));
         bench.session(hostile[0].0, "e");
-        bench.feed(Input::ClientClosed { client: hostile[UNDER_AGENT].0 });
+        bench.feed(Input::Client(hostile[UNDER_AGENT].0, ClientEvent::Closed));
         hostile[UNDER_AGENT].0 = ClientId(999);
-        bench.feed(Input::ClientOpened { client: ClientId(999), under_agent: true });
+        bench.feed(Input::Client(ClientId(999), ClientEvent::Opened { under_agent: true }));
         bench.lenient = true;
         let (account, pending) = (Account::default(), Vec::new());
         World { bench, outcomes, hostile, good, account, pending, next: 0 }
@@ -206,7 +206,7 @@ impl World<'_> {
         let line = mangle(&line, &named, dice);
         let (client, account) = &mut self.hostile[which];
         account.says(&line);
-        let input = Input::ClientLine { client: *client, line: Bytes::from(line) };
+        let input = client_line(*client, Bytes::from(line));
         if which != UNDER_AGENT {
             return self.bench.feed(input);
         }
@@ -239,12 +239,12 @@ impl World<'_> {
             // Nobody waits for what it had asked.
             *account = Account::default();
         }
-        self.bench.feed(Input::ClientClosed { client: *client });
+        self.bench.feed(Input::Client(*client, ClientEvent::Closed));
         let again = ClientId(1_000 + self.next);
         self.next += 1;
         *client = again;
         let under_agent = which == UNDER_AGENT;
-        self.bench.feed(Input::ClientOpened { client: again, under_agent });
+        self.bench.feed(Input::Client(again, ClientEvent::Opened { under_agent }));
         let line = json!({"id":"init","method":"initialize","params":{"protocolVersion":1}});
         account.says(line.to_string().as_bytes());
         self.bench.say(again, &line);
@@ -385,7 +385,7 @@ fn hostile_agent(throws: &[Vec<u8>], outcomes: &Outcomes) {
         account.says(&line);
         let end = 1_000_000 * (at as u64 + 1);
         let line = Bytes::from(line);
-        bench.feed(Input::HostLine { host: bench.host(), line, end });
+        bench.feed(host_line(bench.host(), line, end));
         for follower in &mut followers {
             follower.look(&mut bench, outcomes);
         }

@@ -1,7 +1,7 @@
 //! What commands of the configuration are run for, and how often.
 
-use acpd_core::Input;
 use acpd_core::profile::Sharing;
+use acpd_core::{HostEvent, Input};
 use acpd_policy::{Policy, PolicyConfig};
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn a_process_that_ended_with_the_last_daemon_is_no_crash() {
     told(&mut bench);
     bench.reboot();
     let host = bench.swept[0];
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     assert_eq!(told(&mut bench), Vec::<Value>::new());
 }
 

@@ -1,7 +1,7 @@
 //! What is left of an agent and does not end, not even by SIGKILL.
 
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Input, LeftProcess};
+use acpd_core::{HostEvent, Input, LeftProcess};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, methods};
@@ -70,7 +70,7 @@ fn sessions_come_back_by_themselves_when_the_rest_has_ended_after_all() {
     let host = held_back(&mut bench, a);
     bench.pass(10_000);
     assert_eq!(bench.spawned.len(), 1, "never two at a time");
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     assert_eq!(bench.spawned.len(), 2);
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));
@@ -91,8 +91,11 @@ fn a_person_does_not_wait_for_what_does_not_end() {
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));
     // What is left is nobody's any more, whatever it says and whenever it ends.
-    bench.feed(Input::HostExited { host, status: "late".to_owned(), stderr: String::new() });
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(
+        host,
+        HostEvent::Exited { status: "late".to_owned(), stderr: String::new() },
+    ));
+    bench.feed(Input::Host(host, HostEvent::Gone));
     assert_eq!(bench.state("s"), "live");
     assert_eq!(bench.agent_state(), "ready");
 }
@@ -118,7 +121,7 @@ fn what_an_earlier_daemon_left_holds_back_its_own_agent_alone() {
     bench.reboot();
     let host = bench.host();
     bench.survivors = Some(vec![cat()]);
-    bench.feed(Input::HostLost { host, reason: "its host was killed".to_owned() });
+    bench.feed(Input::Host(host, HostEvent::Lost { reason: "its host was killed".to_owned() }));
     let a = bench.plain();
     bench.prompt(a, &json!(2), "s", "and now?");
     // Others start meanwhile, as many as may at a time.
@@ -173,9 +176,9 @@ fn an_agent_that_takes_its_time_to_end_is_not_complained_about() {
     let host = held_back(&mut bench, a);
     bench.pass(4_000);
     assert_eq!(bench.show_agent()["hint"], Value::Null);
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     // An answer that comes too late is about nobody.
-    bench.feed(Input::LeftoversFound { host, left: vec![cat()] });
+    bench.feed(Input::Host(host, HostEvent::Left(vec![cat()])));
     bench.pass(1_000);
     assert_eq!(bench.show_agent()["state"], "ready");
 }
@@ -201,8 +204,11 @@ fn a_turn_of_an_agent_that_survives_sigkill_itself_is_over() {
     assert_eq!(bench.state("s"), "parked");
     // When it ends after all, everything goes on.
     let host = bench.host();
-    bench.feed(Input::HostExited { host, status: "signal 9".to_owned(), stderr: String::new() });
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(
+        host,
+        HostEvent::Exited { status: "signal 9".to_owned(), stderr: String::new() },
+    ));
+    bench.feed(Input::Host(host, HostEvent::Gone));
     bench.pass(1_000);
     assert_eq!(methods(&bench.heard()), ["session/cancel", "session/resume"]);
 }

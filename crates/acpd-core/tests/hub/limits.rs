@@ -1,10 +1,9 @@
 //! What comes from outside is limited, and what is left out is left out on purpose.
 
-use acpd_core::Input;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, client_oversized, host_oversized, words};
 
 fn reason(line: &Value) -> &str {
     line["error"]["data"]["_acpd"]["reason"].as_str().unwrap_or("none")
@@ -150,17 +149,13 @@ fn an_oversized_line_fails_the_request_that_it_is_about_and_no_other() {
     bench.session(a, "s");
     bench.got(a);
     let head = br#"{"jsonrpc":"2.0","method":"session/prompt","params":{"x":{"id":5}},"id":"big""#;
-    bench.feed(Input::ClientOversized {
-        client: a,
-        head: Bytes::from_static(head),
-        len: 2_000_000,
-    });
+    bench.feed(client_oversized(a, Bytes::from_static(head), 2_000_000));
     assert_eq!(bench.got(a)[0]["id"], "big");
     bench.prompt(a, &json!(1), "s", "go");
     let request = bench.heard_one("session/prompt");
     let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"method":"x""#, request["id"]);
     let (host, head) = (bench.host(), Bytes::from(head));
-    bench.feed(Input::HostOversized { host, head, len: 2_000_000, end: 3_000_000, inside: false });
+    bench.feed(host_oversized(host, head, 2_000_000, 3_000_000));
     assert_eq!(reason(&bench.got(a)[0]), "line_too_long");
 }
 

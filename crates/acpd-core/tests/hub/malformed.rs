@@ -1,16 +1,16 @@
 //! Lines of agents and clients that are no messages: whoever waits for what they were to be is told.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
+use acpd_core::{HostEvent, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, host_line, host_oversized, words};
 
 /// The agent writes bytes that need be no text.
 fn agent_bytes(bench: &mut Bench, line: &[u8], end: u64) {
     let (host, line) = (bench.host(), Bytes::copy_from_slice(line));
-    bench.feed(Input::HostLine { host, line, end });
+    bench.feed(host_line(host, line, end));
 }
 
 /// Answers that are none, to the request with this id.
@@ -158,7 +158,7 @@ fn l4_a_malformed_answer_to_initialize_is_a_failed_start() {
     bench.capabilities = None;
     let a = bench.connect(&json!({}));
     let host = bench.host();
-    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     let initialize = bench.heard_one("initialize");
     let line = format!(r#"{{"id":{},"result":{{"protocolVersion":1,"x":"#, initialize["id"]);
     agent_bytes(&mut bench, line.as_bytes(), 1 << 30);
@@ -209,7 +209,7 @@ fn l4_a_malformed_request_of_an_agent_is_answered_under_its_id() {
     assert_eq!(bench.got(a), Vec::<Value>::new());
     let head = br#"{"id":9,"method":"fs/write_text_file","params":{"sessionId":"s","content":"x"#;
     let (host, head) = (bench.host(), Bytes::from_static(head));
-    bench.feed(Input::HostOversized { host, head, len: 9_000_000, end: 1 << 40, inside: false });
+    bench.feed(host_oversized(host, head, 9_000_000, 1 << 40));
     let heard = bench.heard();
     assert_eq!((&heard[0]["id"], &heard[0]["error"]["code"]), (&json!(9), &json!(-32600)));
 }

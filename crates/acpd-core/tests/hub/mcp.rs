@@ -4,7 +4,7 @@ use acp_wire::Id;
 use acpd_api::McpKind;
 use acpd_core::mcp::take_names;
 use acpd_core::profile::{McpServer, Profile, Workspaces};
-use acpd_core::{Input, LeftOut};
+use acpd_core::{ClientEvent, HostEvent, Input, LeftOut};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ fn what_the_daemon_could_not_find_out_is_told_in_the_session() {
         let servers =
             vec![LeftOut { server: "files".to_owned(), reason: "no variable `T`".to_owned() }];
         let request = Id::from(request["id"].as_u64().expect("an id"));
-        bench.feed(Input::ServersLeftOut { host: bench.host(), request, servers });
+        bench.feed(Input::Host(bench.host(), HostEvent::ServersLeftOut { request, servers }));
     };
     let expected = "the MCP server `files` of the configuration was left out: no variable `T`";
     let params = json!({"cwd":"/w","mcpServers":[]});
@@ -148,7 +148,7 @@ fn a_daemon_that_dies_before_there_is_a_session_leaves_the_next_one_to_tell() {
     let servers =
         vec![LeftOut { server: "files".to_owned(), reason: "no variable `T`".to_owned() }];
     let id = Id::from(request["id"].as_u64().expect("an id"));
-    bench.feed(Input::ServersLeftOut { host: bench.host(), request: id, servers });
+    bench.feed(Input::Host(bench.host(), HostEvent::ServersLeftOut { request: id, servers }));
     bench.reboot();
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
     let expected = "the MCP server `files` of the configuration was left out: no variable `T`";
@@ -241,7 +241,7 @@ fn a_program_under_an_agent_gives_no_session_servers() {
     bench.used_session(a, "s");
     bench.agent_dies();
     let tool = acpd_core::ids::ClientId(77);
-    bench.feed(Input::ClientOpened { client: tool, under_agent: true });
+    bench.feed(Input::Client(tool, ClientEvent::Opened { under_agent: true }));
     bench.say(tool, &json!({"id":0,"method":"initialize","params":{"protocolVersion":1}}));
     let server = json!({"name":"evil","command":"evil","args":[],"env":[]});
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server]});

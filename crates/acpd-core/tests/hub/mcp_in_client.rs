@@ -1,12 +1,12 @@
 //! MCP servers that live in a client: who is called, what is passed on, and when nobody is there.
 
 use acpd_core::ids::{ClientId, Time};
-use acpd_core::{Batch, Effect, Input};
+use acpd_core::{Batch, ClientEvent, Effect, Input, ToClient, ToHost};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, methods, words};
+use crate::bench::{Bench, client_line, host_line, methods, words};
 
 const TOKEN: &str = "token-of-an-editor";
 
@@ -138,7 +138,8 @@ fn sent(bench: &mut Bench, input: Input) -> Vec<String> {
                     let found = Input::DirectoryFound { question, exists: true };
                     bench.hub.handle(now, found, &mut batch);
                 }
-                Effect::Send { line, .. } | Effect::HostWrite { line, .. } => {
+                Effect::Client(_, ToClient::Line(line))
+                | Effect::Host(_, ToHost::Write { line, .. }) => {
                     sent.push(String::from_utf8(line.to_vec()).expect("text"));
                 }
                 _ => {}
@@ -154,12 +155,11 @@ fn but_for_ids_every_byte_passes_both_ways() {
     let a = bench.plain();
     session(&mut bench, a, "other", "other");
     let host = bench.host();
-    let from_client =
-        |line: &str| Input::ClientLine { client: a, line: Bytes::from(line.to_owned()) };
+    let from_client = |line: &str| client_line(a, Bytes::from(line.to_owned()));
     let mut end = 1 << 40;
     let mut from_agent = |line: &str| {
         end += line.len() as u64;
-        Input::HostLine { host, line: Bytes::from(line.to_owned()), end }
+        host_line(host, Bytes::from(line.to_owned()), end)
     };
     let part = |line: &str, name: &str| {
         let range = acp_wire::locate(line.as_bytes(), &[name]).expect("it is there");
@@ -268,7 +268,7 @@ fn a_call_whose_client_goes_for_good_is_refused_at_once() {
     let of_a = session(&mut bench, a, "s", "mine");
     let of_b = session(&mut bench, b, "t", "mine");
     call(&mut bench, 7, &of_a);
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     refused(&mut bench, 7, -32002, GONE);
     call(&mut bench, 8, &of_a);
     refused(&mut bench, 8, -32002, GONE);
@@ -276,7 +276,7 @@ fn a_call_whose_client_goes_for_good_is_refused_at_once() {
     call(&mut bench, 9, &of_b);
     bench.say(b, &json!({"method":"_acpd/client/leave"}));
     refused(&mut bench, 9, -32002, GONE);
-    bench.feed(Input::ClientClosed { client: b });
+    bench.feed(Input::Client(b, ClientEvent::Closed));
     call(&mut bench, 10, &of_b);
     refused(&mut bench, 10, -32002, GONE);
 }
@@ -376,7 +376,7 @@ fn a_client_that_comes_back_keeps_its_servers_and_answers_each_call_once() {
     let tools = session(&mut bench, a, "s", "mine");
     call(&mut bench, 7, &tools);
     let has = asked(&mut bench, a);
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     call(&mut bench, 8, &tools);
     assert_eq!((bench.heard(), bench.got(a)), (vec![], vec![]), "it is waited for");
     let (a, got) = back(&mut bench, &json!([has["id"], 1]));
@@ -400,7 +400,7 @@ fn a_client_that_is_away_for_too_long_is_not_waited_for() {
     let a = bench.client(&token());
     let tools = session(&mut bench, a, "s", "mine");
     call(&mut bench, 7, &tools);
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.pass(2 * 60 * 60_000);
     let heard = bench.heard();
     let answer = heard.iter().find(|line| line["id"] == 7).expect("answered");
@@ -473,7 +473,7 @@ fn the_next_process_gets_the_servers_of_clients_that_are_there_and_no_others() {
     bench.agent_answers(&request, &json!({}));
     assert_eq!(notices(&bench.got(b)), Vec::<&str>::new());
 
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.heard();
     let request = next_process(&mut bench);
     assert_eq!(request["params"]["mcpServers"], json!([]));
@@ -499,7 +499,7 @@ fn who_opens_a_session_that_rests_brings_the_server_for_its_next_process() {
     let (a, b) = (bench.plain(), bench.plain());
     let tools = used(&mut bench, a, "s");
     bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.heard();
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server("tools", "of b")]});
     bench.say(b, &json!({"id":1,"method":"session/load","params":params}));
@@ -548,7 +548,7 @@ fn who_opens_a_session_with_a_server_of_that_name_has_it_if_its_client_is_not_th
     load(&mut bench, a, &json!([server("tools", "new")]));
     assert_eq!(reached(&mut bench, a), "new", "and may call it something else");
 
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     load(&mut bench, b, &json!([server("more", "x"), {"type":"acp"}, 7]));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "the calls wait for the first one");
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[server("tools", "of b")]});
@@ -561,7 +561,7 @@ fn who_opens_a_session_with_a_server_of_that_name_has_it_if_its_client_is_not_th
 
     // Also for the next daemon.
     let c = bench.client(&json!({"client":{"token":"token-of-another-one"}}));
-    bench.feed(Input::ClientClosed { client: b });
+    bench.feed(Input::Client(b, ClientEvent::Closed));
     bench.heard();
     load(&mut bench, c, &json!([server("tools", "of c")]));
     bench.reboot();
@@ -582,7 +582,7 @@ fn a_name_that_is_taken_is_a_session_that_is_opened() {
     named(&mut bench, a, "mine");
     let request = bench.heard_one("session/new");
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     named(&mut bench, b, "other");
     bench.got(b);
     call(&mut bench, 7, &known_as(&request));

@@ -7,7 +7,7 @@ use acpd_test::fuzz::{Dice, Outcomes};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, word, words};
+use crate::bench::{Bench, host_line, word, words};
 use crate::fuzz::of_agent;
 use crate::mangle::of_client;
 use crate::questions::with_policy;
@@ -307,7 +307,7 @@ pub(crate) fn only_acpd_speaks_for_acpd(throws: &[Vec<u8>], outcomes: &Outcomes)
             let line = forged(of_agent(session, &named, &mut dice), &mut dice);
             let end = 1_000_000 * (at as u64 + 1);
             let line = Bytes::from(line);
-            bench.feed(acpd_core::Input::HostLine { host: bench.host(), line, end });
+            bench.feed(host_line(bench.host(), line, end));
         }
         for line in bench.got(plain) {
             assert!(is_made(&line), "{line}");

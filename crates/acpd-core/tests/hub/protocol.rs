@@ -1,9 +1,9 @@
 //! Wire rules: ids, malformed lines, order, and bytes that stay bytes.
 
-use acpd_core::Input;
+use acpd_core::{ClientEvent, HostEvent, Input};
 use serde_json::json;
 
-use crate::bench::{Bench, methods, word, words};
+use crate::bench::{Bench, client_line, client_oversized, host_oversized, methods, word, words};
 
 #[test]
 fn ids_come_back_with_their_type_and_do_not_clash_between_clients() {
@@ -65,7 +65,7 @@ fn a_connection_is_initialized_once() {
     assert_eq!(words(&got), ["error \"2\""]);
     bench.capabilities = capabilities;
     let host = bench.host();
-    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     let got = bench.got(a);
     assert_eq!(got[0]["result"]["agentCapabilities"]["_meta"]["_acpd"]["agent"], "one");
     for agent in ["one", "two"] {
@@ -131,11 +131,11 @@ fn the_answer_to_a_prompt_comes_after_its_updates_for_a_slow_client_too() {
     bench.prompt(a, &json!(1), "s", "go");
     let request = bench.heard_one("session/prompt");
     bench.chunk("s", "one");
-    bench.feed(acpd_core::Input::ClientLagged { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Lagged));
     bench.chunk("s", "two");
     bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
     assert_eq!(words(&bench.got(a)), ["agent_message_chunk"]);
-    bench.feed(acpd_core::Input::ClientDrained { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Drained));
     let got = bench.got(a);
     assert_eq!(words(&got), ["agent_message_chunk", "result 1"]);
     assert_eq!(got[0]["params"]["update"]["content"]["text"], "two");
@@ -147,11 +147,11 @@ fn an_error_of_a_broken_turn_comes_after_its_updates_for_a_slow_client_too() {
     let a = bench.plain();
     bench.session(a, "s");
     bench.prompt(a, &json!(1), "s", "go");
-    bench.feed(acpd_core::Input::ClientLagged { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Lagged));
     bench.chunk("s", "one");
     bench.agent_dies();
     assert_eq!(bench.got(a), Vec::<serde_json::Value>::new());
-    bench.feed(acpd_core::Input::ClientDrained { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Drained));
     assert_eq!(words(&bench.got(a)), ["agent_message_chunk", "error 1"]);
 }
 
@@ -208,7 +208,7 @@ fn attaching_again_while_a_piece_of_journal_is_on_its_way_shows_no_line_twice() 
     let mut batch = acpd_core::Batch::default();
     for id in [1, 2] {
         let line = bytes::Bytes::from(attach(id).to_string());
-        let input = acpd_core::Input::ClientLine { client: watcher, line };
+        let input = client_line(watcher, line);
         bench.hub.handle(acpd_core::ids::Time(bench.now), input, &mut batch);
     }
     bench.chunk("s", "4");
@@ -228,13 +228,7 @@ fn an_oversized_answer_of_an_agent_fails_its_request_only() {
     let request = bench.heard_one("session/prompt");
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"x\":\"aaaa", request["id"]);
     let (host, head) = (bench.host(), bytes::Bytes::from(head));
-    bench.feed(acpd_core::Input::HostOversized {
-        host,
-        head,
-        len: 9_000_000,
-        end: 9_999_999,
-        inside: false,
-    });
+    bench.feed(host_oversized(host, head, 9_000_000, 9_999_999));
     let got = bench.got(a);
     assert_eq!(words(&got), ["error 1"]);
     assert_eq!(got[0]["error"]["data"]["_acpd"]["reason"], "line_too_long");
@@ -248,7 +242,7 @@ fn an_oversized_request_of_a_client_is_refused_under_its_id() {
     for id in ["5", "\"five\""] {
         let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"session/prompt\",\"par");
         let head = bytes::Bytes::from(head);
-        bench.feed(acpd_core::Input::ClientOversized { client: a, head, len: 9_000_000 });
+        bench.feed(client_oversized(a, head, 9_000_000));
         assert_eq!(words(&bench.got(a)), [format!("error {id}")]);
     }
 }

@@ -1,7 +1,7 @@
 //! Questions to people: who is asked, who may answer, and what is answered without anybody.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, Input};
 use acpd_policy::{Policy, PolicyConfig};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub(crate) fn call(bench: &mut Bench, method: &str, params: &Value) -> Value {
     let client = bench.plain();
     bench.say(client, &json!({"id":1,"method":method,"params":params}));
     let answer = bench.got(client).pop().expect("answered");
-    bench.feed(Input::ClientClosed { client });
+    bench.feed(Input::Client(client, ClientEvent::Closed));
     answer
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn alone(mut bench: Bench) -> Bench {
     bench.session(a, "s");
     bench.prompt(a, &json!(2), "s", "go");
     bench.heard();
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench
 }
 
@@ -285,7 +285,7 @@ fn a_process_under_an_agent_decides_nothing() {
     asks(&mut bench, 7, &run("make"));
     let id = pending(&mut bench)[0]["id"].clone();
     let client = ClientId(77);
-    bench.feed(Input::ClientOpened { client, under_agent: true });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: true }));
     let params = json!({"id":id,"answer":{"kind":"allow"}});
     bench.say(client, &json!({"id":1,"method":"_acpd/interaction/answer","params":params}));
     let refused = bench.got(client).pop().expect("answered");
@@ -312,7 +312,7 @@ fn a_form_is_for_clients_that_can_show_it_and_its_answer_is_checked() {
     let plain = bench.plain();
     bench.session(plain, "s");
     let able = ClientId(50);
-    bench.feed(Input::ClientOpened { client: able, under_agent: false });
+    bench.feed(Input::Client(able, ClientEvent::Opened { under_agent: false }));
     let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"form":{}}}});
     bench.say(able, &json!({"id":"init","method":"initialize","params":params}));
     bench.say(
@@ -354,7 +354,7 @@ fn a_question_about_a_login_goes_to_who_logs_in_and_to_nobody_else() {
     let other = bench.plain();
     bench.session(other, "s");
     let a = ClientId(50);
-    bench.feed(Input::ClientOpened { client: a, under_agent: false });
+    bench.feed(Input::Client(a, ClientEvent::Opened { under_agent: false }));
     let params = json!({"protocolVersion":1,"clientCapabilities":{"elicitation":{"url":{}}}});
     bench.say(a, &json!({"id":"init","method":"initialize","params":params}));
     bench.got(a);

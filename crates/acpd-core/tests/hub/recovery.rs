@@ -1,7 +1,7 @@
 //! The daemon dies, or its store fails.
 
-use acpd_core::Input;
 use acpd_core::record::TurnRest;
+use acpd_core::{HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -27,7 +27,7 @@ fn leftovers_are_gone_before_the_next_process_starts() {
     let b = bench.plain();
     bench.prompt(b, &json!(1), "s", "more");
     assert_eq!(bench.spawned.len(), 1);
-    bench.feed(Input::HostGone { host: old });
+    bench.feed(Input::Host(old, HostEvent::Gone));
     assert_eq!(bench.spawned.len(), 2);
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));
@@ -56,7 +56,7 @@ fn of_a_prompt_that_may_not_have_been_written_the_outcome_is_unknown() {
     bench.reboot();
     assert_eq!(outcome(&bench), "outcome_unknown");
     let old = bench.host();
-    bench.feed(Input::HostGone { host: old });
+    bench.feed(Input::Host(old, HostEvent::Gone));
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));
     assert_eq!(bench.heard(), Vec::<Value>::new(), "it is never sent again by itself");
@@ -74,7 +74,7 @@ fn a_prompt_in_line_is_still_in_line_for_the_next_daemon() {
     bench.reboot();
     let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
     assert_eq!(turns, [TurnRest::Queued]);
-    bench.feed(Input::HostGone { host: old });
+    bench.feed(Input::Host(old, HostEvent::Gone));
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));
     let prompt = bench.heard_one("session/prompt");
@@ -93,7 +93,7 @@ fn a_prompt_in_line_for_an_agent_that_was_stopped_does_not_wait_for_ever() {
     bench.snapshot = snapshot;
     bench.reboot();
     for host in bench.swept.clone() {
-        bench.feed(Input::HostGone { host });
+        bench.feed(Input::Host(host, HostEvent::Gone));
     }
     assert_eq!(bench.snapshot.turns.len(), 0);
     assert_eq!(bench.hub.unsettled(), Vec::<String>::new());
@@ -108,7 +108,7 @@ fn ids_of_the_next_daemon_are_not_those_of_the_last() {
     let before = bench.heard_one("session/prompt")["id"].as_u64().expect("a number");
     let old = bench.host();
     bench.reboot();
-    bench.feed(Input::HostGone { host: old });
+    bench.feed(Input::Host(old, HostEvent::Gone));
     let after = bench.heard_one("session/resume")["id"].as_u64().expect("a number");
     assert!(after >> 32 > before >> 32);
     assert!(after < 1 << 53, "JavaScript can hold it");

@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::record::TurnRest;
-use acpd_core::{Input, SpawnError};
+use acpd_core::{ClientEvent, HostEvent, Input, SpawnError};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, words};
@@ -25,7 +25,7 @@ fn who_says_that_it_leaves_is_forgotten_at_once() {
     bench.say(FIRST, &json!({"method":"_acpd/client/leave"}));
     assert_eq!(bench.snapshot.clients.len(), 0);
     assert!(received > 0 && bench.got(FIRST).is_empty(), "it is no counted line");
-    bench.feed(Input::ClientClosed { client: FIRST });
+    bench.feed(Input::Client(FIRST, ClientEvent::Closed));
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
     assert_eq!(bench.snapshot.clients.len(), 0);
     assert_eq!(bench.snapshot.turns.len(), 0, "the turn went on");
@@ -35,9 +35,9 @@ fn who_says_that_it_leaves_is_forgotten_at_once() {
 fn nobody_is_forgotten_for_not_coming_back_while_the_store_fails() {
     let (mut bench, prompt) = working();
     let other = bench.client(&json!({"client":{"token":"another-client-1"}}));
-    bench.feed(Input::ClientClosed { client: other });
+    bench.feed(Input::Client(other, ClientEvent::Closed));
     bench.pass(3_599_000);
-    bench.feed(Input::ClientClosed { client: FIRST });
+    bench.feed(Input::Client(FIRST, ClientEvent::Closed));
     bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint: None });
     bench.now += 3_600_000;
     bench.feed(Input::StoreWorks);
@@ -55,7 +55,7 @@ fn answers_for_a_forgotten_client_are_not_for_the_next_one_with_its_token() {
     bench.say(FIRST, &json!({"id":4,"method":"_x/slow","params":{}}));
     let slow = bench.heard_one("_x/slow");
     bench.say(FIRST, &json!({"method":"_acpd/client/leave"}));
-    bench.feed(Input::ClientClosed { client: FIRST });
+    bench.feed(Input::Client(FIRST, ClientEvent::Closed));
     let next = bench.client(&token());
     bench.reboot();
     bench.agent_answers(&first, &json!({"stopReason":"end_turn"}));
@@ -69,11 +69,11 @@ fn answers_for_a_forgotten_client_are_not_for_the_next_one_with_its_token() {
 #[test]
 fn a_client_that_waits_for_an_answer_is_forgotten_last() {
     let (mut bench, prompt) = working();
-    bench.feed(Input::ClientClosed { client: FIRST });
+    bench.feed(Input::Client(FIRST, ClientEvent::Closed));
     for number in 0..1_100 {
         let token = format!("another-client-{number:04}");
         let client = bench.client(&json!({"client":{"token":token}}));
-        bench.feed(Input::ClientClosed { client });
+        bench.feed(Input::Client(client, ClientEvent::Closed));
     }
     assert!(bench.snapshot.clients.len() <= 1_024);
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
@@ -126,12 +126,12 @@ fn an_initialize_that_is_repeated_does_not_forget_what_has_to_be_asked_again() {
     bench.snapshot.agents.get_mut(AGENT).expect("known").initialize = None;
     let capabilities = bench.capabilities.take();
     bench.reboot();
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     let resume = json!({"generation":"","sessions":{},"open":["l"],"asked":[]});
     let client = bench.connect(&json!({"client":{"token":TOKEN,"resume":resume}}));
     let error = SpawnError { message: "no such file".to_owned(), hint: None, permanent: true };
     let host = bench.host();
-    bench.feed(Input::HostRefused { host, error });
+    bench.feed(Input::Host(host, HostEvent::Refused(error)));
     assert!(bench.got(client)[0]["error"].is_object());
     bench.capabilities = capabilities;
     let params = json!({"protocolVersion":1,"_meta":{"_acpd":{"client":{"token":TOKEN}}}});
@@ -144,7 +144,7 @@ fn an_initialize_that_is_repeated_does_not_forget_what_has_to_be_asked_again() {
 #[test]
 fn a_session_is_not_deleted_or_closed_under_a_client_that_will_be_back() {
     let (mut bench, prompt) = working();
-    bench.feed(Input::ClientClosed { client: FIRST });
+    bench.feed(Input::Client(FIRST, ClientEvent::Closed));
     let other = bench.plain();
     bench.say(other, &json!({"id":1,"method":"session/delete","params":{"sessionId":"s"}}));
     let got = bench.got(other);
@@ -169,7 +169,7 @@ fn who_only_watches_now_does_not_answer_what_it_was_asked_before() {
         let got = bench.got(a);
         let asked = got.iter().find(|line| line["method"] == "session/request_permission");
         let asked = asked.expect("asked")["id"].clone();
-        bench.feed(Input::ClientClosed { client: a });
+        bench.feed(Input::Client(a, ClientEvent::Closed));
         let resume = json!({"generation":"","sessions":sessions,"open":[],"asked":[asked]});
         let got = back_with(&mut bench, &resume, &json!({"role":role}));
         assert!(words(&got).contains(&"$/cancel_request".to_owned()), "{got:?}");
@@ -204,12 +204,12 @@ fn a_prompt_to_a_session_that_was_not_opened_yet_loses_no_line() {
     bench.prompt(a, &json!(2), "s", "go");
     let prompt = bench.heard_one("session/prompt");
     // The connection is lost before anything came through it.
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.chunk("s", "one");
     let resume = json!({"generation":"","sessions":{},"open":[2],"asked":[]});
     let got = back_with(&mut bench, &resume, &json!({}));
     assert!(words(&got).contains(&"agent_message_chunk".to_owned()), "{got:?}");
-    bench.feed(Input::ClientClosed { client: ClientId(3) });
+    bench.feed(Input::Client(ClientId(3), ClientEvent::Closed));
     bench.chunk("s", "two");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
     let got = words(&back_with(&mut bench, &resume, &json!({})));
@@ -227,10 +227,10 @@ fn an_answer_is_kept_with_all_that_the_client_may_be_able_to_show() {
         let a = bench.client(&token());
         bench.say(a, &json!({"id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
         let request = bench.heard_one("session/new");
-        bench.feed(Input::ClientClosed { client: a });
+        bench.feed(Input::Client(a, ClientEvent::Closed));
         bench.agent_answers(&request, &json!({"sessionId":"s","configOptions":options}));
         let client = ClientId(2);
-        bench.feed(Input::ClientOpened { client, under_agent: false });
+        bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
         let resume = json!({"generation":"","sessions":{},"open":[1],"asked":[]});
         let meta = json!({"_acpd":{"client":{"token":TOKEN,"resume":resume}}});
         let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,"_meta":meta});

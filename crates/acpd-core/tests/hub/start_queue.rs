@@ -1,6 +1,6 @@
 //! How many processes are started at the same time, and in which order.
 
-use acpd_core::{Input, SpawnError};
+use acpd_core::{ClientEvent, HostEvent, Input, SpawnError};
 use serde_json::json;
 
 use crate::bench::{Bench, methods};
@@ -23,7 +23,7 @@ fn start(bench: &mut Bench, agent: &str) {
     let client = bench.plain();
     bench.say(client, &json!({"id":1,"method":"_acpd/agent/start","params":{"agent":agent}}));
     assert_eq!(bench.got(client).last().expect("an answer")["result"]["state"], "ready");
-    bench.feed(Input::ClientClosed { client });
+    bench.feed(Input::Client(client, ClientEvent::Closed));
 }
 
 fn all_die(bench: &mut Bench) {
@@ -33,10 +33,10 @@ fn all_die(bench: &mut Bench) {
     let hosts = std::mem::take(&mut bench.spawned);
     for host in hosts.clone() {
         let (status, stderr) = ("signal 9".to_owned(), String::new());
-        bench.feed(Input::HostExited { host, status, stderr });
+        bench.feed(Input::Host(host, HostEvent::Exited { status, stderr }));
     }
     for host in hosts {
-        bench.feed(Input::HostGone { host });
+        bench.feed(Input::Host(host, HostEvent::Gone));
     }
 }
 
@@ -44,7 +44,7 @@ fn all_die(bench: &mut Bench) {
 fn one_start_is_over(bench: &mut Bench) {
     let host = bench.spawned.remove(0);
     let error = SpawnError { message: "gone".to_owned(), hint: None, permanent: true };
-    bench.feed(Input::HostRefused { host, error });
+    bench.feed(Input::Host(host, HostEvent::Refused(error)));
 }
 
 fn wants_a_session(bench: &mut Bench, agent: &str) {
@@ -57,7 +57,7 @@ fn state(bench: &mut Bench, agent: &str) -> (String, String) {
     let client = bench.plain();
     bench.say(client, &json!({"id":0,"method":"_acpd/agent/show","params":{"agent":agent}}));
     let got = bench.got(client);
-    bench.feed(Input::ClientClosed { client });
+    bench.feed(Input::Client(client, ClientEvent::Closed));
     let word = |key: &str| got[0]["result"][key].as_str().unwrap_or_default().to_owned();
     (word("state"), word("reason"))
 }
@@ -115,7 +115,7 @@ fn an_agent_that_is_stopped_while_it_waits_is_never_started() {
     let client = bench.plain();
     bench.say(client, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"a3"}}));
     assert_eq!(bench.got(client)[0]["result"]["state"], "stopped");
-    bench.feed(Input::ClientClosed { client });
+    bench.feed(Input::Client(client, ClientEvent::Closed));
     one_start_is_over(&mut bench);
     assert_eq!(bench.started, ["a1", "a2", "a4"]);
 }
@@ -154,7 +154,7 @@ fn sessions_that_somebody_waits_for_come_back_first_then_those_that_are_open() {
     for id in ["unattended", "watched", "prompted"] {
         bench.used_session(gone, id);
     }
-    bench.feed(Input::ClientClosed { client: gone });
+    bench.feed(Input::Client(gone, ClientEvent::Closed));
     let a = bench.plain();
     let params = json!({"sessionId":"watched","cwd":"/w","mcpServers":[]});
     bench.say(a, &json!({"id":1,"method":"session/load","params":params}));
@@ -163,7 +163,7 @@ fn sessions_that_somebody_waits_for_come_back_first_then_those_that_are_open() {
     bench.leader_ends();
     bench.prompt(a, &json!(2), "prompted", "go");
     let host = bench.host();
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     let heard = bench.heard();
     assert_eq!(methods(&heard), ["session/resume"; 3]);
     let order: Vec<_> = heard.iter().map(|line| &line["params"]["sessionId"]).collect();

@@ -1,8 +1,8 @@
 //! Sessions of subagents: they belong to the session that announced them.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
 use acpd_core::profile::Services;
+use acpd_core::{ClientEvent, HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods, word, words};
@@ -10,7 +10,7 @@ use crate::bench::{Bench, methods, word, words};
 /// A client that shows subagents, and can do files.
 fn viewer(bench: &mut Bench) -> ClientId {
     let client = ClientId(500);
-    bench.feed(Input::ClientOpened { client, under_agent: false });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
     let capabilities = json!({"subagents":{},"fs":{"readTextFile":true}});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
     bench.say(client, &json!({"id":"init","method":"initialize","params":params}));
@@ -108,7 +108,7 @@ fn a_line_of_a_child_names_the_session_that_its_number_is_of() {
     let mut bench = Bench::new();
     let (a, b) = (ClientId(600), ClientId(601));
     for (client, longest) in [(a, 0), (b, 200)] {
-        bench.feed(Input::ClientOpened { client, under_agent: false });
+        bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
         let own = json!({"seq":true,"notices":true,"maxLine":longest});
         let params = json!({"protocolVersion":1,"clientCapabilities":{"subagents":{}},
             "_meta":{"_acpd":own}});
@@ -356,7 +356,7 @@ fn client_methods_of_a_child_are_done_in_the_folders_of_its_session() {
     bench.say(shows, &json!({"id":request["id"],"result":{"content":"x"}}));
     assert_eq!(bench.heard()[0]["id"], 1);
 
-    bench.feed(Input::ClientClosed { client: shows });
+    bench.feed(Input::Client(shows, ClientEvent::Closed));
     bench.agent(&read(2));
     assert_eq!(bench.served[0].1, ["/w"]);
     assert_eq!(bench.got(plain), Vec::<Value>::new());
@@ -366,7 +366,7 @@ fn client_methods_of_a_child_are_done_in_the_folders_of_its_session() {
 fn a_client_without_subagents_does_the_client_method_of_a_child_for_its_session() {
     let mut bench = Bench::new();
     let client = ClientId(600);
-    bench.feed(Input::ClientOpened { client, under_agent: false });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
     let capabilities = json!({"fs":{"writeTextFile":true}});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities});
     bench.say(client, &json!({"id":0,"method":"initialize","params":params}));
@@ -470,7 +470,7 @@ fn the_next_daemon_knows_the_children_of_a_process_that_it_takes_over() {
     permission(&mut bench, 7, "c");
     bench.reboot();
     let (shows, plain) = (shows, bench.plain());
-    bench.feed(Input::ClientClosed { client: shows });
+    bench.feed(Input::Client(shows, ClientEvent::Closed));
     let shows = viewer(&mut bench);
     observe(&mut bench, plain, "s");
     let params = json!({"sessionId":"s","cwd":"/w","mcpServers":[]});
@@ -505,7 +505,7 @@ fn an_agent_whose_subagent_works_is_not_stopped_for_idleness() {
     let mut bench = Bench::new();
     let (shows, plain) = scene(&mut bench);
     announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
-    bench.feed(Input::ClientClosed { client: plain });
+    bench.feed(Input::Client(plain, ClientEvent::Closed));
     bench.say(shows, &json!({"id":1,"method":"_acpd/session/detach","params":{"session":"s"}}));
     bench.pass(60 * 60_000);
     assert!(bench.stops.is_empty());
@@ -572,7 +572,7 @@ fn a_child_that_worked_in_a_replay_does_not_keep_its_agent() {
     let load = bench.heard_one("session/load");
     announce(&mut bench, "s", "c", &json!({"state":{"state":"running"}}));
     bench.agent_answers(&load, &json!({}));
-    bench.feed(Input::ClientClosed { client: shows });
+    bench.feed(Input::Client(shows, ClientEvent::Closed));
     bench.pass(60 * 60_000);
     assert!(!bench.stops.is_empty());
 }
@@ -584,7 +584,7 @@ fn an_agent_is_offered_subagents_only_if_it_is_configured() {
         bench.capabilities = None;
         bench.connect(&json!({}));
         let host = bench.host();
-        bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+        bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
         let request = bench.heard_one("initialize");
         let capabilities = &request["params"]["clientCapabilities"];
         assert_eq!(capabilities.get("subagents"), offered.then_some(&json!({})));

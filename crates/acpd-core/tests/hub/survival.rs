@@ -1,10 +1,10 @@
 //! The daemon dies, its processes live on.
 
-use acpd_core::Input;
 use acpd_core::record::TurnRest;
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, client_line, words};
 
 pub(crate) const TOKEN: &str = "0123456789abcdef";
 
@@ -258,7 +258,7 @@ fn a_client_that_is_away_for_too_long_is_forgotten() {
 fn a_lost_connection_is_come_back_from_without_a_restart() {
     let (mut bench, prompt) = working();
     let client = acpd_core::ids::ClientId(1);
-    bench.feed(Input::ClientClosed { client });
+    bench.feed(Input::Client(client, ClientEvent::Closed));
     bench.chunk("s", "meanwhile");
     let got = back(&mut bench, 2, &json!([2]));
     assert!(words(&got).contains(&"agent_message_chunk".to_owned()));
@@ -345,7 +345,7 @@ fn a_line_whose_effects_are_committed_is_counted_with_them() {
     // The store begins to fail between the line and the end of its batch.
     let mut batch = acpd_core::Batch::default();
     let now = acpd_core::ids::Time(bench.now);
-    bench.hub.handle(now, Input::ClientLine { client: a, line: line.into() }, &mut batch);
+    bench.hub.handle(now, client_line(a, line), &mut batch);
     let failing = Input::StoreFailing { reason: "disk full".to_owned(), hint: None };
     bench.hub.handle(now, failing, &mut batch);
     bench.run_batch(batch);

@@ -2,7 +2,7 @@
 
 use acpd_core::ids::{ClientId, InteractionId};
 use acpd_core::profile::Services;
-use acpd_core::{Effect, Input, NewTerminal, ServeError, TerminalEnd, TerminalTail};
+use acpd_core::{ClientEvent, Effect, Input, NewTerminal, ServeError, TerminalEnd, TerminalTail};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn editor(bench: &mut Bench, number: u64) -> ClientId {
 
 fn editor_with(bench: &mut Bench, number: u64, meta: &Value) -> ClientId {
     let client = ClientId(number);
-    bench.feed(Input::ClientOpened { client, under_agent: false });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
     let capabilities = json!({"terminal":true});
     let params =
         json!({"protocolVersion":1,"clientCapabilities":capabilities,"_meta":{"_acpd":meta}});
@@ -270,7 +270,7 @@ fn a_terminal_whose_editor_is_gone_is_an_error_that_says_so() {
     bench.session(a, "s");
     let name = of_editor(&mut bench, a, "t");
     call(&mut bench, 1, "wait_for_exit", &name);
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     call(&mut bench, 2, "output", &name);
     for answer in bench.heard() {
         let text = answer["error"]["message"].as_str().expect("an error");
@@ -287,7 +287,7 @@ fn an_editor_that_comes_back_has_its_terminals_still() {
     let a = editor_with(&mut bench, 50, &token);
     bench.session(a, "s");
     let name = of_editor(&mut bench, a, "t");
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     let resume = json!({"generation":"","sessions":{"s":0},"open":[],"asked":[]});
     let again = json!({"client":{"token":"0123456789abcdef","resume":resume}});
     let back = editor_with(&mut bench, 51, &again);
@@ -364,7 +364,7 @@ fn the_output_of_a_command_of_acpd_is_shown_when_it_has_ended() {
     let mut bench = bench();
     let a = editor(&mut bench, 50);
     bench.session(a, "s");
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     let (number, name) = own(&mut bench);
     let b = editor(&mut bench, 51);
     joins(&mut bench, b);

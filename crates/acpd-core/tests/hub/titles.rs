@@ -1,6 +1,7 @@
 //! Titles of sessions: the agent's and those of people.
 
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -177,7 +178,7 @@ fn an_agent_that_says_nothing_to_a_title_is_idle_all_the_same() {
     set(&mut bench, a, &json!("Mine"));
     bench.heard_one("session/set_title");
     assert_eq!(bench.snapshot.asked.len(), 1);
-    bench.feed(acpd_core::Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.pass(60_000);
     assert!(!bench.stops.is_empty(), "nothing uses it");
     bench.agent_dies();

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use acp_wire::locate;
 use acp_wire::method::{Answer, METHODS, Side};
 use acpd_core::ids::{ClientId, HostId, Time};
-use acpd_core::{Batch, Effect, Input};
+use acpd_core::{Batch, ClientEvent, Effect, HostEvent, Input, ToClient, ToHost};
 use agent_client_protocol_schema::v1;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, client_line, host_line};
 
 /// Stands for the id of a message.
 const ID: &str = "\u{1}id";
@@ -92,14 +92,14 @@ impl Wire {
     /// What the agent is told when the client says this.
     fn client_says(&mut self, line: &str) -> Vec<String> {
         let line = Bytes::from(line.to_owned());
-        self.feed(Input::ClientLine { client: self.client, line }).1
+        self.feed(client_line(self.client, line)).1
     }
 
     /// What the client is told when the agent says this.
     fn agent_says(&mut self, line: &str) -> Vec<String> {
         self.end += line.len() as u64 + 1;
         let line = Bytes::from(line.to_owned());
-        self.feed(Input::HostLine { host: self.host, line, end: self.end }).0
+        self.feed(host_line(self.host, line, self.end)).0
     }
 
     /// What the client and the agent are told. The bench reads lines, and some of these are beyond
@@ -120,13 +120,13 @@ impl Wire {
         }
         let text = |line: &Bytes| String::from_utf8(line.to_vec()).expect("text");
         batch.effects.retain(|effect| match effect {
-            Effect::Send { line, .. } => {
+            Effect::Client(_, ToClient::Line(line)) => {
                 to_client.push(text(line));
                 false
             }
-            Effect::HostWrite { host, chunk, line } => {
+            Effect::Host(host, ToHost::Write { chunk, line }) => {
                 to_agent.push(text(line));
-                written.push(Input::HostWritten { host: *host, chunk: *chunk });
+                written.push(Input::Host(*host, HostEvent::Written { chunk: *chunk }));
                 false
             }
             _ => true,
@@ -141,7 +141,7 @@ impl Wire {
 
 /// A client that declares all that a line may be downgraded for.
 fn hello(bench: &mut Bench, client: ClientId) {
-    bench.feed(Input::ClientOpened { client, under_agent: false });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
     let session = json!({"configOptions":{"boolean":{}},"notices":{},"compaction":{}});
     let elicitation = json!({"form":{},"url":{}});
     let capabilities = json!({"session":session,"plan":{},"subagents":{},"auth":{"terminal":true},"elicitation":elicitation});

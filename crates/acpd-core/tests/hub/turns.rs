@@ -1,7 +1,7 @@
 //! Prompts, cancels and questions to people.
 
 use acpd_core::profile::ClosedBy;
-use acpd_core::{Input, StopStep};
+use acpd_core::{ClientEvent, Input, StopStep};
 use serde_json::{Value, json};
 
 use crate::bench::{AGENT, Bench, methods, words};
@@ -199,7 +199,7 @@ fn an_open_question_is_asked_whoever_comes_but_not_who_only_watches() {
     bench.session(a, "s");
     bench.prompt(a, &json!(1), "s", "go");
     bench.heard();
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     ask(&mut bench, 5);
     let watcher = bench.plain();
     let attach = |role: &str| json!({"id":role,"method":"_acpd/session/attach","params":{"ref":{"session":"s"},"role":role}});
@@ -268,7 +268,7 @@ fn a_client_that_closes_the_session_is_answered_before_it_is_let_go() {
     bench.say(b, &json!({"id":1,"method":"session/resume","params":{"sessionId":"s","cwd":"/w"}}));
     bench.prompt(a, &json!(1), "s", "go");
     let request = bench.heard_one("session/prompt");
-    bench.feed(Input::ClientLagged { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Lagged));
     bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
     bench.say(a, &json!({"id":2,"method":"session/close","params":{"sessionId":"s"}}));
     assert_eq!(words(&bench.got(a)), ["result 1", "result 2"]);
@@ -340,7 +340,7 @@ fn the_owner_of_a_session_is_who_came_to_it_first_also_over_a_new_connection() {
     bench.say(guest, &closed);
     assert_eq!(bench.state("s"), "live", "its connection is older, but it came later");
     bench.say(guest, &resumed);
-    bench.feed(Input::ClientClosed { client: owner });
+    bench.feed(Input::Client(owner, ClientEvent::Closed));
     let resume = json!({"generation":"","sessions":{"s":0},"open":[],"asked":[]});
     let mut meta = token();
     meta["client"]["resume"] = resume;

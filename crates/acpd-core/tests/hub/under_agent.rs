@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use acp_wire::method::{METHODS as KNOWN, Side};
 use acpd_api::method::METHODS;
 use acpd_api::under_agent::{ACP, UnderAgent};
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -15,7 +15,7 @@ const TOOL: ClientId = ClientId(77);
 
 /// A tool of an agent connects, and can show everything.
 fn tool(bench: &mut Bench) -> ClientId {
-    bench.feed(Input::ClientOpened { client: TOOL, under_agent: true });
+    bench.feed(Input::Client(TOOL, ClientEvent::Opened { under_agent: true }));
     let capabilities = json!({"elicitation":{"form":{},"url":{}}});
     let params = json!({"protocolVersion":1,"clientCapabilities":capabilities,
         "_meta":{"_acpd":{"notices":true}}});
@@ -186,7 +186,7 @@ fn m2_a_tool_ends_its_own_turns_and_no_others() {
     bench.agent_answers(&request, &json!({"stopReason":"cancelled"}));
     let yours = bench.heard_one("session/prompt");
     // Its sender has gone: it is still somebody else's.
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.say(tool, &cancel);
     for method in ["session/close", "_acpd/session/close"] {
         bench.say(tool, &json!({"id":3,"method":method,"params":{"sessionId":"s","session":"s"}}));
@@ -214,7 +214,7 @@ fn m2_a_tool_does_not_take_the_place_of_a_client_that_has_an_mcp_server() {
     let name = request["params"]["mcpServers"][0]["serverId"].clone();
     bench.agent_answers(&request, &json!({"sessionId":"s"}));
     let tool = tool(&mut bench);
-    bench.feed(Input::ClientClosed { client: editor });
+    bench.feed(Input::Client(editor, ClientEvent::Closed));
     for method in ["session/load", "session/resume"] {
         let params = json!({"sessionId":"s","cwd":"/w","mcpServers":server("evil")});
         bench.say(tool, &json!({"id":2,"method":method,"params":params}));

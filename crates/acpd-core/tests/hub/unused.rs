@@ -1,7 +1,7 @@
 //! Sessions that nobody ever used: who is shown them, and when they are deleted.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, HostEvent, Input};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, methods};
@@ -51,7 +51,7 @@ fn an_unused_session_is_listed_to_who_made_it_and_while_somebody_has_it_open() {
     assert_eq!(listed(&mut bench, other), ["s"]);
     leave(&mut bench, other, "s");
     assert_eq!(listed(&mut bench, other), Vec::<String>::new());
-    bench.feed(Input::ClientClosed { client: maker });
+    bench.feed(Input::Client(maker, ClientEvent::Closed));
     open(&mut bench, other, "s");
     bench.prompt(other, &json!(1), "s", "go");
     leave(&mut bench, other, "s");
@@ -65,7 +65,7 @@ fn a_session_with_a_name_is_listed_and_kept_though_nobody_used_it() {
     bench.session(maker, "s");
     let params = json!({"ref":{"session":"s"},"name":"later"});
     bench.say(maker, &json!({"id":1,"method":"_acpd/session/rename","params":params}));
-    bench.feed(Input::ClientClosed { client: maker });
+    bench.feed(Input::Client(maker, ClientEvent::Closed));
     assert_eq!(listed(&mut bench, other), ["s"]);
     bench.pass(100 * HOUR);
     assert_eq!(listed(&mut bench, other), ["s"]);
@@ -77,7 +77,7 @@ fn what_nobody_used_is_deleted_after_a_day() {
     let maker = bench.plain();
     bench.used_session(maker, "used");
     bench.session(maker, "s");
-    bench.feed(Input::ClientClosed { client: maker });
+    bench.feed(Input::Client(maker, ClientEvent::Closed));
     let other = bench.plain();
     bench.pass(23 * HOUR);
     assert_eq!(known(&mut bench, other), ["used", "s"]);
@@ -108,7 +108,7 @@ fn the_next_daemon_deletes_them_and_clients_that_come_back_are_waited_for() {
     let host = bench.host();
     bench.now += 30 * HOUR;
     bench.reboot();
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     let other = bench.plain();
     bench.pass(5 * 60_000);
     assert_eq!(known(&mut bench, other), ["s"]);
@@ -126,7 +126,7 @@ fn what_is_open_in_a_client_that_is_away_is_kept_until_it_is_not_waited_for_any_
         if restarts {
             bench.reboot();
         } else {
-            bench.feed(Input::ClientClosed { client: maker });
+            bench.feed(Input::Client(maker, ClientEvent::Closed));
         }
         bench.pass(HOUR - 1);
         let other = bench.plain();
@@ -144,7 +144,7 @@ fn the_agent_keeps_its_copy_of_what_nobody_used() {
     let (maker, other) = (bench.plain(), bench.plain());
     bench.session(maker, "s");
     bench.used_session(other, "t");
-    bench.feed(Input::ClientClosed { client: maker });
+    bench.feed(Input::Client(maker, ClientEvent::Closed));
     bench.pass(25 * HOUR);
     assert_eq!(known(&mut bench, other), ["t"]);
     assert_eq!(methods(&bench.heard()), ["session/close"]);

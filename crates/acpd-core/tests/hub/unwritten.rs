@@ -5,13 +5,13 @@ use acpd_core::{Batch, Input};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, words};
+use crate::bench::{Bench, client_line, words};
 
 /// Lets the store fail over what a client says, and gives what would have been done.
 fn met_by(bench: &mut Bench, client: ClientId, line: &Value) -> Batch {
     let mut unwritten = Batch::default();
     let line = Bytes::from(line.to_string());
-    bench.hub.handle(Time(bench.now), Input::ClientLine { client, line }, &mut unwritten);
+    bench.hub.handle(Time(bench.now), client_line(client, line), &mut unwritten);
     bench.hub.seal(&mut unwritten);
     let hint = Some("make room".to_owned());
     bench.feed(Input::StoreFailing { reason: "disk full".to_owned(), hint });

@@ -6,7 +6,7 @@ use acpd_api::{NAMESPACE, method};
 use acpd_core::ids::ClientId;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
-use acpd_core::{Effect, Input, TerminalEnd, TerminalTail, View};
+use acpd_core::{ClientEvent, Effect, Input, TerminalEnd, TerminalTail, View};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ impl Scene {
         let mut bench = Bench::with(|profile| profile.services.terminal = true);
         let maker = bench.plain();
         bench.session(maker, "s");
-        bench.feed(Input::ClientClosed { client: maker });
+        bench.feed(Input::Client(maker, ClientEvent::Closed));
         let mut scene = Scene { bench, seers: Vec::new(), pending: Vec::new(), next: 0 };
         for view in views {
             let client = scene.connect(*view);
@@ -148,7 +148,7 @@ impl Scene {
     fn connect(&mut self, view: View) -> ClientId {
         self.next += 1;
         let client = ClientId(100 + self.next);
-        self.bench.feed(Input::ClientOpened { client, under_agent: false });
+        self.bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: false }));
         let has = |has: bool| if has { json!({}) } else { Value::Null };
         let capabilities = json!({"plan":has(view.plan),"subagents":has(view.subagents),
             "session":{"configOptions":{"boolean":has(view.boolean_options)},
@@ -212,7 +212,7 @@ impl Scene {
             }
             Step::Reconnect(who) => {
                 let (client, view) = (self.seers[who].client, self.seers[who].view);
-                self.bench.feed(Input::ClientClosed { client });
+                self.bench.feed(Input::Client(client, ClientEvent::Closed));
                 let client = self.connect(view);
                 let (place, asked) = (None, Vec::new());
                 self.seers[who] =
@@ -220,7 +220,7 @@ impl Scene {
             }
             Step::Lag(who) => {
                 self.seers[who].lagged = true;
-                self.bench.feed(Input::ClientLagged { client: self.seers[who].client });
+                self.bench.feed(Input::Client(self.seers[who].client, ClientEvent::Lagged));
             }
             Step::Drain(who) => self.drain(who),
             Step::Prompt(who) => {
@@ -305,7 +305,7 @@ impl Scene {
 
     fn drain(&mut self, who: usize) {
         self.seers[who].lagged = false;
-        self.bench.feed(Input::ClientDrained { client: self.seers[who].client });
+        self.bench.feed(Input::Client(self.seers[who].client, ClientEvent::Drained));
     }
 
     /// Looks at what everybody got.

@@ -2,7 +2,7 @@
 
 use acpd_core::ids::ClientId;
 use acpd_core::profile::OnLost;
-use acpd_core::{Input, StopStep};
+use acpd_core::{ClientEvent, HostEvent, Input, StopStep};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
@@ -323,7 +323,7 @@ fn what_runs_under_an_agent_gives_no_conversation_up() {
     let a = bench.plain();
     blocked(&mut bench, a);
     let client = ClientId(9_999);
-    bench.feed(Input::ClientOpened { client, under_agent: true });
+    bench.feed(Input::Client(client, ClientEvent::Opened { under_agent: true }));
     let refused = reseed(&mut bench, client, true);
     assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "under_agent");
     assert_eq!(bench.state("s"), "blocked");
@@ -341,7 +341,7 @@ fn a_session_that_was_taken_over_and_given_up_is_not_taken_for_an_unused_one() {
     bench.chunk("s", "gone");
     bench.agent_answers(&load, &json!({}));
     reseed(&mut bench, a, true);
-    bench.feed(Input::ClientClosed { client: a });
+    bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.pass(2 * 24 * 3_600_000);
     assert_eq!(bench.state("s"), "parked");
 }
@@ -393,7 +393,7 @@ fn an_agent_that_failed_tells_the_command_that_starts_it_again() {
     let mut bench = by_hand();
     let a = bench.connect(&json!({}));
     let host = bench.host();
-    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     let initialize = bench.heard_one("initialize");
     bench.agent_answers(&initialize, &json!({"protocolVersion":99,"agentCapabilities":{}}));
     bench.agent_dies();
@@ -431,7 +431,7 @@ fn a_start_that_takes_its_time_is_ended_by_a_stop() {
     let mut bench = by_hand();
     let a = bench.connect(&json!({}));
     let host = bench.host();
-    bench.feed(Input::HostStarted { host, pid: 1, start: 1 });
+    bench.feed(Input::Host(host, HostEvent::Started { pid: 1, start: 1 }));
     let b = bench.connect(&json!({}));
     bench.say(b, &json!({"id":1,"method":"_acpd/agent/stop","params":{"agent":"gem"}}));
     assert_eq!(bench.stops, [StopStep::CloseStdin]);
@@ -491,7 +491,7 @@ fn a_process_of_the_last_daemon_that_does_not_answer_is_told_and_ended_by_a_rest
     bench.say(a, &json!({"id":4,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
     bench.prompt(a, &json!(5), "s", "and now?");
     let host = bench.host();
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));
     bench.heard_one("session/prompt");
@@ -524,12 +524,12 @@ fn a_process_of_the_last_daemon_that_is_lost_after_a_long_silence_is_replaced() 
     let a = bench.plain();
     bench.pass(60_000);
     let host = bench.host();
-    bench.feed(Input::HostLost { host, reason: "its host was killed".to_owned() });
+    bench.feed(Input::Host(host, HostEvent::Lost { reason: "its host was killed".to_owned() }));
     // What is ended already needs nobody to end it.
     assert_eq!(agent_hint(&mut bench), "");
     bench.prompt(a, &json!(2), "s", "and now?");
     assert_eq!(bench.got(a), Vec::<Value>::new());
-    bench.feed(Input::HostGone { host });
+    bench.feed(Input::Host(host, HostEvent::Gone));
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));
     bench.heard_one("session/prompt");

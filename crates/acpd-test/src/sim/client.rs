@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{EventKind, EventRow};
 use acpd_core::views::render;
-use acpd_core::{Effect, View};
+use acpd_core::{ToClient, View};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(super) struct Client {
     /// Ids under which it was asked.
     asked: BTreeSet<u64>,
     /// What the daemon has yet to do for it, in order.
-    pub(super) ops: VecDeque<Effect>,
+    pub(super) waiting: VecDeque<ToClient>,
     pub(super) lagged: bool,
     pub(super) slow: bool,
     /// Lines it sent that nobody can match to a request.
@@ -145,7 +145,7 @@ impl Client {
             places: BTreeMap::new(),
             questions: Vec::new(),
             asked: BTreeSet::new(),
-            ops: VecDeque::new(),
+            waiting: VecDeque::new(),
             lagged: false,
             slow: rng.permille(200),
             malformed: 0,
@@ -241,7 +241,7 @@ impl Client {
 
     /// The connection is lost, with all that was on its way.
     pub(super) fn cut_off(&mut self, now: u64) {
-        self.ops.clear();
+        self.waiting.clear();
         self.unsure.clear();
         self.lagged = false;
         for place in self.places.values_mut() {

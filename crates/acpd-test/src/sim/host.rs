@@ -6,9 +6,10 @@
 
 use std::collections::VecDeque;
 
+use acp_wire::{Body, Frame};
 use acpd_core::ids::HostId;
 use acpd_core::record::SessionRow;
-use acpd_core::{Adopt, Input, LeftProcess, SpawnError, StopStep};
+use acpd_core::{Adopt, HostEvent, Input, LeftProcess, SpawnError, StopStep};
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -226,7 +227,7 @@ impl World {
         let error = SpawnError { message, hint: None, permanent };
         let agent = self.store.snapshot.hosts.get(&host).map(|state| state.row.agent.clone());
         self.has_failed(&agent.unwrap_or_default());
-        self.feed(Input::HostRefused { host, error })?;
+        self.feed(Input::Host(host, HostEvent::Refused(error)))?;
         Ok(true)
     }
 
@@ -244,11 +245,11 @@ impl World {
         let Adopting { adopt, steps } = self.adopting.swap_remove(at);
         let id = adopt.host;
         let fails = self.survives && self.faults && self.rng.permille(30);
-        let lost = Input::HostLost { host: id, reason: "it cannot be reached".to_owned() };
+        let lost = Input::Host(id, HostEvent::Lost { reason: "it cannot be reached".to_owned() });
         let Some(host) = self.hosts.get_mut(&id) else {
             self.truth.hit("nothing to adopt");
             self.feed(lost)?;
-            self.feed(Input::HostGone { host: id })?;
+            self.feed(Input::Host(id, HostEvent::Gone))?;
             return Ok(true);
         };
         if adopt.pid != 0 && adopt.pid != host.pid {
@@ -288,7 +289,7 @@ impl World {
             host.step(step);
         }
         self.truth.hit("adopted");
-        self.feed(Input::HostAdopted { host: id, pid, start: u64::from(pid), end })?;
+        self.feed(Input::Host(id, HostEvent::Adopted { pid, start: u64::from(pid), end }))?;
         Ok(true)
     }
 
@@ -354,7 +355,7 @@ impl World {
         };
         self.truth.hit("survived SIGKILL");
         let left = vec![LeftProcess { pid, name: "undying".to_owned() }];
-        self.feed(Input::LeftoversFound { host, left })
+        self.feed(Input::Host(host, HostEvent::Left(left)))
     }
 
     /// What no row names is over, or somebody was forgotten.
@@ -421,7 +422,7 @@ impl World {
         if !link.started {
             link.started = true;
             let (pid, start) = (host.pid, u64::from(host.pid));
-            self.feed(Input::HostStarted { host: id, pid, start })?;
+            self.feed(Input::Host(id, HostEvent::Started { pid, start }))?;
             return Ok(true);
         }
         if link.told < host.taken && !host.lost {
@@ -430,7 +431,7 @@ impl World {
             let some = if link.told == 0 { news } else { 1 + self.rng.below(news as usize) as u64 };
             link.told += some;
             let chunk = link.told;
-            self.feed(Input::HostWritten { host: id, chunk })?;
+            self.feed(Input::Host(id, HostEvent::Written { chunk }))?;
             return Ok(true);
         }
         if !link.chunks.is_empty() && (self.rng.permille(500) || host.leader != Leader::Runs) {
@@ -443,7 +444,7 @@ impl World {
         if host.leader != Leader::Runs && !link.exited {
             link.exited = true;
             let (status, stderr) = ("exit status 1".to_owned(), "oh no".to_owned());
-            self.feed(Input::HostExited { host: id, status, stderr })?;
+            self.feed(Input::Host(id, HostEvent::Exited { status, stderr }))?;
             return Ok(true);
         }
         if host.leader == Leader::Gone {
@@ -453,7 +454,7 @@ impl World {
                 let agent = host.agent.clone();
                 self.has_failed(&agent);
             }
-            self.feed(Input::HostGone { host: id })?;
+            self.feed(Input::Host(id, HostEvent::Gone))?;
             return Ok(true);
         }
         if link.chunks.is_empty() { Ok(false) } else { self.take(id) }
@@ -497,11 +498,10 @@ impl World {
             return Err(format!("{id:?}: nothing is kept after {}", link.handed));
         };
         let end = *end;
-        match said {
+        let frame = match said {
             Said::Line(line) => {
-                let line = line.clone();
                 link.handed = end;
-                self.feed(Input::HostLine { host: id, line, end })?;
+                Frame { end, body: Body::Line(line.clone()) }
             }
             Said::Long(head) if link.handed <= end - LONG => {
                 let inside = self.rng.permille(500);
@@ -509,14 +509,16 @@ impl World {
                 let head = head.clone();
                 link.handed = seen;
                 let len = LONG - (end - seen);
-                self.feed(Input::HostOversized { host: id, head, len, end: seen, inside })?;
+                Frame { end: seen, body: Body::Oversized { head, len, inside } }
             }
             Said::Long(_) => {
                 link.handed = end;
                 let committed = host.acked;
                 host.acknowledge(committed);
+                return Ok(true);
             }
-        }
+        };
+        self.feed(Input::Host(id, HostEvent::Output(vec![frame])))?;
         Ok(true)
     }
 

@@ -1,13 +1,12 @@
 //! What people do with their clients.
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
 use acpd_core::record::{Dormant, TurnRest, TurnRow};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::client::{Asked, Place, line};
-use super::world::{AGENTS, World};
+use super::world::{AGENTS, World, client_line};
 
 /// Where sessions work.
 pub(super) const DIRECTORIES: [&str; 3] = ["/w", "/w", "/v"];
@@ -68,7 +67,7 @@ impl World {
 
     fn send(&mut self, client: ClientId, line: Option<Bytes>) -> Result<(), String> {
         match line {
-            Some(line) => self.feed(Input::ClientLine { client, line }),
+            Some(line) => self.feed(client_line(client, line)),
             None => Ok(()),
         }
     }
@@ -325,7 +324,7 @@ impl World {
             (_, Some(request)) if client.ride.is_none() => {
                 client.open.entry(request.clone()).or_default().push(Asked::Duplicate);
                 let line = format!("{{\"id\":{request},\"method\":\"_acpd/status\"}}");
-                return self.feed(Input::ClientLine { client: id, line: Bytes::from(line) });
+                return self.feed(client_line(id, Bytes::from(line)));
             }
             _ => return Ok(()),
         };

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::acp::Steering;
-use acp_wire::{Id, build};
+use acp_wire::{Body, Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
 use acpd_core::record::{Record, TurnRest};
-use acpd_core::{Batch, Effect, Hub, Input, StatusPart};
+use acpd_core::{
+    Batch, ClientEvent, Effect, Hub, Input, LogPage, SessionValues, StatusPart, ToClient, ToHost,
+};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -234,7 +236,7 @@ impl World {
     /// Tells the hub.
     pub(super) fn feed(&mut self, input: Input) -> Result<(), String> {
         self.note("in ", &input);
-        if matches!(input, Input::ClientLine { .. }) {
+        if matches!(input, Input::Client(_, ClientEvent::Lines(_))) {
             // What people want counts anew.
             self.starts.clear();
             self.refused_starts.clear();
@@ -316,30 +318,29 @@ impl World {
             digest.feed(&effect);
         }
         match effect {
-            Effect::Send { client, .. }
-            | Effect::SendStatus { client, .. }
-            | Effect::ReadLog { client, .. }
-            | Effect::Search { client, .. }
-            | Effect::SendValues { client, .. } => self.for_client(client, effect)?,
-            Effect::Read(ref read) => self.for_client(read.client, effect.clone())?,
+            Effect::Client(client, what) => self.for_client(client, what)?,
             // Of a client that has come back before its last connection was seen to end.
-            Effect::Close { client } if self.clients.contains_key(&client) => {
+            Effect::Close(client) if self.clients.contains_key(&client) => {
                 return Err(format!("{client:?} was closed and is in nobody's way"));
             }
-            Effect::Close { .. } => self.truth.hit("old connection closed"),
+            Effect::Close(_) => self.truth.hit("old connection closed"),
             Effect::Spawn { host, agent } => self.spawn(host, agent)?,
             Effect::Adopt(adopt) => self.begin_adoption(adopt),
-            Effect::HostLease { .. } | Effect::ForgetCredentials { .. } | Effect::Index(_) => {}
+            Effect::ForgetCredentials { .. } | Effect::Index(_) => {}
             Effect::WatchLogin { agent, wanted: true } => {
                 self.watched.insert(agent);
             }
             Effect::WatchLogin { agent, wanted: false } => {
                 self.watched.remove(&agent);
             }
-            Effect::HostForget { host } => self.forget(host)?,
-            Effect::HostWrite { host, chunk, line } => self.write(host, chunk, line),
-            Effect::HostAck { host, offset } => self.ack(host, offset)?,
-            Effect::HostStop { host, step } => self.stop(host, step),
+            Effect::Host(host, order) => match order {
+                ToHost::Forget => self.forget(host)?,
+                ToHost::Write { chunk, line } => self.write(host, chunk, line),
+                ToHost::Ack { offset } => self.ack(host, offset)?,
+                ToHost::Stop(step) => self.stop(host, step),
+                ToHost::Note(_) => self.truth.hit("odd line noted"),
+                ToHost::Lease { .. } => {}
+            },
             Effect::FindLeftovers { host } => self.look_for_leftovers(host)?,
             Effect::Leave { client, id, .. } => self.leave(client, &id)?,
             Effect::Hook { event, about } => self.truth.tell(event, &about)?,
@@ -353,7 +354,6 @@ impl World {
                 self.truth.hit("summary asked for");
                 self.feed(Input::Summary { session, text: "all of it".to_owned() })?;
             }
-            Effect::Note { .. } => self.truth.hit("odd line noted"),
             Effect::Failure { .. } => self.truth.hit("failure logged"),
             // The agents of the simulation do everything themselves.
             Effect::Serve { request, .. }
@@ -477,17 +477,17 @@ impl World {
         Ok(())
     }
 
-    fn for_client(&mut self, id: ClientId, effect: Effect) -> Result<(), String> {
+    fn for_client(&mut self, id: ClientId, what: ToClient) -> Result<(), String> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
-        client.ops.push_back(effect);
-        if client.ops.len() > LAG && !client.lagged {
+        client.waiting.push_back(what);
+        if client.waiting.len() > LAG && !client.lagged {
             if client.ride.is_some() && self.rng.permille(200) {
                 self.truth.hit("client let go for lagging");
                 return self.lose(id);
             }
             client.lagged = true;
             self.truth.hit("client lagged");
-            self.feed(Input::ClientLagged { client: id })?;
+            self.feed(Input::Client(id, ClientEvent::Lagged))?;
         }
         Ok(())
     }
@@ -495,16 +495,17 @@ impl World {
     /// A client's connection does the next thing that waits for it.
     pub(super) fn serve(&mut self, id: ClientId) -> Result<bool, String> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(false) };
-        let Some(op) = client.ops.pop_front() else { return Ok(false) };
+        let Some(what) = client.waiting.pop_front() else { return Ok(false) };
         let mut done = None;
-        let lines: Vec<Bytes> = match op {
-            Effect::Send { line, .. } => vec![line],
-            Effect::Read(read) => {
+        let lines: Vec<Bytes> = match what {
+            ToClient::Line(line) => vec![line],
+            ToClient::Read(read) => {
                 let (rows, upto) = self.store.read(&read, PIECE);
-                done = Some(Input::ReadDone { client: id, session: read.session, upto });
+                done =
+                    Some(Input::Client(id, ClientEvent::ReadDone { session: read.session, upto }));
                 rows.iter().filter_map(|row| read.show(row)).collect()
             }
-            Effect::SendValues { id, session, extra, .. } => {
+            ToClient::Values(SessionValues { id, session, extra, .. }) => {
                 let mut members = self.store.values(session);
                 if !extra.is_empty() {
                     members.insert(0, extra);
@@ -512,21 +513,20 @@ impl World {
                 let result = format!("{{{}}}", members.join(","));
                 vec![Bytes::from(format!("{{\"id\":{id},\"result\":{result}}}"))]
             }
-            Effect::SendStatus { id, mut status, part, .. } => vec![match part {
+            ToClient::Status { id, mut status, part } => vec![match part {
                 StatusPart::All => build::response(&id, &status),
                 StatusPart::Agents => build::response(&id, &status.agents),
                 StatusPart::Agent(_) => build::response(&id, &status.agents.pop()),
             }],
-            Effect::ReadLog { id, .. } => vec![build::response(&id, &json!({"entries":[]}))],
-            Effect::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
-            _ => Vec::new(),
+            ToClient::Log(LogPage { id, .. }) => vec![build::response(&id, &json!({"entries":[]}))],
+            ToClient::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
         };
         for line in lines {
             client
                 .receive(&line, &self.store, &mut self.truth)
                 .map_err(|e| format!("client {}: {e}", id.0))?;
         }
-        let drained = client.ops.is_empty() && client.lagged;
+        let drained = client.waiting.is_empty() && client.lagged;
         if drained {
             client.lagged = false;
         }
@@ -535,7 +535,7 @@ impl World {
             self.feed(done)?;
         }
         if drained {
-            self.feed(Input::ClientDrained { client: id })?;
+            self.feed(Input::Client(id, ClientEvent::Drained))?;
         }
         let ride = self.clients.get(&id).and_then(|client| client.ride.as_ref());
         if let Some(ride) = ride.filter(|ride| ride.refused) {
@@ -544,7 +544,7 @@ impl World {
                 self.lose(id)?;
             } else {
                 self.clients.remove(&id);
-                self.feed(Input::ClientClosed { client: id })?;
+                self.feed(Input::Client(id, ClientEvent::Closed))?;
             }
         }
         Ok(true)
@@ -554,7 +554,7 @@ impl World {
     pub(super) fn flush(&mut self, id: ClientId) -> Result<bool, String> {
         let ride = self.clients.get_mut(&id).and_then(|client| client.ride.as_mut());
         let Some(line) = ride.and_then(|ride| ride.wire.pop_front()) else { return Ok(false) };
-        self.feed(Input::ClientLine { client: id, line })?;
+        self.feed(client_line(id, line))?;
         Ok(true)
     }
 
@@ -572,8 +572,8 @@ impl World {
         let id = ClientId(self.next_client);
         let line = client.initialize(&mut self.rng);
         self.clients.insert(id, client);
-        self.feed(Input::ClientOpened { client: id, under_agent: false })?;
-        self.feed(Input::ClientLine { client: id, line })?;
+        self.feed(Input::Client(id, ClientEvent::Opened { under_agent: false }))?;
+        self.feed(client_line(id, line))?;
         Ok(id)
     }
 
@@ -585,7 +585,7 @@ impl World {
             self.closing.push(id);
             return Ok(());
         }
-        self.feed(Input::ClientClosed { client: id })
+        self.feed(Input::Client(id, ClientEvent::Closed))
     }
 
     fn wait_for(&mut self, mut client: Client) {
@@ -603,7 +603,7 @@ impl World {
     /// The daemon sees that a connection was lost.
     pub(super) fn see_closed(&mut self) -> Result<bool, String> {
         let Some(client) = self.closing.pop() else { return Ok(false) };
-        self.feed(Input::ClientClosed { client })?;
+        self.feed(Input::Client(client, ClientEvent::Closed))?;
         Ok(true)
     }
 
@@ -647,4 +647,9 @@ impl World {
             }
         }
     }
+}
+
+/// A client says a line.
+pub(super) fn client_line(client: ClientId, line: Bytes) -> Input {
+    Input::Client(client, ClientEvent::Lines(vec![Body::Line(line)]))
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use acp_wire::{Body, Frame, Framer};
 use acpd_core::ids::HostId;
-use acpd_core::{SpawnError, StopStep};
+use acpd_core::{HostEvent, SpawnError, StopStep, ToHost};
 use acpd_sys::process::{ExitKind, ProcessId, detach_child, wait_leader};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,7 +25,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::agent_host::{AgentHost, HostEvent, HostEvents};
+use super::agent_host::{AgentHost, HostEvents};
 use super::reaper::Reaper;
 use crate::clock::until;
 use crate::log::BoundedLog;
@@ -143,42 +143,34 @@ impl Direct {
 }
 
 impl AgentHost for Direct {
-    fn write(&mut self, chunk: u64, line: Bytes) {
-        if chunk <= self.last_chunk {
-            return;
-        }
-        self.last_chunk = chunk;
-        if let Some(stdin) = &self.stdin {
-            // The writer is gone when the process has closed its stdin: its exit tells the rest.
-            stdin.send((chunk, line)).ok();
+    fn tell(&mut self, order: ToHost) {
+        match order {
+            ToHost::Write { chunk, line } if chunk > self.last_chunk => {
+                self.last_chunk = chunk;
+                if let Some(stdin) = &self.stdin {
+                    // The writer is gone when the process has closed its stdin: its exit tells the rest.
+                    stdin.send((chunk, line)).ok();
+                }
+            }
+            ToHost::Ack { offset } => {
+                self.flow.acked.fetch_max(offset, Ordering::Relaxed);
+                self.flow.moved.notify_one();
+            }
+            ToHost::Stop(step) => {
+                self.flow.stopping.store(true, Ordering::Relaxed);
+                match step {
+                    StopStep::CloseStdin => self.stdin = None,
+                    StopStep::Term | StopStep::Kill => self.reaper.stop(self.host, step),
+                }
+            }
+            ToHost::Note(text) => self.log.line(&format!("acpd: {text}")),
+            // It has that line, never outlives the daemon, and keeps nothing on disk.
+            ToHost::Write { .. } | ToHost::Lease { .. } | ToHost::Forget => {}
         }
     }
-
-    fn ack(&mut self, offset: u64) {
-        self.flow.acked.fetch_max(offset, Ordering::Relaxed);
-        self.flow.moved.notify_one();
-    }
-
-    fn stop(&mut self, step: StopStep) {
-        self.flow.stopping.store(true, Ordering::Relaxed);
-        match step {
-            StopStep::CloseStdin => self.stdin = None,
-            StopStep::Term | StopStep::Kill => self.reaper.stop(self.host, step),
-        }
-    }
-
-    // It never outlives the daemon, and keeps nothing on disk.
-
-    fn lease(&mut self, _busy: bool) {}
-
-    fn forget(&mut self) {}
 
     fn dismiss(&mut self) -> bool {
         false
-    }
-
-    fn note(&mut self, text: &str) {
-        self.log.line(&format!("acpd: {text}"));
     }
 }
 

@@ -19,7 +19,7 @@ mod launcher;
 mod reaper;
 mod shim;
 
-pub use agent_host::{AgentHost, HostEvent, HostEvents};
+pub use agent_host::{AgentHost, HostEvents};
 pub use direct::{Direct, Launch};
 pub use launcher::Agents;
 pub use reaper::{Leftovers, Reaper};

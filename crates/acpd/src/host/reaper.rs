@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use acpd_core::ids::HostId;
-use acpd_core::{LeftProcess, StopStep};
+use acpd_core::{HostEvent, LeftProcess, StopStep};
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::ShimDir;
 use acpd_sys::ladder::{Ladder, Step};
@@ -22,7 +22,7 @@ use acpd_sys::tree::{Tree, Usage, Whose, runs_under_agent};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
-use super::agent_host::{HostEvent, HostEvents};
+use super::agent_host::HostEvents;
 
 /// How often a tree that is going down is looked at, at first and after some time.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Batch, Effect, Input, LeftOut};
+use acpd_core::{Batch, Effect, HostEvent, Input, LeftOut, ToClient, ToHost};
 use bytes::Bytes;
 
 use super::{End, Relay};
-use crate::clients::Op;
 use crate::config::{self, Transport};
 use crate::crash;
 use crate::credentials::Ready;
-use crate::journal::{LogPage, Values};
 use crate::log;
 use crate::mcp::{self, Completed};
 
@@ -25,24 +23,10 @@ impl Relay {
 
     pub(super) fn perform(&mut self, effect: Effect, out: &mut Batch) {
         match effect {
-            Effect::Send { client, line } => self.send(client, Op::Line(line), out),
-            Effect::Close { client } => self.sinks.remove(client),
-            Effect::SendStatus { client, id, status, part } => {
-                self.send(client, Op::Status { id, status, part }, out);
-            }
-            Effect::Read(read) => self.send(read.client, Op::Read(read), out),
-            Effect::ReadLog { client, id, session, session_id, after, upto, limit } => {
-                let page = LogPage { id, session, session_id, after, upto, limit };
-                self.send(client, Op::Log(page), out);
-            }
-            Effect::Search { client, id, search } => {
-                self.send(client, Op::Search(id, search), out);
-            }
+            Effect::Client(client, what) => self.send(client, what, out),
+            Effect::Close(client) => self.sinks.remove(client),
+            Effect::Host(host, order) => self.tell_host(host, order, out),
             Effect::Index(session) => self.readers.index.update(session),
-            Effect::SendValues { client, id, session, mode, extra, boolean_options } => {
-                let values = Values { id, session, mode, extra, boolean_options };
-                self.send(client, Op::Values(values), out);
-            }
             Effect::Spawn { host, agent } => match self.agents.config.agent(&agent) {
                 Ok(profile) if !profile.credentials.is_empty() => {
                     self.credentials.look_up(host, profile);
@@ -60,19 +44,6 @@ impl Relay {
                 }
                 let running = self.agents.adopt(adopt, remade);
                 self.hosts.insert(host, running);
-            }
-            Effect::HostForget { host } => {
-                self.hosts.forget(host);
-            }
-            Effect::HostLease { host, busy } => self.hosts.with(host, |host| host.lease(busy)),
-            Effect::HostWrite { host, chunk, line } => {
-                let line = self.with_servers(host, &line, out).unwrap_or(line);
-                self.hosts.with(host, |host| host.write(chunk, line));
-            }
-            Effect::HostAck { host, offset } => self.hosts.with(host, |host| host.ack(offset)),
-            Effect::HostStop { host, step } => {
-                self.services.cancel(host);
-                self.hosts.with(host, |host| host.stop(step));
             }
             Effect::FindLeftovers { host } => self.agents.reaper.find_left(host),
             Effect::Serve { host, request, roots, service } => {
@@ -103,11 +74,6 @@ impl Relay {
             }
             Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
-            Effect::Note { host, text } => {
-                let text = log::quote(&text);
-                tracing::debug!(host = host.0, text, "an agent did something odd");
-                self.hosts.with(host, |host| host.note(text));
-            }
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
             }
@@ -116,6 +82,23 @@ impl Relay {
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }
+    }
+
+    fn tell_host(&mut self, host: HostId, mut order: ToHost, out: &mut Batch) {
+        match &mut order {
+            ToHost::Write { line, .. } => {
+                if let Some(whole) = self.with_servers(host, line, out) {
+                    *line = whole;
+                }
+            }
+            ToHost::Stop(_) => self.services.cancel(host),
+            ToHost::Note(text) => {
+                *text = log::quote(text).to_owned();
+                tracing::debug!(host = host.0, text, "an agent did something odd");
+            }
+            ToHost::Ack { .. } | ToHost::Lease { .. } | ToHost::Forget => {}
+        }
+        self.hosts.tell(host, order);
     }
 
     /// An agent that is reached by an address, or has `check_cwd = false`, may see other directories than
@@ -150,14 +133,14 @@ impl Relay {
             tracing::warn!(host = host.0, server, reason, "an MCP server was left out");
         }
         if !servers.is_empty() {
-            self.input(Input::ServersLeftOut { host, request, servers }, out);
+            self.input(Input::Host(host, HostEvent::ServersLeftOut { request, servers }), out);
         }
         Some(line)
     }
 
-    pub(super) fn send(&mut self, client: ClientId, op: Op, out: &mut Batch) {
-        if let Some(input) = self.sinks.send(client, op) {
-            self.input(input, out);
+    pub(super) fn send(&mut self, client: ClientId, what: ToClient, out: &mut Batch) {
+        if let Some(event) = self.sinks.send(client, what) {
+            self.input(Input::Client(client, event), out);
         }
     }
 
@@ -165,11 +148,11 @@ impl Relay {
         let Ready { host, agent, found, left } = ready;
         if let Some(left) = left {
             let left = left.as_millis() as u64;
-            self.input(Input::CredentialsGood { host, left }, out);
+            self.input(Input::Host(host, HostEvent::CredentialsGood { left }), out);
         }
         match found.and_then(|secrets| self.agents.spawn(host, &agent, secrets)) {
             Ok(running) => self.hosts.insert(host, running),
-            Err(error) => self.input(Input::HostRefused { host, error }, out),
+            Err(error) => self.input(Input::Host(host, HostEvent::Refused(error)), out),
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use acpd_core::StopStep;
 use acpd_core::ids::HostId;
+use acpd_core::{HostEvent, StopStep, ToHost};
 use tokio::sync::mpsc;
 
-use crate::host::{AgentHost, HostEvent};
+use crate::host::AgentHost;
 
 /// From SIGTERM to SIGKILL, and from one SIGKILL to the next, when the daemon is aborted.
 const ABORT_KILL: Duration = Duration::from_secs(1);
@@ -33,10 +33,14 @@ impl Hosts {
         self.0.insert(id, Running { host, gone: false });
     }
 
-    /// Does something with a process, if it is known.
-    pub(super) fn with(&mut self, id: HostId, act: impl FnOnce(&mut (dyn AgentHost + Send))) {
+    /// Tells a process something, if it is known.
+    pub(super) fn tell(&mut self, id: HostId, order: ToHost) {
+        let is_last = order == ToHost::Forget;
         if let Some(running) = self.0.get_mut(&id) {
-            act(running.host.as_mut());
+            running.host.tell(order);
+        }
+        if is_last {
+            self.0.remove(&id);
         }
     }
 
@@ -52,19 +56,12 @@ impl Hosts {
         }
     }
 
-    /// The end of a process is on disk.
-    pub(super) fn forget(&mut self, id: HostId) {
-        if let Some(mut running) = self.0.remove(&id) {
-            running.host.forget();
-        }
-    }
-
     /// Ends every process tree, without hub and store: what they still say is lost.
     pub(super) async fn end_all(&mut self, events: &mut mpsc::Receiver<(HostId, HostEvent)>) {
         self.0.retain(|_, running| !running.gone || running.host.dismiss());
         for running in self.0.values_mut() {
-            running.host.stop(StopStep::CloseStdin);
-            running.host.stop(StopStep::Term);
+            running.host.tell(ToHost::Stop(StopStep::CloseStdin));
+            running.host.tell(ToHost::Stop(StopStep::Term));
         }
         let give_up = tokio::time::sleep(ABORT);
         tokio::pin!(give_up);
@@ -82,14 +79,14 @@ impl Hosts {
                     HostEvent::Refused(_) => self.refused(id),
                     HostEvent::Output(frames) => {
                         if let Some(last) = frames.last() {
-                            self.with(id, |host| host.ack(last.end));
+                            self.tell(id, ToHost::Ack { offset: last.end });
                         }
                     }
                     _ => {}
                 },
                 _ = kill.tick() => {
                     for running in self.0.values_mut() {
-                        running.host.stop(StopStep::Kill);
+                        running.host.tell(ToHost::Stop(StopStep::Kill));
                     }
                 }
                 () = &mut give_up => {

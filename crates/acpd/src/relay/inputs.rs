@@ -1,17 +1,16 @@
 //! What happens, as inputs of the hub: from clients, from agents, from the store, and a restart that
 //! was tried.
 
-use acp_wire::{Body, Id, build};
+use acp_wire::{Id, build};
 use acpd_api::{Empty, Reason};
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Batch, Fault, Input};
+use acpd_core::{Batch, ClientEvent, Fault, HostEvent, Input, ToClient};
 use acpd_store::{Report, StoreError};
 
 use super::Relay;
 use super::commits::WriterDied;
 use crate::check::Tried;
-use crate::clients::{ClientEvent, Op};
-use crate::host::HostEvent;
+use crate::clients::FromClient;
 use crate::service::Pulse;
 
 impl Relay {
@@ -23,82 +22,41 @@ impl Relay {
         self.hub.handle(now, input, out);
     }
 
-    pub(super) fn client_event(&mut self, client: ClientId, event: ClientEvent, out: &mut Batch) {
+    pub(super) fn client_event(&mut self, client: ClientId, news: FromClient, out: &mut Batch) {
+        let event = match news {
+            FromClient::Sink(sink) => return self.sinks.insert(client, sink),
+            FromClient::Event(event) => event,
+        };
         match event {
-            ClientEvent::Opened { sink, under_agent } => {
-                self.sinks.insert(client, sink);
-                self.input(Input::ClientOpened { client, under_agent }, out);
-            }
-            ClientEvent::Lines(lines) => {
-                for body in lines {
-                    let input = match body {
-                        Body::Line(line) => Input::ClientLine { client, line },
-                        Body::Oversized { head, len, .. } => {
-                            Input::ClientOversized { client, head, len }
-                        }
-                    };
-                    self.input(input, out);
-                }
-            }
-            ClientEvent::Drained => {
-                if let Some(input) = self.sinks.drained(client) {
-                    self.input(input, out);
-                }
-            }
-            ClientEvent::ReadDone { session, upto } => {
-                self.input(Input::ReadDone { client, session, upto }, out);
-            }
-            ClientEvent::Closed => {
-                self.sinks.remove(client);
-                self.input(Input::ClientClosed { client }, out);
-            }
+            ClientEvent::Drained if !self.sinks.drained(client) => return,
+            ClientEvent::Closed => self.sinks.remove(client),
+            _ => {}
         }
+        self.input(Input::Client(client, event), out);
     }
 
     pub(super) fn host_event(&mut self, host: HostId, event: HostEvent, out: &mut Batch) {
-        match event {
-            HostEvent::Refused(error) => {
-                self.hosts.refused(host);
-                self.input(Input::HostRefused { host, error }, out);
-            }
-            HostEvent::Adopted { pid, start, end } => {
+        match &event {
+            HostEvent::Refused(_) => self.hosts.refused(host),
+            HostEvent::Adopted { pid, .. } => {
                 tracing::info!(host = host.0, pid, "an agent of an earlier daemon still runs");
                 self.opening.found(host);
-                self.input(Input::HostAdopted { host, pid, start, end }, out);
             }
             HostEvent::Lost { reason } => {
                 tracing::info!(host = host.0, reason, "an agent of an earlier daemon is lost");
                 self.opening.found(host);
-                self.input(Input::HostLost { host, reason }, out);
             }
-            HostEvent::Started { pid, start } => {
-                self.input(Input::HostStarted { host, pid, start }, out);
-            }
-            HostEvent::Output(frames) => {
-                for frame in frames {
-                    let end = frame.end;
-                    let input = match frame.body {
-                        Body::Line(line) => Input::HostLine { host, line, end },
-                        Body::Oversized { head, len, inside } => {
-                            Input::HostOversized { host, head, len, end, inside }
-                        }
-                    };
-                    self.input(input, out);
-                }
-            }
-            HostEvent::Written { chunk } => self.input(Input::HostWritten { host, chunk }, out),
-            HostEvent::Exited { status, stderr } => {
+            HostEvent::Exited { status, .. } => {
                 tracing::info!(host = host.0, status, "an agent has ended");
                 self.services.cancel(host);
-                self.input(Input::HostExited { host, status, stderr }, out);
             }
-            HostEvent::Left(left) => self.input(Input::LeftoversFound { host, left }, out),
             HostEvent::Gone => {
                 self.services.cancel(host);
                 self.hosts.gone(host);
-                self.input(Input::HostGone { host }, out);
             }
+            _ => {}
         }
+        self.input(Input::Host(host, event), out);
     }
 
     pub(super) fn reported(&mut self, report: Report, pulse: &mut Pulse, out: &mut Batch) {
@@ -146,7 +104,7 @@ impl Relay {
         let Tried { client, id, result } = tried;
         let Err(failure) = result else {
             if let Some(why) = self.hub.refuses_restart() {
-                return self.send(client, Op::Line(build::error(&id, &why)), out);
+                return self.send(client, ToClient::Line(build::error(&id, &why)), out);
             }
             self.restart = true;
             return self.leave_for(client, &id, out);
@@ -157,13 +115,13 @@ impl Relay {
         if let Some(hint) = failure.hint() {
             fault = fault.hint(hint);
         }
-        self.send(client, Op::Line(build::error(&id, &fault.object())), out);
+        self.send(client, ToClient::Line(build::error(&id, &fault.object())), out);
     }
 
     /// Ends the daemon because a person wants it.
     pub(super) fn leave_for(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
         tracing::info!(restart = self.restart, "leaving");
-        self.send(client, Op::Line(build::response(id, &Empty {})), out);
+        self.send(client, ToClient::Line(build::response(id, &Empty {})), out);
         self.leave(out);
     }
 }

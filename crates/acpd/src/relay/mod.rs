@@ -24,7 +24,7 @@ use std::io;
 use std::time::Duration;
 
 use acpd_core::ids::{ClientId, HostId};
-use acpd_core::{Batch, Hub, Input};
+use acpd_core::{Batch, ClientEvent, HostEvent, Hub, Input};
 use acpd_store::{Report, Writer};
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,11 +33,11 @@ use self::hosts::Hosts;
 use self::opening::Opening;
 use self::sinks::Sinks;
 use crate::check::Trials;
-use crate::clients::ClientEvent;
+use crate::clients::FromClient;
 use crate::clock::{Clock, until};
 use crate::credentials::Credentials;
 use crate::hooks::Hooks;
-use crate::host::{Agents, HostEvent};
+use crate::host::Agents;
 use crate::journal::Journal;
 use crate::logins::Logins;
 use crate::search::SearchIndex;
@@ -68,7 +68,7 @@ pub struct Readers {
 #[derive(Debug)]
 pub struct Sources {
     /// Connections.
-    pub clients: mpsc::Receiver<(ClientId, ClientEvent)>,
+    pub clients: mpsc::Receiver<(ClientId, FromClient)>,
     /// Agent processes.
     pub hosts: mpsc::Receiver<(HostId, HostEvent)>,
     /// The store's writer.
@@ -81,7 +81,7 @@ pub struct Sources {
 
 /// Connections that are being closed after their last lines.
 #[derive(Debug)]
-pub struct LastLines(mpsc::Receiver<(ClientId, ClientEvent)>);
+pub struct LastLines(mpsc::Receiver<(ClientId, FromClient)>);
 
 impl LastLines {
     /// Waits until all connections are closed.
@@ -255,7 +255,7 @@ impl Relay {
             if asked < LINES
                 && let Ok((client, event)) = from.clients.try_recv()
             {
-                if let ClientEvent::Lines(lines) = &event {
+                if let FromClient::Event(ClientEvent::Lines(lines)) = &event {
                     asked += lines.len();
                 }
                 self.client_event(client, event, out);

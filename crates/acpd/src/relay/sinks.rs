@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use acpd_core::Input;
 use acpd_core::ids::ClientId;
+use acpd_core::{ClientEvent, ToClient};
 
-use crate::clients::{Op, Sink};
+use crate::clients::Sink;
 use crate::config::Daemon;
 
 /// A client is let go when this many times its queue limit, and one line of any length, wait for it.
@@ -41,30 +41,29 @@ impl Sinks {
         self.by_client.clear();
     }
 
-    pub(super) fn send(&mut self, client: ClientId, op: Op) -> Option<Input> {
+    pub(super) fn send(&mut self, client: ClientId, what: ToClient) -> Option<ClientEvent> {
         let sink = self.by_client.get(&client)?;
-        sink.send(op);
+        sink.send(what);
         let waiting = sink.waiting();
         if waiting > self.most {
             tracing::warn!(client = client.0, waiting, "a client reads nothing and is let go");
             if let Some(sink) = self.by_client.remove(&client) {
                 sink.cut();
             }
-            return Some(Input::ClientClosed { client });
+            return Some(ClientEvent::Closed);
         }
         if waiting > self.lagging && !sink.lagging() {
             sink.set_lagging(true);
-            return Some(Input::ClientLagged { client });
+            return Some(ClientEvent::Lagged);
         }
         None
     }
 
-    /// A client has read everything that it was sent.
-    pub(super) fn drained(&mut self, client: ClientId) -> Option<Input> {
+    /// A client has read everything that it was sent. Returns whether it lags no more.
+    pub(super) fn drained(&mut self, client: ClientId) -> bool {
         // More may have piled up since; then it is reported again after that.
         let is_behind = |sink: &&Sink| sink.lagging() && sink.waiting() <= self.lagging;
-        let sink = self.by_client.get(&client).filter(is_behind)?;
-        sink.set_lagging(false);
-        Some(Input::ClientDrained { client })
+        let sink = self.by_client.get(&client).filter(is_behind);
+        sink.inspect(|sink| sink.set_lagging(false)).is_some()
     }
 }

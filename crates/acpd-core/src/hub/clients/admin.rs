@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
-use crate::input::{Batch, Effect, ReadStyle, Search, StatusPart};
+use crate::input::{Batch, Effect, LogPage, ReadStyle, Search, StatusPart, ToClient};
 use crate::params::{read, valid_name};
 use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
 use crate::record::{Canceller, Desired, Dormant, Record};
@@ -290,7 +290,11 @@ impl Hub {
             return;
         }
         let (client, id, status) = (to.client, to.id.clone(), Box::new(status));
-        self.send_answer(Effect::SendStatus { client, id, status, part }, client, out);
+        self.send_answer(
+            Effect::Client(client, ToClient::Status { id, status, part }),
+            client,
+            out,
+        );
     }
 
     /// Answers a person who waited for an agent.
@@ -415,15 +419,17 @@ impl Hub {
         let params: LogParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let session = self.session(key);
-        let effect = Effect::ReadLog {
-            client: to.client,
-            id: to.id.clone(),
-            session: key,
-            session_id: session.row.public_id.clone(),
-            after: params.after,
-            upto: session.head,
-            limit: params.limit.unwrap_or(LOG_PAGE),
-        };
+        let effect = Effect::Client(
+            to.client,
+            ToClient::Log(LogPage {
+                id: to.id.clone(),
+                session: key,
+                session_id: session.row.public_id.clone(),
+                after: params.after,
+                upto: session.head,
+                limit: params.limit.unwrap_or(LOG_PAGE),
+            }),
+        );
         self.close_request(to);
         out.effects.push(effect);
         Ok(())
@@ -458,7 +464,7 @@ impl Hub {
         }
         let limit = limit.unwrap_or(SEARCH_HITS).min(MOST_SEARCH_HITS);
         let search = Box::new(Search { words, sessions, limit });
-        let effect = Effect::Search { client: to.client, id: to.id.clone(), search };
+        let effect = Effect::Client(to.client, ToClient::Search { id: to.id.clone(), search });
         self.close_request(to);
         out.effects.push(effect);
         Ok(())

@@ -27,7 +27,7 @@ use crate::clients::Client;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::ClientId;
-use crate::input::{Batch, Effect};
+use crate::input::{Batch, Effect, ToClient};
 
 /// Connections that may be there beside `max_clients`, none of which has said `initialize`.
 const MANAGERS: usize = 16;
@@ -137,7 +137,7 @@ impl Hub {
     /// Tells a connection why it is closed, under the id of its request if it is about one.
     pub(crate) fn let_go(&mut self, client: ClientId, id: &Id, fault: &Fault, out: &mut Batch) {
         let line = build::error(id, &fault.object());
-        let last = [Effect::Send { client, line }, Effect::Close { client }];
+        let last = [Effect::Client(client, ToClient::Line(line)), Effect::Close(client)];
         // While the journal cannot be written nothing else would get through.
         if self.store_health.is_failing() {
             out.urgent.extend(last);

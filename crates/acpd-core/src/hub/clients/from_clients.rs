@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use acp_wire::acp::{ClientInitialize, PromptParams, SessionParams, cancelled_request};
 use acp_wire::{
-    ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, locate, remove_member, set_id,
-    set_member, str_at,
+    Body, ErrorObject, Head, Id, Malformed, Message, Outcome, build, code, locate, remove_member,
+    set_id, set_member, str_at,
 };
 use acpd_api::method::{self, CLIENT_LEAVE, DAEMON_RESTART, DAEMON_STOP, SESSION_LOG};
 use acpd_api::{ClientMeta, NAMESPACE, NewSessionMeta, Reason, Resumed, Role, is_own};
@@ -24,7 +24,7 @@ use crate::clients::resumable::is_kept;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
-use crate::input::{Accepted, Batch, Effect, ReadStyle, View};
+use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient, View};
 use crate::mcp::client_mcp::{MESSAGE, for_agent};
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
@@ -67,7 +67,13 @@ impl Hub {
         }
     }
 
-    pub(crate) fn on_client_line(&mut self, client: ClientId, line: Bytes, out: &mut Batch) {
+    pub(crate) fn on_client_line(&mut self, client: ClientId, body: Body, out: &mut Batch) {
+        let line = match body {
+            Body::Line(line) => line,
+            Body::Oversized { head, len, .. } => {
+                return self.on_client_oversized(client, &head, len, out);
+            }
+        };
         if !self.clients.contains_key(&client) {
             return;
         }
@@ -96,7 +102,7 @@ impl Hub {
             Err(malformed) => {
                 let error = ErrorObject::new(malformed.code(), malformed.to_string());
                 let answer = build::error(&Id::null(), &error);
-                out.effects.push(Effect::Send { client, line: answer });
+                out.effects.push(Effect::Client(client, ToClient::Line(answer)));
                 self.answer_unreadable(client, &Head::of(line), &malformed.to_string(), out);
             }
             Ok(Message::Response { id, outcome }) => {
@@ -156,13 +162,7 @@ impl Hub {
             || self.interaction_answered(client, id, &nothing, &failed, out)
     }
 
-    pub(crate) fn on_client_oversized(
-        &mut self,
-        client: ClientId,
-        head: &Bytes,
-        len: u64,
-        out: &mut Batch,
-    ) {
+    fn on_client_oversized(&mut self, client: ClientId, head: &Bytes, len: u64, out: &mut Batch) {
         if !self.admit(client, None, out) {
             return;
         }
@@ -178,7 +178,7 @@ impl Hub {
             .hint("raise `line_limit` under `[daemon]` in the configuration");
         let id = head.id.unwrap_or_else(Id::null);
         let line = build::error(&id, &fault.object());
-        out.effects.push(Effect::Send { client, line });
+        out.effects.push(Effect::Client(client, ToClient::Line(line)));
     }
 
     /// Registers a request, unless it cannot be accepted.

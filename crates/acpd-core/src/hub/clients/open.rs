@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::{Batch, Effect, ReadStyle};
+use crate::input::{Batch, Effect, ReadStyle, SessionValues, ToClient};
 use crate::params::{bounded, own_meta};
 use crate::process::slot::Asker;
 use crate::profile::ClosedBy;
@@ -121,14 +121,16 @@ impl Hub {
             return;
         }
         let Some(client) = self.clients.get(&to.client) else { return };
-        let effect = Effect::SendValues {
-            client: to.client,
-            id: to.id.clone(),
-            session: key,
-            mode: self.sessions[&key].row.mode.clone(),
-            extra,
-            boolean_options: client.capabilities.boolean_options,
-        };
+        let effect = Effect::Client(
+            to.client,
+            ToClient::Values(SessionValues {
+                id: to.id.clone(),
+                session: key,
+                mode: self.sessions[&key].row.mode.clone(),
+                extra,
+                boolean_options: client.capabilities.boolean_options,
+            }),
+        );
         self.send_behind(to.client, Some(key), effect, out);
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
-use crate::input::{Batch, Effect};
+use crate::input::{Batch, Effect, ToClient};
 
 impl Hub {
     /// Answers a request with an error of acpd.
@@ -32,13 +32,13 @@ impl Hub {
         if !self.close_request(to) {
             return;
         }
-        self.send_answer(Effect::Send { client: to.client, line }, to.client, out);
+        self.send_answer(Effect::Client(to.client, ToClient::Line(line)), to.client, out);
     }
 
     /// Answers a line that is no request that could be open.
     pub(crate) fn send_error(&self, to: &Requester, error: &ErrorObject, out: &mut Batch) {
         let line = build::error(&to.id, error);
-        self.send_answer(Effect::Send { client: to.client, line }, to.client, out);
+        self.send_answer(Effect::Client(to.client, ToClient::Line(line)), to.client, out);
     }
 
     /// Nobody is left to take the answer to a client that has gone.
@@ -60,14 +60,14 @@ impl Hub {
         if !self.clients.contains_key(&to.client) || !self.close_request(to) {
             return;
         }
-        let effect = Effect::Send { client: to.client, line };
+        let effect = Effect::Client(to.client, ToClient::Line(line));
         self.send_behind(to.client, session, effect, out);
     }
 
     /// A live-only notice for one client.
     pub(crate) fn tell_client(&mut self, client: ClientId, line: &Bytes, out: &mut Batch) {
         if self.clients.get(&client).is_some_and(|client| client.view.notices && !client.lagged) {
-            out.effects.push(Effect::Send { client, line: line.clone() });
+            out.effects.push(Effect::Client(client, ToClient::Line(line.clone())));
         }
     }
 
@@ -76,7 +76,7 @@ impl Hub {
         for (id, client) in &self.clients {
             let wanted = client.view.notices && !client.lagged;
             if wanted && client.profile.as_deref() == Some(profile) {
-                out.effects.push(Effect::Send { client: *id, line: line.clone() });
+                out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
             }
         }
     }
@@ -85,7 +85,7 @@ impl Hub {
     pub(crate) fn forward_to_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
         for (id, client) in &self.clients {
             if !client.lagged && client.profile.as_deref() == Some(profile) {
-                out.effects.push(Effect::Send { client: *id, line: line.clone() });
+                out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
             }
         }
     }

@@ -31,7 +31,7 @@ use crate::fault::Fault;
 use crate::hash::number_of;
 use crate::hub::Hub;
 use crate::ids::{ClientId, InteractionId, Requester, SessionKey};
-use crate::input::{Batch, Effect, ReadStyle};
+use crate::input::{Batch, Effect, ReadStyle, ToClient};
 use crate::record::snapshot::ClientState;
 use crate::record::{Record, ReplyRow, Sender};
 use crate::session::Session;
@@ -208,7 +208,7 @@ impl Hub {
         // them, neither of what it asked to make nor of what it was about to follow.
         for Reply { line, session } in missed.into_values() {
             let line = self.as_shown_to(client, line);
-            self.send_behind(client, session, Effect::Send { client, line }, out);
+            self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)), out);
             self.attach_anew(client, session, out);
         }
         let waits = |session: &Session| session.senders().any(|sender| sender.client == client);
@@ -265,7 +265,7 @@ impl Hub {
         }
         if let Ok(id) = RawValue::from_string(id.raw().to_owned()) {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
-            out.effects.push(Effect::Send { client, line });
+            out.effects.push(Effect::Client(client, ToClient::Line(line)));
         }
     }
 
@@ -424,7 +424,7 @@ impl Hub {
             if known.away.is_none() {
                 let line =
                     build::notification(method::CLIENT_RECEIVED, &Received { lines: received });
-                out.effects.push(Effect::Send { client: known.client, line });
+                out.effects.push(Effect::Client(known.client, ToClient::Line(line)));
             }
             out.records.push(Record::Client { token, received });
         }
@@ -434,7 +434,7 @@ impl Hub {
     pub(crate) fn say_goodbye(&self, effects: &mut Vec<Effect>) {
         let line = build::notification(method::DAEMON_STOPPED, &Empty {});
         for known in self.resumable.values().filter(|known| known.away.is_none()) {
-            effects.push(Effect::Send { client: known.client, line: line.clone() });
+            effects.push(Effect::Client(known.client, ToClient::Line(line.clone())));
         }
     }
 

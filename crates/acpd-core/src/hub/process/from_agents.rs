@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use acp_wire::acp::{NewSessionResult, SessionUpdate, Update, UpdateHead, cancelled_request};
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{
-    ErrorObject, Head, Id, Malformed, Message, Outcome, StateKey, UpdateClass, build,
+    Body, ErrorObject, Frame, Head, Id, Malformed, Message, Outcome, StateKey, UpdateClass, build,
     classify_update, code, locate, set_id, set_member, str_at, with_one_outcome,
 };
 use acpd_api::{ErrorData, NAMESPACE, Reason, Skipped, is_own, method};
@@ -40,10 +40,19 @@ const PARKED_BYTES: usize = 4 << 20;
 const PRINTED: usize = 200;
 
 impl Hub {
-    pub(crate) fn on_host_line(&mut self, host: HostId, line: Bytes, end: u64, out: &mut Batch) {
+    pub(crate) fn on_host_line(&mut self, host: HostId, frame: Frame, out: &mut Batch) {
         let Some(&slot) = self.hosts.get(&host) else { return };
-        self.read_line(slot, host, &line, out);
-        self.handed_over(slot, host, (end, false), out);
+        let inside = match frame.body {
+            Body::Line(line) => {
+                self.read_line(slot, host, &line, out);
+                false
+            }
+            Body::Oversized { head, len, inside } => {
+                self.line_skipped(slot, host, &head, len, out);
+                inside
+            }
+        };
+        self.handed_over(slot, host, (frame.end, inside), out);
     }
 
     /// A line that is no message: what begins like that may be no agent, and the line tells what it is.
@@ -645,15 +654,14 @@ impl Hub {
     }
 
     /// A line of an agent was over the limit and is gone; who waits for it must not hang.
-    pub(crate) fn on_host_oversized(
+    fn line_skipped(
         &mut self,
+        slot: SlotId,
         host: HostId,
         head: &Bytes,
         len: u64,
-        end: (u64, bool),
         out: &mut Batch,
     ) {
-        let Some(&slot) = self.hosts.get(&host) else { return };
         let limit = self.config.line_limit;
         out.note(host, &format!("skipped a line of {len} bytes, over the limit of {limit}"));
         let fault = Fault::new(
@@ -674,7 +682,6 @@ impl Hub {
             let line = build::notification(method::SKIPPED, &skipped);
             self.append(key, EventKind::Notice, line, None, out);
         }
-        self.handed_over(slot, host, end, out);
     }
 
     /// The answer to a request has come and cannot be had: who waits for it must not hang.

@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
-use crate::input::{Batch, Effect};
+use crate::input::{Batch, Effect, ToHost};
 use crate::mcp::put_names;
 use crate::own::without_own;
 use crate::record::Record;
@@ -42,7 +42,7 @@ impl Hub {
         let Some(process) = self.slot_mut(id).host.as_mut() else { return 0 };
         let (host, chunk) = (process.id, process.outbox.push(line.len()));
         out.records.push(Record::Outbox { host, chunk, line: line.clone() });
-        out.effects.push(Effect::HostWrite { host, chunk, line });
+        out.effects.push(Effect::Host(host, ToHost::Write { chunk, line }));
         chunk
     }
 

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, SlotId, duration};
-use crate::input::{Batch, Effect, SpawnError, StopStep};
+use crate::input::{Batch, Effect, SpawnError, StopStep, ToHost};
 use crate::process::slot::{AgentInfo, Asker, Host, Slot, State, StopWhy, WaitFor, Waiting};
 use crate::profile::Profile;
 use crate::record::{AgentRow, Desired, HostRow, Record};
@@ -174,7 +174,7 @@ impl Hub {
         self.save_host(id, out);
         if self.slots[&id].state != State::Starting {
             // Stopped while it was being made: the ladder begins now that there is a process.
-            out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
+            out.effects.push(Effect::Host(host, ToHost::Stop(StopStep::CloseStdin)));
             return;
         }
         self.set_agent_state(id, State::Initializing, None, out);
@@ -194,7 +194,7 @@ impl Hub {
     pub(crate) fn on_host_refused(&mut self, host: HostId, error: SpawnError, out: &mut Batch) {
         let Some(id) = self.hosts.remove(&host) else { return };
         out.records.push(Record::HostGone { host });
-        out.effects.push(Effect::HostForget { host });
+        out.effects.push(Effect::Host(host, ToHost::Forget));
         self.timers.clear(Timer::Slot(id));
         self.slot_mut(id).host = None;
         if let State::Stopping { .. } = self.slots[&id].state {
@@ -400,7 +400,7 @@ impl Hub {
         let busy = works || self.requests.abandoned(host.id).next().is_some();
         if host.adopted && host.leased != Some(busy) {
             host.leased = Some(busy);
-            out.effects.push(Effect::HostLease { host: host.id, busy });
+            out.effects.push(Effect::Host(host.id, ToHost::Lease { busy }));
         }
     }
 

@@ -14,7 +14,7 @@ use acpd_api::Reason;
 
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
-use crate::input::{Batch, Effect, StopStep};
+use crate::input::{Batch, Effect, StopStep, ToHost};
 use crate::process::slot::{KILL_AGAIN, Stage, State, StopWhy};
 use crate::record::Record;
 use crate::requests::purpose::Purpose;
@@ -71,7 +71,7 @@ impl Hub {
         self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
         self.save_host(id, out);
         if stage == Stage::Eof && host.1.is_some() {
-            out.effects.push(Effect::HostStop { host: host.0, step: StopStep::CloseStdin });
+            out.effects.push(Effect::Host(host.0, ToHost::Stop(StopStep::CloseStdin)));
         }
         self.timers.set(Timer::Slot(id), self.now.after(time));
     }
@@ -101,7 +101,7 @@ impl Hub {
         };
         let reason = agent.reason.clone();
         self.set_agent_state(id, State::Stopping { why, stage }, reason, out);
-        out.effects.push(Effect::HostStop { host, step });
+        out.effects.push(Effect::Host(host, ToHost::Stop(step)));
         if stage == Stage::Kill {
             self.count_kill(id, out);
         }
@@ -147,8 +147,8 @@ impl Hub {
         }
         self.set_agent_state(id, state, Some(reason), out);
         // There is no one left to be polite to: whatever still runs gets a second.
-        out.effects.push(Effect::HostStop { host, step: StopStep::CloseStdin });
-        out.effects.push(Effect::HostStop { host, step: StopStep::Term });
+        out.effects.push(Effect::Host(host, ToHost::Stop(StopStep::CloseStdin)));
+        out.effects.push(Effect::Host(host, ToHost::Stop(StopStep::Term)));
         self.timers.set(Timer::Slot(id), self.now.after(leftovers));
         self.save_host(id, out);
         self.lose_host(id, host, out);
@@ -194,7 +194,7 @@ impl Hub {
 
     pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
         out.records.push(Record::HostGone { host });
-        out.effects.push(Effect::HostForget { host });
+        out.effects.push(Effect::Host(host, ToHost::Forget));
         let slot = self.hosts.get(&host).and_then(|id| self.slots.get(id));
         if slot.and_then(|agent| agent.host.as_ref()).is_some_and(|host| !host.exited) {
             self.on_host_exited(host, "an unknown status", "", out);

@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::answer::Answer as ToAgent;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
-use crate::input::{Batch, Effect};
+use crate::input::{Batch, Effect, ToClient};
 use crate::questions::question::{Answer, Question, Scope};
 use crate::questions::{Closed, Interaction};
 use crate::record::{InteractionRow, Record};
@@ -190,7 +190,7 @@ impl Hub {
     ) {
         let Some(ask) = self.questions.offer(client, interaction, &mut self.ids) else { return };
         let line = set_id(&line, &Id::from(ask));
-        self.send_behind(client, key, Effect::Send { client, line }, out);
+        self.send_behind(client, key, Effect::Client(client, ToClient::Line(line)), out);
     }
 
     /// `elicitation/complete`: what a page was for is done; for those who were shown it.
@@ -198,7 +198,7 @@ impl Hub {
         let Some(page) = str_at(line, &["params", "elicitationId"]) else { return };
         let shown = self.questions.page_done(host, page.into_owned());
         for client in shown.into_iter().filter(|client| self.is_here(*client)) {
-            out.effects.push(Effect::Send { client, line: line.clone() });
+            out.effects.push(Effect::Client(client, ToClient::Line(line.clone())));
         }
     }
 
@@ -342,7 +342,7 @@ impl Hub {
         out.records.push(Record::InteractionGone { id: interaction });
         for &(client, id) in &closed.offers {
             let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
-            self.send_behind(client, key, Effect::Send { client, line }, out);
+            self.send_behind(client, key, Effect::Client(client, ToClient::Line(line)), out);
         }
         if let Some(key) = key {
             let now = self.now;
@@ -361,7 +361,12 @@ impl Hub {
         for interaction in self.session(key).interactions.clone() {
             if let Some(id) = self.questions.take_back(client, interaction) {
                 let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
-                self.send_behind(client, Some(key), Effect::Send { client, line }, out);
+                self.send_behind(
+                    client,
+                    Some(key),
+                    Effect::Client(client, ToClient::Line(line)),
+                    out,
+                );
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::client_methods::terminal::own_terminal;
 use crate::client_methods::{By, Call, ClientMethod, Kind, file_service};
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
-use crate::input::{Batch, Effect, ServeError};
+use crate::input::{Batch, Effect, ServeError, ToClient};
 use crate::record::{InteractionRow, Record};
 
 impl Hub {
@@ -154,7 +154,7 @@ impl Hub {
             By::Client(client) => {
                 let line = self.for_viewer(client, method.session, method.line.clone());
                 let line = set_id(&line, &Id::from(id.0));
-                out.effects.push(Effect::Send { client, line });
+                out.effects.push(Effect::Client(client, ToClient::Line(line)));
             }
             By::Acpd => match self.own_part(id, method) {
                 Ok(effect) => out.effects.extend(effect),

@@ -25,7 +25,7 @@ use crate::client_methods::terminal::{Called, own_terminal, unknown};
 use crate::client_methods::{By, Call};
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, InteractionId, SessionKey};
-use crate::input::{Batch, Effect, NewTerminal, ServeError, TerminalEnd};
+use crate::input::{Batch, Effect, NewTerminal, ServeError, TerminalEnd, ToClient};
 use crate::views::terminal_name::TerminalName;
 
 /// `params` of `terminal/create`.
@@ -173,7 +173,7 @@ impl Hub {
             // Its answer matters to nobody.
             let ask = Id::from(self.ids.issue());
             let line = build::request(&ask, "terminal/release", &params);
-            out.effects.push(Effect::Send { client, line });
+            out.effects.push(Effect::Client(client, ToClient::Line(line)));
         }
     }
 }

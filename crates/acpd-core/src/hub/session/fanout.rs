@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::hub::Hub;
 use crate::ids::{ClientId, Seq, SessionKey};
-use crate::input::{Batch, Effect, Read, ReadStyle, View};
+use crate::input::{Batch, Effect, Read, ReadStyle, ToClient, View};
 use crate::record::{EventKind, EventRow, Record};
 use crate::views::attachment::{Attachment, Cursor};
 use crate::views::render;
@@ -53,7 +53,7 @@ impl Hub {
                 }
             };
             if let Some(line) = line {
-                out.effects.push(Effect::Send { client: *client, line });
+                out.effects.push(Effect::Client(*client, ToClient::Line(line)));
             }
         }
         let row = EventRow { session: key, seq, pv: 1, kind, at, line, origin: whose };
@@ -74,7 +74,7 @@ impl Hub {
         for (client, attachment) in &self.session(key).attached {
             let lagged = self.clients.get(client).is_some_and(|client| client.lagged);
             if attachment.view.notices && !lagged {
-                out.effects.push(Effect::Send { client: *client, line: line.clone() });
+                out.effects.push(Effect::Client(*client, ToClient::Line(line.clone())));
             }
         }
     }
@@ -121,16 +121,8 @@ impl Hub {
                 let origin = self.own_lines(client, style);
                 let public_id = self.session(key).row.public_id.clone();
                 self.read(
-                    Read {
-                        client,
-                        session: key,
-                        public_id,
-                        after,
-                        upto: head,
-                        style,
-                        view,
-                        origin,
-                    },
+                    client,
+                    Read { session: key, public_id, after, upto: head, style, view, origin },
                     out,
                 );
             }
@@ -166,7 +158,8 @@ impl Hub {
         let (after, style) = (upto, ReadStyle::Commands);
         if upto > 0 {
             self.read(
-                Read { client, session: key, public_id, after, upto, style, view, origin: None },
+                client,
+                Read { session: key, public_id, after, upto, style, view, origin: None },
                 out,
             );
         }
@@ -185,11 +178,11 @@ impl Hub {
         }
     }
 
-    fn read(&mut self, read: Read, out: &mut Batch) {
-        if let Some(client) = self.clients.get_mut(&read.client) {
+    fn read(&mut self, client: ClientId, read: Read, out: &mut Batch) {
+        if let Some(client) = self.clients.get_mut(&client) {
             *client.reads.entry(read.session).or_default() += 1;
         }
-        out.effects.push(Effect::Read(read));
+        out.effects.push(Effect::Client(client, ToClient::Read(read)));
     }
 
     pub(crate) fn is_attached(&self, client: ClientId, key: SessionKey) -> bool {
@@ -250,7 +243,8 @@ impl Hub {
             let public_id = session.row.public_id.clone();
             let origin = self.own_lines(client, style);
             self.read(
-                Read { client, session: key, public_id, after, upto, style, view, origin },
+                client,
+                Read { session: key, public_id, after, upto, style, view, origin },
                 out,
             );
         }
@@ -286,7 +280,7 @@ impl Hub {
         let comes_back = self.clients.get(&client).is_some_and(|place| place.token.is_some());
         if comes_back {
             let line = self.caught_up_line(key);
-            out.effects.push(Effect::Send { client, line });
+            out.effects.push(Effect::Client(client, ToClient::Line(line)));
         }
         comes_back
     }

@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 use std::io;
 
-use acpd_core::StopStep;
+use acpd_core::{HostEvent, StopStep};
 use acpd_shim::frame::{Stage, Step, ToDaemon, ToShim};
 
 use super::link::{End, Link};
 use super::supervisor::{Supervisor, Told};
 use crate::clock::until;
 use crate::crash;
-use crate::host::agent_host::HostEvent;
 
 /// Bytes that wait for the socket before more are made.
 const OUTBOX: usize = 256 << 10;
@@ -167,6 +166,7 @@ impl Supervisor {
 mod tests {
     use std::fs;
 
+    use acpd_core::ToHost;
     use acpd_core::ids::HostId;
     use acpd_shim::frame::Status;
     use acpd_sys::lock::InstanceLock;
@@ -278,7 +278,7 @@ mod tests {
         supervisor.output.frames();
         assert!(!supervisor.output.has_room());
         supervisor.told = Told::Gone;
-        commands.send(Command::Forget).unwrap();
+        commands.send(Command::Tell(ToHost::Forget)).unwrap();
         let (link, mut shim) = link();
         let ends = async {
             let mut bytes = Vec::new();

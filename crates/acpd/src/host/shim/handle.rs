@@ -3,21 +3,17 @@
 use std::collections::BTreeSet;
 
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, StopStep};
-use bytes::Bytes;
+use acpd_core::{Adopt, ToHost};
 use tokio::sync::mpsc;
 
-use super::place::{Command, Leases, Place, Start};
+use super::place::{Command, Place, Start};
 use super::supervisor::Supervisor;
 use crate::host::agent_host::AgentHost;
-use crate::log::BoundedLog;
 
 /// The handle of an agent with a shim.
 #[derive(Debug)]
 pub struct Shim {
     commands: mpsc::UnboundedSender<Command>,
-    log: BoundedLog,
-    leases: Leases,
 }
 
 impl Shim {
@@ -43,9 +39,8 @@ impl Shim {
         start: impl FnOnce(Place, mpsc::UnboundedReceiver<Command>),
     ) -> Shim {
         let (commands, wanted) = mpsc::unbounded_channel();
-        let (log, leases) = (place.log.clone(), place.leases);
         start(place, wanted);
-        Shim { commands, log, leases }
+        Shim { commands }
     }
 
     fn want(&self, command: Command) {
@@ -55,32 +50,12 @@ impl Shim {
 }
 
 impl AgentHost for Shim {
-    fn write(&mut self, chunk: u64, line: Bytes) {
-        self.want(Command::Write(chunk, line));
-    }
-
-    fn ack(&mut self, offset: u64) {
-        self.want(Command::Ack(offset));
-    }
-
-    fn stop(&mut self, step: StopStep) {
-        self.want(Command::Stop(step));
-    }
-
-    fn lease(&mut self, busy: bool) {
-        self.want(Command::Lease(if busy { self.leases.busy } else { self.leases.idle }));
-    }
-
-    fn forget(&mut self) {
-        self.want(Command::Forget);
+    fn tell(&mut self, order: ToHost) {
+        self.want(Command::Tell(order));
     }
 
     fn dismiss(&mut self) -> bool {
         self.want(Command::Dismiss);
         true
-    }
-
-    fn note(&mut self, text: &str) {
-        self.log.line(&format!("acpd: {text}"));
     }
 }

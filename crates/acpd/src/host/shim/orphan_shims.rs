@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, StopStep};
+use acpd_core::{Adopt, HostEvent, StopStep, ToHost};
 use acpd_shim::shim_dir::{self, Identity, ShimDir};
 use acpd_sys::socket::clear_stale_socket;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::handle::Shim;
 use super::place::Place;
 use super::supervisor::{end_now, with_sources};
-use crate::host::agent_host::{AgentHost as _, HostEvent};
+use crate::host::agent_host::AgentHost as _;
 
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(7);
@@ -93,7 +93,7 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
         let (agent, chunks) = (String::new(), Vec::new());
         let adopt = Adopt { host, agent, pid: 0, start: 0, offset, inside, chunks };
         let mut shim = Shim::adopt(adopt, BTreeSet::new(), shim_dir.marker(), place);
-        shim.stop(StopStep::Term);
+        shim.tell(ToHost::Stop(StopStep::Term));
         let end = async {
             let kill = tokio::time::sleep(GRACE);
             tokio::pin!(kill);
@@ -102,15 +102,17 @@ async fn end_orphan_shim(host: HostId, shim_dir: ShimDir, mut place: Place) {
                 tokio::select! {
                     event = said.recv() => match event {
                         Some((_, HostEvent::Output(frames))) => {
-                            frames.last().into_iter().for_each(|frame| shim.ack(frame.end));
+                            if let Some(last) = frames.last() {
+                                shim.tell(ToHost::Ack { offset: last.end });
+                            }
                         }
-                        Some((_, HostEvent::Gone)) => shim.forget(),
+                        Some((_, HostEvent::Gone)) => shim.tell(ToHost::Forget),
                         Some(_) => {}
                         None => return,
                     },
                     () = &mut kill, if !killed => {
                         killed = true;
-                        shim.stop(StopStep::Kill);
+                        shim.tell(ToHost::Stop(StopStep::Kill));
                     }
                 }
             }

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd_core::StopStep;
+use acpd_core::ToHost;
 use acpd_shim::launch;
-use bytes::Bytes;
 
 use crate::host::agent_host::HostEvents;
 use crate::host::reaper::Reaper;
@@ -53,10 +52,8 @@ pub struct Start {
 /// What is wanted of a shim.
 #[derive(Debug)]
 pub(super) enum Command {
-    Write(u64, Bytes),
-    Ack(u64),
-    Stop(StopStep),
-    Lease(u64),
-    Forget,
+    /// What the hub wants.
+    Tell(ToHost),
+    /// To leave what it keeps to the next daemon: [`AgentHost::dismiss`](crate::host::AgentHost::dismiss).
     Dismiss,
 }

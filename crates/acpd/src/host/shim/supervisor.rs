@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acp_wire::Frame;
 use acpd_core::ids::HostId;
-use acpd_core::{Adopt, SpawnError, StopStep};
+use acpd_core::{Adopt, HostEvent, SpawnError, StopStep, ToHost};
 use acpd_shim::frame::Hello;
 use acpd_shim::launch;
 use acpd_shim::orphans::Orphans;
@@ -18,11 +18,10 @@ use tokio::time::Instant;
 
 use super::link::{End, Link};
 use super::output::{self, Gap, Output};
-use super::place::{Command, Place, Start};
+use super::place::{Command, Leases, Place, Start};
 use super::stdin::Stdin;
 use crate::clock::until;
 use crate::crash;
-use crate::host::agent_host::HostEvent;
 use crate::host::reaper::{Known, Leftovers};
 
 /// Waits between attempts to reach a shim, at first and at last.
@@ -267,18 +266,27 @@ impl Supervisor {
 
     /// Takes up what is wanted.
     pub(super) fn take(&mut self, command: Command) {
-        match command {
-            Command::Write(chunk, line) => self.stdin.push(chunk, line),
-            Command::Ack(offset) => self.output.ack(offset),
-            Command::Lease(lease) => self.lease = lease,
-            Command::Forget => self.forget = true,
-            Command::Dismiss => self.dismiss = true,
-            Command::Stop(step) => {
-                self.step = self.step.max(Some(step));
-                if step == StopStep::Kill {
-                    self.force_at.get_or_insert(Instant::now() + PATIENCE);
-                }
+        let order = match command {
+            Command::Tell(order) => order,
+            Command::Dismiss => return self.dismiss = true,
+        };
+        match order {
+            ToHost::Write { chunk, line } => self.stdin.push(chunk, line),
+            ToHost::Ack { offset } => self.output.ack(offset),
+            ToHost::Lease { busy } => {
+                let Leases { idle, busy: long } = self.place.leases;
+                self.lease = if busy { long } else { idle };
             }
+            ToHost::Forget => self.forget = true,
+            ToHost::Stop(step) => self.stop(step),
+            ToHost::Note(text) => self.place.log.line(&format!("acpd: {text}")),
+        }
+    }
+
+    fn stop(&mut self, step: StopStep) {
+        self.step = self.step.max(Some(step));
+        if step == StopStep::Kill {
+            self.force_at.get_or_insert(Instant::now() + PATIENCE);
         }
     }
 
@@ -330,7 +338,7 @@ impl Supervisor {
             what,
             "a part of an agent's input or output is missing; ending the agent"
         );
-        self.take(Command::Stop(StopStep::Kill));
+        self.stop(StopStep::Kill);
         match self.told {
             Told::Nothing => {
                 let reason = format!("a part of its {what} was lost");
