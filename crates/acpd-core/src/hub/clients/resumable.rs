@@ -183,7 +183,11 @@ impl Hub {
             self.offer_stands(client, id, out);
         }
         for (id, seq) in sessions {
-            match self.by_public_id(&profile, &id).or_else(|| self.of_any_agent(&id)) {
+            match self
+                .sessions
+                .by_public_id(&profile, &id)
+                .or_else(|| self.sessions.of_any_agent(&id))
+            {
                 Some(key) => {
                     let after = Some(seq);
                     self.attach(client, key, role, after, ReadStyle::Resume, out);
@@ -249,11 +253,6 @@ impl Hub {
         }
     }
 
-    /// A session that was attached to across agents.
-    fn of_any_agent(&self, id: &str) -> Option<SessionKey> {
-        self.public.values().find_map(|ids| ids.get(id).copied())
-    }
-
     /// A question that a client had before it lost its connection: it still stands, or is withdrawn.
     fn offer_stands(&mut self, client: ClientId, id: &Id, out: &mut Batch) {
         let number = id.as_u64().map(InteractionId);
@@ -291,7 +290,7 @@ impl Hub {
         for session in self.sessions.values_mut() {
             session.waiting.retain(|relayed| relayed.to.client != client);
         }
-        for agent in self.slots.values_mut() {
+        for agent in self.processes.values_mut() {
             agent.waiting.retain(|waiting| waiting.to.client != client);
         }
         let at = |(key, session): (&SessionKey, &Session)| {

@@ -58,7 +58,7 @@ impl Hub {
         }
         let key = match scope {
             Scope::Session(session) => {
-                let key = self.routed(slot, &session);
+                let key = self.sessions.routed(slot, &session);
                 Some(key.ok_or_else(|| format!("no session `{session}`"))?)
             }
             Scope::Request(_) => None,

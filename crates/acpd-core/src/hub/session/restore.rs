@@ -35,7 +35,7 @@ use crate::ids::{SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect};
 use crate::params::raw;
 use crate::profile::OnLost;
-use crate::record::{AgentRow, Dormant, EventKind, Record};
+use crate::record::{AgentRow, Dormant, EventKind};
 use crate::requests::purpose::Purpose;
 use crate::session::State;
 use crate::session::replay::Replay;
@@ -89,24 +89,21 @@ impl Hub {
 
     /// Its directory is there: on with it.
     pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
-        let row = &self.session(key).row;
-        let agent = row.agent.clone();
         if self.owes_summary(key) {
             let reason = self.why_given_up(key);
             return self.reseed(key, reason, out);
         }
-        let fresh = row.prompts == 0 && !row.heard;
-        let may_resume = self.profile_of(self.session(key).slot).use_resume;
-        let known = self.known(&agent);
-        let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;
         let session = self.session(key);
+        let fresh = session.row.prompts == 0 && !session.row.heard;
+        let known = self.processes.known(&session.row.agent);
+        let resume = known.resumes(self.profile_of(session.slot));
         if fresh {
             self.restore_step(key, Step::New, out);
         } else if self.is_held(session.slot, &session.row.agent_id) {
             let text = "the agent has given its id to another session";
             self.session_is_lost(key, text.to_owned(), out);
         } else {
-            self.route(key);
+            self.sessions.route(key);
             if resume {
                 self.restore_step(key, Step::Resume, out);
             } else {
@@ -125,12 +122,10 @@ impl Hub {
     /// The way of `session/load`, if the agent has it. `refused` is what it said to a resume.
     fn load_or_lose(&mut self, key: SessionKey, refused: Option<&str>, out: &mut Batch) {
         let session = self.session(key);
-        let agent = session.row.agent.clone();
-        let may_load = self.profile_of(session.slot).use_load;
-        let known = self.known(&agent);
-        let loads = known.capabilities.load_session && !known.row.load_lies;
-        let lists = known.capabilities.list && !known.list_lies;
-        if !may_load || !loads {
+        let agent = &session.row.agent;
+        let known = self.processes.known(agent);
+        let lists = known.lists();
+        if !known.loads(self.profile_of(session.slot)) {
             let text = match refused {
                 Some(error) => format!("agent `{agent}` cannot resume it: {error}"),
                 None => format!("agent `{agent}` can neither resume nor load sessions"),
@@ -213,7 +208,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let slot = self.session(key).slot;
-        let Some(host) = self.slots[&slot].usable_host() else { return };
+        let Some(host) = self.processes[&slot].usable_host() else { return };
         let renews = name == "session/new";
         let ask = self.ask(host, Purpose::Restore { session: key, renews }, out);
         let params = raw(params);
@@ -277,7 +272,7 @@ impl Hub {
             Step::List | Step::ListAll => {
                 if error.code == code::METHOD_NOT_FOUND {
                     let agent = self.session(key).row.agent.clone();
-                    self.known(&agent).list_lies = true;
+                    self.processes.known_mut(&agent).list_lies = true;
                 }
                 self.restore_step(key, Step::Load, out);
             }
@@ -308,9 +303,7 @@ impl Hub {
     /// The agent has offered what it does not have: it is not asked again.
     fn remember_lie(&mut self, key: SessionKey, lie: fn(&mut AgentRow), out: &mut Batch) {
         let agent = self.session(key).row.agent.clone();
-        let known = self.known(&agent);
-        lie(&mut known.row);
-        out.records.push(Record::Agent(known.row.clone()));
+        self.processes.edit_known(&agent, lie, out);
     }
 
     fn retry_load(&mut self, key: SessionKey, code: i64, error: &str, out: &mut Batch) {
@@ -385,9 +378,9 @@ impl Hub {
             row.restore = Some(level);
             row.heard = false;
         }
-        self.route(key);
+        self.sessions.route(key);
         out.durable = true;
-        if let Some(host) = self.slots[&slot].usable_host() {
+        if let Some(host) = self.processes[&slot].usable_host() {
             self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
         }
         self.session_back(key, level, result, out);
@@ -396,7 +389,7 @@ impl Hub {
     /// Makes an id free for a session that the agent has just made under it; `false` if the process
     /// holds another session under it. One that was to come back under this id cannot any more.
     pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str, out: &mut Batch) -> bool {
-        let Some(other) = self.routed(slot, agent_id) else { return true };
+        let Some(other) = self.sessions.routed(slot, agent_id) else { return true };
         if self.is_held(slot, agent_id) || self.is_child(other, agent_id) {
             return false;
         }
@@ -475,7 +468,7 @@ impl Hub {
         let State::Restoring(restore) = old else { return };
         let slot = self.session(key).slot;
         let doubtful = self.session(key).doubtful;
-        if doubtful.is_none() || doubtful != self.slots[&slot].usable_host() {
+        if doubtful.is_none() || doubtful != self.processes[&slot].usable_host() {
             let (news, last_prompt) = restore.replay.finish();
             for line in news {
                 self.append(key, EventKind::Imported, line, None, out);
@@ -574,7 +567,7 @@ impl Hub {
     /// it replays for the next one, so no later replay of it counts as news.
     pub(crate) fn give_up_restore(&mut self, key: SessionKey, out: &mut Batch) {
         if self.give_up_restore_step(key, out) {
-            let host = self.slots[&self.session(key).slot].usable_host();
+            let host = self.processes[&self.session(key).slot].usable_host();
             self.session_mut(key).doubtful = host;
         }
     }
@@ -640,7 +633,7 @@ impl Hub {
 
     /// Begins anew what cannot come back, for a prompt that waits.
     pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
-        self.unroute(key);
+        self.sessions.unroute(key);
         if let Some(restore) = self.restore_mut(key) {
             restore.level = RestoreLevel::Reseeded;
             restore.reason = Some(reason);
@@ -654,7 +647,7 @@ impl Hub {
             "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
         );
         self.notice(key, "warning", &text, out);
-        self.unroute(key);
+        self.sessions.unroute(key);
         self.restore_step(key, Step::New, out);
     }
 }
