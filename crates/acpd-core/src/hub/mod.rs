@@ -13,14 +13,11 @@ mod session;
 mod shutdown;
 mod unwritten;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
-use crate::clients::resumable::Resumable;
-use crate::clients::{Client, Naming};
-use crate::ids::{ClientId, IdSource, Time};
+use crate::clients::Clients;
+use crate::ids::{IdSource, Time};
 use crate::input::{Batch, Input};
 use crate::mcp::calls::Calls;
 use crate::process::table::Processes;
@@ -40,25 +37,17 @@ use crate::timers::{Timer, Timers};
 pub struct Hub {
     now: Time,
     config: Config,
-    /// Identity of the journal.
-    generation: String,
     ids: IdSource,
     logins: Logins,
     processes: Processes,
     sessions: Sessions,
-    clients: BTreeMap<ClientId, Client>,
-    /// Clients with a token, whether they are connected or not.
-    resumable: BTreeMap<String, Resumable>,
-    /// Those of them whose lines this batch commits.
-    counted: BTreeSet<String>,
+    clients: Clients,
     questions: Questions,
     client_methods: ClientMethods,
     calls: Calls,
     terminals: Terminals,
     requests: Requests,
     decisions: Decisions,
-    /// Requests that wait for a name.
-    naming: Vec<Naming>,
     timers: Timers,
     store_health: StoreHealth,
     shutdown: Shutdown,
@@ -73,11 +62,11 @@ impl Hub {
             // Deadlines stand still: also one that is set meanwhile, from then on.
             let passed = self.now.since(before);
             self.timers.delay(passed);
-            self.wait_longer(passed);
+            self.clients.wait_longer(passed);
         }
         match input {
             Input::ClientOpened { client, under_agent } => {
-                self.clients.insert(client, Client { under_agent, ..Client::default() });
+                self.clients.connect(client, under_agent);
             }
             Input::ClientLine { client, line } => self.on_client_line(client, line, out),
             Input::ClientOversized { client, head, len } => {
@@ -133,7 +122,10 @@ impl Hub {
         let changed = self.sessions.take_changed();
         out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
         self.processes.commit_read(out);
-        self.tell_received(out);
+        // While the store fails, lines that change nothing are not safe, and are not piled up either.
+        if !self.store_health.is_failing() || !out.records.is_empty() {
+            self.clients.commit_received(out);
+        }
     }
 
     /// When [`Input::Tick`] is due. Never while the store fails: nobody is heard then, so nobody is

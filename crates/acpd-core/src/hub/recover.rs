@@ -14,7 +14,7 @@
 //! Architecture invariant: nothing that was sent is sent again by the hub. What of it a process has
 //! not got, its host knows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 
 use acp_wire::{Id, build};
 use acpd_api::Reason;
@@ -22,6 +22,7 @@ use acpd_api::Reason;
 use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
+use crate::clients::Clients;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
@@ -49,12 +50,12 @@ use crate::tool_calls::frozen::Frozen;
 impl Hub {
     /// Goes on where the journal ends: processes of an earlier daemon are taken over
     /// ([`Effect::Adopt`]). [`Hub::seal`] completes the batch.
-    pub fn recover(snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
+    pub fn recover(mut snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
         out.records.push(Record::Boot { boot });
         out.durable = true;
-        let mut hub = Hub::empty(&snapshot, config, now, boot);
-        hub.recover_clients(snapshot.clients);
+        let mut hub = Hub::empty(&mut snapshot, config, now, boot);
+        hub.wait_for_clients();
         let mut slots = Vec::new();
         for state in snapshot.hosts.into_values() {
             slots.push((hub.recover_host(&state, out), state.row.stopping));
@@ -83,25 +84,25 @@ impl Hub {
         hub
     }
 
-    fn empty(snapshot: &Snapshot, config: Config, now: Time, boot: u64) -> Hub {
+    fn empty(snapshot: &mut Snapshot, config: Config, now: Time, boot: u64) -> Hub {
         Hub {
             now,
             config,
-            generation: snapshot.generation.clone(),
             ids: IdSource::new(boot),
-            logins: Logins::new(snapshot.auth.clone()),
-            processes: Processes::new(snapshot.agents.clone(), boot),
+            logins: Logins::new(take(&mut snapshot.auth)),
+            processes: Processes::new(take(&mut snapshot.agents), boot),
             sessions: Sessions::new(SessionKey(snapshot.last_session)),
-            clients: BTreeMap::new(),
-            resumable: BTreeMap::new(),
-            decisions: Decisions::new(snapshot.remembered.values().cloned().collect()),
-            counted: BTreeSet::new(),
+            clients: Clients::recovered(
+                take(&mut snapshot.generation),
+                take(&mut snapshot.clients),
+                now,
+            ),
+            decisions: Decisions::new(take(&mut snapshot.remembered).into_values().collect()),
             questions: Questions::default(),
             client_methods: ClientMethods::default(),
             calls: Calls::default(),
             terminals: Terminals::default(),
             requests: Requests::default(),
-            naming: Vec::new(),
             timers: Timers::default(),
             store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),
@@ -235,7 +236,7 @@ impl Hub {
     }
 
     fn recover_turn(&mut self, row: TurnRow) {
-        let sender = row.sender.and_then(|sender| self.known_requester(sender));
+        let sender = row.sender.and_then(|sender| self.clients.requester(sender));
         let Some(session) = self.sessions.get_mut(row.session) else { return };
         match (row.state, row.line) {
             (TurnRest::Queued, Some(line)) => {
@@ -322,13 +323,8 @@ impl Hub {
     /// Who is to get an answer; nobody if it was a client that does not come back.
     fn requester(&self, sender: Option<Sender>) -> Requester {
         sender
-            .and_then(|sender| self.known_requester(sender))
+            .and_then(|sender| self.clients.requester(sender))
             .unwrap_or_else(|| Requester { client: NOBODY, id: Id::null() })
-    }
-
-    fn known_requester(&self, sender: Sender) -> Option<Requester> {
-        let client = self.resumable.get(&sender.token)?.client;
-        Some(Requester { client, id: sender.id })
     }
 
     /// Starts every process that something wants.

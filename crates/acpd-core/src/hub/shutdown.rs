@@ -45,7 +45,7 @@ impl Hub {
                 }
             }
             if farewell.for_good {
-                self.say_goodbye(&mut out.urgent);
+                self.clients.say_goodbye(&mut out.urgent);
             }
             out.urgent.push(Effect::Abort);
             return;
@@ -80,7 +80,7 @@ impl Hub {
             }
         }
         if farewell.for_good {
-            self.say_goodbye(&mut out.effects);
+            self.clients.say_goodbye(&mut out.effects);
         }
         out.effects.push(end);
     }

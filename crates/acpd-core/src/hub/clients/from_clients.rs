@@ -38,13 +38,17 @@ const OPEN_REQUESTS: usize = 128;
 
 impl Hub {
     pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
-        let Some(gone) = self.clients.remove(&client) else { return };
+        let was_at = || {
+            let places = self.sessions.iter();
+            places.filter_map(|(key, at)| Some((*key, at.attached.get(&client)?.since))).collect()
+        };
+        let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
         self.client_methods_of_gone(client, out);
         self.questions.drop_client(client);
-        self.naming.retain(|wait| wait.to.client != client);
-        match &gone.token {
-            Some(token) => self.went_away(client, token),
-            None => self.calls_of_gone(client, out),
+        if gone.token.is_some() {
+            self.went_away(client);
+        } else {
+            self.calls_of_gone(client, out);
         }
         let mut slots = BTreeSet::new();
         for key in gone.sessions {
@@ -90,7 +94,7 @@ impl Hub {
         let is_last =
             matches!(&message, Ok(Message::Notification { method, .. }) if method == CLIENT_LEAVE);
         if !is_first && !is_last {
-            self.count_line(client);
+            self.clients.count_line(client);
         }
         match message {
             Err(malformed) => {
@@ -168,7 +172,7 @@ impl Hub {
         }
         let limit = self.config.line_limit;
         let text = format!("a line of {len} bytes is over the limit of {limit}");
-        self.count_line(client);
+        self.clients.count_line(client);
         let head = Head::of(head);
         if self.answer_unreadable(client, &head, &text, out) {
             return;
@@ -197,7 +201,7 @@ impl Hub {
             let text = format!("a request with the id {} is open already", to.id);
             return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
         }
-        self.room_for_reply(to, method, out)?;
+        self.clients.room_for_reply(to, method, out)?;
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.open.insert(to.id.clone(), is_kept(method));
         }
@@ -402,8 +406,7 @@ impl Hub {
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
         let agents = self.processes.values_mut();
         let for_agent = agents.flat_map(|agent| agent.waiting.extract_if(.., |w| w.to == *to));
-        let for_name = self.naming.extract_if(.., |wait| wait.to == *to);
-        if for_agent.count() + for_name.count() > 0 {
+        if for_agent.count() > 0 || self.clients.forget_naming(to) {
             return true;
         }
         let sessions = self.sessions.values_mut();
@@ -521,7 +524,7 @@ impl Hub {
         }
         result = set_member(&result, &["protocolVersion"], b"1");
         let mut own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
-        if let Some(Resumed { generation, received, again }) = self.resumed(to.client) {
+        if let Some(Resumed { generation, received, again }) = self.clients.resumed(to.client) {
             own["generation"] = generation.into();
             own["received"] = received.into();
             own["again"] = json!(again);
@@ -637,7 +640,7 @@ impl Hub {
             if self.is_being_named(profile, &cwd, name) {
                 let params = raw.to_owned();
                 let (profile, name) = (profile.to_owned(), name.clone());
-                self.naming.push(Naming { to, profile, cwd, name, params });
+                self.clients.wait_for_name(Naming { to, profile, cwd, name, params });
                 return Ok(());
             }
         }
@@ -661,12 +664,12 @@ impl Hub {
     /// Requests for a name whose session was being made go on when it is clear what became of it.
     pub(crate) fn settle_names(&mut self, out: &mut Batch) {
         let mut from = 0;
-        while let Some(wait) = self.naming.get(from) {
+        while let Some(wait) = self.clients.naming().get(from) {
             if self.is_being_named(&wait.profile, &wait.cwd, &wait.name) {
                 from += 1;
                 continue;
             }
-            let Naming { to, profile, params, .. } = self.naming.remove(from);
+            let Naming { to, profile, params, .. } = self.clients.take_naming(from);
             if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params), out) {
                 self.refuse(&to, &fault, out);
             }

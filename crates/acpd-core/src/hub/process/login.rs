@@ -98,7 +98,7 @@ impl Hub {
                     gets the prompt again";
         self.notice(key, "warning", text, out);
         out.records.push(Record::Turn(TurnRow {
-            sender: prompt.sender.as_ref().and_then(|sender| self.sender(sender)),
+            sender: prompt.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
             line: Some(prompt.line.clone()),
             ..prompt.row(key, TurnRest::Queued)
         }));
@@ -123,7 +123,7 @@ impl Hub {
     /// gone may never end, and keeps nobody else waiting.
     pub(crate) fn is_logging_in(&self, slot: SlotId) -> bool {
         let is_there = |to: &Requester| {
-            self.clients.contains_key(&to.client) || self.token_of(to.client).is_some()
+            self.clients.contains_key(&to.client) || self.clients.token_of(to.client).is_some()
         };
         let Some(host) = self.processes[&slot].usable_host() else { return false };
         self.requests.of_host(host).any(|why| match why {

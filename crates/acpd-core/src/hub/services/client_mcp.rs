@@ -242,10 +242,7 @@ impl Hub {
     fn client_of(&self, server: &Server) -> Option<ClientId> {
         let is_it = |number: u64| number != 0 && number == server.client;
         let here = self.clients.iter().find(|(_, here)| is_it(here.number)).map(|(id, _)| *id);
-        here.or_else(|| {
-            let away = self.resumable.iter().find(|(token, _)| is_it(number_of(token)));
-            away.map(|(_, known)| known.client)
-        })
+        here.or_else(|| self.clients.with_token(|token| is_it(number_of(token))))
     }
 
     /// The server that a process knows by this name: of a session that it holds, or of one that it is

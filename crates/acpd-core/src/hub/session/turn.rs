@@ -114,7 +114,7 @@ impl Hub {
         let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
         let ahead = session.queue.len() as u32 + u32::from(busy);
         let now = self.now;
-        let sender = to.as_ref().and_then(|to| self.sender(to));
+        let sender = to.as_ref().and_then(|to| self.clients.sender(to));
         let session = self.session_mut(key);
         session.last_ticket += 1;
         let ticket = session.last_ticket;
@@ -232,7 +232,7 @@ impl Hub {
     fn save_turn(&self, key: SessionKey, host: HostId, out: &mut Batch) {
         let Some(running) = &self.session(key).running else { return };
         out.records.push(Record::Turn(TurnRow {
-            sender: running.sender.as_ref().and_then(|sender| self.sender(sender)),
+            sender: running.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
             cancelling: running.cancelling,
             ..running.row(key, TurnRest::Dispatched { host, chunk: running.chunk })
         }));
