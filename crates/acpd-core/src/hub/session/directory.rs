@@ -40,7 +40,7 @@ impl Hub {
 
     pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool, out: &mut Batch) {
         let waits = |state: &State| match state {
-            State::Restoring(restore) => restore.step == Step::Directory(question),
+            State::Restoring(restore) => restore.step() == Step::Directory(question),
             State::Live | State::Resting => false,
         };
         let restoring = self.sessions.iter().find(|(_, session)| waits(&session.state));
