@@ -39,6 +39,11 @@ pub(crate) fn duration(ms: u64) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey(pub u32);
 
+impl SessionKey {
+    /// Stands for a session that is not made yet.
+    pub(crate) const UNMADE: SessionKey = SessionKey(u32::MAX);
+}
+
 /// One run of one agent process. Unique across daemon incarnations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostId(pub u64);

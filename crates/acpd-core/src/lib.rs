@@ -49,6 +49,12 @@ mod timers;
 mod tool_calls;
 pub mod views;
 
+/// Which step of a restore follows which; for tests.
+#[doc(hidden)]
+pub mod restore {
+    pub use crate::session::restore::{Event, Facts, Next, Progress, Step};
+}
+
 pub use fault::Fault;
 pub use hub::Hub;
 pub use input::{

@@ -1,6 +1,7 @@
 //! What the hub has to know of an agent profile. The rest (environment, paths) is the daemon's.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use acpd_api::{HookEvent, McpKind};
 
@@ -26,6 +27,14 @@ pub struct Config {
     pub hooks: BTreeSet<HookEvent>,
     /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
+}
+
+impl Config {
+    /// A profile, or what stands in for one that was removed.
+    pub(crate) fn profile(&self, name: &str) -> &Profile {
+        static REMOVED: LazyLock<Profile> = LazyLock::new(Profile::default);
+        self.agents.get(name).unwrap_or(&REMOVED)
+    }
 }
 
 /// Fixed facts about the daemon for `status`.

@@ -79,10 +79,10 @@ const CORE: [(&str, &[&str]); 23] = [
     ("auth", &["ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),
     ("requests", &["ids", "input", "prompt", "record"]),
-    ("process", &["ids", "record", "requests"]),
+    ("process", &["ids", "input", "profile", "record", "requests"]),
     ("questions", &["ids", "input", "record", "tool_calls"]),
     ("client_methods", &["answer", "ids", "input", "record", "timers", "views"]),
-    ("clients", &["ids", "input", "params"]),
+    ("clients", &["fault", "ids", "input", "params", "record"]),
     ("session", &["auth", "hash", "ids", "params", "record", "tool_calls", "views"]),
 ];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included.

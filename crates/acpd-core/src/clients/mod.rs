@@ -5,14 +5,101 @@ pub(crate) mod offer;
 pub(crate) mod resumable;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Index;
 
 use acp_wire::Id;
 use acp_wire::acp::ClientCapabilities;
 use acpd_api::{Resume, Role};
 use serde_json::value::RawValue;
 
-use crate::ids::{Requester, SessionKey, Time};
+use crate::clients::resumable::Resumable;
+use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::View;
+
+/// All connections, and the clients with a token, whether they are connected or not
+/// ([`resumable`] has what becomes of these).
+#[derive(Debug)]
+pub(crate) struct Clients {
+    connected: BTreeMap<ClientId, Client>,
+    resumable: BTreeMap<String, Resumable>,
+    /// Those of them whose lines this batch commits.
+    counted: BTreeSet<String>,
+    /// Identity of the journal: what a client has of another one does not count.
+    generation: String,
+    naming: Vec<Naming>,
+}
+
+impl Clients {
+    pub(crate) fn get(&self, client: &ClientId) -> Option<&Client> {
+        self.connected.get(client)
+    }
+
+    pub(crate) fn get_mut(&mut self, client: &ClientId) -> Option<&mut Client> {
+        self.connected.get_mut(client)
+    }
+
+    pub(crate) fn contains_key(&self, client: &ClientId) -> bool {
+        self.connected.contains_key(client)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.connected.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ClientId, &Client)> {
+        self.connected.iter()
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Client> {
+        self.connected.values()
+    }
+
+    pub(crate) fn connect(&mut self, client: ClientId, under_agent: bool) {
+        self.connected.insert(client, Client { under_agent, ..Client::default() });
+    }
+
+    /// A connection has ended, which was at these sessions. A client with a token is waited for.
+    pub(crate) fn disconnect(
+        &mut self,
+        client: ClientId,
+        was_at: impl FnOnce() -> BTreeMap<SessionKey, u64>,
+        now: Time,
+    ) -> Option<Client> {
+        let gone = self.connected.remove(&client)?;
+        self.naming.retain(|wait| wait.to.client != client);
+        let known = gone.token.as_ref().and_then(|token| self.resumable.get_mut(token));
+        if let Some(known) = known {
+            (known.away, known.was_at) = (Some(now), was_at());
+        }
+        Some(gone)
+    }
+
+    /// Requests that wait for a name.
+    pub(crate) fn naming(&self) -> &[Naming] {
+        &self.naming
+    }
+
+    pub(crate) fn wait_for_name(&mut self, wait: Naming) {
+        self.naming.push(wait);
+    }
+
+    pub(crate) fn take_naming(&mut self, at: usize) -> Naming {
+        self.naming.remove(at)
+    }
+
+    /// A request does not wait for a name any more. Returns whether it did.
+    pub(crate) fn forget_naming(&mut self, to: &Requester) -> bool {
+        self.naming.extract_if(.., |wait| wait.to == *to).count() > 0
+    }
+}
+
+impl Index<&ClientId> for Clients {
+    type Output = Client;
+
+    fn index(&self, client: &ClientId) -> &Client {
+        &self.connected[client]
+    }
+}
 
 /// A connection.
 #[derive(Debug, Default)]

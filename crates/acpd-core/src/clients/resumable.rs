@@ -1,27 +1,46 @@
 //! A client that comes back: its token, the lines of it that are dealt with, and answers that it may not
 //! have. The diagram is in `hub/clients/resumable.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use acp_wire::Id;
-use acpd_api::method;
+use acp_wire::{Id, build};
+use acpd_api::{Empty, RawId, Reason, Received, Resume, Resumed, method};
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
-use crate::ids::{ClientId, SessionKey, Time};
+use crate::clients::{Client, Clients};
+use crate::fault::Fault;
+use crate::ids::{ClientId, Requester, SessionKey, Time};
+use crate::input::{Batch, Effect, ToClient};
+use crate::record::snapshot::ClientState;
+use crate::record::{Record, ReplyRow, Sender};
+
+/// How long a client is waited for that has lost its connection (ms).
+const AWAY: u64 = 60 * 60_000;
+
+/// Clients with a token that are known at once; beyond it one that is away is forgotten: if possible
+/// one that waits for nothing, and of these the one that is away longest.
+const KNOWN: usize = 1_024;
+
+/// Answers that one client may leave unconfirmed before it is refused more requests.
+const REPLIES: usize = 256;
+
+/// Bytes of answers that one client may leave unconfirmed, beside one answer of any length.
+const REPLY_BYTES: usize = 8 << 20;
 
 /// A client with a token.
 #[derive(Debug)]
 pub(crate) struct Resumable {
     /// Its connection, or what stands for it while it has none.
-    pub(crate) client: ClientId,
+    client: ClientId,
     /// Since when it has none.
-    pub(crate) away: Option<Time>,
+    pub(super) away: Option<Time>,
     /// The sessions that its last connection was at, and since when ([`crate::views::attachment::Attachment`]).
-    pub(crate) was_at: BTreeMap<SessionKey, u64>,
+    pub(super) was_at: BTreeMap<SessionKey, u64>,
     /// Lines of it that are dealt with.
-    pub(crate) received: u64,
+    received: u64,
     /// Answers that it may not have.
-    pub(crate) replies: BTreeMap<Id, Reply>,
+    replies: BTreeMap<Id, Reply>,
 }
 
 /// An answer that is kept.
@@ -29,6 +48,272 @@ pub(crate) struct Resumable {
 pub(crate) struct Reply {
     pub(crate) line: Bytes,
     pub(crate) session: Option<SessionKey>,
+}
+
+impl Clients {
+    /// Clients that the last daemon knew. None of them is connected.
+    pub(crate) fn recovered(
+        generation: String,
+        known: BTreeMap<String, ClientState>,
+        now: Time,
+    ) -> Clients {
+        let resumable =
+            (1..).zip(known).map(|(number, (token, ClientState { received, replies }))| {
+                let reply = |(id, ReplyRow { line, session, .. })| (id, Reply { line, session });
+                let replies = replies.into_iter().map(reply).collect();
+                // No connection ever has such a number.
+                let client = ClientId(u64::MAX - number);
+                (token, Resumable { away: Some(now), received, replies, ..Resumable::new(client) })
+            });
+        Clients {
+            connected: BTreeMap::new(),
+            resumable: resumable.collect(),
+            counted: BTreeSet::new(),
+            generation,
+            naming: Vec::new(),
+        }
+    }
+
+    /// How the disk names who gets an answer; `None` for a client that does not come back.
+    pub(crate) fn sender(&self, to: &Requester) -> Option<Sender> {
+        let token = self.token_of(to.client)?;
+        Some(Sender { token: token.to_owned(), id: to.id.clone() })
+    }
+
+    /// Who the disk names so; `None` if that client does not come back.
+    pub(crate) fn requester(&self, sender: Sender) -> Option<Requester> {
+        Some(Requester { client: self.by_token(&sender.token)?, id: sender.id })
+    }
+
+    pub(crate) fn token_of(&self, client: ClientId) -> Option<&str> {
+        if let Some(client) = self.connected.get(&client) {
+            return client.token.as_deref();
+        }
+        let away = self.resumable.iter().find(|(_, known)| known.client == client);
+        away.map(|(token, _)| token.as_str())
+    }
+
+    pub(crate) fn by_token(&self, token: &str) -> Option<ClientId> {
+        self.resumable.get(token).map(|known| known.client)
+    }
+
+    /// The client with a token that is such, whether it is connected or not.
+    pub(crate) fn with_token(&self, is_it: impl Fn(&str) -> bool) -> Option<ClientId> {
+        let known = self.resumable.iter().find(|(token, _)| is_it(token));
+        known.map(|(_, known)| known.client)
+    }
+
+    fn known_mut(&mut self, client: ClientId) -> Option<(String, &mut Resumable)> {
+        let token = self.token_of(client)?.to_owned();
+        let known = self.resumable.get_mut(&token)?;
+        Some((token, known))
+    }
+
+    /// Whether what a client has is of this journal.
+    pub(crate) fn is_of_journal(&self, resume: &Resume) -> bool {
+        resume.generation == self.generation
+    }
+
+    /// A connection has a token from now on.
+    pub(crate) fn name(&mut self, client: ClientId, token: &str) {
+        let new = || Resumable::new(client);
+        let known = self.resumable.entry(token.to_owned()).or_insert_with(new);
+        (known.client, known.away) = (client, None);
+        if let Some(client) = self.connected.get_mut(&client) {
+            client.token = Some(token.to_owned());
+            client.view.seq = true;
+        }
+    }
+
+    /// A connection comes back with what it has, for which these requests are open.
+    pub(crate) fn come_back(&mut self, client: ClientId, resume: Resume, waits_for: Vec<Id>) {
+        let Some((_, known)) = self.known_mut(client) else { return };
+        let open = ids(&resume.open);
+        let is_known = |id: &Id| waits_for.contains(id) || known.replies.contains_key(id);
+        let again = open.iter().filter(|id| !is_known(id)).cloned().collect();
+        if let Some(client) = self.connected.get_mut(&client) {
+            // What it no longer waits for was answered while the journal could not be written.
+            client.given_up = waits_for.iter().filter(|id| !open.contains(id)).cloned().collect();
+            client.open.extend(waits_for.into_iter().map(|id| (id, true)));
+            client.again = again;
+            client.resume = Some(resume);
+        }
+    }
+
+    /// What the answer to `initialize` says to a client with a token.
+    pub(crate) fn resumed(&self, client: ClientId) -> Option<Resumed> {
+        let client = self.connected.get(&client)?;
+        let received = self.resumable.get(client.token.as_ref()?)?.received;
+        let raw = |id: &Id| RawValue::from_string(id.raw().to_owned()).ok().map(RawId);
+        let again = client.again.iter().filter_map(raw).collect();
+        Some(Resumed { generation: self.generation.clone(), received, again })
+    }
+
+    /// Time in which nobody can come back (ms) does not count.
+    pub(crate) fn wait_longer(&mut self, ms: u64) {
+        for since in self.resumable.values_mut().filter_map(|known| known.away.as_mut()) {
+            *since = since.after(ms);
+        }
+    }
+
+    /// Since when a client that comes back has been at a session, if its last connection was.
+    pub(crate) fn was_there_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
+        let token = self.connected.get(&client)?.token.as_ref()?;
+        self.resumable.get_mut(token)?.was_at.remove(&key)
+    }
+
+    /// Whether clients are away and may come back.
+    pub(crate) fn are_awaited(&self) -> bool {
+        self.next_late().is_some()
+    }
+
+    /// When the first client that is away has been waited for long enough.
+    pub(crate) fn next_late(&self) -> Option<Time> {
+        self.resumable.values().filter_map(|known| known.away).min().map(|since| since.after(AWAY))
+    }
+
+    /// The tokens of clients that have been waited for long enough.
+    pub(crate) fn late(&self, now: Time) -> Vec<String> {
+        let is_late = |known: &Resumable| known.away.is_some_and(|since| now.since(since) >= AWAY);
+        let late = self.resumable.iter().filter(|(_, known)| is_late(known));
+        late.map(|(token, _)| token.clone()).collect()
+    }
+
+    /// Of too many clients the one that is missed least; `waited` are those for which something goes on.
+    pub(crate) fn one_too_many(
+        &self,
+        waited: impl FnOnce() -> BTreeSet<ClientId>,
+    ) -> Option<String> {
+        if self.resumable.len() < KNOWN {
+            return None;
+        }
+        let waited = waited();
+        let away = self.resumable.iter().filter(|(_, known)| known.away.is_some());
+        let longest = away.min_by_key(|(_, known)| {
+            (waited.contains(&known.client) || !known.replies.is_empty(), known.away)
+        });
+        longest.map(|(token, _)| token.clone())
+    }
+
+    /// A client does not come back. Returns what stands for it.
+    pub(crate) fn forget(&mut self, token: &str) -> Option<ClientId> {
+        self.counted.remove(token);
+        self.resumable.remove(token).map(|gone| gone.client)
+    }
+
+    /// Makes sure that the answer to a request can be kept. Who gives the id of an answer that is
+    /// kept to a new request has that answer.
+    pub(crate) fn room_for_reply(
+        &mut self,
+        to: &Requester,
+        method: &str,
+        out: &mut Batch,
+    ) -> Result<(), Fault> {
+        let Some((token, known)) = self.known_mut(to.client) else { return Ok(()) };
+        known.confirm(&token, &to.id, out);
+        let bytes: usize = known.replies.values().map(|reply| reply.line.len()).sum();
+        let count = known.replies.len();
+        if is_kept(method) && (count >= REPLIES || bytes >= REPLY_BYTES) {
+            let text = format!("{count} answers of {bytes} bytes are not confirmed by this client");
+            return Err(Fault::new(Reason::TooMany, text)
+                .hint(format!("confirm them with `{}`", method::CLIENT_ANSWERED)));
+        }
+        Ok(())
+    }
+
+    /// Keeps the answer to a request until the client has it, if it can come back for it.
+    pub(crate) fn keep_reply(
+        &mut self,
+        to: &Requester,
+        session: Option<SessionKey>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        let here = self.connected.get(&to.client);
+        let is_wanted = |client: &Client| {
+            client.open.get(&to.id) == Some(&true) && !client.given_up.contains(&to.id)
+        };
+        if here.is_some_and(|client| !is_wanted(client)) {
+            return;
+        }
+        let Some((token, known)) = self.known_mut(to.client) else { return };
+        known.replies.insert(to.id.clone(), Reply { line: line.clone(), session });
+        let (id, line) = (to.id.clone(), line.clone());
+        out.records.push(Record::Reply(ReplyRow { token, id, line, session }));
+    }
+
+    /// A client says which answers it has.
+    pub(crate) fn confirm(&mut self, client: ClientId, taken: &[RawId], out: &mut Batch) {
+        let Some((token, known)) = self.known_mut(client) else { return };
+        for id in ids(taken) {
+            known.confirm(&token, &id, out);
+        }
+    }
+
+    /// The answers that a client has missed which came back: those to its open requests. It has the others.
+    pub(crate) fn missed(
+        &mut self,
+        client: ClientId,
+        open: &[RawId],
+        out: &mut Batch,
+    ) -> Vec<Reply> {
+        let Some((token, known)) = self.known_mut(client) else { return Vec::new() };
+        let open: BTreeSet<Id> = ids(open).into_iter().collect();
+        let had = known.replies.keys().filter(|id| !open.contains(id)).cloned();
+        for id in had.collect::<Vec<_>>() {
+            known.confirm(&token, &id, out);
+        }
+        known.replies.values().cloned().collect()
+    }
+
+    /// A line of a client is dealt with in this batch.
+    pub(crate) fn count_line(&mut self, client: ClientId) {
+        if let Some((token, known)) = self.known_mut(client) {
+            known.received += 1;
+            self.counted.insert(token);
+        }
+    }
+
+    /// Completes a batch: how many lines of each client it deals with.
+    pub(crate) fn commit_received(&mut self, out: &mut Batch) {
+        for token in std::mem::take(&mut self.counted) {
+            let Some(known) = self.resumable.get(&token) else { continue };
+            let received = known.received;
+            if known.away.is_none() {
+                let lines = Received { lines: received };
+                let line = build::notification(method::CLIENT_RECEIVED, &lines);
+                out.effects.push(Effect::Client(known.client, ToClient::Line(line)));
+            }
+            out.records.push(Record::Client { token, received });
+        }
+    }
+
+    /// The daemon is about to end because somebody wants that: nobody has to come back.
+    pub(crate) fn say_goodbye(&self, effects: &mut Vec<Effect>) {
+        let line = build::notification(method::DAEMON_STOPPED, &Empty {});
+        for known in self.resumable.values().filter(|known| known.away.is_none()) {
+            effects.push(Effect::Client(known.client, ToClient::Line(line.clone())));
+        }
+    }
+}
+
+impl Resumable {
+    fn new(client: ClientId) -> Resumable {
+        let (was_at, replies) = (BTreeMap::new(), BTreeMap::new());
+        Resumable { client, away: None, was_at, received: 0, replies }
+    }
+
+    /// The client has an answer.
+    fn confirm(&mut self, token: &str, id: &Id, out: &mut Batch) {
+        if self.replies.remove(id).is_some() {
+            out.records.push(Record::ReplyGone { token: token.to_owned(), id: id.clone() });
+        }
+    }
+}
+
+/// What can be an id of a request.
+pub(crate) fn ids(raw: &[RawId]) -> Vec<Id> {
+    raw.iter().filter_map(|id| Id::from_raw(&id.0)).collect()
 }
 
 /// Whether the answer to a request is kept. The others change nothing, or nothing that a second

@@ -13,19 +13,15 @@ mod session;
 mod shutdown;
 mod unwritten;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
-use crate::clients::resumable::Resumable;
-use crate::clients::{Client, Naming};
-use crate::ids::{ClientId, HostId, IdSource, SessionKey, SlotId, Time};
-use crate::input::{Batch, ClientEvent, Effect, HostEvent, Input, ToHost};
+use crate::clients::Clients;
+use crate::ids::{ClientId, HostId, IdSource, Time};
+use crate::input::{Batch, ClientEvent, HostEvent, Input};
 use crate::mcp::calls::Calls;
-use crate::process::slot::{AgentInfo, Slot};
-use crate::process::start_queue::StartQueue;
-use crate::profile::{Config, Profile};
+use crate::process::table::Processes;
+use crate::profile::Config;
 use crate::questions::Questions;
 use crate::questions::decisions::Decisions;
 use crate::record::{Dormant, Record};
@@ -41,44 +37,20 @@ use crate::timers::{Timer, Timers};
 pub struct Hub {
     now: Time,
     config: Config,
-    /// Stands in for a profile that was removed from the configuration.
-    no_profile: Profile,
-    /// Identity of the journal.
-    generation: String,
     ids: IdSource,
-    known: BTreeMap<String, AgentInfo>,
     logins: Logins,
-    slots: BTreeMap<SlotId, Slot>,
-    next_slot: u32,
-    hosts: BTreeMap<HostId, SlotId>,
+    processes: Processes,
     sessions: Sessions,
-    last_session: u32,
-    /// Agent profile → public id → session.
-    public: BTreeMap<String, BTreeMap<String, SessionKey>>,
-    /// Process slot → the agent's own id → session that the process holds.
-    routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
-    clients: BTreeMap<ClientId, Client>,
-    /// Clients with a token, whether they are connected or not.
-    resumable: BTreeMap<String, Resumable>,
-    /// Those of them whose lines this batch commits.
-    counted: BTreeSet<String>,
+    clients: Clients,
     questions: Questions,
     client_methods: ClientMethods,
     calls: Calls,
     terminals: Terminals,
     requests: Requests,
     decisions: Decisions,
-    /// Requests that wait for a name.
-    naming: Vec<Naming>,
     timers: Timers,
-    start_queue: StartQueue,
-    /// Output that will be committed with this batch: up to where, and whether inside of a line.
-    acks: BTreeMap<HostId, (u64, bool)>,
     store_health: StoreHealth,
     shutdown: Shutdown,
-    /// The way out of the last refused start.
-    start_hint: Option<(SlotId, String)>,
-    random: u64,
 }
 
 impl Hub {
@@ -90,7 +62,7 @@ impl Hub {
             // Deadlines stand still: also one that is set meanwhile, from then on.
             let passed = self.now.since(before);
             self.timers.delay(passed);
-            self.wait_longer(passed);
+            self.clients.wait_longer(passed);
         }
         match input {
             Input::Client(client, event) => self.on_client(client, event, out),
@@ -115,7 +87,7 @@ impl Hub {
     fn on_client(&mut self, client: ClientId, event: ClientEvent, out: &mut Batch) {
         match event {
             ClientEvent::Opened { under_agent } => {
-                self.clients.insert(client, Client { under_agent, ..Client::default() });
+                self.clients.connect(client, under_agent);
             }
             ClientEvent::Lines(lines) => {
                 for body in lines {
@@ -170,13 +142,11 @@ impl Hub {
     pub fn seal(&mut self, out: &mut Batch) {
         let changed = self.sessions.take_changed();
         out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
-        for (host, (offset, inside)) in std::mem::take(&mut self.acks) {
-            if self.hosts.contains_key(&host) {
-                out.records.push(Record::HostOffset { host, offset, inside });
-                out.effects.push(Effect::Host(host, ToHost::Ack { offset }));
-            }
+        self.processes.commit_read(out);
+        // While the store fails, lines that change nothing are not safe, and are not piled up either.
+        if !self.store_health.is_failing() || !out.records.is_empty() {
+            self.clients.commit_received(out);
         }
-        self.tell_received(out);
     }
 
     /// When [`Input::Tick`] is due. Never while the store fails: nobody is heard then, so nobody is
@@ -191,8 +161,8 @@ impl Hub {
         }
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
-                Timer::Slot(id) if self.slots.contains_key(&id) => self.on_agent_timer(id, out),
-                Timer::Idle(id) if self.slots.contains_key(&id) => self.on_idle(id, out),
+                Timer::Slot(id) if self.processes.get(id).is_some() => self.on_agent_timer(id, out),
+                Timer::Idle(id) if self.processes.get(id).is_some() => self.on_idle(id, out),
                 Timer::Restore(key) if self.sessions.contains_key(key) => {
                     self.on_restore_timer(key, out);
                 }
@@ -220,20 +190,12 @@ impl Hub {
         self.ids.boot()
     }
 
-    /// A delay ± 20 %, so that agents that fell together do not start together.
-    pub(crate) fn jitter(&mut self, ms: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        ms * (80 + self.random % 41) / 100
-    }
-
     /// Agents that were given up because they failed again and again, one entry for each process
     /// slot; for tests.
     #[doc(hidden)]
     pub fn crash_loops(&self) -> impl Iterator<Item = &str> {
         let failed = crate::process::slot::State::Failed(acpd_api::Reason::AgentCrashLoop);
-        let looping = self.slots.values().filter(move |slot| slot.state == failed);
+        let looping = self.processes.values().filter(move |slot| slot.state == failed);
         looping.map(|slot| slot.profile.as_str())
     }
 

@@ -14,7 +14,7 @@
 //! Architecture invariant: nothing that was sent is sent again by the hub. What of it a process has
 //! not got, its host knows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 
 use acp_wire::{Id, build};
 use acpd_api::Reason;
@@ -22,15 +22,14 @@ use acpd_api::Reason;
 use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
+use crate::clients::Clients;
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{HostId, IdSource, NOBODY, Requester, SessionKey, SlotId, Time};
 use crate::input::{Adopt, Batch, Effect};
 use crate::mcp::calls::Calls;
-use crate::process::slot::{
-    AgentInfo, Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy,
-};
-use crate::process::start_queue::StartQueue;
+use crate::process::slot::{Asker, Host, KILL_AGAIN, Slot, State as AgentState, StopWhy};
+use crate::process::table::Processes;
 use crate::profile::{Config, Profile, Sharing};
 use crate::prompt::{continues, once, prompt_text};
 use crate::questions::decisions::Decisions;
@@ -51,15 +50,12 @@ use crate::tool_calls::frozen::Frozen;
 impl Hub {
     /// Goes on where the journal ends: processes of an earlier daemon are taken over
     /// ([`Effect::Adopt`]). [`Hub::seal`] completes the batch.
-    pub fn recover(snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
+    pub fn recover(mut snapshot: Snapshot, config: Config, now: Time, out: &mut Batch) -> Hub {
         let boot = snapshot.boot + 1;
         out.records.push(Record::Boot { boot });
         out.durable = true;
-        let mut hub = Hub::empty(&snapshot, config, now, boot);
-        for (name, row) in snapshot.agents {
-            hub.known.insert(name, AgentInfo::new(row));
-        }
-        hub.recover_clients(snapshot.clients);
+        let mut hub = Hub::empty(&mut snapshot, config, now, boot);
+        hub.wait_for_clients();
         let mut slots = Vec::new();
         for state in snapshot.hosts.into_values() {
             slots.push((hub.recover_host(&state, out), state.row.stopping));
@@ -88,52 +84,41 @@ impl Hub {
         hub
     }
 
-    fn empty(snapshot: &Snapshot, config: Config, now: Time, boot: u64) -> Hub {
+    fn empty(snapshot: &mut Snapshot, config: Config, now: Time, boot: u64) -> Hub {
         Hub {
             now,
             config,
-            no_profile: Profile::default(),
-            generation: snapshot.generation.clone(),
             ids: IdSource::new(boot),
-            known: BTreeMap::new(),
-            logins: Logins::new(snapshot.auth.clone()),
-            slots: BTreeMap::new(),
-            next_slot: 0,
-            hosts: BTreeMap::new(),
-            sessions: Sessions::default(),
-            last_session: snapshot.last_session,
-            public: BTreeMap::new(),
-            routes: BTreeMap::new(),
-            clients: BTreeMap::new(),
-            resumable: BTreeMap::new(),
-            decisions: Decisions::new(snapshot.remembered.values().cloned().collect()),
-            counted: BTreeSet::new(),
+            logins: Logins::new(take(&mut snapshot.auth)),
+            processes: Processes::new(take(&mut snapshot.agents), boot),
+            sessions: Sessions::new(SessionKey(snapshot.last_session)),
+            clients: Clients::recovered(
+                take(&mut snapshot.generation),
+                take(&mut snapshot.clients),
+                now,
+            ),
+            decisions: Decisions::new(take(&mut snapshot.remembered).into_values().collect()),
             questions: Questions::default(),
             client_methods: ClientMethods::default(),
             calls: Calls::default(),
             terminals: Terminals::default(),
             requests: Requests::default(),
-            naming: Vec::new(),
             timers: Timers::default(),
-            start_queue: StartQueue::default(),
-            acks: BTreeMap::new(),
             store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),
-            start_hint: None,
-            random: boot.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
         }
     }
 
     fn recover_host(&mut self, state: &HostState, out: &mut Batch) -> SlotId {
         let row = &state.row;
         let slot = match row.session {
-            Some(session) => self.new_slot(&row.agent, Some(session)),
-            None => self.shared_slot(&row.agent),
+            Some(session) => self.processes.add(&row.agent, Some(session), self.now),
+            None => self.processes.shared(&row.agent, self.now),
         };
         let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
         let now = self.now;
         // Whose answer to `initialize` is not known yet heard the same, as far as anybody knows.
-        let heard = self.known(&row.agent).row.client_meta.clone();
+        let heard = self.processes.known(&row.agent).row.client_meta.clone();
         let agent = self.slot_mut(slot);
         agent.heard = heard;
         agent.state = match (row.pid, row.ready) {
@@ -145,12 +130,11 @@ impl Hub {
         let mut host = Host::recovered(state);
         // They are at least as old as the process.
         host.stale_from = row.ready.zip(ttl).map(|(ready, ttl)| ready.after(ttl));
-        agent.host = Some(host);
         for (session, line) in &state.parked {
             agent.parked.entry(session.clone()).or_default().push(line.clone());
         }
+        self.processes.put(slot, host);
         self.timers.set(Timer::Slot(slot), now.after(timeout));
-        self.hosts.insert(row.host, slot);
         out.effects.push(Effect::Adopt(Adopt {
             host: row.host,
             agent: row.agent.clone(),
@@ -166,22 +150,21 @@ impl Hub {
     fn recover_session(&mut self, key: SessionKey, state: SessionState) {
         let mut row = state.row;
         let agent = row.agent.clone();
-        let holder = row.host.and_then(|host| self.hosts.get(&host).copied());
+        let holder = row.host.and_then(|host| self.processes.slot_of(host));
         let dedicated = || {
-            let mut slots = self.slots.iter();
-            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot)
+            let mut slots = self.processes.iter();
+            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| slot)
         };
         let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
         let slot = match (holder.or_else(dedicated), sharing.unwrap_or_default()) {
             (Some(slot), _) => slot,
-            (None, Sharing::Agent) => self.shared_slot(&agent),
-            (None, Sharing::Session) => self.new_slot(&agent, Some(key)),
+            (None, Sharing::Agent) => self.processes.shared(&agent, self.now),
+            (None, Sharing::Session) => self.processes.add(&agent, Some(key), self.now),
         };
         if holder.is_none() {
             row.host = None;
             row.children.clear();
         }
-        self.public.entry(agent).or_default().insert(row.public_id.clone(), key);
         let held = if holder.is_some() { State::Live } else { State::Resting };
         let session = Session {
             head: state.head,
@@ -189,9 +172,9 @@ impl Hub {
             mcp_servers: state.mcp_servers,
             ..Session::new(row, slot, held)
         };
-        self.sessions.insert(key, session);
+        self.sessions.insert(session);
         if holder.is_some() {
-            self.route(key);
+            self.sessions.route(key);
         }
     }
 
@@ -204,7 +187,7 @@ impl Hub {
                 Purpose::NewSession(NewSession { to, name, cwd, params, notices, directory, fork })
             }
             Asked::Adopt { session, cwd, params, notices } => {
-                if let Some(&slot) = self.hosts.get(&row.host) {
+                if let Some(slot) = self.processes.slot_of(row.host) {
                     self.await_adoption(slot, row.id);
                 }
                 Purpose::Adopt(Box::new(Adoption {
@@ -221,8 +204,8 @@ impl Hub {
             }
             Asked::Prompt { .. } => Purpose::Farewell,
             Asked::Abandoned { session } => {
-                if let Some(slot) = self.hosts.get(&row.host) {
-                    self.watch_abandoned(row.id, *slot);
+                if let Some(slot) = self.processes.slot_of(row.host) {
+                    self.watch_abandoned(row.id, slot);
                 }
                 Purpose::Abandoned { session }
             }
@@ -253,7 +236,7 @@ impl Hub {
     }
 
     fn recover_turn(&mut self, row: TurnRow) {
-        let sender = row.sender.and_then(|sender| self.known_requester(sender));
+        let sender = row.sender.and_then(|sender| self.clients.requester(sender));
         let Some(session) = self.sessions.get_mut(row.session) else { return };
         match (row.state, row.line) {
             (TurnRest::Queued, Some(line)) => {
@@ -326,12 +309,12 @@ impl Hub {
 
     /// A process that was to go down is still to go, and so is one that nobody configures any more.
     fn go_on_stopping(&mut self, slot: SlotId, stopping: bool, out: &mut Batch) {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         if !self.config.agents.contains_key(&profile) {
             let reason = Some("it is not configured any more".to_owned());
             self.begin_stop(slot, StopWhy::ByPerson, reason, out);
         } else if stopping {
-            let down = self.known(&profile).row.desired == Desired::Down;
+            let down = self.processes.known(&profile).row.desired == Desired::Down;
             let why = if down { StopWhy::ByPerson } else { StopWhy::Restart };
             self.begin_stop(slot, why, Some("it was being stopped".to_owned()), out);
         }
@@ -340,35 +323,30 @@ impl Hub {
     /// Who is to get an answer; nobody if it was a client that does not come back.
     fn requester(&self, sender: Option<Sender>) -> Requester {
         sender
-            .and_then(|sender| self.known_requester(sender))
+            .and_then(|sender| self.clients.requester(sender))
             .unwrap_or_else(|| Requester { client: NOBODY, id: Id::null() })
-    }
-
-    fn known_requester(&self, sender: Sender) -> Option<Requester> {
-        let client = self.resumable.get(&sender.token)?.client;
-        Some(Requester { client, id: sender.id })
     }
 
     /// Starts every process that something wants.
     fn start_needed(&mut self, out: &mut Batch) {
         let up: Vec<String> = self
-            .known
-            .iter()
+            .processes
+            .all_known()
             .filter(|(name, known)| {
                 known.row.desired == Desired::Up && self.config.agents.contains_key(*name)
             })
             .map(|(name, _)| name.clone())
             .collect();
         for name in up {
-            self.shared_slot(&name);
+            self.processes.shared(&name, self.now);
         }
-        let mut slots: Vec<SlotId> = self.slots.keys().copied().collect();
+        let mut slots = self.processes.ids();
         self.most_urgent_first(&mut slots);
         for slot in slots {
             let wanted = self.is_needed(slot)
-                || self.sessions_of(slot).iter().any(|key| self.wants_host(*key));
+                || self.sessions.of_slot(slot).iter().any(|key| self.wants_host(*key));
             if wanted && let Err(fault) = self.need_agent(slot, Asker::Policy, out) {
-                for key in self.sessions_of(slot) {
+                for key in self.sessions.of_slot(slot) {
                     self.session_mut(key).eager = false;
                     self.fail_queue(key, &fault, out);
                 }
@@ -385,8 +363,8 @@ impl Hub {
         end: u64,
         out: &mut Batch,
     ) {
-        let Some(&slot) = self.hosts.get(&host) else { return };
-        let Some(known) = self.slot_mut(slot).host.as_mut() else { return };
+        let Some(slot) = self.processes.slot_of(host) else { return };
+        let Some(known) = self.slot_mut(slot).host_mut() else { return };
         let is_new = known.pid.is_none();
         known.adopted = true;
         known.silent = false;
@@ -394,10 +372,10 @@ impl Hub {
         if is_new {
             return self.on_host_started(host, pid, start, out);
         }
-        if matches!(self.slots[&slot].state, AgentState::Ready | AgentState::NeedsAuth) {
+        if matches!(self.processes[&slot].state, AgentState::Ready | AgentState::NeedsAuth) {
             self.timers.clear(Timer::Slot(slot));
         }
-        for key in self.sessions_of(slot) {
+        for key in self.sessions.of_slot(slot) {
             // A summary that is still owed is owed by the level.
             if self.session(key).row.host == Some(host) && !self.owes_summary(key) {
                 self.session_mut(key).row.edit().restore = Some(acpd_api::RestoreLevel::Exact);
@@ -405,7 +383,7 @@ impl Hub {
         }
         self.caught_up_with_host(slot, out);
         self.lease(slot, out);
-        if self.slots[&slot].is_up() {
+        if self.processes[&slot].is_up() {
             self.agent_usable(slot, out);
         }
     }
@@ -413,23 +391,23 @@ impl Hub {
     /// A process of the last daemon has not been found for as long as a start may take: who waits for it is
     /// told, and can have it ended. It may be found yet.
     pub(crate) fn on_adoption_timer(&mut self, slot: SlotId, out: &mut Batch) {
-        let Some(host) = self.slot_mut(slot).host.as_mut().filter(|host| !host.adopted) else {
+        let Some(host) = self.slot_mut(slot).host_mut().filter(|host| !host.adopted) else {
             return;
         };
         host.silent = true;
         let reason = Some("the process that keeps it does not answer".to_owned());
-        let state = self.slots[&slot].state.clone();
+        let state = self.processes[&slot].state.clone();
         self.set_agent_state(slot, state, reason, out);
         self.fail_waiters(slot, Reason::AgentTimeout, out);
     }
 
     /// What a process has written while no daemon was there: shown until all of it is read.
     pub(crate) fn caught_up_with_host(&mut self, slot: SlotId, out: &mut Batch) {
-        let state = self.slots[&slot].state.clone();
+        let state = self.processes[&slot].state.clone();
         if !matches!(state, AgentState::Ready | AgentState::NeedsAuth | AgentState::Initializing) {
             return;
         }
-        let behind = self.slots[&slot].host.as_ref().is_some_and(|host| host.catch_up.is_some());
+        let behind = self.processes[&slot].host().is_some_and(|host| host.catch_up.is_some());
         let reason = behind.then(|| "catching up on what it wrote without acpd".to_owned());
         self.set_agent_state(slot, state, reason, out);
     }
@@ -437,10 +415,10 @@ impl Hub {
     /// A process of the last daemon cannot be spoken with any more: for its sessions that is a crash,
     /// but not one that counts against the agent.
     pub(crate) fn on_host_lost(&mut self, host: HostId, reason: &str, out: &mut Batch) {
-        let Some(&slot) = self.hosts.get(&host) else { return };
+        let Some(slot) = self.processes.slot_of(host) else { return };
         let agent: &mut Slot = self.slot_mut(slot);
         agent.stderr.clear();
-        if let Some(known) = agent.host.as_mut() {
+        if let Some(known) = agent.host_mut() {
             known.exited = true;
             known.lost = true;
             known.silent = false;

@@ -100,6 +100,6 @@ impl Hub {
     }
 
     fn as_record(&self, why: &Purpose) -> record::Asked {
-        why.as_record(why.requester().and_then(|to| self.sender(to)))
+        why.as_record(why.requester().and_then(|to| self.clients.sender(to)))
     }
 }

@@ -6,7 +6,7 @@ use acpd_api::{Empty, Reason};
 
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{Requester, SlotId};
+use crate::ids::Requester;
 use crate::input::{Batch, Effect, ToClient};
 use crate::process::slot::StopWhy;
 
@@ -45,17 +45,16 @@ impl Hub {
                 }
             }
             if farewell.for_good {
-                self.say_goodbye(&mut out.urgent);
+                self.clients.say_goodbye(&mut out.urgent);
             }
             out.urgent.push(Effect::Abort);
             return;
         }
         if self.shutdown.begin() {
-            let slots: Vec<SlotId> = self.slots.keys().copied().collect();
-            for slot in slots {
+            for slot in self.processes.ids() {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason, out);
-                if self.slots[&slot].host.is_none() {
+                if self.processes[&slot].host().is_none() {
                     self.give_up(slot, Reason::ShuttingDown, out);
                 }
             }
@@ -70,7 +69,7 @@ impl Hub {
         }
         let (end, fault) = match self.only_leftovers() {
             Some(fault) => (Effect::Abort, Some(fault)),
-            None if self.hosts.is_empty() => (Effect::Exit, None),
+            None if self.processes.with_process().next().is_none() => (Effect::Exit, None),
             None => return,
         };
         let farewell = self.shutdown.end();
@@ -81,7 +80,7 @@ impl Hub {
             }
         }
         if farewell.for_good {
-            self.say_goodbye(&mut out.effects);
+            self.clients.say_goodbye(&mut out.effects);
         }
         out.effects.push(end);
     }

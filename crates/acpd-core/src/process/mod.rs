@@ -1,6 +1,7 @@
 //! The processes of agents: slots, what runs in them, what waits for them, and in which order they start.
-//! The hub's `process` files change these values.
+//! [`table::Processes`] owns them; the hub's `process` files have the sequences.
 
 pub(crate) mod outbox;
 pub(crate) mod slot;
-pub(crate) mod start_queue;
+mod start_queue;
+pub(crate) mod table;

@@ -1,5 +1,5 @@
-//! A process slot and what runs in it: states, why and how far it is being stopped, who waits for it.
-//! Owns nothing beyond the slot; the hub's `process` files change it, the diagram is in `hub/process/slots.rs`.
+//! A process slot and what runs in it: states, why and how far it is being stopped, who waits for it. The
+//! diagram is in `hub/process/slots.rs`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::ids::{HostId, Requester, SessionKey, Time};
 use crate::process::outbox::Outbox;
+use crate::profile::Profile;
 use crate::record::AgentRow;
 use crate::record::snapshot::HostState;
 use crate::requests::purpose::Directory;
@@ -26,7 +27,10 @@ pub(crate) struct Slot {
     pub(crate) stderr: String,
     /// What it printed first that was no message, in a start that has not succeeded yet.
     pub(crate) printed: Option<String>,
-    pub(crate) host: Option<Host>,
+    /// Only [`crate::process::table::Processes`] sets it, which has an index of it.
+    host: Option<Host>,
+    /// The way out of its last refused start.
+    pub(crate) start_hint: Option<String>,
     pub(crate) restarts: u32,
     /// When it failed, within the window of the restart rules.
     pub(crate) failures: VecDeque<Time>,
@@ -215,22 +219,25 @@ impl AgentInfo {
             let raw = serde_json::from_slice(raw).ok()?;
             InitializeResult::from_raw(raw).ok()
         });
-        match parsed {
-            Some(result) => AgentInfo {
-                row,
-                capabilities: result.capabilities,
-                info: result.agent_info,
-                methods: result.auth_methods,
-                list_lies: false,
-            },
-            None => AgentInfo {
-                row,
-                capabilities: AgentCapabilities::default(),
-                info: None,
-                methods: Vec::new(),
-                list_lies: false,
-            },
-        }
+        let (capabilities, info, methods) = parsed
+            .map(|result| (result.capabilities, result.agent_info, result.auth_methods))
+            .unwrap_or_default();
+        AgentInfo { row, capabilities, info, methods, list_lies: false }
+    }
+
+    /// Whether sessions can be had back with `session/resume`.
+    pub(crate) fn resumes(&self, profile: &Profile) -> bool {
+        profile.use_resume && self.capabilities.resume && !self.row.resume_lies
+    }
+
+    /// Whether sessions can be had back with `session/load`.
+    pub(crate) fn loads(&self, profile: &Profile) -> bool {
+        profile.use_load && self.capabilities.load_session && !self.row.load_lies
+    }
+
+    /// Whether it tells which sessions it has.
+    pub(crate) fn lists(&self) -> bool {
+        self.capabilities.list && !self.list_lies
     }
 }
 
@@ -245,6 +252,7 @@ impl Slot {
             stderr: String::new(),
             printed: None,
             host: None,
+            start_hint: None,
             restarts: 0,
             failures: VecDeque::new(),
             attempt: 0,
@@ -256,6 +264,22 @@ impl Slot {
         }
     }
 
+    pub(crate) fn host(&self) -> Option<&Host> {
+        self.host.as_ref()
+    }
+
+    pub(crate) fn host_mut(&mut self) -> Option<&mut Host> {
+        self.host.as_mut()
+    }
+
+    pub(super) fn put(&mut self, host: Host) {
+        self.host = Some(host);
+    }
+
+    pub(super) fn take(&mut self) -> Option<Host> {
+        self.host.take()
+    }
+
     /// `initialize` is answered, and the process runs and is spoken with.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Ready | State::NeedsAuth)
@@ -265,6 +289,17 @@ impl Slot {
     /// The running process, if it can be talked to.
     pub(crate) fn usable_host(&self) -> Option<HostId> {
         self.is_up().then_some(self.host.as_ref()?.id)
+    }
+
+    /// Who is left of its last run and does not end, as far as it is known.
+    pub(crate) fn leftovers(&self) -> Option<&str> {
+        self.host.as_ref()?.leftovers.as_deref()
+    }
+
+    /// What failed before does not count any more.
+    pub(crate) fn forgive(&mut self) {
+        self.attempt = 0;
+        self.failures.clear();
     }
 
     /// Why it is in its state, for people.
@@ -286,6 +321,9 @@ impl Slot {
     }
 }
 
+/// From one SIGKILL to the next (ms).
+pub(crate) const KILL_AGAIN: u64 = 1_000;
+
 /// Who asks for a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
@@ -294,16 +332,6 @@ pub(crate) enum Asker {
     /// acpd itself: obeys back-off and budget.
     Policy,
 }
-
-impl Slot {
-    /// Who is left of its last run and does not end, as far as it is known.
-    pub(crate) fn leftovers(&self) -> Option<&str> {
-        self.host.as_ref()?.leftovers.as_deref()
-    }
-}
-
-/// From one SIGKILL to the next (ms).
-pub(crate) const KILL_AGAIN: u64 = 1_000;
 
 impl WaitFor {
     /// Where its session works, and what is known of that.

@@ -1,31 +1,32 @@
-//! A restore under way: its step, what it has learned and what is still to be set; the diagram is in
-//! `hub/session/restore.rs`, which takes it from step to step.
+//! A restore under way: its step, what it has learned and what is still to be set; and which step follows
+//! ([`Progress::next`], whose diagram is in `hub/session/restore.rs`, which carries it out).
 
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::Modes;
-use acp_wire::locate;
-use acpd_api::RestoreLevel;
+use acp_wire::{code, locate};
+use acpd_api::{Reason, RestoreLevel};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use crate::ids::{Time, duration};
+use crate::record::SessionRow;
 use crate::session::replay::Replay;
+
+/// Loads that fail for a reason that may pass are tried so often.
+const LOAD_TRIES: u32 = 3;
+
+/// Pages of `session/list` that are read.
+const LIST_PAGES: u32 = 100;
 
 /// A restore under way.
 #[derive(Debug)]
 pub(crate) struct Restore {
-    pub(crate) step: Step,
-    pub(crate) level: RestoreLevel,
+    pub(crate) progress: Progress,
     /// Why it is not the session that it was.
     pub(crate) reason: Option<String>,
-    pub(crate) tries: u32,
-    /// The agent refuses to load it with its MCP servers.
-    pub(crate) without_servers: bool,
-    /// The agent lists it, but not in its directory.
-    pub(crate) elsewhere: bool,
     /// Servers that the agent was not given, in sentences for people.
     pub(crate) left_out: Vec<String>,
-    pub(crate) pages: u32,
     pub(crate) replay: Replay,
     /// What the replay said of subagents: the id of each, and an update.
     pub(crate) announced: Vec<(String, Bytes)>,
@@ -33,7 +34,7 @@ pub(crate) struct Restore {
     pub(crate) mode: Option<String>,
     pub(crate) options: BTreeMap<String, String>,
     /// When a late replay is over at the latest.
-    pub(crate) cap: crate::ids::Time,
+    pub(crate) cap: Time,
     /// The mode that is being set again.
     pub(crate) setting_mode: Option<String>,
     /// What is still to be set again.
@@ -41,36 +42,80 @@ pub(crate) struct Restore {
 }
 
 impl Restore {
+    /// It begins with the question for its directory that has this number.
+    pub(crate) fn new(question: u64, row: &SessionRow, now: Time) -> Restore {
+        Restore {
+            progress: Progress::new(Step::Directory(question)),
+            reason: None,
+            left_out: Vec::new(),
+            replay: Replay::new(row.last_prompt),
+            announced: Vec::new(),
+            mode: row.mode.clone(),
+            options: row.options.clone(),
+            cap: now,
+            setting_mode: None,
+            settings: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn step(&self) -> Step {
+        self.progress.step
+    }
+
     /// The process holds the session already; only its settings or the end of a replay are missing.
     pub(crate) fn is_back(&self) -> bool {
-        matches!(self.step, Step::Settle | Step::Settings)
+        matches!(self.step(), Step::Settle | Step::Settings)
     }
 
     /// The agent tells what was.
     pub(crate) fn replays(&self) -> bool {
-        matches!(self.step, Step::Load | Step::Settle)
+        matches!(self.step(), Step::Load | Step::Settle)
     }
 
     /// The agent was not asked to tell what was.
     pub(crate) fn hears_news(&self) -> bool {
-        let is_set = self.step == Step::Settings && self.level != RestoreLevel::Loaded;
-        is_set || matches!(self.step, Step::New | Step::Resume)
+        let is_set = self.step() == Step::Settings && self.progress.level != RestoreLevel::Loaded;
+        is_set || matches!(self.step(), Step::New | Step::Resume)
     }
 }
 
+/// How far a restore has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub struct Progress {
+    /// What it is at.
+    pub step: Step,
+    /// What the session comes back as.
+    pub level: RestoreLevel,
+    /// The agent refuses to load it with its MCP servers.
+    pub without_servers: bool,
+    /// Loads that have failed.
+    tries: u32,
+    /// Pages of the list that were read.
+    pages: u32,
+    /// The agent lists it, but not in its directory.
+    elsewhere: bool,
+}
+
+/// A step of a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
     /// Whether its directory is there, asked with this number.
     Directory(u64),
+    /// `session/new`: there is nothing to lose.
     New,
+    /// `session/resume`.
     Resume,
     /// Whether the agent lists it in its directory …
     List,
     /// … or anywhere: agents that find a moved session all the same list it where it was.
     ListAll,
+    /// `session/load`.
     Load,
+    /// A pause before the next load.
     Retry,
+    /// What comes after the answer is still replay.
     Settle,
+    /// What the agent has forgotten is set again.
     Settings,
 }
 
@@ -84,6 +129,177 @@ impl Step {
             Step::Directory(_) | Step::Load | Step::Retry | Step::Settle => "session/load",
             Step::Settings => "session/set_config_option",
         }
+    }
+}
+
+/// What a restore has to know of the agent and of its session.
+#[derive(Debug, Clone)]
+pub struct Facts<'a> {
+    /// The agent's name.
+    pub agent: &'a str,
+    /// It has `session/resume`, and may be asked for that.
+    pub resumes: bool,
+    /// It has `session/load`, and may be asked for that.
+    pub loads: bool,
+    /// It has `session/list`.
+    pub lists: bool,
+    /// It goes on with a replay after the answer.
+    pub late_replay: bool,
+    /// The session has MCP servers, of whomever.
+    pub has_servers: bool,
+    /// So long it has for an answer (ms).
+    pub timeout: u64,
+}
+
+/// What has happened to a restore.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The directory of the session is there.
+    Begun {
+        /// The session was never used, so there is nothing to lose.
+        is_fresh: bool,
+        /// The process holds another session under its id.
+        is_held: bool,
+    },
+    /// The agent did what it was asked for.
+    Accepted,
+    /// A page of the agent's list.
+    Listed {
+        /// The session is on it.
+        is_there: bool,
+        /// The cursor of the next one.
+        more: Option<String>,
+    },
+    /// The agent answered with an error, which says nothing of a login.
+    Refused {
+        /// Its code.
+        code: i64,
+        /// It says that the agent has lost the session.
+        is_gone: bool,
+        /// The error in words.
+        text: &'a str,
+    },
+    /// The time of the step is over.
+    Late,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Ask the agent for this.
+    Ask(Step),
+    /// Ask it for the next page of its list.
+    AskPage(String),
+    /// Wait for so long (ms).
+    Pause(u64),
+    /// Wait for the end of the replay.
+    Settle,
+    /// Set the next of what the agent has forgotten, and if there is nothing more, go on with the session.
+    SetAgain,
+    /// Say that something could not be set again, then go on with the next.
+    NotSet(String),
+    /// The agent cannot bring it back.
+    Lost(String),
+    /// It did not work for a reason that may pass.
+    Failed(Reason, String),
+}
+
+impl Progress {
+    /// Nothing is known yet.
+    pub fn new(step: Step) -> Progress {
+        let level = RestoreLevel::Renewed;
+        Progress { step, level, without_servers: false, tries: 0, pages: 0, elsewhere: false }
+    }
+
+    /// What follows from an event, and how far the restore has come with that.
+    #[must_use]
+    pub fn next(mut self, facts: &Facts<'_>, event: Event<'_>) -> (Progress, Next) {
+        let next = match (self.step, event) {
+            (_, Event::Begun { is_fresh: true, .. }) => Next::Ask(Step::New),
+            (_, Event::Begun { is_held: true, .. }) => {
+                Next::Lost("the agent has given its id to another session".to_owned())
+            }
+            (_, Event::Begun { .. }) if facts.resumes => Next::Ask(Step::Resume),
+            (_, Event::Begun { .. }) => load_or_lose(facts, None),
+            (Step::Load, Event::Accepted) => {
+                self.level = RestoreLevel::Loaded;
+                if facts.late_replay { Next::Settle } else { Next::SetAgain }
+            }
+            (Step::Resume, Event::Accepted) => {
+                self.level = RestoreLevel::Resumed;
+                Next::SetAgain
+            }
+            (_, Event::Accepted) | (Step::Settle, Event::Late) => Next::SetAgain,
+            (step, Event::Listed { is_there: true, .. }) => {
+                self.elsewhere = step == Step::ListAll;
+                Next::Ask(Step::Load)
+            }
+            (step, Event::Listed { more, .. }) => {
+                self.pages += 1;
+                match more {
+                    Some(cursor) if self.pages < LIST_PAGES => Next::AskPage(cursor),
+                    // A list that was not read to its end says nothing about the session.
+                    Some(_) => Next::Ask(Step::Load),
+                    None if step == Step::List => Next::Ask(Step::ListAll),
+                    None => Next::Lost("the agent does not list it".to_owned()),
+                }
+            }
+            (Step::Load, Event::Refused { is_gone: true, text, .. }) => {
+                Next::Lost(format!("the agent does not know it: {text}"))
+            }
+            (Step::Load, Event::Refused { code: code::METHOD_NOT_FOUND, text, .. })
+            | (Step::Resume, Event::Refused { text, .. }) => load_or_lose(facts, Some(text)),
+            (Step::Load, Event::Refused { code, text, .. }) => self.load_failed(facts, code, text),
+            // A list that fails says nothing about the session.
+            (Step::List | Step::ListAll, Event::Refused { .. }) => Next::Ask(Step::Load),
+            (Step::Settings, Event::Refused { text, .. }) => {
+                Next::NotSet(format!("a mode or option could not be set again: {text}"))
+            }
+            (_, Event::Refused { text, .. }) => {
+                Next::Failed(Reason::AgentStartFailed, text.to_owned())
+            }
+            (Step::Retry, Event::Late) => Next::Ask(Step::Load),
+            (_, Event::Late) => {
+                let time = duration(facts.timeout);
+                let text = format!("the agent did not bring it back within {time}");
+                Next::Failed(Reason::AgentTimeout, text)
+            }
+        };
+        match &next {
+            Next::Ask(step) => self.step = *step,
+            Next::Pause(_) => self.step = Step::Retry,
+            Next::Settle => self.step = Step::Settle,
+            Next::SetAgain => self.step = Step::Settings,
+            Next::AskPage(_) | Next::NotSet(_) | Next::Lost(_) | Next::Failed(..) => {}
+        }
+        (self, next)
+    }
+
+    /// A load failed, perhaps for a reason that passes.
+    fn load_failed(&mut self, facts: &Facts<'_>, code: i64, error: &str) -> Next {
+        self.tries += 1;
+        if self.tries < LOAD_TRIES {
+            Next::Pause(250 << self.tries)
+        } else if code == code::INVALID_PARAMS && facts.has_servers && !self.without_servers {
+            self.without_servers = true;
+            Next::Ask(Step::Load)
+        } else if self.elsewhere {
+            // Some agents have it for its old directory only.
+            Next::Lost(format!("the agent does not load it in another directory: {error}"))
+        } else {
+            Next::Failed(Reason::SessionBlocked, format!("it could not be loaded: {error}"))
+        }
+    }
+}
+
+/// The way of `session/load`, if the agent has it. `refused` is what it said before.
+fn load_or_lose(facts: &Facts<'_>, refused: Option<&str>) -> Next {
+    let agent = facts.agent;
+    match refused {
+        _ if facts.loads && facts.lists => Next::Ask(Step::List),
+        _ if facts.loads => Next::Ask(Step::Load),
+        Some(error) => Next::Lost(format!("agent `{agent}` cannot resume it: {error}")),
+        None => Next::Lost(format!("agent `{agent}` can neither resume nor load sessions")),
     }
 }
 

@@ -1,12 +1,12 @@
-//! All sessions, and which of their rows have to be written: a row is read as it is, and changed through
-//! [`Saved::edit`] alone, so no change can be forgotten. The hub writes what was changed at the end of each
-//! batch.
+//! All sessions, under which ids clients and agents know them, and which of their rows have to be written: a
+//! row is read as it is, and changed through [`Saved::edit`] alone, so no change can be forgotten. The hub
+//! writes what was changed at the end of each batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Index};
 
-use crate::ids::SessionKey;
-use crate::record::SessionRow;
+use crate::ids::{SessionKey, SlotId};
+use crate::record::{Child, SessionRow};
 use crate::session::Session;
 
 /// What is on disk as well.
@@ -38,14 +38,36 @@ impl<T> Deref for Saved<T> {
 }
 
 /// The sessions by their keys.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sessions {
     by_key: BTreeMap<SessionKey, Session>,
+    /// The highest key that was ever given.
+    last: SessionKey,
+    /// Agent profile → public id → session.
+    public: BTreeMap<String, BTreeMap<String, SessionKey>>,
+    /// Process slot → the agent's own id, of a session or a child → session that the process holds.
+    routes: BTreeMap<SlotId, BTreeMap<String, SessionKey>>,
     /// Those that may have been changed.
     touched: BTreeSet<SessionKey>,
 }
 
 impl Sessions {
+    pub(crate) fn new(last: SessionKey) -> Sessions {
+        Sessions {
+            by_key: BTreeMap::new(),
+            last,
+            public: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            touched: BTreeSet::new(),
+        }
+    }
+
+    /// The key of a session that is to be made.
+    pub(crate) fn next_key(&mut self) -> SessionKey {
+        self.last.0 += 1;
+        self.last
+    }
+
     pub(crate) fn contains_key(&self, key: SessionKey) -> bool {
         self.by_key.contains_key(&key)
     }
@@ -73,12 +95,106 @@ impl Sessions {
         self.by_key.values_mut()
     }
 
-    pub(crate) fn insert(&mut self, key: SessionKey, session: Session) {
+    pub(crate) fn insert(&mut self, session: Session) {
+        let (row, key) = (&session.row, session.row.key);
+        self.public.entry(row.agent.clone()).or_default().insert(row.public_id.clone(), key);
         self.by_key.insert(key, session);
     }
 
-    pub(crate) fn remove(&mut self, key: SessionKey) -> Option<Session> {
-        self.by_key.remove(&key)
+    pub(crate) fn remove(&mut self, key: SessionKey) {
+        let Some(Session { row, .. }) = self.by_key.remove(&key) else { return };
+        if let Some(ids) = self.public.get_mut(&row.agent) {
+            ids.remove(&row.public_id);
+        }
+        for ids in self.routes.values_mut() {
+            ids.retain(|_, to| *to != key);
+        }
+    }
+
+    /// The sessions of a process slot.
+    pub(crate) fn of_slot(&self, slot: SlotId) -> Vec<SessionKey> {
+        let sessions = self.by_key.iter().filter(|(_, session)| session.slot == slot);
+        sessions.map(|(key, _)| *key).collect()
+    }
+
+    pub(crate) fn by_public_id(&self, agent: &str, id: &str) -> Option<SessionKey> {
+        self.public.get(agent)?.get(id).copied()
+    }
+
+    /// A session of whichever agent, for who is attached across agents.
+    pub(crate) fn of_any_agent(&self, id: &str) -> Option<SessionKey> {
+        self.public.values().find_map(|ids| ids.get(id).copied())
+    }
+
+    pub(crate) fn by_name(&self, agent: &str, cwd: &str, name: &str) -> Option<SessionKey> {
+        let mut rows = self.by_key.values().map(|session| &session.row);
+        let is_it = |row: &SessionRow| {
+            row.agent == agent && row.cwd == cwd && row.name.as_deref() == Some(name)
+        };
+        rows.find(|row| is_it(row)).map(|row| row.key)
+    }
+
+    /// The child that clients of an agent know under this id, with its session and the agent's id.
+    pub(crate) fn child_by_public_id(
+        &self,
+        agent: &str,
+        id: &str,
+    ) -> Option<(SessionKey, &str, &Child)> {
+        let rows = self.by_key.values().map(|session| &session.row);
+        let mut all = rows
+            .filter(|row| row.agent == agent)
+            .flat_map(|row| row.children.iter().map(|(own, child)| (row.key, own.as_str(), child)));
+        all.find(|(_, _, child)| child.public_id == id)
+    }
+
+    /// Whether clients of an agent know a session or a child under this id.
+    pub(crate) fn is_taken(&self, agent: &str, id: &str) -> bool {
+        self.by_public_id(agent, id).is_some() || self.child_by_public_id(agent, id).is_some()
+    }
+
+    /// The session to which an agent's id leads, which may be that of a child.
+    pub(crate) fn routed(&self, slot: SlotId, id: &str) -> Option<SessionKey> {
+        self.routes.get(&slot)?.get(id).copied()
+    }
+
+    /// Lines of the agent with this session's id, or that of a child, go to this session from now on.
+    pub(crate) fn route(&mut self, key: SessionKey) {
+        let Session { slot, row, .. } = &self.by_key[&key];
+        let ids = row.children.keys().chain([&row.agent_id]);
+        let routes = self.routes.entry(*slot).or_default();
+        routes.extend(ids.map(|id| (id.clone(), key)));
+    }
+
+    /// Lines of the agent with this session's id lead nowhere from now on.
+    pub(crate) fn unroute(&mut self, key: SessionKey) {
+        let Session { slot, row, .. } = &self.by_key[&key];
+        if let Some(routes) = self.routes.get_mut(slot)
+            && routes.get(&row.agent_id) == Some(&key)
+        {
+            routes.remove(&row.agent_id);
+        }
+    }
+
+    /// A slot is gone, and what led from it.
+    pub(crate) fn unroute_slot(&mut self, slot: SlotId) {
+        self.routes.remove(&slot);
+    }
+
+    /// The agent has announced a child of a session under this id of its own.
+    pub(crate) fn add_child(&mut self, key: SessionKey, id: &str, child: Child) {
+        let Some(session) = self.get_mut(key) else { return };
+        session.row.edit().children.insert(id.to_owned(), child);
+        let slot = session.slot;
+        self.routes.entry(slot).or_default().insert(id.to_owned(), key);
+    }
+
+    pub(crate) fn remove_child(&mut self, key: SessionKey, id: &str) -> Option<Child> {
+        let session = self.get_mut(key)?;
+        let (child, slot) = (session.row.edit().children.remove(id), session.slot);
+        if let Some(routes) = self.routes.get_mut(&slot) {
+            routes.remove(id);
+        }
+        child
     }
 
     /// The rows that have to be written, and are from now on taken as written.

@@ -26,6 +26,7 @@ mod protocol;
 mod questions;
 mod recovery;
 mod reseeds;
+mod restore_steps;
 mod restores;
 mod resumable;
 mod schema;

@@ -19,7 +19,7 @@ use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, LogPage, ReadStyle, Search, StatusPart, ToClient};
 use crate::params::{read, valid_name};
 use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
-use crate::record::{Canceller, Desired, Dormant, Record};
+use crate::record::{Canceller, Desired, Dormant};
 use crate::requests::purpose::Purpose;
 use crate::session::{State, numbered};
 
@@ -219,15 +219,19 @@ impl Hub {
 
     /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
     fn agent_info(&self, name: &str) -> AgentInfo {
-        let profile = self.config.agents.get(name).unwrap_or(&self.no_profile);
-        let slots: Vec<&Slot> = self.slots.values().filter(|a| a.profile == name).collect();
+        let profile = self.config.profile(name);
+        let slots: Vec<&Slot> = self.processes.values().filter(|a| a.profile == name).collect();
         let up = slots.iter().find(|agent| agent.is_up());
-        let shown = up.or_else(|| slots.iter().find(|agent| agent.host.is_some()));
+        let shown = up.or_else(|| slots.iter().find(|agent| agent.host().is_some()));
         let shown = shown.or_else(|| slots.first());
-        let waits = self.slots_of(name).into_iter().find(|id| self.agent_way_out(*id).is_some());
-        let pid = |agent: &&Slot| agent.host.as_ref()?.pid;
+        let waits = self
+            .processes
+            .of_profile(name)
+            .into_iter()
+            .find(|id| self.agent_way_out(*id).is_some());
+        let pid = |agent: &&Slot| agent.host()?.pid;
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
-        let info = self.known.get(name).and_then(|known| known.info.as_ref());
+        let info = self.processes.known(name).info.as_ref();
         AgentInfo {
             name: name.into(),
             title: profile.title.clone().into(),
@@ -299,15 +303,13 @@ impl Hub {
 
     /// Answers a person who waited for an agent.
     pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         self.send_status(to, StatusPart::Agent(profile), out);
     }
 
     fn set_desired(&mut self, agent: &str, desired: Desired, out: &mut Batch) {
-        let known = self.known(agent);
-        if known.row.desired != desired {
-            known.row.desired = desired;
-            out.records.push(Record::Agent(known.row.clone()));
+        if self.processes.known(agent).row.desired != desired {
+            self.processes.edit_known(agent, |row| row.desired = desired, out);
         }
     }
 
@@ -319,10 +321,10 @@ impl Hub {
     ) -> Result<(), Fault> {
         let agent = self.agent_ref(params)?;
         self.set_desired(&agent, Desired::Up, out);
-        let slot = self.shared_slot(&agent);
+        let slot = self.processes.shared(&agent, self.now);
         self.need_agent(slot, Asker::Person, out)?;
         self.check_idle(slot, out);
-        if self.slots[&slot].is_up() {
+        if self.processes[&slot].is_up() {
             self.answer_agent(to, slot, out);
         } else {
             self.slot_mut(slot).watchers.push(to.clone());
@@ -338,17 +340,17 @@ impl Hub {
     ) -> Result<(), Fault> {
         let agent = self.agent_ref(params)?;
         self.set_desired(&agent, Desired::Down, out);
-        let shared = self.shared_slot(&agent);
-        for slot in self.slots_of(&agent) {
-            for key in self.sessions_of(slot) {
+        let shared = self.processes.shared(&agent, self.now);
+        for slot in self.processes.of_profile(&agent) {
+            for key in self.sessions.of_slot(slot) {
                 self.take_back_steers(key, out);
             }
             self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
-            if self.slots[&slot].host.is_none() {
+            if self.processes[&slot].host().is_none() {
                 self.give_up(slot, Reason::AgentStopped, out);
             }
         }
-        if self.slots[&shared].host.is_some() {
+        if self.processes[&shared].host().is_some() {
             self.may_start(shared)?;
             self.slot_mut(shared).watchers.push(to.clone());
         } else {
@@ -365,18 +367,18 @@ impl Hub {
     ) -> Result<(), Fault> {
         let agent = self.agent_ref(params)?;
         let RestartParams { force, .. } = read(params)?;
-        for slot in self.slots_of(&agent).into_iter().filter(|_| !force) {
-            if self.slots[&slot].leftovers().is_some() {
+        for slot in self.processes.of_profile(&agent).into_iter().filter(|_| !force) {
+            if self.processes[&slot].leftovers().is_some() {
                 self.may_start(slot)?;
             }
         }
-        if self.known(&agent).row.desired == Desired::Down {
+        if self.processes.known(&agent).row.desired == Desired::Down {
             self.set_desired(&agent, Desired::OnDemand, out);
         }
-        let shared = self.shared_slot(&agent);
+        let shared = self.processes.shared(&agent, self.now);
         // What the agent refused once may be there again: a person asked for another try.
-        for slot in self.slots_of(&agent) {
-            for key in self.sessions_of(slot) {
+        for slot in self.processes.of_profile(&agent) {
+            for key in self.sessions.of_slot(slot) {
                 if self.session(key).row.rest == Dormant::Lost {
                     self.session_mut(key).row.edit().rest = Dormant::Failed;
                 }
@@ -386,7 +388,7 @@ impl Hub {
             }
             if self.leave_behind(slot, out) {
                 // What was for one session goes with it.
-                if !self.slots.contains_key(&slot) {
+                if self.processes.get(slot).is_none() {
                     continue;
                 }
             } else {
@@ -394,20 +396,15 @@ impl Hub {
                 self.begin_stop(slot, StopWhy::Restart, reason, out);
             }
             // What has no process goes nowhere from which it would come back by itself.
-            if slot != shared && self.slots[&slot].host.is_none() && self.is_wanted(slot) {
+            if slot != shared && self.processes[&slot].host().is_none() && self.is_wanted(slot) {
                 self.need_agent(slot, Asker::Person, out)?;
             }
         }
-        if self.slots[&shared].host.is_none() {
+        if self.processes[&shared].host().is_none() {
             self.need_agent(shared, Asker::Person, out)?;
         }
         self.slot_mut(shared).watchers.push(to.clone());
         Ok(())
-    }
-
-    pub(crate) fn slots_of(&self, agent: &str) -> Vec<SlotId> {
-        let slots = self.slots.iter().filter(|(_, slot)| slot.profile == agent);
-        slots.map(|(id, _)| *id).collect()
     }
 
     fn session_log(
@@ -530,8 +527,7 @@ impl Hub {
 
     /// Deletes a session, also the agent's copy if the process that holds it can.
     pub(crate) fn delete_session(&mut self, key: SessionKey, out: &mut Batch) {
-        let agent = self.session(key).row.agent.clone();
-        let can_delete = self.known(&agent).capabilities.delete;
+        let can_delete = self.processes.known(&self.session(key).row.agent).capabilities.delete;
         let farewell = if can_delete { "session/delete" } else { "session/close" };
         self.forget_session(key, farewell, out);
     }
@@ -553,11 +549,10 @@ impl Hub {
     fn farewell(&mut self, key: SessionKey, name: &str, out: &mut Batch) {
         let session = self.session(key);
         let (slot, id) = (session.slot, session.row.agent_id.clone());
-        let agent = session.row.agent.clone();
-        let capabilities = &self.known(&agent).capabilities;
+        let capabilities = &self.processes.known(&session.row.agent).capabilities;
         let offered =
             if name == "session/delete" { capabilities.delete } else { capabilities.close };
-        let Some(host) = self.slots[&slot].usable_host().filter(|_| offered) else { return };
+        let Some(host) = self.processes[&slot].usable_host().filter(|_| offered) else { return };
         let ask = self.ask(host, Purpose::Farewell, out);
         let line = build::request(&acp_wire::Id::from(ask), name, &json!({ "sessionId": id }));
         self.host_write(slot, line, out);
@@ -566,7 +561,7 @@ impl Hub {
     /// Whether a process that went down comes back for the sessions it held.
     pub(crate) fn restarts_by_itself(&self, slot: SlotId) -> bool {
         let on_failure = self.profile_of(slot).restart.on_failure;
-        match &self.slots[&slot].state {
+        match &self.processes[&slot].state {
             AgentState::Stopping { why, .. } => match why {
                 StopWhy::Restart | StopWhy::Wedged => true,
                 StopWhy::Crashed | StopWhy::Lost | StopWhy::BadStart { .. } => on_failure,

@@ -28,7 +28,7 @@ use crate::input::{Accepted, Batch, Effect, ReadStyle, ToClient, View};
 use crate::mcp::client_mcp::{MESSAGE, for_agent};
 use crate::params::{needs_store, own_meta, raw, session_cwd, valid_name};
 use crate::process::slot::{Asker, WaitFor, Waiting};
-use crate::profile::{Profile, Sharing};
+use crate::profile::Profile;
 use crate::record::Dormant;
 use crate::requests::purpose::{Directory, NewSession, Purpose};
 use crate::session::{Relayed, State};
@@ -38,13 +38,17 @@ const OPEN_REQUESTS: usize = 128;
 
 impl Hub {
     pub(crate) fn on_client_closed(&mut self, client: ClientId, out: &mut Batch) {
-        let Some(gone) = self.clients.remove(&client) else { return };
+        let was_at = || {
+            let places = self.sessions.iter();
+            places.filter_map(|(key, at)| Some((*key, at.attached.get(&client)?.since))).collect()
+        };
+        let Some(gone) = self.clients.disconnect(client, was_at, self.now) else { return };
         self.client_methods_of_gone(client, out);
         self.questions.drop_client(client);
-        self.naming.retain(|wait| wait.to.client != client);
-        match &gone.token {
-            Some(token) => self.went_away(client, token),
-            None => self.calls_of_gone(client, out),
+        if gone.token.is_some() {
+            self.went_away(client);
+        } else {
+            self.calls_of_gone(client, out);
         }
         let mut slots = BTreeSet::new();
         for key in gone.sessions {
@@ -96,7 +100,7 @@ impl Hub {
         let is_last =
             matches!(&message, Ok(Message::Notification { method, .. }) if method == CLIENT_LEAVE);
         if !is_first && !is_last {
-            self.count_line(client);
+            self.clients.count_line(client);
         }
         match message {
             Err(malformed) => {
@@ -168,7 +172,7 @@ impl Hub {
         }
         let limit = self.config.line_limit;
         let text = format!("a line of {len} bytes is over the limit of {limit}");
-        self.count_line(client);
+        self.clients.count_line(client);
         let head = Head::of(head);
         if self.answer_unreadable(client, &head, &text, out) {
             return;
@@ -197,7 +201,7 @@ impl Hub {
             let text = format!("a request with the id {} is open already", to.id);
             return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
         }
-        self.room_for_reply(to, method, out)?;
+        self.clients.room_for_reply(to, method, out)?;
         if let Some(client) = self.clients.get_mut(&to.client) {
             client.open.insert(to.id.clone(), is_kept(method));
         }
@@ -246,11 +250,11 @@ impl Hub {
             {
                 return Err(Fault::invalid(format!("`session/{method}` needs a `sessionId`")));
             }
-            let slot = self.shared_slot(&profile);
+            let slot = self.processes.shared(&profile, self.now);
             let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
             return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
         };
-        let Some(key) = self.by_public_id(&profile, &session) else {
+        let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             self.refuse_for_child(&profile, method, &session)?;
             return self.ask_about_foreign(to, &profile, (method, &session), params, line, out);
         };
@@ -347,8 +351,8 @@ impl Hub {
         let Some(profile) = self.clients[&client].profile.clone() else { return };
         let Some(session) = str_at(line, &["params", "sessionId"]) else {
             // About no session: for the agent, if it runs.
-            let slot = self.shared_slot(&profile);
-            if self.slots[&slot].is_up()
+            let slot = self.processes.shared(&profile, self.now);
+            if self.processes[&slot].is_up()
                 && !self.is_clogged(slot)
                 && !self.store_health.is_failing()
             {
@@ -356,7 +360,7 @@ impl Hub {
             }
             return;
         };
-        let Some(key) = self.by_public_id(&profile, &session) else {
+        let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             if method == "session/cancel" {
                 self.cancel_child(client, &profile, &session, line, out);
             }
@@ -400,10 +404,9 @@ impl Hub {
 
     /// Takes a request out of what waits for an agent or for a session; whether it was there.
     pub(crate) fn forget_waiting(&mut self, to: &Requester) -> bool {
-        let agents = self.slots.values_mut();
+        let agents = self.processes.values_mut();
         let for_agent = agents.flat_map(|agent| agent.waiting.extract_if(.., |w| w.to == *to));
-        let for_name = self.naming.extract_if(.., |wait| wait.to == *to);
-        if for_agent.count() + for_name.count() > 0 {
+        if for_agent.count() > 0 || self.clients.forget_naming(to) {
             return true;
         }
         let sessions = self.sessions.values_mut();
@@ -459,7 +462,7 @@ impl Hub {
         }
         self.number_client(client);
         let comes_back = self.clients.get(&client).is_some_and(|client| client.resume.is_some());
-        let known = self.known(&profile);
+        let known = self.processes.known(&profile);
         // What an agent says because of an offer is hidden from those who have not made it.
         let is_for_it = offer.is_none() || known.row.client_meta == offer;
         let is_current = comes_back || (known.row.fingerprint == fingerprint && is_for_it);
@@ -487,7 +490,7 @@ impl Hub {
     ) -> bool {
         let Some(config) = self.config.agents.get(profile) else { return false };
         let fingerprint = config.fingerprint.clone();
-        let row = &self.known(profile).row;
+        let row = &self.processes.known(profile).row;
         let is_known = row.initialize.is_some() && row.fingerprint == fingerprint;
         if !is_known || !self.clients.contains_key(&to.client) {
             return false;
@@ -502,18 +505,18 @@ impl Hub {
             waiting.to.client == client && matches!(waiting.what, WaitFor::Initialize)
         };
         self.clients.get(&client).is_some_and(|client| client.initialized)
-            || self.slots.values().any(|agent| agent.waiting.iter().any(waits))
+            || self.processes.values().any(|agent| agent.waiting.iter().any(waits))
     }
 
     /// The agent's own result, with what acpd adds to every agent.
     fn send_initialized(&mut self, to: &Requester, profile: &str, out: &mut Batch) {
-        let Some(mut result) = self.known(profile).row.initialize.clone() else { return };
+        let Some(mut result) = self.processes.known(profile).row.initialize.clone() else { return };
         let session = ["agentCapabilities", "sessionCapabilities"];
         result = set_member(&result, &["agentCapabilities", "loadSession"], b"true");
         for name in ["list", "resume", "close", "delete", "archive", "status", "title"] {
             result = set_member(&result, &[session[0], session[1], name], b"{}");
         }
-        if self.known(profile).capabilities.steering.is_some() {
+        if self.processes.known(profile).capabilities.steering.is_some() {
             result = set_member(&result, &["_meta", "steering", "supported"], b"true");
         }
         if self.can_fork(profile).is_err() {
@@ -521,7 +524,7 @@ impl Hub {
         }
         result = set_member(&result, &["protocolVersion"], b"1");
         let mut own = json!({ "version": self.config.daemon.version, "api": acpd_api::API_VERSION, "agent": profile });
-        if let Some(Resumed { generation, received, again }) = self.resumed(to.client) {
+        if let Some(Resumed { generation, received, again }) = self.clients.resumed(to.client) {
             own["generation"] = generation.into();
             own["received"] = received.into();
             own["again"] = json!(again);
@@ -549,7 +552,7 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         self.need_agent(slot, Asker::Person, out)?;
-        if self.slots[&slot].is_up() {
+        if self.processes[&slot].is_up() {
             self.serve_waiting(slot, waiting, out);
         } else {
             self.slot_mut(slot).waiting.push(waiting);
@@ -562,14 +565,14 @@ impl Hub {
         if !self.clients.contains_key(&to.client) {
             return;
         }
-        let Some(host) = self.slots[&slot].usable_host() else { return };
+        let Some(host) = self.processes[&slot].usable_host() else { return };
         if self.is_clogged(slot) {
             let fault = self.clogged_fault(slot);
             return self.refuse(&to, &fault, out);
         }
         match what {
             WaitFor::Initialize => {
-                let profile = self.slots[&slot].profile.clone();
+                let profile = self.processes[&slot].profile.clone();
                 self.send_initialized(&to, &profile, out);
             }
             WaitFor::New(ref new) if new.directory != Directory::There => {
@@ -609,7 +612,7 @@ impl Hub {
             let fault = self.clogged_fault(slot);
             return self.refuse(&to, &fault, out);
         }
-        let Some(host) = self.slots[&slot].usable_host() else { return };
+        let Some(host) = self.processes[&slot].usable_host() else { return };
         let params = locate(&line, &["params"]).map(|range| line.slice(range));
         let why = Purpose::Relay { to, session: Some(key), method, params };
         let ask = self.ask(host, why, out);
@@ -631,13 +634,13 @@ impl Hub {
         let meta = meta.flatten().unwrap_or_default();
         if let Some(name) = &meta.name {
             valid_name(name)?;
-            if let Some(key) = self.by_name(profile, &cwd, name) {
+            if let Some(key) = self.sessions.by_name(profile, &cwd, name) {
                 return self.name_is_taken(&to, key, meta.reuse, raw, out);
             }
             if self.is_being_named(profile, &cwd, name) {
                 let params = raw.to_owned();
                 let (profile, name) = (profile.to_owned(), name.clone());
-                self.naming.push(Naming { to, profile, cwd, name, params });
+                self.clients.wait_for_name(Naming { to, profile, cwd, name, params });
                 return Ok(());
             }
         }
@@ -652,10 +655,7 @@ impl Hub {
             directory,
             fork: None,
         };
-        let slot = match self.config.agents[profile].sharing {
-            Sharing::Agent => self.shared_slot(profile),
-            Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),
-        };
+        let slot = self.slot_for_new(profile);
         let asked = self.with_agent(slot, Waiting { to, what: WaitFor::New(new) }, out);
         self.remove_unused_slot(slot);
         asked
@@ -664,12 +664,12 @@ impl Hub {
     /// Requests for a name whose session was being made go on when it is clear what became of it.
     pub(crate) fn settle_names(&mut self, out: &mut Batch) {
         let mut from = 0;
-        while let Some(wait) = self.naming.get(from) {
+        while let Some(wait) = self.clients.naming().get(from) {
             if self.is_being_named(&wait.profile, &wait.cwd, &wait.name) {
                 from += 1;
                 continue;
             }
-            let Naming { to, profile, params, .. } = self.naming.remove(from);
+            let Naming { to, profile, params, .. } = self.clients.take_naming(from);
             if let Err(fault) = self.new_session(to.clone(), &profile, Some(&params), out) {
                 self.refuse(&to, &fault, out);
             }
@@ -679,15 +679,15 @@ impl Hub {
     /// Whether a session that is not made yet is to have this name.
     pub(crate) fn is_being_named(&self, agent: &str, cwd: &str, name: &str) -> bool {
         let takes = |new: &NewSession| new.name.as_deref() == Some(name) && new.cwd == cwd;
-        let slots = self.slots.values().filter(|slot| slot.profile == agent);
+        let slots = self.processes.values().filter(|slot| slot.profile == agent);
         let waits = slots.flat_map(|slot| &slot.waiting).any(|waiting| match &waiting.what {
             WaitFor::New(new) => takes(new),
             WaitFor::Initialize | WaitFor::Adopt(_) | WaitFor::Relay { .. } => false,
         });
         waits
             || self.requests.new_sessions().any(|(host, new)| {
-                takes(new)
-                    && self.hosts.get(&host).is_some_and(|id| self.slots[id].profile == agent)
+                let slot = self.processes.slot_of(host).filter(|_| takes(new));
+                slot.is_some_and(|id| self.processes[&id].profile == agent)
             })
     }
 }

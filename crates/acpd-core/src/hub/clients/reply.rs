@@ -28,7 +28,7 @@ impl Hub {
     }
 
     fn reply(&mut self, to: &Requester, line: Bytes, out: &mut Batch) {
-        self.keep_reply(to, None, &line, out);
+        self.clients.keep_reply(to, None, &line, out);
         if !self.close_request(to) {
             return;
         }
@@ -56,7 +56,7 @@ impl Hub {
         line: Bytes,
         out: &mut Batch,
     ) {
-        self.keep_reply(to, session, &line, out);
+        self.clients.keep_reply(to, session, &line, out);
         if !self.clients.contains_key(&to.client) || !self.close_request(to) {
             return;
         }
@@ -73,7 +73,7 @@ impl Hub {
 
     /// A live-only notice for every client of a profile.
     pub(crate) fn notify_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
-        for (id, client) in &self.clients {
+        for (id, client) in self.clients.iter() {
             let wanted = client.view.notices && !client.lagged;
             if wanted && client.profile.as_deref() == Some(profile) {
                 out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
@@ -83,7 +83,7 @@ impl Hub {
 
     /// A notification of an agent that is about no session.
     pub(crate) fn forward_to_profile(&mut self, profile: &str, line: &Bytes, out: &mut Batch) {
-        for (id, client) in &self.clients {
+        for (id, client) in self.clients.iter() {
             if !client.lagged && client.profile.as_deref() == Some(profile) {
                 out.effects.push(Effect::Client(*id, ToClient::Line(line.clone())));
             }

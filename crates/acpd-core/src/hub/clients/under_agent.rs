@@ -67,8 +67,8 @@ impl Hub {
         }
         let profile = self.clients.get(&client)?.profile.as_deref()?;
         let id = str_at(params?.get().as_bytes(), &["sessionId"])?;
-        let child = || self.child_by_public_id(profile, &id).map(|(key, ..)| key);
-        self.by_public_id(profile, &id).or_else(child)
+        let child = || self.sessions.child_by_public_id(profile, &id).map(|(key, ..)| key);
+        self.sessions.by_public_id(profile, &id).or_else(child)
     }
 
     /// Whether a turn runs or waits in a session that this client has not sent.

@@ -36,14 +36,14 @@ impl Hub {
 
     /// Whether such a turn runs in the agent's process, under the agent's id for its session.
     pub(crate) fn works_on(&self, slot: SlotId, agent_id: &str) -> bool {
-        let host = self.slots[&slot].host.as_ref();
+        let host = self.processes[&slot].host();
         host.is_some_and(|host| self.requests.abandoned(host.id).any(|id| id == agent_id))
     }
 
     /// The agent has ended such a turn: what waited for that goes on.
     pub(crate) fn abandoned_ended(&mut self, slot: SlotId, out: &mut Batch) {
         self.lease(slot, out);
-        if self.slots[&slot].is_up() {
+        if self.processes[&slot].is_up() {
             self.agent_usable(slot, out);
         }
     }
@@ -51,8 +51,8 @@ impl Hub {
     /// The agent did not end such a turn in time.
     pub(crate) fn on_abandoned_timer(&mut self, ask: u64, out: &mut Batch) {
         let host = self.requests.host_of(ask);
-        let Some(&slot) = host.and_then(|host| self.hosts.get(&host)) else { return };
-        if matches!(self.slots[&slot].state, AgentState::Stopping { .. }) {
+        let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
+        if matches!(self.processes[&slot].state, AgentState::Stopping { .. }) {
             return;
         }
         let time = duration(self.profile_of(slot).cancel_timeout);

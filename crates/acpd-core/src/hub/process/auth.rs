@@ -28,7 +28,7 @@ use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::read;
-use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
+use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::record::{Desired, Dormant};
 use crate::requests::purpose::Purpose;
 use crate::session::State;
@@ -72,14 +72,14 @@ impl Hub {
         reason: &str,
         out: &mut Batch,
     ) -> Refusal {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         forget_credentials(&profile, out);
         if self.renew_credentials(slot, out) {
             return Refusal::Renewed;
         }
         self.login_is_wanted(&profile, source, out);
-        if self.slots[&slot].is_up() {
-            let is_news = self.slots[&slot].state != AgentState::NeedsAuth;
+        if self.processes[&slot].is_up() {
+            let is_news = self.processes[&slot].state != AgentState::NeedsAuth;
             self.set_agent_state(slot, AgentState::NeedsAuth, Some(reason.to_owned()), out);
             if is_news {
                 self.hook_login(slot, reason, out);
@@ -97,7 +97,7 @@ impl Hub {
 
     /// A request worked.
     pub(crate) fn note_success(&mut self, slot: SlotId, method: &str, out: &mut Batch) {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         let offers_login = !self.logins_of(&profile).is_empty();
         if let Some(state) = self.logins.after_success(&profile, method, offers_login) {
             let source = AuthSource::Worked { method: method.into() };
@@ -108,7 +108,7 @@ impl Hub {
 
     /// A login worked: every session that waited for it comes back.
     pub(crate) fn authenticated(&mut self, slot: SlotId, out: &mut Batch) {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         forget_credentials(&profile, out);
         self.set_auth(&profile, AuthState::Authenticated, AuthSource::Login, out);
         self.release(&profile, out);
@@ -117,9 +117,9 @@ impl Hub {
 
     /// A logout worked, for all who use the agent.
     pub(crate) fn logged_out(&mut self, slot: SlotId, out: &mut Batch) {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         self.set_auth(&profile, AuthState::NeedsLogin, AuthSource::Logout, out);
-        if self.slots[&slot].is_up() {
+        if self.processes[&slot].is_up() {
             let reason = Some("logged out".to_owned());
             self.set_agent_state(slot, AgentState::NeedsAuth, reason, out);
         }
@@ -127,8 +127,8 @@ impl Hub {
 
     /// Goes on with what waited for a login, in the processes that there are.
     fn release(&mut self, profile: &str, out: &mut Batch) {
-        for slot in self.slots_of(profile) {
-            match self.slots[&slot].state {
+        for slot in self.processes.of_profile(profile) {
+            match self.processes[&slot].state {
                 AgentState::NeedsAuth => {
                     self.set_agent_state(slot, AgentState::Ready, None, out);
                 }
@@ -140,7 +140,7 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.need_session(key, Asker::Policy, out);
             }
-            if self.slots[&slot].state == AgentState::Stopped && self.is_needed(slot) {
+            if self.processes[&slot].state == AgentState::Stopped && self.is_needed(slot) {
                 self.start_agent(slot, out);
             }
         }
@@ -148,7 +148,7 @@ impl Hub {
 
     /// Takes the mark off the sessions that wait for a login.
     pub(crate) fn unblock(&mut self, slot: SlotId, out: &mut Batch) -> Vec<SessionKey> {
-        let mut keys = self.sessions_of(slot);
+        let mut keys = self.sessions.of_slot(slot);
         keys.retain(|key| self.waits_for_login(*key));
         for key in &keys {
             let session = self.session_mut(*key);
@@ -196,9 +196,9 @@ impl Hub {
             return Err(self.unknown_agent(&agent));
         }
         self.login_found(&agent, AuthSource::Login, out);
-        let slot = self.shared_slot(&agent);
-        let Slot { state, host, .. } = &self.slots[&slot];
-        if *state == AgentState::Queued || (host.is_some() && !self.slots[&slot].is_up()) {
+        let slot = self.processes.shared(&agent, self.now);
+        let there = &self.processes[&slot];
+        if there.state == AgentState::Queued || (there.host().is_some() && !there.is_up()) {
             self.may_start(slot)?;
             self.slot_mut(slot).watchers.push(to.clone());
         } else {
@@ -219,8 +219,8 @@ impl Hub {
     fn login_found(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
         forget_credentials(profile, out);
         self.set_auth(profile, AuthState::Authenticated, source, out);
-        let may_run = self.known(profile).row.desired != Desired::Down;
-        for slot in self.slots_of(profile).into_iter().filter(|_| may_run) {
+        let may_run = self.processes.known(profile).row.desired != Desired::Down;
+        for slot in self.processes.of_profile(profile).into_iter().filter(|_| may_run) {
             if self.is_at_work(slot) {
                 continue;
             }
@@ -228,7 +228,7 @@ impl Hub {
             for key in self.unblock(slot, out) {
                 self.session_mut(key).eager = true;
             }
-            let runs = self.slots[&slot].host.is_some();
+            let runs = self.processes[&slot].host().is_some();
             let reason = runs.then(|| "restarted after a login".to_owned());
             self.begin_stop(slot, StopWhy::Restart, reason, out);
         }
@@ -237,9 +237,8 @@ impl Hub {
 
     /// Asks an agent that can tell whether it is logged in.
     pub(crate) fn ask_auth_status(&mut self, slot: SlotId, out: &mut Batch) {
-        let profile = self.slots[&slot].profile.clone();
-        let Some(host) = self.slots[&slot].usable_host() else { return };
-        if self.known(&profile).capabilities.auth_status {
+        let Some(host) = self.processes[&slot].usable_host() else { return };
+        if self.processes.known_of(slot).capabilities.auth_status {
             let ask = self.ask(host, Purpose::AuthStatus, out);
             let line = build::request(&Id::from(ask), "auth/status", &acpd_api::Empty {});
             self.host_write(slot, line, out);
@@ -272,7 +271,7 @@ impl Hub {
             self.login_wanted(slot, AuthSource::Status, reason, out);
             return;
         }
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         if self.logins.state(&profile) != state {
             self.set_auth(&profile, state, AuthSource::Status, out);
             self.release(&profile, out);
@@ -321,7 +320,7 @@ impl Hub {
     }
 
     pub(crate) fn login_hint(&self, slot: SlotId) -> String {
-        login_hint(&self.slots[&slot].profile)
+        login_hint(&self.processes[&slot].profile)
     }
 
     /// The error for who needs a login first.

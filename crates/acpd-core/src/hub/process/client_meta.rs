@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use crate::clients::offer::{copy, paths};
 use crate::hub::Hub;
-use crate::ids::{ClientId, SessionKey, SlotId};
+use crate::ids::{ClientId, SlotId};
 use crate::params::with_logins;
 use crate::profile::Sharing;
 
@@ -47,9 +47,8 @@ impl Hub {
     }
 
     /// The offer of the client that a process is started for.
-    fn offer_for(&mut self, id: SlotId) -> Option<String> {
-        let agent = &self.slots[&id];
-        let profile = agent.profile.clone();
+    fn offer_for(&self, id: SlotId) -> Option<String> {
+        let agent = &self.processes[&id];
         if let Some(session) = agent.dedicated.and_then(|key| self.sessions.get(key)) {
             return session.row.client_meta.clone();
         }
@@ -60,7 +59,7 @@ impl Hub {
         let urgent = self.sessions_by_urgency(id).into_iter().find(|key| self.wants_host(*key));
         match urgent {
             Some(key) => self.session(key).row.client_meta.clone(),
-            None => self.known(&profile).row.client_meta.clone(),
+            None => self.processes.known_of(id).row.client_meta.clone(),
         }
     }
 
@@ -68,19 +67,19 @@ impl Hub {
     pub(crate) fn offer_of_maker(&self, slot: SlotId, client: ClientId) -> Option<String> {
         match self.clients.get(&client) {
             Some(client) => client.offer.clone(),
-            None => self.slots[&slot].heard.clone(),
+            None => self.processes[&slot].heard.clone(),
         }
     }
 
     /// The slot that is asked for a client's `initialize`. Where each session has its own process, so
     /// has a client whose offer the shared one has not heard: it ends when it has answered.
     pub(crate) fn slot_for_offer(&mut self, profile: &str, offer: Option<&str>) -> SlotId {
-        let shared = self.shared_slot(profile);
-        let agent = &self.slots[&shared];
+        let shared = self.processes.shared(profile, self.now);
+        let agent = &self.processes[&shared];
         let hears_other =
-            agent.host.is_some() && offer.is_some() && agent.heard.as_deref() != offer;
+            agent.host().is_some() && offer.is_some() && agent.heard.as_deref() != offer;
         match self.config.agents[profile].sharing {
-            Sharing::Session if hears_other => self.new_slot(profile, Some(SessionKey(u32::MAX))),
+            Sharing::Session if hears_other => self.slot_for_new(profile),
             _ => shared,
         }
     }
@@ -103,8 +102,7 @@ impl Hub {
         let others = self.logins_of_others(profile, None);
         let is_for_all =
             |login: &&AuthMethod| !login.meta.iter().any(|member| others.contains(&&**member));
-        let known = self.known.get(profile).map_or(&[][..], |known| &known.methods);
-        known.iter().filter(is_for_all).collect()
+        self.processes.known(profile).methods.iter().filter(is_for_all).collect()
     }
 
     /// What ways to log in have in their `_meta` that are there because other clients have offered

@@ -24,7 +24,8 @@ use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::mcp::client_mcp::{MESSAGE, undeclared};
 use crate::own::OWN;
-use crate::process::slot::{Parked, WaitFor, Waiting};
+use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
+use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
 use crate::session::replay::HISTORY_BYTES;
@@ -41,7 +42,7 @@ const PRINTED: usize = 200;
 
 impl Hub {
     pub(crate) fn on_host_line(&mut self, host: HostId, frame: Frame, out: &mut Batch) {
-        let Some(&slot) = self.hosts.get(&host) else { return };
+        let Some(slot) = self.processes.slot_of(host) else { return };
         let inside = match frame.body {
             Body::Line(line) => {
                 self.read_line(slot, host, &line, out);
@@ -52,7 +53,7 @@ impl Hub {
                 inside
             }
         };
-        self.handed_over(slot, host, (frame.end, inside), out);
+        self.handed_over(slot, host, OutputEnd { offset: frame.end, inside }, out);
     }
 
     /// A line that is no message: what begins like that may be no agent, and the line tells what it is.
@@ -198,10 +199,10 @@ impl Hub {
                 ("_auth/status_update", Some(told)) => self.account_told(slot, told, out),
                 _ => {}
             }
-            let profile = self.slots[&slot].profile.clone();
+            let profile = self.processes[&slot].profile.clone();
             return self.forward_to_profile(&profile, line, out);
         };
-        let Some(key) = self.routed(slot, &session) else {
+        let Some(key) = self.sessions.routed(slot, &session) else {
             return self.park(slot, host, session, line, out);
         };
         let is_update = method == "session/update";
@@ -246,7 +247,7 @@ impl Hub {
             Some(_) => true,
             None => {
                 let of_new = |(id, _): &(&String, &Parked)| !self.requests.adopts(host, id);
-                let parked = self.slots[&slot].parked.iter().filter(of_new);
+                let parked = self.processes[&slot].parked.iter().filter(of_new);
                 let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
                 self.requests.new_pending(host) && bytes + line.len() <= PARKED_BYTES
             }
@@ -404,7 +405,7 @@ impl Hub {
             Purpose::GivenUp { .. } => self.unpark(slot, host, out),
             Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.slots.contains_key(&slot) {
+        if self.processes.get(slot).is_some() {
             self.check_idle(slot, out);
         }
     }
@@ -420,7 +421,7 @@ impl Hub {
     ) {
         let session = session.and_then(|key| self.sessions.get(key));
         out.effects.push(Effect::Failure {
-            agent: self.slots[&slot].profile.clone(),
+            agent: self.processes[&slot].profile.clone(),
             session: session.map(|session| session.row.public_id.clone()),
             what: what.to_owned(),
             code,
@@ -675,7 +676,7 @@ impl Hub {
         self.line_lost(slot, host, &said, (&fault, refusal), out);
         if said.has_method
             && let Some(session) = head_text(head, b"\"sessionId\":")
-            && let Some(key) = self.routed(slot, session)
+            && let Some(key) = self.sessions.routed(slot, session)
         {
             let session_id = self.session(key).row.public_id.clone();
             let skipped = Skipped { session_id: session_id.into(), bytes: len, limit };
@@ -726,17 +727,16 @@ impl Hub {
             Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
             Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.slots.contains_key(&slot) {
+        if self.processes.get(slot).is_some() {
             self.check_idle(slot, out);
         }
     }
 
-    /// All output up to here is dealt with in this batch; `end.1` tells that this is inside a line.
-    fn handed_over(&mut self, slot: SlotId, host: HostId, end: (u64, bool), out: &mut Batch) {
-        let Some(agent) = self.slots.get_mut(&slot) else { return };
-        self.acks.insert(host, end);
-        let Some(process) = agent.host.as_mut() else { return };
-        if process.catch_up.take_if(|upto| *upto <= end.0).is_some() {
+    /// All output up to here is dealt with in this batch.
+    fn handed_over(&mut self, slot: SlotId, host: HostId, end: OutputEnd, out: &mut Batch) {
+        self.processes.note_read(host, end);
+        let Some(process) = self.processes.get_mut(slot).and_then(Slot::host_mut) else { return };
+        if process.catch_up.take_if(|upto| *upto <= end.offset).is_some() {
             self.caught_up_with_host(slot, out);
         }
     }

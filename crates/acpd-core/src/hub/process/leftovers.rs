@@ -31,7 +31,7 @@ const NAMED: usize = 3;
 impl Hub {
     /// A process was sent SIGKILL once more.
     pub(crate) fn count_kill(&mut self, id: SlotId, out: &mut Batch) {
-        let Some(host) = self.slot_mut(id).host.as_mut() else { return };
+        let Some(host) = self.slot_mut(id).host_mut() else { return };
         host.kills += 1;
         if host.kills % LOOK_EVERY == 0 {
             out.effects.push(Effect::FindLeftovers { host: host.id });
@@ -44,18 +44,18 @@ impl Hub {
         left: &[LeftProcess],
         out: &mut Batch,
     ) {
-        let Some(&id) = self.hosts.get(&host) else { return };
-        let agent = &self.slots[&id];
+        let Some(id) = self.processes.slot_of(host) else { return };
+        let agent = &self.processes[&id];
         let is_killed = matches!(agent.state, State::Stopping { stage: Stage::Kill, .. });
         let told = told(left);
         if !is_killed || agent.leftovers() == Some(&told) {
             return;
         }
-        if agent.host.as_ref().is_some_and(|host| !host.exited) {
+        if agent.host().is_some_and(|host| !host.exited) {
             // It has its SIGKILL, and says nothing more: what waits for a word of it need not.
             self.on_host_exited(host, "SIGKILL", "", out);
         }
-        if let Some(host) = self.slot_mut(id).host.as_mut() {
+        if let Some(host) = self.slot_mut(id).host_mut() {
             host.leftovers = Some(told);
         }
         self.tell_agent_state(id, out);
@@ -68,8 +68,8 @@ impl Hub {
     /// Refuses what would have to wait for a process that only a person ends: for what is left of the last
     /// run, or for one of the last daemon that does not answer.
     pub(crate) fn may_start(&self, id: SlotId) -> Result<(), Fault> {
-        let agent = &self.slots[&id];
-        let reason = match &agent.host {
+        let agent = &self.processes[&id];
+        let reason = match agent.host() {
             Some(Host { leftovers: Some(_), .. }) => Reason::AgentLeftovers,
             Some(Host { silent: true, .. }) => Reason::AgentTimeout,
             _ => return Ok(()),
@@ -81,8 +81,8 @@ impl Hub {
 
     /// What a person can do about such a process.
     pub(crate) fn held_back_hint(&self, id: SlotId) -> Option<String> {
-        let Slot { profile, host, .. } = &self.slots[&id];
-        match host.as_ref()? {
+        let Slot { profile, .. } = &self.processes[&id];
+        match self.processes[&id].host()? {
             Host { leftovers: Some(_), .. } => Some(format!(
                 "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
             )),
@@ -96,8 +96,8 @@ impl Hub {
     /// A person does not want to wait for what is left of the last run of an agent: it is as if it were
     /// gone. Returns whether there was something.
     pub(crate) fn leave_behind(&mut self, id: SlotId, out: &mut Batch) -> bool {
-        let agent = &self.slots[&id];
-        let Some(host) = agent.host.as_ref().filter(|host| host.leftovers.is_some()) else {
+        let agent = &self.processes[&id];
+        let Some(host) = agent.host().filter(|host| host.leftovers.is_some()) else {
             return false;
         };
         self.on_host_gone(host.id, out);
@@ -106,10 +106,10 @@ impl Hub {
 
     /// The error for who waits for the end of the daemon, if nothing is left but what does not end.
     pub(crate) fn only_leftovers(&self) -> Option<Fault> {
-        let mut slots = self.hosts.values();
-        let agent = &self.slots[slots.next()?];
+        let mut slots = self.processes.with_process();
+        let agent = slots.next()?;
         let left = agent.leftovers()?;
-        if slots.any(|slot| self.slots[slot].leftovers().is_none()) {
+        if slots.any(|slot| slot.leftovers().is_none()) {
             return None;
         }
         let text = format!("agent `{}`: {left}; acpd ends without it", agent.profile);

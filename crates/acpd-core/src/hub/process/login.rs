@@ -8,7 +8,7 @@ use crate::auth::{changes_login, forget_credentials};
 use crate::hub::Hub;
 use crate::ids::{HostId, Requester, SessionKey, SlotId, Time};
 use crate::input::Batch;
-use crate::process::slot::{State, StopWhy, WaitFor, Waiting};
+use crate::process::slot::{Slot, State, StopWhy, WaitFor, Waiting};
 use crate::record::{Record, TurnRest, TurnRow};
 use crate::requests::purpose::Purpose;
 use crate::session::turn::Queued;
@@ -30,7 +30,7 @@ impl Hub {
         error: &ErrorObject,
         out: &mut Batch,
     ) {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         let is_news = !self.logins.state(&profile).wants_login();
         forget_credentials(&profile, out);
         self.login_is_wanted(&profile, source, out);
@@ -39,7 +39,7 @@ impl Hub {
         }
         let fault = self.login_fault(slot, &error.message);
         self.refuse_waiters(slot, &fault, out);
-        for key in self.sessions_of(slot) {
+        for key in self.sessions.of_slot(slot) {
             if self.wants_host(key) {
                 self.session_needs_login(key, error, out);
             }
@@ -49,17 +49,16 @@ impl Hub {
 
     /// What a process is given is good for so long.
     pub(crate) fn on_credentials_good(&mut self, host: HostId, left: u64) {
-        let now = self.now;
-        if let Some(slot) = self.hosts.get(&host).and_then(|id| self.slots.get_mut(id))
-            && let Some(host) = slot.host.as_mut()
-        {
-            host.stale_from = Some(now.after(left));
+        let Some(id) = self.processes.slot_of(host) else { return };
+        let from = self.now.after(left);
+        if let Some(host) = self.slot_mut(id).host_mut() {
+            host.stale_from = Some(from);
         }
     }
 
     /// What processes were given has aged while the machine was asleep.
     pub(crate) fn on_slept(&mut self, time: u64) {
-        for host in self.slots.values_mut().filter_map(|agent| agent.host.as_mut()) {
+        for host in self.processes.values_mut().filter_map(Slot::host_mut) {
             host.stale_from = host.stale_from.map(|from| Time(from.0.saturating_sub(time)));
         }
     }
@@ -68,11 +67,11 @@ impl Hub {
     /// anew with fresh ones, once until a prompt works, and not while it works on something. Whether
     /// that is so; it is no want of a login then.
     pub(crate) fn renew_credentials(&mut self, slot: SlotId, out: &mut Batch) -> bool {
-        let agent = &self.slots[&slot];
+        let agent = &self.processes[&slot];
         if agent.renewed {
             return self.is_renewed(slot);
         }
-        let stale_from = agent.host.as_ref().and_then(|host| host.stale_from);
+        let stale_from = agent.host().and_then(|host| host.stale_from);
         let is_stale = stale_from.is_some_and(|from| from <= self.now);
         if !agent.is_up() || !is_stale || self.is_at_work(slot) {
             return false;
@@ -88,7 +87,7 @@ impl Hub {
 
     /// Whether a process goes down to be started anew with fresh credentials.
     pub(crate) fn is_renewed(&self, slot: SlotId) -> bool {
-        let agent = &self.slots[&slot];
+        let agent = &self.processes[&slot];
         agent.renewed && matches!(agent.state, State::Stopping { why: StopWhy::Restart, .. })
     }
 
@@ -99,7 +98,7 @@ impl Hub {
                     gets the prompt again";
         self.notice(key, "warning", text, out);
         out.records.push(Record::Turn(TurnRow {
-            sender: prompt.sender.as_ref().and_then(|sender| self.sender(sender)),
+            sender: prompt.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
             line: Some(prompt.line.clone()),
             ..prompt.row(key, TurnRest::Queued)
         }));
@@ -108,9 +107,9 @@ impl Hub {
 
     /// Logins that waited for another one go on, one in each process.
     pub(crate) fn next_logins(&mut self, out: &mut Batch) {
-        let up = self.slots.iter().filter(|(_, slot)| slot.is_up() && !slot.waiting.is_empty());
-        for slot in up.map(|(id, _)| *id).collect::<Vec<_>>() {
-            let waiting = &self.slots[&slot].waiting;
+        let up = self.processes.iter().filter(|(_, slot)| slot.is_up() && !slot.waiting.is_empty());
+        for slot in up.map(|(id, _)| id).collect::<Vec<_>>() {
+            let waiting = &self.processes[&slot].waiting;
             if let Some(at) = waiting.iter().position(is_login)
                 && !self.is_logging_in(slot)
             {
@@ -124,9 +123,9 @@ impl Hub {
     /// gone may never end, and keeps nobody else waiting.
     pub(crate) fn is_logging_in(&self, slot: SlotId) -> bool {
         let is_there = |to: &Requester| {
-            self.clients.contains_key(&to.client) || self.token_of(to.client).is_some()
+            self.clients.contains_key(&to.client) || self.clients.token_of(to.client).is_some()
         };
-        let Some(host) = self.slots[&slot].usable_host() else { return false };
+        let Some(host) = self.processes[&slot].usable_host() else { return false };
         self.requests.of_host(host).any(|why| match why {
             Purpose::Relay { to, method, .. } => changes_login(method) && is_there(to),
             _ => false,

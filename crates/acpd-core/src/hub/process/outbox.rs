@@ -20,7 +20,7 @@ impl Hub {
     /// Writes an answer to the process that asked, if it is still there.
     pub(crate) fn write_answer(&mut self, answer: Option<Answer>, out: &mut Batch) {
         let Some(Answer { host, line }) = answer else { return };
-        if let Some(&slot) = self.hosts.get(&host) {
+        if let Some(slot) = self.processes.slot_of(host) {
             self.host_write(slot, line, out);
         }
     }
@@ -39,7 +39,7 @@ impl Hub {
         out: &mut Batch,
     ) -> u64 {
         let line = put_names(&without_own(&line), servers);
-        let Some(process) = self.slot_mut(id).host.as_mut() else { return 0 };
+        let Some(process) = self.slot_mut(id).host_mut() else { return 0 };
         let (host, chunk) = (process.id, process.outbox.push(line.len()));
         out.records.push(Record::Outbox { host, chunk, line: line.clone() });
         out.effects.push(Effect::Host(host, ToHost::Write { chunk, line }));
@@ -47,22 +47,22 @@ impl Hub {
     }
 
     pub(crate) fn on_host_written(&mut self, host: HostId, chunk: u64, out: &mut Batch) {
-        let Some(id) = self.hosts.get(&host) else { return };
+        let Some(id) = self.processes.slot_of(host) else { return };
         out.records.push(Record::Written { host, chunk });
-        if let Some(process) = self.slots.get_mut(id).and_then(|agent| agent.host.as_mut()) {
+        if let Some(process) = self.slot_mut(id).host_mut() {
             process.outbox.written(chunk);
         }
     }
 
     /// The agent does not read what it is sent: nothing more is put into its line.
     pub(crate) fn is_clogged(&self, id: SlotId) -> bool {
-        let process = self.slots.get(&id).and_then(|agent| agent.host.as_ref());
+        let process = self.processes.get(id).and_then(|agent| agent.host());
         process.is_some_and(|process| process.outbox.bytes > UNWRITTEN)
     }
 
     /// The error for who would have to wait behind an agent that does not read.
     pub(crate) fn clogged_fault(&self, id: SlotId) -> Fault {
-        let agent = &self.slots[&id].profile;
+        let agent = &self.processes[&id].profile;
         Fault::new(Reason::TooMany, format!("agent `{agent}` does not read what it is sent"))
             .hint(format!("try again later, or restart it: `acpctl agent restart {agent}`"))
     }

@@ -26,41 +26,26 @@ use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey, SlotId, duration};
 use crate::input::{Batch, Effect, SpawnError, StopStep, ToHost};
 use crate::process::slot::{AgentInfo, Asker, Host, Slot, State, StopWhy, WaitFor, Waiting};
-use crate::profile::Profile;
+use crate::profile::{Profile, Sharing};
 use crate::record::{AgentRow, Desired, HostRow, Record};
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn profile_of(&self, id: SlotId) -> &Profile {
-        let agent = &self.slots[&id];
-        self.config.agents.get(&agent.profile).unwrap_or(&self.no_profile)
+        self.config.profile(&self.processes[&id].profile)
     }
 
     pub(crate) fn slot_mut(&mut self, id: SlotId) -> &mut Slot {
-        self.slots.get_mut(&id).expect("slots are never removed while something refers to them")
+        self.processes.get_mut(id).expect("slots are never removed while something refers to them")
     }
 
-    /// The slot that all sessions of a profile share, made on first use.
-    pub(crate) fn shared_slot(&mut self, profile: &str) -> SlotId {
-        let shared = self.slots.iter().find(|(_, a)| a.profile == profile && a.dedicated.is_none());
-        match shared {
-            Some((id, _)) => *id,
-            None => self.new_slot(profile, None),
+    /// The slot of a session that is to be made or taken over.
+    pub(crate) fn slot_for_new(&mut self, profile: &str) -> SlotId {
+        match self.config.agents[profile].sharing {
+            Sharing::Agent => self.processes.shared(profile, self.now),
+            Sharing::Session => self.processes.add(profile, Some(SessionKey::UNMADE), self.now),
         }
-    }
-
-    pub(crate) fn new_slot(&mut self, profile: &str, dedicated: Option<SessionKey>) -> SlotId {
-        let id = SlotId(self.next_slot);
-        self.next_slot += 1;
-        self.slots.insert(id, Slot::new(profile.to_owned(), dedicated, self.now));
-        id
-    }
-
-    pub(crate) fn known(&mut self, profile: &str) -> &mut AgentInfo {
-        self.known.entry(profile.to_owned()).or_insert_with(|| {
-            AgentInfo::new(AgentRow { name: profile.to_owned(), ..AgentRow::default() })
-        })
     }
 
     pub(crate) fn set_agent_state(
@@ -84,7 +69,7 @@ impl Hub {
 
     /// Tells everybody who uses the agent.
     pub(crate) fn tell_agent_state(&mut self, id: SlotId, out: &mut Batch) {
-        let agent = &self.slots[&id];
+        let agent = &self.processes[&id];
         let notice = AgentNotice {
             agent: agent.profile.clone().into(),
             state: agent.api_state(),
@@ -104,24 +89,22 @@ impl Hub {
         asker: Asker,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        let profile = self.slots[&id].profile.clone();
+        let profile = self.processes[&id].profile.clone();
         self.check_stays()?;
         if !self.config.agents.contains_key(&profile) {
             return Err(self.unknown_agent(&profile));
         }
-        if self.known(&profile).row.desired == Desired::Down {
+        if self.processes.known(&profile).row.desired == Desired::Down {
             return Err(Fault::new(
                 Reason::AgentStopped,
                 format!("agent `{profile}` was stopped by a person"),
             )
             .hint(format!("`acpctl agent start {profile}` starts it again")));
         }
-        match (&self.slots[&id].state, asker) {
+        match (&self.processes[&id].state, asker) {
             (State::Stopped, _) => self.start_agent(id, out),
             (State::Backoff | State::Failed(_), Asker::Person) => {
-                let agent = self.slot_mut(id);
-                agent.failures.clear();
-                agent.attempt = 0;
+                self.slot_mut(id).forgive();
                 self.start_agent(id, out);
             }
             (State::Failed(reason), Asker::Policy) => {
@@ -134,7 +117,7 @@ impl Hub {
 
     /// The error for who needed an agent that failed.
     pub(crate) fn agent_fault(&self, id: SlotId, reason: Reason) -> Fault {
-        let agent = &self.slots[&id];
+        let agent = &self.processes[&id];
         if let Err(fault) = self.may_start(id) {
             return fault;
         }
@@ -149,14 +132,11 @@ impl Hub {
     /// Makes a process, now.
     pub(crate) fn launch_agent(&mut self, id: SlotId, out: &mut Batch) {
         let host = HostId(self.ids.issue());
-        self.slot_mut(id).printed = None;
-        let profile = self.slots[&id].profile.clone();
+        let slot = self.slot_mut(id);
+        (slot.printed, slot.start_hint) = (None, None);
+        let profile = slot.profile.clone();
         let timeout = self.profile_of(id).start_timeout;
-        if self.start_hint.as_ref().is_some_and(|(of, _)| *of == id) {
-            self.start_hint = None;
-        }
-        self.slot_mut(id).host = Some(Host::new(host));
-        self.hosts.insert(host, id);
+        self.processes.put(id, Host::new(host));
         self.set_agent_state(id, State::Starting, None, out);
         self.timers.clear(Timer::Idle(id));
         self.timers.set(Timer::Slot(id), self.now.after(timeout));
@@ -166,13 +146,13 @@ impl Hub {
     }
 
     pub(crate) fn on_host_started(&mut self, host: HostId, pid: u32, start: u64, out: &mut Batch) {
-        let Some(&id) = self.hosts.get(&host) else { return };
-        if let Some(h) = self.slot_mut(id).host.as_mut() {
+        let Some(id) = self.processes.slot_of(host) else { return };
+        if let Some(h) = self.slot_mut(id).host_mut() {
             h.pid = Some(pid);
             h.start = start;
         }
         self.save_host(id, out);
-        if self.slots[&id].state != State::Starting {
+        if self.processes[&id].state != State::Starting {
             // Stopped while it was being made: the ladder begins now that there is a process.
             out.effects.push(Effect::Host(host, ToHost::Stop(StopStep::CloseStdin)));
             return;
@@ -192,19 +172,19 @@ impl Hub {
     }
 
     pub(crate) fn on_host_refused(&mut self, host: HostId, error: SpawnError, out: &mut Batch) {
-        let Some(id) = self.hosts.remove(&host) else { return };
+        let Some((id, _)) = self.processes.take(host) else { return };
         out.records.push(Record::HostGone { host });
         out.effects.push(Effect::Host(host, ToHost::Forget));
         self.timers.clear(Timer::Slot(id));
-        self.slot_mut(id).host = None;
-        if let State::Stopping { .. } = self.slots[&id].state {
+        if let State::Stopping { .. } = self.processes[&id].state {
             self.set_agent_state(id, State::Stopped, None, out);
             self.after_gone(id, None, out);
             return;
         }
-        self.slot_mut(id).reason = Some(error.message.clone());
-        self.slot_mut(id).stderr.clear();
-        self.start_hint = error.hint.map(|hint| (id, hint));
+        let slot = self.slot_mut(id);
+        slot.reason = Some(error.message.clone());
+        slot.stderr.clear();
+        slot.start_hint = error.hint;
         let why =
             StopWhy::BadStart { reason: Reason::AgentStartFailed, permanent: error.permanent };
         self.fail_waiters(id, Reason::AgentStartFailed, out);
@@ -213,7 +193,7 @@ impl Hub {
 
     pub(crate) fn on_initialized(&mut self, id: SlotId, outcome: Outcome<'_>, out: &mut Batch) {
         use StopWhy::BadStart;
-        let is_late = match &self.slots[&id].state {
+        let is_late = match &self.processes[&id].state {
             State::Initializing => false,
             State::Stopping { why: BadStart { reason: Reason::AgentTimeout, .. }, .. } => true,
             _ => return,
@@ -249,7 +229,7 @@ impl Hub {
         self.remember_initialize(id, Bytes::copy_from_slice(result.get().as_bytes()), out);
         let now = self.now;
         self.timers.clear(Timer::Slot(id));
-        if let Some(host) = self.slot_mut(id).host.as_mut() {
+        if let Some(host) = self.slot_mut(id).host_mut() {
             host.ready_since = Some(now);
         }
         self.set_agent_state(id, State::Ready, None, out);
@@ -260,9 +240,9 @@ impl Hub {
 
     fn remember_initialize(&mut self, id: SlotId, raw: Bytes, out: &mut Batch) {
         let fingerprint = self.profile_of(id).fingerprint.clone();
-        let Slot { profile, heard, .. } = &self.slots[&id];
+        let Slot { profile, heard, .. } = &self.processes[&id];
         let (profile, client_meta) = (profile.clone(), heard.clone());
-        let known = self.known(&profile);
+        let known = self.processes.known_mut(&profile);
         let before = known.row.clone();
         let mut row =
             AgentRow { initialize: Some(raw), fingerprint, client_meta, ..before.clone() };
@@ -306,7 +286,7 @@ impl Hub {
     }
 
     pub(crate) fn on_agent_timer(&mut self, id: SlotId, out: &mut Batch) {
-        match self.slots[&id].state.clone() {
+        match self.processes[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let time = duration(self.profile_of(id).start_timeout);
                 let reason = format!("no answer to `initialize` within {time}");
@@ -317,7 +297,7 @@ impl Hub {
             State::Stopping { .. } => self.next_stage(id, out),
             State::Backoff if self.is_needed(id) => self.start_agent(id, out),
             State::Backoff => {
-                let reason = self.slots[&id].reason.clone();
+                let reason = self.processes[&id].reason.clone();
                 self.set_agent_state(id, State::Stopped, reason, out);
             }
             State::NeedsAuth | State::Ready => self.on_adoption_timer(id, out),
@@ -326,30 +306,35 @@ impl Hub {
     }
 
     /// Whether this process has to run: it is wanted, or a person said that it stays up.
-    pub(crate) fn is_needed(&mut self, id: SlotId) -> bool {
-        let agent = &self.slots[&id];
-        let (profile, shared) = (agent.profile.clone(), agent.dedicated.is_none());
-        let up = self.known(&profile).row.desired == Desired::Up;
-        self.is_wanted(id) || (up && shared && !self.shutdown.is_begun())
+    pub(crate) fn is_needed(&self, id: SlotId) -> bool {
+        self.is_wanted(id) || (self.stays_up(id) && !self.shutdown.is_begun())
+    }
+
+    /// A person has said that this process stays up.
+    fn stays_up(&self, id: SlotId) -> bool {
+        let is_shared = self.processes[&id].dedicated.is_none();
+        is_shared && self.processes.known_of(id).row.desired == Desired::Up
     }
 
     /// Whether something waits for this process: people, prompts, sessions that were cut off.
-    pub(crate) fn is_wanted(&mut self, id: SlotId) -> bool {
-        let agent = &self.slots[&id];
-        let profile = agent.profile.clone();
+    pub(crate) fn is_wanted(&self, id: SlotId) -> bool {
+        let agent = &self.processes[&id];
         let waiting = !agent.waiting.is_empty() || !agent.watchers.is_empty();
-        let wanted = waiting || self.sessions_of(id).iter().any(|key| self.wants_host(*key));
-        wanted && !self.shutdown.is_begun() && self.known(&profile).row.desired != Desired::Down
+        let wanted = waiting || self.sessions.of_slot(id).iter().any(|key| self.wants_host(*key));
+        wanted && !self.stays_down(id)
+    }
+
+    /// There will be no process, whoever waits for it: a person has said so.
+    fn stays_down(&self, id: SlotId) -> bool {
+        self.shutdown.is_begun() || self.processes.known_of(id).row.desired == Desired::Down
     }
 
     /// Answers everyone who waited for a process that will not come, prompts included.
     pub(crate) fn fail_waiters(&mut self, id: SlotId, reason: Reason, out: &mut Batch) {
         let fault = self.agent_fault(id, reason);
         self.refuse_waiters(id, &fault, out);
-        let profile = self.slots[&id].profile.clone();
-        let for_good =
-            self.shutdown.is_begun() || self.known(&profile).row.desired == Desired::Down;
-        for key in self.sessions_of(id) {
+        let for_good = self.stays_down(id);
+        for key in self.sessions.of_slot(id) {
             // Prompts that wait for a login come with it, whatever becomes of processes until then.
             if for_good || !self.waits_for_login(key) {
                 self.fail_queue(key, &fault, out);
@@ -378,8 +363,8 @@ impl Hub {
 
     /// What the disk has to know of the process.
     pub(crate) fn save_host(&self, id: SlotId, out: &mut Batch) {
-        let agent = &self.slots[&id];
-        let Some(host) = &agent.host else { return };
+        let agent = &self.processes[&id];
+        let Some(host) = agent.host() else { return };
         out.records.push(Record::Host(HostRow {
             host: host.id,
             agent: agent.profile.clone(),
@@ -394,9 +379,7 @@ impl Hub {
     /// How long a process may outlive the daemon depends on whether it works on something.
     pub(crate) fn lease(&mut self, id: SlotId, out: &mut Batch) {
         let works = self.is_at_work(id);
-        let Some(host) = self.slots.get_mut(&id).and_then(|agent| agent.host.as_mut()) else {
-            return;
-        };
+        let Some(host) = self.processes.get_mut(id).and_then(Slot::host_mut) else { return };
         let busy = works || self.requests.abandoned(host.id).next().is_some();
         if host.adopted && host.leased != Some(busy) {
             host.leased = Some(busy);
@@ -405,18 +388,17 @@ impl Hub {
     }
 
     /// Whether something uses a process that is up.
-    fn is_used(&mut self, id: SlotId) -> bool {
-        let agent = &self.slots[&id];
-        let profile = agent.profile.clone();
+    fn is_used(&self, id: SlotId) -> bool {
+        let agent = &self.processes[&id];
         !agent.waiting.is_empty()
-            || agent.host.as_ref().is_some_and(|host| self.requests.open_of_host(host.id))
-            || (agent.dedicated.is_none() && self.known(&profile).row.desired == Desired::Up)
-            || self.sessions_of(id).iter().any(|key| self.is_in_use(*key))
+            || agent.host().is_some_and(|host| self.requests.open_of_host(host.id))
+            || self.stays_up(id)
+            || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))
     }
 
     /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
     pub(crate) fn check_idle(&mut self, id: SlotId, out: &mut Batch) {
-        let Some(agent) = self.slots.get(&id) else { return };
+        let Some(agent) = self.processes.get(id) else { return };
         let (is_up, is_orphan) = (agent.is_up(), self.is_orphan(id));
         let timeout = self.profile_of(id).idle_timeout;
         if !is_up || self.is_used(id) {
@@ -430,22 +412,22 @@ impl Hub {
 
     /// Not every use disarms the timer; the end of every use arms it.
     pub(crate) fn on_idle(&mut self, id: SlotId, out: &mut Batch) {
-        if self.slots[&id].is_up() && !self.is_used(id) {
+        if self.processes[&id].is_up() && !self.is_used(id) {
             self.begin_stop(id, StopWhy::Idle, Some("nothing used it".to_owned()), out);
         }
     }
 
     /// A dedicated slot whose session was never made or is deleted.
     fn is_orphan(&self, id: SlotId) -> bool {
-        self.slots[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(key))
+        self.processes[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(key))
     }
 
     /// A dedicated slot goes with its session and its process.
     pub(crate) fn remove_unused_slot(&mut self, id: SlotId) {
-        let Some(agent) = self.slots.get(&id) else { return };
-        if agent.host.is_none() && agent.waiting.is_empty() && self.is_orphan(id) {
-            self.slots.remove(&id);
-            self.routes.remove(&id);
+        let Some(agent) = self.processes.get(id) else { return };
+        if agent.host().is_none() && agent.waiting.is_empty() && self.is_orphan(id) {
+            self.processes.remove(id);
+            self.sessions.unroute_slot(id);
             self.timers.clear(Timer::Slot(id));
             self.timers.clear(Timer::Idle(id));
         }

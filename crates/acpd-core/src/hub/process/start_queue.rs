@@ -17,9 +17,6 @@ use crate::ids::{SessionKey, SlotId};
 use crate::input::Batch;
 use crate::process::slot::State;
 
-/// Every `BY_AGE`-th place goes to the longest waiter.
-const BY_AGE: u32 = 4;
-
 /// Who a process or a session is wanted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
@@ -34,12 +31,10 @@ enum Urgency {
 impl Hub {
     /// Starts a process, or lets it wait for a place.
     pub(crate) fn start_agent(&mut self, id: SlotId, out: &mut Batch) {
-        if self.start_queue.slots.is_empty() && self.has_place() {
+        if self.processes.queue_is_empty() && self.has_place() {
             return self.launch_agent(id, out);
         }
-        if !self.start_queue.slots.contains(&id) {
-            self.start_queue.slots.push(id);
-        }
+        self.processes.enqueue(id);
         let reason = match self.config.cold_starts {
             1 => "waits for its turn: another agent is being started".to_owned(),
             most => format!("waits for its turn: {most} agents are being started"),
@@ -49,14 +44,11 @@ impl Hub {
 
     /// Gives out the places that have become free.
     pub(crate) fn start_queued(&mut self, out: &mut Batch) {
-        if self.start_queue.slots.is_empty() {
-            return;
-        }
-        let agents = &self.slots;
-        let waits = |id: &SlotId| agents.get(id).is_some_and(|slot| slot.state == State::Queued);
-        self.start_queue.slots.retain(waits);
-        while !self.start_queue.slots.is_empty() && self.has_place() {
-            let id = self.take_next();
+        loop {
+            let queued = self.processes.queued();
+            let most_urgent = queued.iter().min_by_key(|id| self.urgency_of(**id));
+            let Some(most_urgent) = most_urgent.filter(|_| self.has_place()) else { return };
+            let id = self.processes.take_queued(*most_urgent);
             if self.is_needed(id) {
                 self.launch_agent(id, out);
             } else {
@@ -67,22 +59,7 @@ impl Hub {
     }
 
     fn has_place(&self) -> bool {
-        self.starting() < self.config.cold_starts as usize
-    }
-
-    fn starting(&self) -> usize {
-        let starts = |state: &State| matches!(state, State::Starting | State::Initializing);
-        self.slots.values().filter(|slot| starts(&slot.state)).count()
-    }
-
-    /// Takes out whose turn it is; there is one.
-    fn take_next(&mut self) -> SlotId {
-        let queue = &self.start_queue;
-        let by_age = queue.given % BY_AGE == BY_AGE - 1;
-        let first = queue.slots.iter().enumerate().min_by_key(|(_, id)| self.urgency_of(**id));
-        let at = first.filter(|_| !by_age).map_or(0, |(at, _)| at);
-        self.start_queue.given = self.start_queue.given.wrapping_add(1);
-        self.start_queue.slots.remove(at)
+        self.processes.starting() < self.config.cold_starts as usize
     }
 
     /// Slots in the order in which they are to be started.
@@ -92,17 +69,17 @@ impl Hub {
 
     /// The sessions of a process in the order in which they are to be brought back.
     pub(crate) fn sessions_by_urgency(&self, id: SlotId) -> Vec<SessionKey> {
-        let mut keys = self.sessions_of(id);
+        let mut keys = self.sessions.of_slot(id);
         keys.sort_by_key(|key| self.urgency(*key));
         keys
     }
 
     fn urgency_of(&self, id: SlotId) -> Urgency {
-        let agent = &self.slots[&id];
+        let agent = &self.processes[&id];
         if !agent.waiting.is_empty() || !agent.watchers.is_empty() {
             return Urgency::Awaited;
         }
-        let sessions = self.sessions_of(id).into_iter().filter(|key| self.wants_host(*key));
+        let sessions = self.sessions.of_slot(id).into_iter().filter(|key| self.wants_host(*key));
         sessions.map(|key| self.urgency(key)).min().unwrap_or(Urgency::Unattended)
     }
 
@@ -120,7 +97,7 @@ impl Hub {
     /// Processes that are being started, and those that wait for that; for tests.
     #[doc(hidden)]
     pub fn cold_starts(&self) -> (usize, usize) {
-        let waiting = self.slots.values().filter(|slot| slot.state == State::Queued).count();
-        (self.starting(), waiting)
+        let waiting = self.processes.values().filter(|slot| slot.state == State::Queued).count();
+        (self.processes.starting(), waiting)
     }
 }

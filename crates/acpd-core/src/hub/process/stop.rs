@@ -15,7 +15,7 @@ use acpd_api::Reason;
 use crate::hub::Hub;
 use crate::ids::{HostId, SlotId};
 use crate::input::{Batch, Effect, StopStep, ToHost};
-use crate::process::slot::{KILL_AGAIN, Stage, State, StopWhy};
+use crate::process::slot::{KILL_AGAIN, Slot, Stage, State, StopWhy};
 use crate::record::Record;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
@@ -29,24 +29,22 @@ impl Hub {
         reason: Option<String>,
         out: &mut Batch,
     ) {
-        let Some(host) = self.slots[&id].host.as_ref().map(|host| (host.id, host.pid)) else {
+        let Some(host) = self.processes[&id].host().map(|host| (host.id, host.pid)) else {
             self.timers.clear(Timer::Slot(id));
-            let state = &self.slots[&id].state;
+            let state = &self.processes[&id].state;
             if *state == State::Queued && why == StopWhy::Restart {
                 // It is about to start, for whoever waits for it.
                 return;
             }
             let parked = matches!(state, State::Queued | State::Backoff | State::Failed(_));
             if parked {
-                // A person has looked at it: what failed before does not count any more.
-                let agent = self.slot_mut(id);
-                agent.attempt = 0;
-                agent.failures.clear();
+                // A person has looked at it.
+                self.slot_mut(id).forgive();
                 self.set_agent_state(id, State::Stopped, reason, out);
             }
             return;
         };
-        if let State::Stopping { stage, why: old } = &self.slots[&id].state {
+        if let State::Stopping { stage, why: old } = &self.processes[&id].state {
             // A person's wish is what counts after the tree is gone; the ladder itself goes on. And
             // the want of a login says more than that nothing was heard.
             let wish =
@@ -59,7 +57,7 @@ impl Hub {
             return;
         }
         self.timers.clear(Timer::Idle(id));
-        if let Some(host) = self.slot_mut(id).host.as_mut() {
+        if let Some(host) = self.slot_mut(id).host_mut() {
             // Nobody waits for its words any more.
             host.silent = false;
         }
@@ -79,16 +77,16 @@ impl Hub {
     /// A turn of an agent that is being stopped has ended: nothing to wait for any more?
     pub(crate) fn turn_ended_while_stopping(&mut self, id: SlotId, out: &mut Batch) {
         let cancelling =
-            matches!(self.slots[&id].state, State::Stopping { stage: Stage::Cancelling, .. });
-        if cancelling && !self.sessions_of(id).iter().any(|key| self.is_running(*key)) {
+            matches!(self.processes[&id].state, State::Stopping { stage: Stage::Cancelling, .. });
+        if cancelling && !self.sessions.of_slot(id).iter().any(|key| self.is_running(*key)) {
             self.next_stage(id, out);
         }
     }
 
     pub(crate) fn next_stage(&mut self, id: SlotId, out: &mut Batch) {
         let times = self.profile_of(id).stop;
-        let agent = &self.slots[&id];
-        let (State::Stopping { why, stage }, Some(host)) = (agent.state.clone(), &agent.host)
+        let agent = &self.processes[&id];
+        let (State::Stopping { why, stage }, Some(host)) = (agent.state.clone(), agent.host())
         else {
             return;
         };
@@ -115,11 +113,11 @@ impl Hub {
         stderr: &str,
         out: &mut Batch,
     ) {
-        let Some(&id) = self.hosts.get(&host) else { return };
+        let Some(id) = self.processes.slot_of(host) else { return };
         let leftovers = self.profile_of(id).stop.leftovers;
         let agent = self.slot_mut(id);
         stderr.clone_into(&mut agent.stderr);
-        if let Some(h) = agent.host.as_mut() {
+        if let Some(h) = agent.host_mut() {
             h.exited = true;
         }
         let was_starting = matches!(agent.state, State::Starting | State::Initializing);
@@ -152,7 +150,8 @@ impl Hub {
         self.timers.set(Timer::Slot(id), self.now.after(leftovers));
         self.save_host(id, out);
         self.lose_host(id, host, out);
-        if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } = self.slots[&id].state
+        if let State::Stopping { why: StopWhy::BadStart { reason, .. }, .. } =
+            self.processes[&id].state
         {
             self.fail_waiters(id, reason, out);
         }
@@ -162,7 +161,7 @@ impl Hub {
     pub(crate) fn lose_host(&mut self, id: SlotId, host: HostId, out: &mut Batch) {
         self.slot_mut(id).parked.clear();
         let by_person = matches!(
-            &self.slots[&id].state,
+            &self.processes[&id].state,
             State::Stopping { why: StopWhy::ByPerson | StopWhy::Restart | StopWhy::Idle, .. }
         );
         let reason = if by_person { Reason::AgentStopped } else { Reason::AgentExited };
@@ -187,7 +186,7 @@ impl Hub {
         self.close_about_requests(host, out);
         self.client_methods.drop_host(host, out);
         self.drop_calls(host, out);
-        for key in self.sessions_of(id) {
+        for key in self.sessions.of_slot(id) {
             self.session_lost_host(key, &fault, out);
         }
     }
@@ -195,22 +194,19 @@ impl Hub {
     pub(crate) fn on_host_gone(&mut self, host: HostId, out: &mut Batch) {
         out.records.push(Record::HostGone { host });
         out.effects.push(Effect::Host(host, ToHost::Forget));
-        let slot = self.hosts.get(&host).and_then(|id| self.slots.get(id));
-        if slot.and_then(|agent| agent.host.as_ref()).is_some_and(|host| !host.exited) {
+        let slot = self.processes.slot_of(host).map(|id| &self.processes[&id]);
+        if slot.and_then(Slot::host).is_some_and(|host| !host.exited) {
             self.on_host_exited(host, "an unknown status", "", out);
         }
-        let Some(id) = self.hosts.remove(&host) else { return };
+        let Some((id, was)) = self.processes.take(host) else { return };
         self.timers.clear(Timer::Slot(id));
-        let ready_since = self.slots[&id].host.as_ref().and_then(|host| host.ready_since);
-        self.slot_mut(id).host = None;
-        let State::Stopping { why, .. } = self.slots[&id].state.clone() else { return };
+        let State::Stopping { why, .. } = self.processes[&id].state.clone() else { return };
         let ready_after = self.profile_of(id).restart.ready_after;
-        if ready_since.is_some_and(|since| self.now.since(since) >= ready_after) {
-            // It was usable for long enough: whatever failed before does not count any more.
+        if was.ready_since.is_some_and(|since| self.now.since(since) >= ready_after) {
+            // It was usable for long enough.
             let now = self.now;
             let agent = self.slot_mut(id);
-            agent.attempt = 0;
-            agent.failures.clear();
+            agent.forgive();
             if why == StopWhy::Crashed {
                 agent.failures.push_back(now);
                 return self.after_gone(id, None, out);
@@ -221,7 +217,7 @@ impl Hub {
 
     /// The old tree is gone: judge what comes next.
     pub(crate) fn after_gone(&mut self, id: SlotId, why: Option<StopWhy>, out: &mut Batch) {
-        let reason = self.slots[&id].reason.clone();
+        let reason = self.processes[&id].reason.clone();
         let stopped_reason = match &why {
             Some(StopWhy::ByPerson) => Some("stopped by a person".to_owned()),
             Some(StopWhy::Idle) => Some("nothing used it".to_owned()),
@@ -235,7 +231,9 @@ impl Hub {
         let verdict = match why {
             Some(StopWhy::BadStart { reason, permanent: true }) => Verdict::Fail(reason),
             Some(StopWhy::BadStart { .. } | StopWhy::Crashed) => self.count_failure(id),
-            Some(StopWhy::NoLogin) if self.logins.state(&self.slots[&id].profile).wants_login() => {
+            Some(StopWhy::NoLogin)
+                if self.logins.state(&self.processes[&id].profile).wants_login() =>
+            {
                 Verdict::Fail(Reason::NeedsLogin)
             }
             _ => Verdict::Start { delay: 0 },
@@ -246,7 +244,7 @@ impl Hub {
                     let last = reason.unwrap_or_default();
                     Some(format!(
                         "it failed {} times in a row, last: {last}",
-                        self.slots[&id].attempt
+                        self.processes[&id].attempt
                     ))
                 } else {
                     reason
@@ -290,7 +288,7 @@ impl Hub {
     /// There will be no process: answers who waited for it, and wants nothing back any more.
     pub(crate) fn give_up(&mut self, id: SlotId, reason: Reason, out: &mut Batch) {
         self.fail_waiters(id, reason, out);
-        for key in self.sessions_of(id) {
+        for key in self.sessions.of_slot(id) {
             self.session_mut(key).eager = false;
         }
     }
@@ -311,7 +309,7 @@ impl Hub {
             return Verdict::Fail(Reason::AgentCrashLoop);
         }
         let doubled = rules.delay.saturating_mul(1 << (attempt - 1).min(16)).min(rules.max_delay);
-        Verdict::Start { delay: self.jitter(doubled) }
+        Verdict::Start { delay: self.processes.jitter(doubled) }
     }
 }
 

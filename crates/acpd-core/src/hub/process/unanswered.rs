@@ -32,7 +32,7 @@ impl Hub {
             Purpose::Relay { method, .. } => SOON.contains(&method.as_str()),
             _ => false,
         };
-        if let Some(&slot) = self.hosts.get(&host).filter(|_| is_watched) {
+        if let Some(slot) = self.processes.slot_of(host).filter(|_| is_watched) {
             let notice = self.profile_of(slot).stall_notice;
             if notice > 0 {
                 self.timers.set(Timer::Asked(ask), self.now.after(notice));
@@ -43,7 +43,7 @@ impl Hub {
     /// `$/cancel_request` of a client for what an agent was asked.
     pub(crate) fn cancel_relayed(&mut self, to: &Requester, out: &mut Batch) {
         let Some((id, host)) = self.requests.relayed(to) else { return };
-        let Some(&slot) = self.hosts.get(&host) else { return };
+        let Some(slot) = self.processes.slot_of(host) else { return };
         let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
         self.host_write(slot, line, out);
         if self.requests.cancel(id) {
@@ -56,12 +56,12 @@ impl Hub {
     /// The agent has been silent about a request for long, or ignores that it was cancelled.
     pub(crate) fn on_unanswered_timer(&mut self, ask: u64, out: &mut Batch) {
         let Some((host, why, since, cancelled)) = self.requests.waits_since(ask) else { return };
-        let Some(&slot) = self.hosts.get(&host) else { return };
+        let Some(slot) = self.processes.slot_of(host) else { return };
         self.watch_answer(ask, host, &why);
         if cancelled {
             return self.free_asker(ask, slot, out);
         }
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         let askers = self.askers_of(&profile, &why);
         // A person who is asked about it is waited for, not the agent.
         let session = why.session();
@@ -97,7 +97,7 @@ impl Hub {
             }
             _ => false,
         };
-        let behind = self.naming.iter().filter(is_behind).map(|wait| wait.to.client);
+        let behind = self.clients.naming().iter().filter(is_behind).map(|wait| wait.to.client);
         own.into_iter().chain(behind).collect()
     }
 
@@ -106,7 +106,7 @@ impl Hub {
         let Some(to) = self.requests.disown(ask) else { return };
         let time = duration(self.profile_of(slot).cancel_timeout);
         let text = format!("cancelled, and no answer of the agent within {time}");
-        let hint = format!("`acpctl agent restart {}` ends it", self.slots[&slot].profile);
+        let hint = format!("`acpctl agent restart {}` ends it", self.processes[&slot].profile);
         let fault = Fault::new(Reason::Interrupted, text).with_code(code::CANCELLED).hint(hint);
         self.refuse(&to, &fault, out);
         self.forget_questions_about(&Id::from(ask), out);

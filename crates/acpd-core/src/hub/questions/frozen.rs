@@ -102,7 +102,7 @@ impl Hub {
         let call = str_at(line, &["params", "update", "toolCallId"]);
         let session = str_at(line, &["params", "sessionId"]);
         let (Some(call), Some(session)) = (call, session) else { return };
-        let Some(key) = self.routed(slot, &session) else { return };
+        let Some(key) = self.sessions.routed(slot, &session) else { return };
         let name = self.call_name(key, Some(self.public_of(key, &session)), &call).into_owned();
         if let Some(call) = self.call_mut(key, &name) {
             call.doubt();
@@ -144,7 +144,7 @@ impl Hub {
         else {
             return;
         };
-        let Some(&slot) = self.hosts.get(&host) else { return };
+        let Some(slot) = self.processes.slot_of(host) else { return };
         if frozen.changed >= CHANGES {
             let why =
                 format!("the agent changed the call {CHANGES} times while a person was asked");

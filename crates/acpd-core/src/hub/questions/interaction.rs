@@ -58,7 +58,7 @@ impl Hub {
         }
         let key = match scope {
             Scope::Session(session) => {
-                let key = self.routed(slot, &session);
+                let key = self.sessions.routed(slot, &session);
                 Some(key.ok_or_else(|| format!("no session `{session}`"))?)
             }
             Scope::Request(_) => None,
@@ -117,8 +117,8 @@ impl Hub {
     fn offer_to_requester(&mut self, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.questions.get(interaction) else { return };
         let requester = open.about.and_then(|ask| self.requests.requester(ask)).cloned();
-        let Some(to) =
-            requester.filter(|to| self.token_of(to.client).is_some() || self.is_here(to.client))
+        let Some(to) = requester
+            .filter(|to| self.clients.token_of(to.client).is_some() || self.is_here(to.client))
         else {
             let answer = open.question.cancelled();
             return self.answer_interaction(interaction, &answer, out);

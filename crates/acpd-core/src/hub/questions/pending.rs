@@ -36,7 +36,10 @@ impl Hub {
         open: &Interaction,
     ) -> Option<InteractionInfo> {
         let row = open.session.map(|key| &self.session(key).row);
-        let profile = || Some(self.slots.get(self.hosts.get(&open.host)?)?.profile.clone());
+        let profile = || {
+            let slot = self.processes.slot_of(open.host)?;
+            Some(self.processes[&slot].profile.clone())
+        };
         let agent = row.map(|row| row.agent.clone()).or_else(profile)?;
         Some(InteractionInfo {
             id: id.text().into(),

@@ -85,8 +85,8 @@ impl Hub {
     /// The same for a list of servers.
     fn declare(&mut self, slot: SlotId, client: ClientId, given: &Bytes) -> (Bytes, Vec<String>) {
         let mut left_out = Vec::new();
-        let agent = self.slots[&slot].profile.clone();
-        let takes = self.known(&agent).capabilities.mcp_acp;
+        let agent = self.processes[&slot].profile.clone();
+        let takes = self.processes.known(&agent).capabilities.mcp_acp;
         let client = self.clients.get(&client).map_or(0, |here| here.number);
         let declared = each(given, |item| {
             if !takes {
@@ -127,7 +127,7 @@ impl Hub {
         let session = self.session(key);
         let agent = session.row.agent.clone();
         let params = Bytes::copy_from_slice(session.restore_params().get().as_bytes());
-        let takes = self.known(&agent).capabilities.mcp_acp;
+        let takes = self.processes.known(&agent).capabilities.mcp_acp;
         let mut left_out = Vec::new();
         let params = told(&params, |server, item| {
             let there = self.client_of(server).is_some_and(|of| self.clients.contains_key(&of));
@@ -242,10 +242,7 @@ impl Hub {
     fn client_of(&self, server: &Server) -> Option<ClientId> {
         let is_it = |number: u64| number != 0 && number == server.client;
         let here = self.clients.iter().find(|(_, here)| is_it(here.number)).map(|(id, _)| *id);
-        here.or_else(|| {
-            let away = self.resumable.iter().find(|(token, _)| is_it(number_of(token)));
-            away.map(|(_, known)| known.client)
-        })
+        here.or_else(|| self.clients.with_token(|token| is_it(number_of(token))))
     }
 
     /// The server that a process knows by this name: of a session that it holds, or of one that it is
@@ -319,7 +316,7 @@ impl Hub {
         if method != MESSAGE {
             return false;
         }
-        let slot = self.hosts.get(&row.host).copied();
+        let slot = self.processes.slot_of(row.host);
         match slot.map(|slot| (slot, self.call(slot, row, &id))) {
             Some((_, Ok(call))) => self.open_call(row.id, call, out),
             Some((slot, Err(error))) => {
@@ -348,7 +345,7 @@ impl Hub {
     /// `mcp/message` of a client: news about a call that it is working on.
     pub(crate) fn server_notified(&mut self, client: ClientId, line: &Bytes, out: &mut Batch) {
         for news in self.calls.news(client, line) {
-            let Some(&slot) = self.hosts.get(&news.host) else { continue };
+            let Some(slot) = self.processes.slot_of(news.host) else { continue };
             if !self.is_clogged(slot) && !self.store_health.is_failing() {
                 self.host_write(slot, news.line, out);
             }

@@ -37,7 +37,7 @@ impl Hub {
     ) -> bool {
         let Some(kind) = Kind::of(method) else { return false };
         let session = str_at(line, &["params", "sessionId"]);
-        let key = session.and_then(|id| self.routed(slot, &id));
+        let key = session.and_then(|id| self.sessions.routed(slot, &id));
         let Some(key) = key else { return false };
         let line = self.to_public_id(key, line.clone());
         let given = match kind {
@@ -105,7 +105,7 @@ impl Hub {
             Some(_) => self.recover_client_method(row, id, By::Acpd, out),
             None => {
                 out.records.push(Record::InteractionGone { id: row.id });
-                if let Some(&slot) = self.hosts.get(&row.host) {
+                if let Some(slot) = self.processes.slot_of(row.host) {
                     let error = ErrorObject::new(code::INTERNAL, "acpd was restarted meanwhile");
                     self.host_write(slot, build::error(&id, &error), out);
                 }

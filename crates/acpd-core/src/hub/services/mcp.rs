@@ -38,9 +38,9 @@ fn sentence(server: &str, reason: &str) -> String {
 
 impl Hub {
     /// The servers of the configuration for a session in `cwd`, whose client gave `params`.
-    pub(crate) fn choose_servers(&mut self, slot: SlotId, cwd: &str, params: &[u8]) -> Chosen {
-        let agent = self.slots[&slot].profile.clone();
-        let capabilities = self.known(&agent).capabilities;
+    pub(crate) fn choose_servers(&self, slot: SlotId, cwd: &str, params: &[u8]) -> Chosen {
+        let agent = &self.processes[&slot].profile;
+        let capabilities = self.processes.known(agent).capabilities;
         let own = own_names(params);
         let mut chosen = Chosen::default();
         for server in &self.profile_of(slot).mcp {
@@ -50,7 +50,7 @@ impl Hub {
             if takes(capabilities, server.kind) {
                 chosen.names.push(server.name.clone());
             } else {
-                chosen.left_out.push(sentence(&server.name, &server.refusal(&agent)));
+                chosen.left_out.push(sentence(&server.name, &server.refusal(agent)));
             }
         }
         chosen
@@ -104,15 +104,14 @@ impl Hub {
 
     /// The servers of an agent, for people.
     pub(crate) fn mcp_infos(&self, agent: &str) -> Vec<McpInfo> {
-        let profile = self.config.agents.get(agent).unwrap_or(&self.no_profile);
-        let known = self.known.get(agent).filter(|known| known.row.initialize.is_some());
+        let profile = self.config.profile(agent);
+        let known = self.processes.known(agent);
+        let lacks = |kind| known.row.initialize.is_some() && !takes(known.capabilities, kind);
         let info = |server: &McpServer| McpInfo {
             name: server.name.clone().into(),
             kind: server.kind,
             workspace: texts(server.workspace.as_ref()),
-            left_out: known
-                .filter(|known| !takes(known.capabilities, server.kind))
-                .map(|_| server.refusal(agent).into()),
+            left_out: lacks(server.kind).then(|| server.refusal(agent).into()),
         };
         profile.mcp.iter().map(info).collect()
     }

@@ -69,11 +69,11 @@ impl Hub {
                     .ok_or_else(|| Fault::invalid(format!("`{cursor}` is no cursor of a list")))?,
             ),
         };
-        let slot = self.shared_slot(profile);
+        let slot = self.processes.shared(profile, self.now);
         let wanted = Wanted { cwd, archived, first: cursor.is_none() };
-        let can = &self.known(profile).capabilities;
+        let can = &self.processes.known(profile).capabilities;
         let (lists, archives) = (can.list, can.archive);
-        let host = self.slots[&slot].usable_host().filter(|_| {
+        let host = self.processes[&slot].usable_host().filter(|_| {
             let can = !self.store_health.is_failing() && !self.is_clogged(slot);
             // One without an archive has nothing in it.
             can && lists && (archives || archived != ArchiveFilter::Only)
@@ -108,7 +108,7 @@ impl Hub {
         result: Option<&RawValue>,
         out: &mut Batch,
     ) {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         self.answer_list(to, &profile, wanted, result, out);
     }
 
@@ -117,7 +117,7 @@ impl Hub {
         let Some((host, Purpose::List { to, wanted })) = self.give_up_ask(ask, None, out) else {
             return;
         };
-        let Some(&slot) = self.hosts.get(&host) else { return };
+        let Some(slot) = self.processes.slot_of(host) else { return };
         self.listed(slot, &to, &wanted, None, out);
     }
 
@@ -176,12 +176,12 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) -> Result<(), Fault> {
-        let unknown = self.known(profile).row.initialize.is_none();
+        let unknown = self.processes.known(profile).row.initialize.is_none();
         let style = match method {
             "session/load" => ReadStyle::History,
             "session/resume" => ReadStyle::Resume,
             _ if self.may_do(profile, method) && !self.is_ours(profile, session) => {
-                let slot = self.shared_slot(profile);
+                let slot = self.processes.shared(profile, self.now);
                 let what = WaitFor::Relay { method: method.to_owned(), line: line.clone() };
                 return self.with_agent(slot, Waiting { to: to.clone(), what }, out);
             }
@@ -208,16 +208,13 @@ impl Hub {
             notices: Vec::new(),
             directory: Directory::Unknown,
         };
-        let slot = match self.config.agents[profile].sharing {
-            Sharing::Agent => self.shared_slot(profile),
-            Sharing::Session if self.winds_up(profile) => {
-                let text = format!("a process that may hold `{session}` is still ending");
-                return Err(Fault::new(Reason::SessionBlocked, text)
-                    .session(session)
-                    .hint("try again in a moment"));
-            }
-            Sharing::Session => self.new_slot(profile, Some(SessionKey(u32::MAX))),
-        };
+        if self.config.agents[profile].sharing == Sharing::Session && self.winds_up(profile) {
+            let text = format!("a process that may hold `{session}` is still ending");
+            return Err(Fault::new(Reason::SessionBlocked, text)
+                .session(session)
+                .hint("try again in a moment"));
+        }
+        let slot = self.slot_for_new(profile);
         let waiting = Waiting { to: to.clone(), what: WaitFor::Adopt(adoption) };
         let asked = self.with_agent(slot, waiting, out);
         self.remove_unused_slot(slot);
@@ -226,7 +223,7 @@ impl Hub {
 
     /// Whether the agent may be asked to do something with a session of its own.
     fn may_do(&mut self, profile: &str, method: &str) -> bool {
-        let can = self.known(profile).capabilities;
+        let can = self.processes.known(profile).capabilities;
         let offered = match method {
             "session/delete" => return can.delete,
             "session/status" => can.status,
@@ -235,8 +232,8 @@ impl Hub {
             _ => false,
         };
         // None of these is worth a start.
-        let slot = self.shared_slot(profile);
-        offered && self.slots[&slot].is_up()
+        let slot = self.processes.shared(profile, self.now);
+        offered && self.processes[&slot].is_up()
     }
 
     /// Whether an id is one of the agent's for a session that clients know under another, or for a child.
@@ -248,33 +245,29 @@ impl Hub {
 
     /// Whether a process of a session that was deleted is still there.
     fn winds_up(&self, profile: &str) -> bool {
-        self.slots.values().any(|agent| {
-            let of = agent.dedicated.filter(|key| *key != SessionKey(u32::MAX));
+        self.processes.values().any(|agent| {
+            let of = agent.dedicated.filter(|key| *key != SessionKey::UNMADE);
             let gone = of.is_some_and(|key| !self.sessions.contains_key(key));
-            agent.profile == profile && agent.host.is_some() && gone
+            agent.profile == profile && agent.host().is_some() && gone
         })
     }
 
     /// The method by which the agent can give a session back that it knows.
-    fn way(&mut self, profile: &str, style: ReadStyle) -> Option<&'static str> {
-        let config = &self.config.agents[profile];
-        let (use_load, use_resume) = (config.use_load, config.use_resume);
-        let known = self.known(profile);
-        let loads = use_load && known.capabilities.load_session && !known.row.load_lies;
-        let load = loads.then_some("session/load");
-        let resumes = use_resume && known.capabilities.resume && !known.row.resume_lies;
+    fn way(&self, profile: &str, style: ReadStyle) -> Option<&'static str> {
+        let (config, known) = (&self.config.agents[profile], self.processes.known(profile));
+        let load = known.loads(config).then_some("session/load");
         match style {
             ReadStyle::History => load,
             // Whoever comes later wants the history.
-            _ => load.or(resumes.then_some("session/resume")),
+            _ => load.or(known.resumes(config).then_some("session/resume")),
         }
     }
 
     /// Asks the agent for a session, now that it runs.
     pub(crate) fn begin_adoption(&mut self, slot: SlotId, mut adoption: Adoption, out: &mut Batch) {
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         // What was open for the session may have become ours while this waited.
-        if let Some(key) = self.by_public_id(&profile, &adoption.id) {
+        if let Some(key) = self.sessions.by_public_id(&profile, &adoption.id) {
             return self.open_adopted(&adoption.openers, key, out);
         }
         let hosts = self.hosts_of(&profile);
@@ -294,7 +287,7 @@ impl Hub {
             let waiting = Waiting { to, what: WaitFor::Adopt(adoption) };
             return self.find_directory_for(slot, waiting, out);
         }
-        let host = self.slots[&slot].usable_host();
+        let host = self.processes[&slot].usable_host();
         if host.is_some_and(|host| self.requests.may_replay(host, &adoption.id)) {
             // Its lines could not be told from those of the next replay.
             let text =
@@ -311,7 +304,7 @@ impl Hub {
         }
         let style = adoption.openers[0].style;
         let (Some(method), Some(host)) =
-            (self.way(&profile, style), self.slots[&slot].usable_host())
+            (self.way(&profile, style), self.processes[&slot].usable_host())
         else {
             let fault = Fault::no_session(&adoption.id);
             return self.refuse_adoption(&adoption, &fault, out);
@@ -345,13 +338,13 @@ impl Hub {
     ) -> Option<usize> {
         let ask = self.requests.adoption_ask(host, session)?;
         self.await_adoption(slot, ask);
-        Some(self.slots[&slot].parked.get(session).map_or(0, |parked| parked.bytes))
+        Some(self.processes[&slot].parked.get(session).map_or(0, |parked| parked.bytes))
     }
 
     /// The agent neither answers nor goes on with the history.
     pub(crate) fn on_adopt_timer(&mut self, ask: u64, out: &mut Batch) {
         let host = self.requests.adoptions().find(|(id, ..)| *id == ask).map(|(_, host, _)| host);
-        let Some(&slot) = host.and_then(|host| self.hosts.get(&host)) else { return };
+        let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
         let time = duration(self.profile_of(slot).restore_timeout);
         let text = format!("the agent did not load it within {time}");
         self.give_up_adoption(slot, ask, &Fault::new(Reason::AgentTimeout, text), out);
@@ -385,8 +378,8 @@ impl Hub {
     }
 
     fn hosts_of(&self, profile: &str) -> Vec<HostId> {
-        let slots = self.slots_of(profile).into_iter();
-        slots.filter_map(|slot| self.slots[&slot].host.as_ref().map(|host| host.id)).collect()
+        let slots = self.processes.of_profile(profile).into_iter();
+        slots.filter_map(|slot| self.processes[&slot].host().map(|host| host.id)).collect()
     }
 
     pub(crate) fn refuse_adoption(&mut self, adoption: &Adoption, fault: &Fault, out: &mut Batch) {
@@ -451,12 +444,12 @@ impl Hub {
             directory: Directory::There,
             fork: None,
         };
-        let profile = self.slots[&slot].profile.clone();
+        let profile = self.processes[&slot].profile.clone();
         let was_loaded = self.way(&profile, ReadStyle::History).is_some();
         let key = self.adopt_new(slot, &new, &adoption.id, out);
         // Where the rest of the history comes as if it were new, nothing of a later replay must.
         let late = self.profile_of(slot).late_replay;
-        let parked = self.slots[&slot].parked.get(&adoption.id).filter(|_| !late);
+        let parked = self.processes[&slot].parked.get(&adoption.id).filter(|_| !late);
         let last_prompt = last_prompt(parked.map_or(&[], |parked| &parked.lines));
         let row = self.session_mut(key).row.edit();
         // It is never begun anew: what the agent has of it may be more than it has shown.

@@ -62,11 +62,6 @@ fn merged(first: &Bytes, second: &Bytes) -> Bytes {
 }
 
 impl Hub {
-    /// The session to which an agent's id leads, which may be that of a child.
-    pub(crate) fn routed(&self, slot: SlotId, id: &str) -> Option<SessionKey> {
-        self.routes.get(&slot)?.get(id).copied()
-    }
-
     /// Whether an agent's id that leads to a session is that of a child of it.
     pub(crate) fn is_child(&self, key: SessionKey, id: &str) -> bool {
         self.session(key).row.children.contains_key(id)
@@ -85,9 +80,9 @@ impl Hub {
         let seq = self.session(key).head + 1;
         let is_replay =
             matches!(&self.session(key).state, State::Restoring(restore) if restore.replays());
-        let is_new = match self.routed(slot, &id) {
+        let is_new = match self.sessions.routed(slot, &id) {
             None => {
-                self.new_child(slot, key, &id, line)?;
+                self.new_child(key, &id, line)?;
                 true
             }
             Some(of) if of == key && self.is_child(key, &id) => false,
@@ -112,13 +107,7 @@ impl Hub {
         Ok(is_new.then(|| id.into_owned()))
     }
 
-    fn new_child(
-        &mut self,
-        slot: SlotId,
-        key: SessionKey,
-        id: &str,
-        line: &[u8],
-    ) -> Result<(), String> {
+    fn new_child(&mut self, key: SessionKey, id: &str, line: &[u8]) -> Result<(), String> {
         if id.len() > ID_BYTES {
             return Err(format!("the id of the child has {} bytes", id.len()));
         }
@@ -127,28 +116,18 @@ impl Hub {
             let resting = children.iter().filter(|(_, child)| !child.busy);
             let oldest = resting.min_by_key(|(_, child)| child.seq).map(|(id, _)| id.clone());
             let oldest = oldest.ok_or_else(|| format!("{MOST} subagents are at work already"))?;
-            self.session_mut(key).row.edit().children.remove(&oldest);
-            self.unroute_child(slot, &oldest);
+            self.sessions.remove_child(key, &oldest);
         }
         let agent = &self.session(key).row.agent;
         let mut public_id = id.to_owned();
-        while self.by_public_id(agent, &public_id).is_some()
-            || self.child_by_public_id(agent, &public_id).is_some()
-        {
+        while self.sessions.is_taken(agent, &public_id) {
             public_id = format!("{public_id}.{}", key.0);
         }
         let parent = str_at(line, SESSION).unwrap_or_default();
         let parent = self.public_of(key, &parent).to_owned();
         let child = Child { public_id, parent, cancel: false, busy: false, seq: 0 };
-        self.session_mut(key).row.edit().children.insert(id.to_owned(), child);
-        self.routes.entry(slot).or_default().insert(id.to_owned(), key);
+        self.sessions.add_child(key, id, child);
         Ok(())
-    }
-
-    fn unroute_child(&mut self, slot: SlotId, id: &str) {
-        if let Some(routes) = self.routes.get_mut(&slot) {
-            routes.remove(id);
-        }
     }
 
     /// A notification with a child's id, with the ids that clients use.
@@ -198,7 +177,7 @@ impl Hub {
         let session = self.session(key);
         match &session.state {
             State::Restoring(restore) => {
-                let host = self.slots[&session.slot].usable_host();
+                let host = self.processes[&session.slot].usable_host();
                 restore.hears_news() && (session.doubtful.is_none() || session.doubtful != host)
             }
             State::Live | State::Resting => true,
@@ -254,15 +233,11 @@ impl Hub {
 
     /// The process does not hold the session any more: its children are over, too.
     pub(crate) fn end_children(&mut self, key: SessionKey, out: &mut Batch) {
-        let slot = self.session(key).slot;
-        let row = &mut self.session_mut(key).row;
-        let children = if row.children.is_empty() {
-            BTreeMap::new()
-        } else {
-            std::mem::take(&mut row.edit().children)
-        };
-        for (id, child) in children {
-            self.unroute_child(slot, &id);
+        let Session { slot, row, .. } = self.session(key);
+        let (slot, ids) = (*slot, row.children.keys().cloned().collect::<Vec<_>>());
+        let children: Vec<Child> =
+            ids.iter().filter_map(|id| self.sessions.remove_child(key, id)).collect();
+        for child in children {
             self.tell_child_over(key, &child, out);
         }
         self.lease(slot, out);
@@ -283,19 +258,6 @@ impl Hub {
         self.append(key, kind, build::notification("session/update", &params), None, out);
     }
 
-    /// The child that clients of an agent know under this id, with its session and the agent's id.
-    pub(crate) fn child_by_public_id(
-        &self,
-        agent: &str,
-        id: &str,
-    ) -> Option<(SessionKey, &str, &Child)> {
-        let of_agent = self.sessions.iter().filter(|(_, session)| session.row.agent == agent);
-        let mut all = of_agent.flat_map(|(key, session)| {
-            session.row.children.iter().map(|(own, child)| (*key, own.as_str(), child))
-        });
-        all.find(|(_, _, child)| child.public_id == id)
-    }
-
     /// A request of a client about a session that is a child: there is nothing to ask of it.
     pub(crate) fn refuse_for_child(
         &self,
@@ -303,7 +265,9 @@ impl Hub {
         method: &str,
         id: &str,
     ) -> Result<(), Fault> {
-        let Some((key, _, child)) = self.child_by_public_id(agent, id) else { return Ok(()) };
+        let Some((key, _, child)) = self.sessions.child_by_public_id(agent, id) else {
+            return Ok(());
+        };
         if matches!(method, "session/load" | "session/resume") {
             return Err(Fault::no_session(id));
         }
@@ -326,7 +290,7 @@ impl Hub {
         line: &Bytes,
         out: &mut Batch,
     ) {
-        let Some((key, own, child)) = self.child_by_public_id(agent, id) else { return };
+        let Some((key, own, child)) = self.sessions.child_by_public_id(agent, id) else { return };
         let slot = self.session(key).slot;
         let can = child.cancel && self.may_control(client, key).is_ok();
         if !can || self.is_clogged(slot) || self.store_health.is_failing() {
@@ -411,7 +375,7 @@ impl Hub {
     fn translated(&self, key: SessionKey, line: Bytes, path: &[&str]) -> Bytes {
         let Session { slot, row, .. } = self.session(key);
         let Some(id) = str_at(&line, path) else { return line };
-        let of = if *id == row.agent_id { Some(key) } else { self.routed(*slot, &id) };
+        let of = if *id == row.agent_id { Some(key) } else { self.sessions.routed(*slot, &id) };
         let public = of.map(|of| self.public_of(of, &id));
         match public.filter(|public| *public != id).map(|public| json!(public).to_string()) {
             Some(public) => set_member(&line, path, public.as_bytes()),

@@ -33,14 +33,14 @@ impl Hub {
         let Some((cwd, directory)) = waiting.what.directory() else { return };
         let question = self.ids.issue();
         *directory = Directory::Asked(question);
-        let (agent, cwd) = (self.slots[&slot].profile.clone(), cwd.to_owned());
+        let (agent, cwd) = (self.processes[&slot].profile.clone(), cwd.to_owned());
         self.slot_mut(slot).waiting.push(waiting);
         out.effects.push(Effect::FindDirectory { question, agent, cwd });
     }
 
     pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool, out: &mut Batch) {
         let waits = |state: &State| match state {
-            State::Restoring(restore) => restore.step == Step::Directory(question),
+            State::Restoring(restore) => restore.step() == Step::Directory(question),
             State::Live | State::Resting => false,
         };
         let restoring = self.sessions.iter().find(|(_, session)| waits(&session.state));
@@ -57,14 +57,15 @@ impl Hub {
             let directory = waiting.what.directory();
             directory.is_some_and(|(_, known)| *known == Directory::Asked(question))
         };
-        let mut slots = self.slots.iter_mut();
-        let found = slots
-            .find_map(|(slot, agent)| Some((*slot, agent.waiting.extract_if(.., asked).next()?)));
+        let found = self
+            .processes
+            .iter_mut()
+            .find_map(|(slot, agent)| Some((slot, agent.waiting.extract_if(.., asked).next()?)));
         let Some((slot, mut waiting)) = found else { return };
         let Some((cwd, directory)) = waiting.what.directory() else { return };
         if exists {
             *directory = Directory::There;
-            if self.slots[&slot].is_up() {
+            if self.processes[&slot].is_up() {
                 self.serve_waiting(slot, waiting, out);
             } else if let Err(fault) = self.may_start(slot) {
                 self.refuse(&waiting.to, &fault, out);

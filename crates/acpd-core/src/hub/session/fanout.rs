@@ -104,7 +104,8 @@ impl Hub {
             self.take_back_offers(client, key, out);
         }
         let old = self.session_mut(key).attached.remove(&client);
-        let since = old.as_ref().map(|old| old.since).or_else(|| self.was_there_since(client, key));
+        let since =
+            old.as_ref().map(|old| old.since).or_else(|| self.clients.was_there_since(client, key));
         let since = since.unwrap_or_else(|| self.ids.issue());
         let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
         if cursor == Cursor::Live {
@@ -172,7 +173,7 @@ impl Hub {
 
     /// The name of a client in the journal: its token, else one that no other connection ever had.
     fn origin_of(&self, client: ClientId) -> String {
-        match self.token_of(client) {
+        match self.clients.token_of(client) {
             Some(token) => token.to_owned(),
             None => format!("{}.{}", self.ids.boot(), client.0),
         }

@@ -44,9 +44,9 @@ impl Hub {
     ///
     /// # Errors
     /// When the agent cannot, or has a process for each session.
-    pub(crate) fn can_fork(&mut self, profile: &str) -> Result<(), Fault> {
+    pub(crate) fn can_fork(&self, profile: &str) -> Result<(), Fault> {
         let refused = |text| Err(Fault::new(Reason::Other, text).with_code(code::METHOD_NOT_FOUND));
-        if !self.known(profile).capabilities.fork {
+        if !self.processes.known(profile).capabilities.fork {
             return refused(format!("agent `{profile}` does not offer `session/fork`"))
                 .map_err(|fault| fault.hint("begin a new session: `acpctl run -s NAME PROMPT`"));
         }
@@ -76,13 +76,13 @@ impl Hub {
         out: &mut Batch,
     ) -> Result<(), Fault> {
         // What an agent can do that never ran is known when it does.
-        if self.known(profile).row.initialize.is_some() {
+        if self.processes.known(profile).row.initialize.is_some() {
             self.can_fork(profile)?;
         }
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let id = SessionParams::from_raw(params).session_id;
         let id = id.ok_or_else(|| Fault::invalid("`session/fork` needs a `sessionId`"))?;
-        let key = self.by_public_id(profile, &id).ok_or_else(|| {
+        let key = self.sessions.by_public_id(profile, &id).ok_or_else(|| {
             Fault::no_session(&id)
                 .hint("only sessions that acpd knows can be forked; `session/load` makes it one")
         })?;
@@ -182,7 +182,7 @@ impl Hub {
         let blocked = |text: &str, hint: &str| {
             Err(Fault::new(Reason::SessionBlocked, text).session(id).hint(hint))
         };
-        if self.slots[&session.slot].dedicated.is_some() {
+        if self.processes[&session.slot].dedicated.is_some() {
             let text = "the agent's process is for this session alone";
             return blocked(text, "restart the agent to have it share one");
         }
@@ -198,7 +198,7 @@ impl Hub {
 
     /// Asks for a fork, now that its directory is there.
     pub(crate) fn ask_for_fork(&mut self, slot: SlotId, mut new: NewSession, out: &mut Batch) {
-        let Some(host) = self.slots[&slot].usable_host() else { return };
+        let Some(host) = self.processes[&slot].usable_host() else { return };
         let key = new.fork.as_ref().map(|point| point.session);
         let is_live = |key: &SessionKey| {
             let session = self.sessions.get(*key);

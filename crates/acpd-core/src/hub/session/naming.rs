@@ -16,7 +16,7 @@ impl Hub {
         name: &str,
         of: Option<SessionKey>,
     ) -> Result<(), Fault> {
-        let other = self.by_name(agent, cwd, name).filter(|other| Some(*other) != of);
+        let other = self.sessions.by_name(agent, cwd, name).filter(|other| Some(*other) != of);
         if other.is_some() || self.is_being_named(agent, cwd, name) {
             return Err(name_taken(name, cwd));
         }

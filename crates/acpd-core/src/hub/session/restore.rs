@@ -19,8 +19,6 @@
 //! Architecture invariant: `session/new` is asked for only when there is nothing left to lose, and
 //! every loss is told.
 
-use std::collections::VecDeque;
-
 use acp_wire::acp::{NewSessionResult, SessionList, SetConfigOptionParams, SetModeParams};
 use acp_wire::{ErrorObject, Id, Outcome, UpdateClass, build, code, set_member, str_at};
 use acpd_api::{Reason, RestoreLevel, Restored, method};
@@ -31,28 +29,23 @@ use serde_json::value::RawValue;
 use crate::auth::Refusal;
 use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId, duration};
+use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::raw;
 use crate::profile::OnLost;
-use crate::record::{AgentRow, Dormant, EventKind, Record};
+use crate::record::{Dormant, EventKind};
 use crate::requests::purpose::Purpose;
-use crate::session::State;
-use crate::session::replay::Replay;
-use crate::session::restore::{Restore, Setting, Step, settings, values_of};
+use crate::session::restore::{
+    Event, Facts, Next, Progress, Restore, Setting, Step, settings, values_of,
+};
+use crate::session::{Session, State};
 use crate::timers::Timer;
-
-/// Loads that fail for a reason that may pass are tried so often.
-const LOAD_TRIES: u32 = 3;
 
 /// A replay that goes on after the response is over when nothing came for so long (ms) …
 const QUIET: u64 = 300;
 
 /// … or after so long (ms).
 const QUIET_CAP: u64 = 5_000;
-
-/// Pages of `session/list` that are read.
-const LIST_PAGES: u32 = 100;
 
 /// What is told where `restore_mcp` says so.
 const WITHHELD: &str = "its MCP servers were not given to the agent again (`restore_mcp = false`)";
@@ -63,23 +56,7 @@ impl Hub {
         let session = self.session(key);
         let row = &session.row;
         let (agent, cwd) = (row.agent.clone(), row.cwd.clone());
-        let restore = Restore {
-            step: Step::Directory(question),
-            level: RestoreLevel::Renewed,
-            reason: None,
-            tries: 0,
-            without_servers: false,
-            elsewhere: false,
-            left_out: Vec::new(),
-            pages: 0,
-            replay: Replay::new(row.last_prompt),
-            announced: Vec::new(),
-            mode: row.mode.clone(),
-            options: row.options.clone(),
-            cap: self.now,
-            setting_mode: None,
-            settings: VecDeque::new(),
-        };
+        let restore = Restore::new(question, row, self.now);
         let timeout = self.profile_of(session.slot).restore_timeout;
         self.session_mut(key).state = State::Restoring(Box::new(restore));
         self.tell_state(key, out);
@@ -89,29 +66,55 @@ impl Hub {
 
     /// Its directory is there: on with it.
     pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
-        let row = &self.session(key).row;
-        let agent = row.agent.clone();
         if self.owes_summary(key) {
             let reason = self.why_given_up(key);
             return self.reseed(key, reason, out);
         }
-        let fresh = row.prompts == 0 && !row.heard;
-        let may_resume = self.profile_of(self.session(key).slot).use_resume;
-        let known = self.known(&agent);
-        let resume = may_resume && known.capabilities.resume && !known.row.resume_lies;
-        let session = self.session(key);
-        if fresh {
-            self.restore_step(key, Step::New, out);
-        } else if self.is_held(session.slot, &session.row.agent_id) {
-            let text = "the agent has given its id to another session";
-            self.session_is_lost(key, text.to_owned(), out);
-        } else {
-            self.route(key);
-            if resume {
-                self.restore_step(key, Step::Resume, out);
-            } else {
-                self.load_or_lose(key, None, out);
+        let Session { slot, row, .. } = self.session(key);
+        let is_fresh = row.prompts == 0 && !row.heard;
+        let is_held = self.is_held(*slot, &row.agent_id);
+        if !is_fresh && !is_held {
+            self.sessions.route(key);
+        }
+        self.restore_goes_on(key, Event::Begun { is_fresh, is_held }, out);
+    }
+
+    /// Does what follows from an event.
+    fn restore_goes_on(&mut self, key: SessionKey, event: Event<'_>, out: &mut Batch) {
+        let Session { slot, row, state, .. } = self.session(key);
+        let State::Restoring(restore) = state else { return };
+        let (profile, known) = (self.profile_of(*slot), self.processes.known(&row.agent));
+        let facts = Facts {
+            agent: &row.agent,
+            resumes: known.resumes(profile),
+            loads: known.loads(profile),
+            lists: known.lists(),
+            late_replay: profile.late_replay,
+            has_servers: self.has_servers(key),
+            timeout: profile.restore_timeout,
+        };
+        let (progress, next) = restore.progress.next(&facts, event);
+        if let Some(restore) = self.restore_mut(key) {
+            restore.progress = progress;
+        }
+        match next {
+            Next::Ask(_) => self.ask_step(key, out),
+            Next::AskPage(cursor) => self.ask_page(key, Some(cursor), out),
+            Next::Pause(time) => self.timers.set(Timer::Restore(key), self.now.after(time)),
+            Next::Settle => {
+                let now = self.now;
+                if let Some(restore) = self.restore_mut(key) {
+                    restore.cap = now.after(QUIET_CAP);
+                }
+                self.timers.set(Timer::Restore(key), now.after(QUIET));
             }
+            Next::SetAgain => self.next_setting(key, out),
+            Next::NotSet(text) => {
+                self.notice(key, "warning", &text, out);
+                self.next_setting(key, out);
+            }
+            Next::Lost(text) => self.session_is_lost(key, text, out),
+            Next::Failed(reason, text) => self.restore_failed(key, reason, &text, out),
         }
     }
 
@@ -122,82 +125,44 @@ impl Hub {
         }
     }
 
-    /// The way of `session/load`, if the agent has it. `refused` is what it said to a resume.
-    fn load_or_lose(&mut self, key: SessionKey, refused: Option<&str>, out: &mut Batch) {
-        let session = self.session(key);
-        let agent = session.row.agent.clone();
-        let may_load = self.profile_of(session.slot).use_load;
-        let known = self.known(&agent);
-        let loads = known.capabilities.load_session && !known.row.load_lies;
-        let lists = known.capabilities.list && !known.list_lies;
-        if !may_load || !loads {
-            let text = match refused {
-                Some(error) => format!("agent `{agent}` cannot resume it: {error}"),
-                None => format!("agent `{agent}` can neither resume nor load sessions"),
-            };
-            self.session_is_lost(key, text, out);
-        } else if lists {
-            self.restore_step(key, Step::List, out);
+    /// Asks the agent for what its step wants.
+    fn ask_step(&mut self, key: SessionKey, out: &mut Batch) {
+        let Some(Progress { step, without_servers: bare, .. }) =
+            self.restore_mut(key).map(|restore| restore.progress)
+        else {
+            return;
+        };
+        if matches!(step, Step::List | Step::ListAll) {
+            return self.ask_page(key, None, out);
+        }
+        let (params, mut left_out) = self.params_again(key);
+        let mut params = Bytes::copy_from_slice(params.get().as_bytes());
+        let Session { slot, row, .. } = self.session(key);
+        let mut servers = Vec::new();
+        if !bare && (step == Step::New || self.profile_of(*slot).restore_mcp) {
+            servers = self.servers_again(key);
         } else {
-            self.restore_step(key, Step::Load, out);
+            params = set_member(&params, &["mcpServers"], b"[]");
+            left_out = self.has_servers(key).then(|| WITHHELD.to_owned()).into_iter().collect();
         }
-    }
-
-    pub(crate) fn restore_step(&mut self, key: SessionKey, step: Step, out: &mut Batch) {
-        if let Some(restore) = self.restore_mut(key) {
-            restore.step = step;
+        if step != Step::New {
+            params =
+                set_member(&params, &["sessionId"], json!(row.agent_id).to_string().as_bytes());
         }
-        let (mut params, left_out) = self.params_again(key);
-        let bare = self.restore_mut(key).is_some_and(|restore| restore.without_servers);
-        let session = self.session(key);
-        let id = json!(session.row.agent_id).to_string();
-        if bare {
-            let text = Bytes::copy_from_slice(params.get().as_bytes());
-            let text = set_member(&text, &["mcpServers"], b"[]");
-            params = raw(&text);
-        }
-        let brings_mcp = !bare && (step == Step::New || self.profile_of(session.slot).restore_mcp);
-        let with_id = || {
-            let params = Bytes::copy_from_slice(params.get().as_bytes());
-            let params = set_member(&params, &["sessionId"], id.as_bytes());
-            if brings_mcp { params } else { set_member(&params, &["mcpServers"], b"[]") }
-        };
-        let (name, params) = match step {
-            Step::New => ("session/new", Bytes::copy_from_slice(params.get().as_bytes())),
-            Step::Resume => ("session/resume", with_id()),
-            Step::Load => ("session/load", with_id()),
-            Step::List => {
-                let params = json!({ "cwd": session.row.cwd }).to_string();
-                ("session/list", Bytes::from(params))
-            }
-            Step::ListAll => ("session/list", Bytes::from_static(b"{}")),
-            Step::Directory(_) | Step::Retry | Step::Settle | Step::Settings => return,
-        };
-        // The list of sessions brings no servers.
-        let servers = match step {
-            Step::List | Step::ListAll => Vec::new(),
-            _ if !brings_mcp => Vec::new(),
-            _ => self.servers_again(key),
-        };
-        let left_out = match brings_mcp {
-            true => left_out,
-            false if self.has_servers(key) => vec![WITHHELD.to_owned()],
-            false => Vec::new(),
-        };
         if let Some(restore) = self.restore_mut(key) {
             restore.left_out = left_out;
         }
-        self.restore_ask(key, name, &params, &servers, out);
+        self.restore_ask(key, step.method(), &params, &servers, out);
     }
 
     /// Whether it has MCP servers, of whomever.
-    fn has_servers(&mut self, key: SessionKey) -> bool {
+    fn has_servers(&self, key: SessionKey) -> bool {
         self.session(key).has_servers() || !self.servers_again(key).is_empty()
     }
 
     /// The servers of the configuration as it is now. What is left out was told when the session was
     /// made, and `agent show` tells it.
-    fn servers_again(&mut self, key: SessionKey) -> Vec<String> {
+    fn servers_again(&self, key: SessionKey) -> Vec<String> {
         let session = self.session(key);
         let (slot, cwd) = (session.slot, session.row.cwd.clone());
         let params = session.restore_params();
@@ -213,7 +178,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let slot = self.session(key).slot;
-        let Some(host) = self.slots[&slot].usable_host() else { return };
+        let Some(host) = self.processes[&slot].usable_host() else { return };
         let renews = name == "session/new";
         let ask = self.ask(host, Purpose::Restore { session: key, renews }, out);
         let params = raw(params);
@@ -230,7 +195,11 @@ impl Hub {
         out: &mut Batch,
     ) {
         self.timers.clear(Timer::Restore(key));
-        let Some(step) = self.restore_mut(key).map(|restore| restore.step) else { return };
+        let Some(step) = self.restore_mut(key).map(|restore| restore.step()) else { return };
+        if matches!(step, Step::Directory(_) | Step::Retry | Step::Settle) {
+            // Nothing is asked.
+            return;
+        }
         let result = match outcome {
             Outcome::Result(result) => result,
             Outcome::Error(error) => {
@@ -238,17 +207,24 @@ impl Hub {
                 return self.restore_refused(key, step, &error, out);
             }
         };
-        match step {
-            Step::New => self.session_renewed(key, result, out),
-            Step::Resume => self.session_back(key, RestoreLevel::Resumed, result, out),
-            Step::List | Step::ListAll => self.session_listed(key, step, result, out),
-            Step::Load => self.session_back(key, RestoreLevel::Loaded, result, out),
+        let event = match step {
+            Step::List | Step::ListAll => {
+                let page = SessionList::from_raw(result);
+                let wanted = &self.session(key).row.agent_id;
+                let is_there = page.sessions.iter().any(|session| session.session_id == *wanted);
+                Event::Listed { is_there, more: page.next_cursor.map(Into::into) }
+            }
+            Step::New if !self.session_renewed(key, result, out) => return,
             Step::Settings => {
                 self.setting_restored(key, result, out);
-                self.next_setting(key, out);
+                Event::Accepted
             }
-            Step::Directory(_) | Step::Retry | Step::Settle => {}
-        }
+            _ => {
+                self.take_restored_values(key, result, out);
+                Event::Accepted
+            }
+        };
+        self.restore_goes_on(key, event, out);
     }
 
     fn restore_refused(
@@ -258,7 +234,6 @@ impl Hub {
         error: &ErrorObject,
         out: &mut Batch,
     ) {
-        let text = in_words(error);
         let slot = self.session(key).slot;
         match self.note_refusal(slot, step.method(), error, out) {
             Refusal::Other => {}
@@ -266,37 +241,13 @@ impl Hub {
             // The next process is asked the same.
             Refusal::Renewed => return,
         }
-        match step {
-            Step::Resume => {
-                if error.code == code::METHOD_NOT_FOUND {
-                    self.remember_lie(key, |row| row.resume_lies = true, out);
-                }
-                self.load_or_lose(key, Some(&text), out);
-            }
-            // A list that fails says nothing about the session.
-            Step::List | Step::ListAll => {
-                if error.code == code::METHOD_NOT_FOUND {
-                    let agent = self.session(key).row.agent.clone();
-                    self.known(&agent).list_lies = true;
-                }
-                self.restore_step(key, Step::Load, out);
-            }
-            Step::Load if error.code == code::NOT_FOUND || self.says_gone(slot, error) => {
-                self.session_is_lost(key, format!("the agent does not know it: {text}"), out);
-            }
-            Step::Load if error.code == code::METHOD_NOT_FOUND => {
-                self.remember_lie(key, |row| row.load_lies = true, out);
-                self.load_or_lose(key, Some(&text), out);
-            }
-            Step::Load => self.retry_load(key, error.code, &text, out),
-            Step::New => self.restore_failed(key, Reason::AgentStartFailed, &text, out),
-            Step::Settings => {
-                let text = format!("a mode or option could not be set again: {text}");
-                self.notice(key, "warning", &text, out);
-                self.next_setting(key, out);
-            }
-            Step::Directory(_) | Step::Retry | Step::Settle => {}
+        let code = error.code;
+        let is_gone = code == code::NOT_FOUND || self.says_gone(slot, error);
+        if code == code::METHOD_NOT_FOUND && !(step == Step::Load && is_gone) {
+            self.remember_lie(key, step, out);
         }
+        let event = Event::Refused { code, is_gone, text: &in_words(error) };
+        self.restore_goes_on(key, event, out);
     }
 
     /// Whether an error to a load means that the agent has lost the session, though its code does not
@@ -306,97 +257,66 @@ impl Hub {
     }
 
     /// The agent has offered what it does not have: it is not asked again.
-    fn remember_lie(&mut self, key: SessionKey, lie: fn(&mut AgentRow), out: &mut Batch) {
+    fn remember_lie(&mut self, key: SessionKey, step: Step, out: &mut Batch) {
         let agent = self.session(key).row.agent.clone();
-        let known = self.known(&agent);
-        lie(&mut known.row);
-        out.records.push(Record::Agent(known.row.clone()));
-    }
-
-    fn retry_load(&mut self, key: SessionKey, code: i64, error: &str, out: &mut Batch) {
-        let now = self.now;
-        let has_servers = self.has_servers(key);
-        let Some(restore) = self.restore_mut(key) else { return };
-        restore.tries += 1;
-        if restore.tries >= LOAD_TRIES {
-            if code == code::INVALID_PARAMS && has_servers && !restore.without_servers {
-                restore.without_servers = true;
-                return self.restore_step(key, Step::Load, out);
-            }
-            if restore.elsewhere {
-                // Some agents have it for its old directory only.
-                let text = format!("the agent does not load it in another directory: {error}");
-                return self.session_is_lost(key, text, out);
-            }
-            let text = format!("it could not be loaded: {error}");
-            return self.restore_failed(key, Reason::SessionBlocked, &text, out);
-        }
-        restore.step = Step::Retry;
-        let delay = 250 << restore.tries;
-        self.timers.set(Timer::Restore(key), now.after(delay));
-    }
-
-    fn session_listed(&mut self, key: SessionKey, step: Step, result: &RawValue, out: &mut Batch) {
-        let page = SessionList::from_raw(result);
-        let wanted = &self.session(key).row.agent_id;
-        if page.sessions.iter().any(|session| session.session_id == *wanted) {
-            if let Some(restore) = self.restore_mut(key) {
-                restore.elsewhere = step == Step::ListAll;
-            }
-            return self.restore_step(key, Step::Load, out);
-        }
-        let cwd = self.session(key).row.cwd.clone();
-        let Some(restore) = self.restore_mut(key) else { return };
-        restore.pages += 1;
-        match page.next_cursor {
-            Some(cursor) if restore.pages < LIST_PAGES => {
-                let mut params = json!({ "cursor": cursor });
-                if step == Step::List {
-                    params["cwd"] = json!(cwd);
-                }
-                self.restore_ask(key, "session/list", params.to_string().as_bytes(), &[], out);
-            }
-            // A list that was not read to its end says nothing about the session.
-            Some(_) => self.restore_step(key, Step::Load, out),
-            None if step == Step::List => self.restore_step(key, Step::ListAll, out),
-            None => self.session_is_lost(key, "the agent does not list it".to_owned(), out),
+        match step {
+            Step::Resume => self.processes.edit_known(&agent, |row| row.resume_lies = true, out),
+            Step::Load => self.processes.edit_known(&agent, |row| row.load_lies = true, out),
+            Step::List | Step::ListAll => self.processes.known_mut(&agent).list_lies = true,
+            _ => {}
         }
     }
 
-    fn session_renewed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
-        let made = match NewSessionResult::from_raw(result) {
-            Ok(made) => made,
+    /// Asks for a page of the agent's list, in the directory of the session or anywhere.
+    fn ask_page(&mut self, key: SessionKey, cursor: Option<String>, out: &mut Batch) {
+        let Session { row, state, .. } = self.session(key);
+        let mut params = json!({});
+        if let Some(cursor) = cursor {
+            params["cursor"] = json!(cursor);
+        }
+        if matches!(state, State::Restoring(restore) if restore.step() == Step::List) {
+            params["cwd"] = json!(row.cwd);
+        }
+        self.restore_ask(key, "session/list", params.to_string().as_bytes(), &[], out);
+    }
+
+    /// The agent has made a session anew. Returns whether that can be used.
+    fn session_renewed(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) -> bool {
+        let slot = self.session(key).slot;
+        let refusal = match NewSessionResult::from_raw(result) {
+            Ok(made) if self.claim_id(slot, &made.session_id, out) => Ok(made.session_id),
+            Ok(made) => Err(format!("the agent gave the id `{}` to two sessions", made.session_id)),
             Err(error) => {
-                let text = format!("the agent's answer to `session/new` cannot be used: {error}");
-                return self.restore_failed(key, Reason::AgentProtocol, &text, out);
+                Err(format!("the agent's answer to `session/new` cannot be used: {error}"))
             }
         };
-        let slot = self.session(key).slot;
-        if !self.claim_id(slot, &made.session_id, out) {
-            let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
-            return self.restore_failed(key, Reason::AgentProtocol, &text, out);
-        }
-        let agent_id = made.session_id.into_owned();
-        let level = self.restore_mut(key).map_or(RestoreLevel::Renewed, |restore| restore.level);
+        let agent_id = match refusal {
+            Ok(id) => id.into_owned(),
+            Err(text) => {
+                self.restore_failed(key, Reason::AgentProtocol, &text, out);
+                return false;
+            }
+        };
+        let level = self.restore_mut(key).map(|restore| restore.progress.level);
         let row = self.session_mut(key).row.edit();
-        row.agent_id = agent_id;
-        if level == RestoreLevel::Reseeded {
+        row.agent_id.clone_from(&agent_id);
+        if level == Some(RestoreLevel::Reseeded) {
             // From now on the agent is owed a summary, also by the next daemon.
-            row.restore = Some(level);
+            row.restore = level;
             row.heard = false;
         }
-        self.route(key);
+        self.sessions.route(key);
         out.durable = true;
-        if let Some(host) = self.slots[&slot].usable_host() {
-            self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
+        if let Some(host) = self.processes[&slot].usable_host() {
+            self.read_parked(slot, host, agent_id, out);
         }
-        self.session_back(key, level, result, out);
+        true
     }
 
     /// Makes an id free for a session that the agent has just made under it; `false` if the process
     /// holds another session under it. One that was to come back under this id cannot any more.
     pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str, out: &mut Batch) -> bool {
-        let Some(other) = self.routed(slot, agent_id) else { return true };
+        let Some(other) = self.sessions.routed(slot, agent_id) else { return true };
         if self.is_held(slot, agent_id) || self.is_child(other, agent_id) {
             return false;
         }
@@ -407,30 +327,12 @@ impl Hub {
         true
     }
 
-    /// The agent has the session: set again what it has forgotten, then go on.
-    fn session_back(
-        &mut self,
-        key: SessionKey,
-        level: RestoreLevel,
-        result: &RawValue,
-        out: &mut Batch,
-    ) {
+    /// The agent has the session: what it has forgotten is to be set again.
+    fn take_restored_values(&mut self, key: SessionKey, result: &RawValue, out: &mut Batch) {
         let (modes, options) = values_of(result);
         self.take_values(key, modes, options, false, out);
-        let slot = self.session(key).slot;
-        let late = self.profile_of(slot).late_replay && level == RestoreLevel::Loaded;
-        let now = self.now;
         let Some(restore) = self.restore_mut(key) else { return };
-        restore.level = level;
         restore.settings = settings(&restore.options, restore.mode.as_deref(), options, modes);
-        if late {
-            restore.step = Step::Settle;
-            restore.cap = now.after(QUIET_CAP);
-            self.timers.set(Timer::Restore(key), now.after(QUIET));
-        } else {
-            restore.step = Step::Settings;
-            self.next_setting(key, out);
-        }
     }
 
     fn next_setting(&mut self, key: SessionKey, out: &mut Batch) {
@@ -475,7 +377,7 @@ impl Hub {
         let State::Restoring(restore) = old else { return };
         let slot = self.session(key).slot;
         let doubtful = self.session(key).doubtful;
-        if doubtful.is_none() || doubtful != self.slots[&slot].usable_host() {
+        if doubtful.is_none() || doubtful != self.processes[&slot].usable_host() {
             let (news, last_prompt) = restore.replay.finish();
             for line in news {
                 self.append(key, EventKind::Imported, line, None, out);
@@ -483,14 +385,14 @@ impl Hub {
             self.session_mut(key).row.edit().last_prompt = last_prompt;
         }
         self.tell_announced(key, restore.announced, out);
-        self.session_mut(key).row.edit().restore = Some(restore.level);
-        if restore.level != RestoreLevel::Renewed {
-            self.tell_restored(key, restore.level, restore.reason.clone(), out);
+        self.session_mut(key).row.edit().restore = Some(restore.progress.level);
+        if restore.progress.level != RestoreLevel::Renewed {
+            self.tell_restored(key, restore.progress.level, restore.reason.clone(), out);
         }
-        if restore.level == RestoreLevel::Reseeded {
+        if restore.progress.level == RestoreLevel::Reseeded {
             self.tell_reseeded(key, restore.reason.as_deref().unwrap_or_default(), out);
         }
-        if restore.without_servers {
+        if restore.progress.without_servers {
             let text = "its MCP servers are left out: the agent did not load the session with them";
             self.notice(key, "warning", text, out);
         } else {
@@ -545,7 +447,7 @@ impl Hub {
                     self.remember_announcement(key, &line);
                 }
                 let Some(restore) = self.restore_mut(key) else { return };
-                if !matches!(restore.step, Step::Load | Step::Settle | Step::Settings) {
+                if !matches!(restore.step(), Step::Load | Step::Settle | Step::Settings) {
                     // The end of a turn that is over for us, if anything.
                     return;
                 }
@@ -562,7 +464,7 @@ impl Hub {
         let now = self.now;
         let timeout = self.profile_of(self.session(key).slot).restore_timeout;
         let Some(restore) = self.restore_mut(key) else { return };
-        let at = match restore.step {
+        let at = match restore.step() {
             Step::Settle => now.after(QUIET).min(restore.cap),
             Step::Load => now.after(timeout),
             _ => return,
@@ -574,35 +476,15 @@ impl Hub {
     /// it replays for the next one, so no later replay of it counts as news.
     pub(crate) fn give_up_restore(&mut self, key: SessionKey, out: &mut Batch) {
         if self.give_up_restore_step(key, out) {
-            let host = self.slots[&self.session(key).slot].usable_host();
+            let host = self.processes[&self.session(key).slot].usable_host();
             self.session_mut(key).doubtful = host;
         }
     }
 
     pub(crate) fn on_restore_timer(&mut self, key: SessionKey, out: &mut Batch) {
-        let Some(step) = self.restore_mut(key).map(|restore| restore.step) else { return };
-        match step {
-            Step::Retry => self.restore_step(key, Step::Load, out),
-            Step::Settle => {
-                if let Some(restore) = self.restore_mut(key) {
-                    restore.step = Step::Settings;
-                }
-                self.next_setting(key, out);
-            }
-            Step::Directory(_)
-            | Step::New
-            | Step::Resume
-            | Step::List
-            | Step::ListAll
-            | Step::Load
-            | Step::Settings => {
-                self.give_up_restore(key, out);
-                let slot = self.session(key).slot;
-                let time = duration(self.profile_of(slot).restore_timeout);
-                let text = format!("the agent did not bring it back within {time}");
-                self.restore_failed(key, Reason::AgentTimeout, &text, out);
-            }
-        }
+        // In a pause or a late replay nothing is asked.
+        self.give_up_restore(key, out);
+        self.restore_goes_on(key, Event::Late, out);
     }
 
     /// It did not work for a reason that may pass: the next prompt tries again.
@@ -640,12 +522,12 @@ impl Hub {
 
     /// Begins anew what cannot come back, for a prompt that waits.
     pub(crate) fn reseed_now(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
-        self.unroute(key);
+        self.sessions.unroute(key);
         if let Some(restore) = self.restore_mut(key) {
-            restore.level = RestoreLevel::Reseeded;
+            restore.progress.level = RestoreLevel::Reseeded;
             restore.reason = Some(reason);
         }
-        self.restore_step(key, Step::New, out);
+        self.ask_for_new(key, out);
     }
 
     /// A session in which the agent has not said a word has nothing to lose: it is made anew.
@@ -654,7 +536,14 @@ impl Hub {
             "the session begins anew: {reason}, and the first prompt was interrupted before any answer"
         );
         self.notice(key, "warning", &text, out);
-        self.unroute(key);
-        self.restore_step(key, Step::New, out);
+        self.sessions.unroute(key);
+        self.ask_for_new(key, out);
+    }
+
+    fn ask_for_new(&mut self, key: SessionKey, out: &mut Batch) {
+        if let Some(restore) = self.restore_mut(key) {
+            restore.progress.step = Step::New;
+        }
+        self.ask_step(key, out);
     }
 }

@@ -42,22 +42,6 @@ impl Hub {
         self.sessions.get_mut(key).expect("a key is only kept while its session exists")
     }
 
-    pub(crate) fn sessions_of(&self, slot: SlotId) -> Vec<SessionKey> {
-        self.sessions.iter().filter(|(_, s)| s.slot == slot).map(|(key, _)| *key).collect()
-    }
-
-    pub(crate) fn by_public_id(&self, agent: &str, id: &str) -> Option<SessionKey> {
-        self.public.get(agent)?.get(id).copied()
-    }
-
-    pub(crate) fn by_name(&self, agent: &str, cwd: &str, name: &str) -> Option<SessionKey> {
-        let found = self.sessions.iter().find(|(_, session)| {
-            let row = &session.row;
-            row.agent == agent && row.cwd == cwd && row.name.as_deref() == Some(name)
-        });
-        found.map(|(key, _)| *key)
-    }
-
     /// The agent has said something of its own.
     pub(crate) fn heard(&mut self, key: SessionKey) {
         if !self.session(key).row.heard {
@@ -73,24 +57,22 @@ impl Hub {
         agent_id: &str,
         out: &mut Batch,
     ) -> SessionKey {
-        let agent = self.slots[&slot].profile.clone();
-        self.last_session += 1;
-        let key = SessionKey(self.last_session);
+        let agent = self.processes[&slot].profile.clone();
+        let key = self.sessions.next_key();
         // Some agents count from 0 after each start: the second "0" gets another public id.
-        let taken = self.by_public_id(&agent, agent_id).is_some()
-            || self.child_by_public_id(&agent, agent_id).is_some();
+        let taken = self.sessions.is_taken(&agent, agent_id);
         let public_id = if taken { numbered(agent_id, key) } else { agent_id.to_owned() };
         let mcp_servers = acp_wire::locate(&new.params, &["mcpServers"])
             .map(|range| Bytes::copy_from_slice(&new.params[range]));
         let row = SessionRow {
             key,
-            agent: agent.clone(),
-            public_id: public_id.clone(),
+            agent,
+            public_id,
             agent_id: agent_id.to_owned(),
             name: new.name.clone(),
             cwd: new.cwd.clone(),
             params: remove_member(&new.params, &["mcpServers"]),
-            host: self.slots[&slot].host.as_ref().map(|host| host.id),
+            host: self.processes[&slot].host().map(|host| host.id),
             rest: Dormant::Parked,
             reason: None,
             restore: None,
@@ -115,13 +97,12 @@ impl Hub {
         }
         out.durable = true;
         let session = Session { mcp_servers, ..Session::new(row, slot, State::Live) };
-        if self.slots[&slot].dedicated.is_some() {
+        if self.processes[&slot].dedicated.is_some() {
             self.slot_mut(slot).dedicated = Some(key);
             self.save_host(slot, out);
         }
-        self.sessions.insert(key, session);
-        self.public.entry(agent).or_default().insert(public_id, key);
-        self.route(key);
+        self.sessions.insert(session);
+        self.sessions.route(key);
         if let Some(client) = self.clients.get_mut(&new.to.client) {
             client.made.insert(key);
         }
@@ -129,31 +110,13 @@ impl Hub {
         key
     }
 
-    /// Lines of the agent with this session's id, or that of a child, go to this session from now on.
-    pub(crate) fn route(&mut self, key: SessionKey) {
-        let row = &self.sessions[&key].row;
-        let ids = row.children.keys().chain([&row.agent_id]);
-        let routes = self.routes.entry(self.sessions[&key].slot).or_default();
-        routes.extend(ids.map(|id| (id.clone(), key)));
-    }
-
     /// Whether the process holds a session under this id of its own.
     pub(crate) fn is_held(&self, slot: SlotId, agent_id: &str) -> bool {
-        self.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
+        self.sessions.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
             State::Live => true,
             State::Restoring(restore) => restore.is_back(),
             State::Resting => false,
         })
-    }
-
-    pub(crate) fn unroute(&mut self, key: SessionKey) {
-        let session = self.session(key);
-        let (slot, id) = (session.slot, session.row.agent_id.clone());
-        if let Some(routes) = self.routes.get_mut(&slot)
-            && routes.get(&id) == Some(&key)
-        {
-            routes.remove(&id);
-        }
     }
 
     /// `modes` and `configOptions` of a new, load or resume result: stored for later attaches.
@@ -218,7 +181,7 @@ impl Hub {
         }
         match self.session(key).state {
             State::Live => {
-                if !self.slots[&self.session(key).slot].is_up() {
+                if !self.processes[&self.session(key).slot].is_up() {
                     // It goes down: what waits goes on with the next process, or is refused.
                     return;
                 }
@@ -231,7 +194,7 @@ impl Hub {
             State::Restoring(_) => {}
             State::Resting => {
                 let Session { slot, row, .. } = self.session(key);
-                let free = self.slots[slot].is_up() && !self.works_on(*slot, &row.agent_id);
+                let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
                 if free && self.wants_host(key) {
                     self.begin_restore(key, out);
                 }
@@ -247,7 +210,7 @@ impl Hub {
             State::Resting => return,
         };
         self.timers.clear(crate::timers::Timer::Restore(key));
-        self.unroute(key);
+        self.sessions.unroute(key);
         self.close_interactions(key, out);
         self.end_shown(key, "ended with the agent", out);
         self.close_tools(key, out);
@@ -280,7 +243,7 @@ impl Hub {
         reason: Option<String>,
         out: &mut Batch,
     ) {
-        self.unroute(key);
+        self.sessions.unroute(key);
         // A process that runs on waits for the answers to what its subagents asked.
         self.cancel_interactions(key, out);
         self.end_children(key, out);
@@ -307,7 +270,7 @@ impl Hub {
 
     /// A process holds the session.
     pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
-        let host = self.slots[&self.session(key).slot].usable_host();
+        let host = self.processes[&self.session(key).slot].usable_host();
         let session = self.session_mut(key);
         session.state = State::Live;
         session.eager = false;
@@ -366,7 +329,7 @@ impl Hub {
         self.cancel_interactions(key, out);
         self.fail_queue(key, &gone, out);
         self.abandon_turn(key, &gone, out);
-        self.unroute(key);
+        self.sessions.unroute(key);
         self.end_children(key, out);
         self.withdraw_client_methods(key, out);
         self.calls_of_deleted(key, out);
@@ -386,11 +349,7 @@ impl Hub {
         for client in attached {
             self.detach(client, key, out);
         }
-        if let Some(session) = self.sessions.remove(key)
-            && let Some(ids) = self.public.get_mut(&session.row.agent)
-        {
-            ids.remove(&session.row.public_id);
-        }
+        self.sessions.remove(key);
         out.records.push(Record::SessionRemoved { session: key });
         out.effects.push(Effect::Index(key));
     }

@@ -75,8 +75,8 @@ impl Hub {
         let form = form_of(method, &params)?;
         let member = if form == SteerForm::Inject { "content" } else { "prompt" };
         let blocks = blocks_of(&params, member)?;
-        let agent = self.session(key).row.agent.clone();
-        let Some(way) = self.known(&agent).capabilities.steering else {
+        let agent = &self.session(key).row.agent;
+        let Some(way) = self.processes.known(agent).capabilities.steering else {
             return Err(self.cannot_steer(key));
         };
         let message = format!("acpd-{}", self.ids.issue());
@@ -93,7 +93,7 @@ impl Hub {
         let session = self.session(key);
         let slot = session.slot;
         let goes_on = session.running.as_ref().is_some_and(|turn| turn.cancelling.is_none());
-        let host = self.slots[&slot].usable_host();
+        let host = self.processes[&slot].usable_host();
         let Some(host) = host.filter(|_| goes_on && matches!(session.state, State::Live)) else {
             return Ok(None);
         };

@@ -79,11 +79,10 @@ impl Hub {
 
     fn hand_title_over(&mut self, key: SessionKey, out: &mut Batch) {
         let session = self.session(key);
-        let (slot, agent) = (session.slot, session.row.agent.clone());
-        let takes = self.known(&agent).capabilities.title && !self.is_clogged(slot);
-        let session = self.session(key);
+        let (slot, known) = (session.slot, self.processes.known(&session.row.agent));
+        let takes = known.capabilities.title && !self.is_clogged(slot);
         let is_live = matches!(session.state, State::Live);
-        let Some(host) = self.slots[&slot].usable_host().filter(|_| takes && is_live) else {
+        let Some(host) = self.processes[&slot].usable_host().filter(|_| takes && is_live) else {
             return;
         };
         let Some(title) = session.row.own_title.clone() else { return };

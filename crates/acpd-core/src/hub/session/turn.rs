@@ -114,7 +114,7 @@ impl Hub {
         let busy = session.running.is_some() || self.works_on(session.slot, &session.row.agent_id);
         let ahead = session.queue.len() as u32 + u32::from(busy);
         let now = self.now;
-        let sender = to.as_ref().and_then(|to| self.sender(to));
+        let sender = to.as_ref().and_then(|to| self.clients.sender(to));
         let session = self.session_mut(key);
         session.last_ticket += 1;
         let ticket = session.last_ticket;
@@ -168,7 +168,7 @@ impl Hub {
         let free = matches!(session.state, State::Live)
             && session.running.is_none()
             && !self.waits_for_login(key);
-        let Some(host) = self.slots[&slot].usable_host().filter(|_| free) else { return };
+        let Some(host) = self.processes[&slot].usable_host().filter(|_| free) else { return };
         if self.lacks_summary(key, out) {
             return;
         }
@@ -181,8 +181,8 @@ impl Hub {
         let sender = prompt.sender.as_ref().map(|sender| sender.client);
         let number = self.journal_prompt(key, &said, sender, out);
         let chunk = self.host_write(slot, line, out);
-        let host_of = &self.slots[&slot].host;
-        let runs_out = host_of.as_ref().is_some_and(|host| host.stale_from.is_some());
+        let host_of = self.processes[&slot].host();
+        let runs_out = host_of.is_some_and(|host| host.stale_from.is_some());
         out.durable = true;
         let now = self.now;
         let session = self.session_mut(key);
@@ -232,7 +232,7 @@ impl Hub {
     fn save_turn(&self, key: SessionKey, host: HostId, out: &mut Batch) {
         let Some(running) = &self.session(key).running else { return };
         out.records.push(Record::Turn(TurnRow {
-            sender: running.sender.as_ref().and_then(|sender| self.sender(sender)),
+            sender: running.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
             cancelling: running.cancelling,
             ..running.row(key, TurnRest::Dispatched { host, chunk: running.chunk })
         }));
@@ -341,9 +341,9 @@ impl Hub {
     /// process if it does not say which.
     pub(crate) fn touch_turns(&mut self, slot: SlotId, request: &[u8]) {
         let id = str_at(request, &["params", "sessionId"]);
-        let meant = match id.and_then(|id| self.routed(slot, &id)) {
+        let meant = match id.and_then(|id| self.sessions.routed(slot, &id)) {
             Some(key) => vec![key],
-            None => self.sessions_of(slot),
+            None => self.sessions.of_slot(slot),
         };
         for key in meant {
             if let Some(running) = self.session_mut(key).running.as_mut() {
@@ -374,9 +374,9 @@ impl Hub {
         let Session { slot, running, row, .. } = self.session(key);
         let is_cut_off = stop_reason == "cancelled"
             && running.as_ref()?.cancelling == Some(Canceller::Acpd)
-            && matches!(self.slots[slot].state, AgentState::Stopping { .. });
+            && matches!(self.processes[slot].state, AgentState::Stopping { .. });
         is_cut_off.then(|| {
-            let agent = &self.slots[slot];
+            let agent = &self.processes[slot];
             let why = agent.reason.as_deref().unwrap_or("it is being stopped");
             let text = format!("agent `{}` was stopped in the turn: {why}", agent.profile);
             Fault::new(Reason::Interrupted, text).session(&row.public_id).hint(GOES_ON)
@@ -388,7 +388,7 @@ impl Hub {
     fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let slot = self.session(key).slot;
         self.rest(key, Dormant::Parked, Some(reason), out);
-        if !self.is_at_work(slot) && self.slots[&slot].is_up() {
+        if !self.is_at_work(slot) && self.processes[&slot].is_up() {
             let reason = Some("it forgot a session that it held".to_owned());
             self.begin_stop(slot, StopWhy::Wedged, reason, out);
         }
@@ -468,13 +468,13 @@ impl Hub {
 
     /// Whether it cannot be known that a process which is lost has got this line.
     pub(crate) fn is_undecided(&self, slot: SlotId, chunk: u64) -> bool {
-        let agent = &self.slots[&slot];
-        agent.host.as_ref().is_some_and(|host| host.lost && host.outbox.has(chunk))
+        let agent = &self.processes[&slot];
+        agent.host().is_some_and(|host| host.lost && host.outbox.has(chunk))
     }
 
     /// Whether the process was stopped because it ignored a cancel.
     fn is_wedged(&self, slot: SlotId) -> bool {
-        matches!(self.slots[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
+        matches!(self.processes[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
     }
 
     /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
@@ -514,7 +514,7 @@ impl Hub {
         self.cancel_interactions(key, out);
         let error = ErrorObject::new(code::CANCELLED, "the turn was cancelled");
         self.withdraw_waits(key, &error, out);
-        if let Some(host) = self.slots[&slot].host.as_ref().map(|host| host.id)
+        if let Some(host) = self.processes[&slot].host().map(|host| host.id)
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancelling.is_none()
         {
@@ -533,7 +533,7 @@ impl Hub {
     /// Cancels every running turn of an agent; whether there was one.
     pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, out: &mut Batch) -> bool {
         let mut any = false;
-        for key in self.sessions_of(slot) {
+        for key in self.sessions.of_slot(slot) {
             if self.is_running(key) {
                 any = true;
                 self.cancel_running(key, Canceller::Acpd, None, out);
@@ -545,12 +545,12 @@ impl Hub {
     /// The agent did not end a cancelled turn in time: it is hung.
     pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
-        if self.slots[&slot].host.is_none() || !self.is_running(key) {
+        if self.processes[&slot].host().is_none() || !self.is_running(key) {
             return;
         }
         let time = duration(self.profile_of(slot).cancel_timeout);
         let reason = format!("it ignored a cancel for {time} and was stopped");
-        if !matches!(self.slots[&slot].state, AgentState::Stopping { .. }) {
+        if !matches!(self.processes[&slot].state, AgentState::Stopping { .. }) {
             self.begin_stop(slot, StopWhy::Wedged, Some(reason), out);
         }
     }

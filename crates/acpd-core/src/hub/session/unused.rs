@@ -35,7 +35,7 @@ impl Hub {
     /// Those that are over go, but not while somebody is away: it may have one of them open. What the
     /// agent keeps of them is left to it, as it may have been used without acpd.
     pub(crate) fn on_unused_timer(&mut self, out: &mut Batch) {
-        if self.is_waiting_for_clients() {
+        if self.clients.are_awaited() {
             return self.watch_unused();
         }
         let is_over = |session: &Session| session.is_unused() && session.kept_until() <= self.now;

@@ -17,7 +17,7 @@ use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::params::read;
-use crate::process::slot::State as AgentState;
+use crate::process::slot::{Slot, State as AgentState};
 use crate::record::{Desired, Dormant};
 use crate::session::State;
 use crate::session::reseed::{Summary, promise};
@@ -29,9 +29,9 @@ const GIVEN_UP: &str = "a person gave it up";
 impl Hub {
     /// What a person can do about an agent, if it waits for that.
     pub(crate) fn agent_way_out(&self, id: SlotId) -> Option<String> {
-        let agent = &self.slots[&id];
+        let agent = &self.processes[&id];
         let name = &agent.profile;
-        let is_down = self.known.get(name).is_some_and(|known| known.row.desired == Desired::Down);
+        let is_down = self.processes.known(name).row.desired == Desired::Down;
         match agent.state {
             AgentState::Stopping { .. } | AgentState::Ready => self.held_back_hint(id),
             // It is told with the login.
@@ -51,13 +51,11 @@ impl Hub {
 
     /// What to do about an agent that has failed.
     pub(crate) fn agent_hint(&self, id: SlotId) -> String {
-        let log = format!("its output is in `{}`", self.profile_of(id).log);
-        let hint = match &self.start_hint {
-            Some((of, hint)) if *of == id => hint.clone(),
-            _ => log,
-        };
-        let name = &self.slots[&id].profile;
-        match self.slots[&id].state {
+        let Slot { profile: name, state, start_hint, .. } = &self.processes[&id];
+        let hint = start_hint
+            .clone()
+            .unwrap_or_else(|| format!("its output is in `{}`", self.profile_of(id).log));
+        match state {
             AgentState::Failed(_) => {
                 format!("{hint}; the next prompt or `acpctl agent start {name}` tries again")
             }
