@@ -20,6 +20,7 @@ pub mod signals;
 pub mod socket;
 pub mod startup;
 pub mod tree;
+pub mod wait;
 
 #[cfg_attr(target_os = "linux", path = "os/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "os/macos.rs")]
