@@ -7,6 +7,7 @@ mod beside;
 mod options;
 mod record;
 mod session;
+mod settings;
 mod store;
 mod turn;
 mod verbs;
@@ -20,15 +21,17 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-pub use options::{HELP, Options, OptionsError};
+pub use options::{Options, help};
 pub use record::{Direction, RecordLine, read_record};
 
 use record::Recorder;
-use session::{Session, Signal, State, commands_update, prompt_text, replay, title};
-use store::{Entry, Store};
+use session::{Session, Signal, State, commands_update, replay, title};
+use settings::Settings;
+use store::{Entry, Store, prompt_text};
 use turn::Turn;
 use wire::{Failure, Wire, lock, request, response};
 
@@ -78,7 +81,7 @@ pub fn run(options: Options) -> ExitCode {
     if flags.forget {
         store.forget();
     }
-    std::thread::sleep(flags.slow_start);
+    sleep(flags.slow_start);
     if flags.no_read {
         park();
     }
@@ -95,6 +98,11 @@ pub fn run(options: Options) -> ExitCode {
     wire.exit_code(0)
 }
 
+/// Waits so many milliseconds.
+fn sleep(time: Option<u64>) {
+    std::thread::sleep(Duration::from_millis(time.unwrap_or(0)));
+}
+
 fn park() -> ! {
     loop {
         std::thread::park();
@@ -103,7 +111,6 @@ fn park() -> ! {
 
 /// Starts the program again below a shell that ignores SIGTERM: an ignored signal stays ignored across exec,
 /// and so the agent needs no signal handler. The process id stays the same.
-#[cfg(unix)]
 fn ignore_term() -> std::io::Result<()> {
     use std::os::unix::process::CommandExt as _;
     const DONE: &str = "ACPD_AGENT_TERM_IGNORED";
@@ -117,11 +124,6 @@ fn ignore_term() -> std::io::Result<()> {
         .env(DONE, "1")
         .exec();
     Err(error)
-}
-
-#[cfg(not(unix))]
-fn ignore_term() -> std::io::Result<()> {
-    Ok(())
 }
 
 /// The agent: what the main thread and the turns share.
@@ -161,9 +163,9 @@ impl Agent {
             sessions: Mutex::default(),
             asked: Mutex::default(),
             received: Mutex::default(),
-            boolean_options: AtomicBool::new(false),
-            next_request: AtomicU64::new(0),
-            next_session: AtomicU64::new(0),
+            boolean_options: AtomicBool::default(),
+            next_request: AtomicU64::default(),
+            next_session: AtomicU64::default(),
         }
     }
 
@@ -272,7 +274,7 @@ impl Agent {
 
     fn initialize(&self, params: &Value) -> Value {
         let flags = &self.options.flags;
-        std::thread::sleep(flags.init_delay);
+        sleep(flags.init_delay);
         let boolean = &params["clientCapabilities"]["session"]["configOptions"]["boolean"];
         self.boolean_options.store(!boolean.is_null(), Ordering::Relaxed);
         let offered = [
@@ -412,13 +414,12 @@ impl Agent {
         if let Some(code) = flags.load_error {
             return Err(Failure::new(code, "load fails on demand"));
         }
-        if flags.load_fails_times > 0 && self.store.count("load-failures") < flags.load_fails_times
-        {
+        if flags.load_fails_times.is_some_and(|times| self.store.count("load-failures") < times) {
             return Err(Failure::invalid_params("load fails a few times on demand"));
         }
         let (session, mut answer) = self.restore(params)?;
         let stored = self.store.read(&session.id).unwrap_or_default();
-        let mut history = replay(&session.id, flags.replay_turns, &stored);
+        let mut history = replay(&session.id, flags.replay_turns.unwrap_or(0), &stored);
         if flags.late_replay {
             let late = history.split_off(history.len() / 2);
             answer.after.splice(0..0, late);
@@ -446,7 +447,7 @@ impl Agent {
         let mut state = lock(&session.state);
         state.servers = servers_in_client(params);
         if self.options.flags.reset_options {
-            state.settings = session::Settings::default();
+            state.settings = Settings::default();
         }
         let answer = Answer { result: self.settings(&state), after: vec![commands_update(id)] };
         drop(state);

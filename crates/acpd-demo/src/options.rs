@@ -1,62 +1,9 @@
 //! What the scripted agent is told at its start: directories, and flags that make it misbehave.
 
-use std::fmt;
+use std::fmt::Write as _;
 use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
-
-/// Usage text of `acpd-scripted-agent`.
-pub const HELP: &str = "\
-usage: acpd-scripted-agent [--state DIR] [--record FILE] [--FLAG[=VALUE]]...
-
-environment: ACPD_AGENT_STATE   directory of the sessions
-             ACPD_AGENT_RECORD  file that gets every line, %p is the process id
-             ACPD_AGENT_FLAGS   comma separated flags, without dashes
-             ACPD_TEST_POINTS   directory of the [pause NAME] files
-
-flags that change what it offers
-  no-load no-resume no-list no-close no-fork no-steering   neither advertised nor served
-  resume-lies                          session/resume is advertised, but answers -32601
-  protocol=N                           initialize answers this protocol version
-  mcp-acp                              MCP servers in the client are taken
-  mcp-http                             MCP servers that are reached by HTTP are taken
-flags for login
-  auth-required      -32000 on new, load, resume and prompt until authenticate `demo-login`
-  auth-list          the same on session/list too
-  auth-first         -32000 on initialize without the file `authed`
-  auth-token=NAME    -32000 on new, load, resume and prompt unless the variable NAME is what the file
-                     `token` holds
-  auth-once-after=N  -32000 once, on the prompt after the first N of this process
-  auth-hidden        with auth-required: -32603 with a text about it in place of -32000
-  auth-legacy        the login is a command, told in `_meta` as `terminal-auth`, as some agents do
-  auth-terminal      the login is `--login` in a terminal, not authenticate
-  login              makes the file `authed` and exits with 0
-flags for session/load
-  load-fails-times=N -32602 for the first N loads, counted across restarts
-  load-error=CODE    every load answers this error
-  forget             deletes its sessions at start
-  late-replay        half of the replay follows the response
-  replay-turns=N     N made-up turns come before the true history
-  reset-options      mode and options are back to default after load and resume
-flags for the process
-  slow-start=MS      waits before it reads anything
-  init-delay=MS      waits before it answers initialize
-  silent-start       never answers initialize
-  crash-on=METHOD[:NTH]  exits with 3 when it gets that request (for the NTH time)
-  exit-at-start=CODE exits at once, with a line on stderr
-  plain-line-exit    prints a line that is not JSON and exits with 0
-  ignore-eof         goes on after the end of stdin
-  save-on-eof        writes the file `saved-on-eof` at the end of stdin
-  ignore-term        ignores SIGTERM
-  no-read            never reads stdin
-  look-around        records other processes with its ACPD_AGENT_MARK in their environment
-flags for its messages
-  early-updates      available_commands_update comes before the session/new response
-  string-ids         its own requests have string ids
-  count-ids          session ids are 0, 1, 2 after each start
-  echo-user          a turn starts with the prompt as user_message_chunk
-";
 
 /// Where the agent keeps its sessions, what it records, and how it misbehaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,103 +18,137 @@ pub struct Options {
     pub(crate) flags: Flags,
 }
 
-/// Declares the flags, each with its field.
+/// Declares the flags: name, form of the value, field, and what the flag does.
 macro_rules! flags {
-    ($($name:literal => $field:ident: $type:ty,)*) => {
-        /// One field for each flag of [`HELP`].
+    ($($title:literal {
+        $($name:literal $($form:literal)? => $field:ident: $type:ty, $effect:literal;)*
+    })*) => {
+        /// One field for each flag.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub(crate) struct Flags {
-            $(pub(crate) $field: $type,)*
+            $($(#[doc = $effect] pub(crate) $field: $type,)*)*
         }
 
         impl Flags {
             /// Sets one flag, written `name` or `name=value`.
-            fn set(&mut self, flag: &str) -> Result<(), OptionsError> {
+            fn set(&mut self, flag: &str) -> Result<(), String> {
                 let (name, value) =
                     flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
                 match name {
-                    $($name => self.$field.set(flag, value),)*
-                    _ => Err(OptionsError::Unknown(flag.to_owned())),
+                    $($($name => self.$field.set(value),)*)*
+                    _ => None,
                 }
+                .ok_or_else(|| format!("unknown flag `{flag}`, or not such a value as it has"))
             }
         }
+
+        /// All flags with their forms and effects, by what they are about.
+        const FLAGS: &[(&str, &[(&str, &str)])] =
+            &[$(($title, &[$((concat!($name, $($form)?), $effect),)*]),)*];
     };
 }
 
 flags! {
-    "mcp-http" => mcp_http: bool,
-    "no-load" => no_load: bool,
-    "no-resume" => no_resume: bool,
-    "resume-lies" => resume_lies: bool,
-    "no-list" => no_list: bool,
-    "no-close" => no_close: bool,
-    "no-fork" => no_fork: bool,
-    "no-steering" => no_steering: bool,
-    "mcp-acp" => mcp_acp: bool,
-    "protocol" => protocol: Option<u16>,
-    "auth-required" => auth_required: bool,
-    "auth-list" => auth_list: bool,
-    "auth-first" => auth_first: bool,
-    "auth-token" => auth_token: Option<String>,
-    "auth-once-after" => auth_once_after: Option<u32>,
-    "auth-hidden" => auth_hidden: bool,
-    "auth-legacy" => auth_legacy: bool,
-    "auth-terminal" => auth_terminal: bool,
-    "login" => login: bool,
-    "load-fails-times" => load_fails_times: u32,
-    "load-error" => load_error: Option<i64>,
-    "forget" => forget: bool,
-    "late-replay" => late_replay: bool,
-    "replay-turns" => replay_turns: u32,
-    "reset-options" => reset_options: bool,
-    "slow-start" => slow_start: Duration,
-    "init-delay" => init_delay: Duration,
-    "silent-start" => silent_start: bool,
-    "crash-on" => crash_on: Option<Nth>,
-    "exit-at-start" => exit_at_start: Option<u8>,
-    "plain-line-exit" => plain_line_exit: bool,
-    "ignore-eof" => ignore_eof: bool,
-    "save-on-eof" => save_on_eof: bool,
-    "ignore-term" => ignore_term: bool,
-    "no-read" => no_read: bool,
-    "look-around" => look_around: bool,
-    "early-updates" => early_updates: bool,
-    "string-ids" => string_ids: bool,
-    "count-ids" => count_ids: bool,
-    "echo-user" => echo_user: bool,
+    "what it offers" {
+        "no-load" => no_load: bool, "session/load is neither advertised nor served";
+        "no-resume" => no_resume: bool, "the same for session/resume";
+        "no-list" => no_list: bool, "the same for session/list";
+        "no-close" => no_close: bool, "the same for session/close";
+        "no-fork" => no_fork: bool, "the same for session/fork";
+        "no-steering" => no_steering: bool, "the same for _session/steering";
+        "resume-lies" => resume_lies: bool, "session/resume is advertised, but answers -32601";
+        "protocol" "=N" => protocol: Option<u16>, "initialize answers this protocol version";
+        "mcp-acp" => mcp_acp: bool, "MCP servers in the client are taken";
+        "mcp-http" => mcp_http: bool, "MCP servers that are reached by HTTP are taken";
+    }
+    "login" {
+        "auth-required" => auth_required: bool,
+            "-32000 on new, load, resume and prompt until authenticate `demo-login`";
+        "auth-list" => auth_list: bool, "the same on session/list too";
+        "auth-first" => auth_first: bool, "-32000 on initialize without the file `authed`";
+        "auth-token" "=NAME" => auth_token: Option<String>,
+            "-32000 on new, load, resume and prompt unless the variable NAME is what the file `token` holds";
+        "auth-once-after" "=N" => auth_once_after: Option<u32>,
+            "-32000 once, on the prompt after the first N of this process";
+        "auth-hidden" => auth_hidden: bool,
+            "with auth-required: -32603 with a text about it in place of -32000";
+        "auth-legacy" => auth_legacy: bool,
+            "the login is a command, told in `_meta` as `terminal-auth`, as some agents do";
+        "auth-terminal" => auth_terminal: bool,
+            "the login is `--login` in a terminal, not authenticate";
+        "login" => login: bool, "makes the file `authed` and exits with 0";
+    }
+    "session/load" {
+        "load-fails-times" "=N" => load_fails_times: Option<u32>,
+            "-32602 for the first N loads, counted across restarts";
+        "load-error" "=CODE" => load_error: Option<i64>, "every load answers this error";
+        "forget" => forget: bool, "deletes its sessions at start";
+        "late-replay" => late_replay: bool, "half of the replay follows the response";
+        "replay-turns" "=N" => replay_turns: Option<u32>,
+            "N made-up turns come before the true history";
+        "reset-options" => reset_options: bool,
+            "mode and options are back to default after load and resume";
+    }
+    "the process" {
+        "slow-start" "=MS" => slow_start: Option<u64>, "waits before it reads anything";
+        "init-delay" "=MS" => init_delay: Option<u64>, "waits before it answers initialize";
+        "silent-start" => silent_start: bool, "never answers initialize";
+        "crash-on" "=METHOD[:NTH]" => crash_on: Option<Nth>,
+            "exits with 3 when it gets that request (for the NTH time)";
+        "exit-at-start" "=CODE" => exit_at_start: Option<u8>, "exits at once, with a line on stderr";
+        "plain-line-exit" => plain_line_exit: bool,
+            "prints a line that is not JSON and exits with 0";
+        "ignore-eof" => ignore_eof: bool, "goes on after the end of stdin";
+        "save-on-eof" => save_on_eof: bool, "writes the file `saved-on-eof` at the end of stdin";
+        "ignore-term" => ignore_term: bool, "ignores SIGTERM";
+        "no-read" => no_read: bool, "never reads stdin";
+        "look-around" => look_around: bool,
+            "records other processes with its ACPD_AGENT_MARK in their environment";
+    }
+    "its messages" {
+        "early-updates" => early_updates: bool,
+            "available_commands_update comes before the session/new response";
+        "string-ids" => string_ids: bool, "its own requests have string ids";
+        "count-ids" => count_ids: bool, "session ids are 0, 1, 2 after each start";
+        "echo-user" => echo_user: bool, "a turn starts with the prompt as user_message_chunk";
+    }
 }
 
-/// The value of a flag.
-trait Value {
-    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError>;
+/// Usage text of `acpd-scripted-agent`.
+pub fn help() -> String {
+    let mut text = "\
+usage: acpd-scripted-agent [--state DIR] [--record FILE] [--FLAG[=VALUE]]...
+
+  --state DIR       directory of the sessions
+  --record FILE     gets every line, %p is the process id
+  ACPD_TEST_POINTS  in the environment: directory of the [pause NAME] files
+"
+    .to_owned();
+    for (title, flags) in FLAGS {
+        let _ = writeln!(text, "\nflags for {title}");
+        for (form, effect) in *flags {
+            let _ = writeln!(text, "  {form:<22} {effect}");
+        }
+    }
+    text
 }
 
-impl Value for bool {
-    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError> {
+/// A flag, which is set with or without a value; `None` if the value is not such a one.
+trait Flag {
+    fn set(&mut self, value: Option<&str>) -> Option<()>;
+}
+
+impl Flag for bool {
+    fn set(&mut self, value: Option<&str>) -> Option<()> {
         *self = true;
-        value.map_or(Ok(()), |_| Err(OptionsError::Unknown(flag.to_owned())))
+        value.is_none().then_some(())
     }
 }
 
-impl<T: FromStr> Value for Option<T> {
-    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError> {
-        *self = Some(parse(flag, value)?);
-        Ok(())
-    }
-}
-
-impl Value for u32 {
-    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError> {
-        *self = parse(flag, value)?;
-        Ok(())
-    }
-}
-
-/// In milliseconds.
-impl Value for Duration {
-    fn set(&mut self, flag: &str, value: Option<&str>) -> Result<(), OptionsError> {
-        *self = Duration::from_millis(parse(flag, value)?);
-        Ok(())
+impl<T: FromStr> Flag for Option<T> {
+    fn set(&mut self, value: Option<&str>) -> Option<()> {
+        *self = Some(value?.parse().ok()?);
+        Some(())
     }
 }
 
@@ -187,28 +168,6 @@ impl FromStr for Nth {
     }
 }
 
-/// An argument or a flag that the agent does not understand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OptionsError {
-    /// No such argument or flag, or a value where none belongs, or none where one belongs.
-    Unknown(String),
-    /// The value of this flag is not a number in range.
-    NotANumber(String),
-}
-
-impl fmt::Display for OptionsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(flag) => write!(f, "unknown or incomplete flag `{flag}`"),
-            Self::NotANumber(flag) => {
-                write!(f, "the value of flag `{flag}` is not a number in range")
-            }
-        }
-    }
-}
-
-impl std::error::Error for OptionsError {}
-
 impl Options {
     /// A well-behaved agent that keeps its sessions in `state`.
     pub fn new(state: PathBuf) -> Self {
@@ -224,27 +183,22 @@ impl Options {
         base.join("acpd/demo")
     }
 
-    /// Options from arguments (without the program's name) and the `ACPD_*` environment variables of [`HELP`].
-    pub fn from_env(args: impl IntoIterator<Item = String>) -> Result<Self, OptionsError> {
-        let mut options = Self {
-            record: path_var("ACPD_AGENT_RECORD"),
-            points: path_var("ACPD_TEST_POINTS"),
-            ..Self::new(path_var("ACPD_AGENT_STATE").unwrap_or_else(Self::default_state))
-        };
-        for flag in std::env::var("ACPD_AGENT_FLAGS").unwrap_or_default().split(',') {
-            if !flag.trim().is_empty() {
-                options.flags.set(flag.trim())?;
-            }
-        }
+    /// Options from arguments (without the program's name), as [`help`] tells them.
+    ///
+    /// # Errors
+    /// With a sentence about the argument that the agent does not understand.
+    pub fn from_args(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let points = path_var("ACPD_TEST_POINTS");
+        let mut options = Self { points, ..Self::new(Self::default_state()) };
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
             let mut path =
-                || args.next().map(PathBuf::from).ok_or_else(|| OptionsError::Unknown(arg.clone()));
+                || args.next().map(PathBuf::from).ok_or_else(|| format!("`{arg}` needs a path"));
             match arg.strip_prefix("--") {
                 Some("state") => options.state = path()?,
                 Some("record") => options.record = Some(path()?),
                 Some(flag) => options.flags.set(flag)?,
-                None => return Err(OptionsError::Unknown(arg)),
+                None => return Err(format!("unknown argument `{arg}`")),
             }
         }
         Ok(options)
@@ -256,11 +210,6 @@ impl Flags {
     pub(crate) fn has_login(&self) -> bool {
         self.auth_required || self.auth_list || self.auth_once_after.is_some()
     }
-}
-
-fn parse<T: FromStr>(flag: &str, value: Option<&str>) -> Result<T, OptionsError> {
-    let value = value.ok_or_else(|| OptionsError::Unknown(flag.to_owned()))?;
-    value.parse().map_err(|_| OptionsError::NotANumber(flag.to_owned()))
 }
 
 fn path_var(name: &str) -> Option<PathBuf> {

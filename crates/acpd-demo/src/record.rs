@@ -3,11 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-
-use crate::wire::lock;
 
 /// Where a recorded line went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +51,7 @@ impl Recorder {
 
     pub(crate) fn note(&self, dir: Direction, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let mut inner = lock(&self.0);
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (file, n) = &mut *inner;
         let entry = RecordLine {
             pid: std::process::id(),

@@ -1,12 +1,12 @@
-//! A live session: what it remembers, its mode and options, and how it looks on the wire.
+//! A live session: what it remembers, and how it looks on the wire.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::settings::Settings;
 use crate::store::{Entry, Stored};
 use crate::wire::{Failure, lock, update};
 
@@ -19,9 +19,6 @@ pub(crate) const COMMANDS: [(&str, &str, Option<&str>); 5] = [
     ("slow", "Answer slowly, ten words a second", Some("number of words")),
 ];
 
-const MODES: [(&str, &str); 2] = [("ask", "Ask"), ("code", "Code")];
-const MODELS: [(&str, &str); 2] = [("demo-small", "Demo small"), ("demo-large", "Demo large")];
-
 /// What the main thread tells a running turn.
 pub(crate) enum Signal {
     Cancel,
@@ -29,60 +26,6 @@ pub(crate) enum Signal {
     Steer(String),
     /// The client's answer to the request that the turn waits for.
     Answer(Result<Value, Failure>),
-}
-
-/// Mode and config options.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Settings {
-    mode: String,
-    model: String,
-    verbose: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { mode: MODES[0].0.into(), model: MODELS[0].0.into(), verbose: false }
-    }
-}
-
-impl Settings {
-    pub(crate) fn set_mode(&mut self, mode: &str) -> Result<(), Failure> {
-        self.mode = choice(&MODES, mode)?;
-        Ok(())
-    }
-
-    pub(crate) fn set_option(&mut self, option: &str, value: &Value) -> Result<(), Failure> {
-        match (option, value) {
-            ("model", Value::String(model)) => self.model = choice(&MODELS, model)?,
-            ("verbose", Value::Bool(verbose)) => self.verbose = *verbose,
-            _ => {
-                return Err(Failure::invalid_params(format!("no option `{option}` takes {value}")));
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn modes(&self) -> Value {
-        let modes = MODES.map(|(id, name)| json!({"id": id, "name": name}));
-        json!({"currentModeId": self.mode, "availableModes": modes})
-    }
-
-    /// The boolean option is only for clients that offered to understand it.
-    pub(crate) fn config_options(&self, boolean: bool) -> Value {
-        let models = MODELS.map(|(value, name)| json!({"value": value, "name": name}));
-        let model = json!({"id": "model", "name": "Model", "category": "model", "type": "select",
-            "currentValue": self.model, "options": models});
-        let verbose = json!({"id": "verbose", "name": "Verbose", "type": "boolean", "currentValue": self.verbose});
-        if boolean { json!([model, verbose]) } else { json!([model]) }
-    }
-}
-
-fn choice(known: &[(&str, &str)], wanted: &str) -> Result<String, Failure> {
-    if known.iter().any(|(id, _)| *id == wanted) {
-        Ok(wanted.to_owned())
-    } else {
-        Err(Failure::invalid_params(format!("no such value: {wanted}")))
-    }
 }
 
 /// One conversation that this process holds.
@@ -93,6 +36,7 @@ pub(crate) struct Session {
 }
 
 /// What changes in a session.
+#[derive(Default)]
 pub(crate) struct State {
     pub(crate) settings: Settings,
     /// Texts of all prompts, the running one last.
@@ -107,24 +51,12 @@ pub(crate) struct State {
 
 impl Session {
     pub(crate) fn new(id: String, cwd: String) -> Self {
-        let state = State {
-            settings: Settings::default(),
-            prompts: Vec::new(),
-            servers: HashMap::new(),
-            on_disk: false,
-            turn: None,
-        };
-        Self { id, cwd, state: Mutex::new(state) }
+        Self { id, cwd, state: Mutex::default() }
     }
 
     pub(crate) fn restored(id: String, cwd: String, stored: &Stored) -> Self {
-        let state = State {
-            settings: stored.settings.clone(),
-            prompts: stored.prompts(),
-            servers: HashMap::new(),
-            on_disk: true,
-            turn: None,
-        };
+        let (settings, prompts) = (stored.settings.clone(), stored.prompts());
+        let state = State { settings, prompts, on_disk: true, ..State::default() };
         Self { id, cwd, state: Mutex::new(state) }
     }
 
@@ -134,12 +66,6 @@ impl Session {
             let _ = turn.send(Signal::Cancel);
         }
     }
-}
-
-/// The text blocks of a prompt.
-pub(crate) fn prompt_text(prompt: &[Value]) -> String {
-    let texts: Vec<&str> = prompt.iter().filter_map(|block| block["text"].as_str()).collect();
-    texts.join("\n")
 }
 
 /// A short title for a conversation.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::session::{Settings, prompt_text};
+use crate::settings::Settings;
 
 /// One line of a session's file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,6 +38,12 @@ impl Stored {
         };
         self.messages.iter().filter_map(prompt).collect()
     }
+}
+
+/// The text blocks of a prompt.
+pub(crate) fn prompt_text(prompt: &[Value]) -> String {
+    let texts: Vec<&str> = prompt.iter().filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
 }
 
 /// The state directory.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::Agent;
-use crate::session::{Session, Signal, chunk, prompt_text, tags, title};
-use crate::store::Entry;
+use crate::session::{Session, Signal, chunk, tags, title};
+use crate::store::{Entry, prompt_text};
 use crate::verbs::{Verb, parse};
 use crate::wire::{Failure, lock, notification, response, update};
 

@@ -12,8 +12,8 @@ use acpd_sys::process::{
 };
 use acpd_sys::socket::{listener_uid, own_uid};
 use acpd_sys::tree::Tree;
+use acpd_sys::wait::never_block;
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::cgroup::Cgroup;
@@ -212,7 +212,6 @@ fn identity(child: &Child) -> io::Result<ProcessId> {
 
 /// Our end, not blocking.
 fn ready(end: OwnedFd) -> io::Result<File> {
-    let flags = OFlag::from_bits_retain(fcntl(&end, FcntlArg::F_GETFL)?);
-    fcntl(&end, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    never_block(&end)?;
     Ok(File::from(end))
 }

@@ -10,7 +10,7 @@ use crate::frame::WINDOW;
 const PORTION: u32 = WINDOW / 4;
 
 /// What the agent has not taken yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Input {
     queue: VecDeque<u8>,
     /// Chunks whose end is in the queue or right before it, with the count of bytes there.
@@ -34,17 +34,7 @@ pub(crate) struct Violation;
 
 impl Input {
     pub(crate) fn new() -> Input {
-        Input {
-            queue: VecDeque::new(),
-            ends: VecDeque::new(),
-            received: 0,
-            taken: 0,
-            chunk: 1,
-            at: 0,
-            written: 0,
-            owed: 0,
-            closed: false,
-        }
+        Input { chunk: 1, ..Input::default() }
     }
 
     /// Chunk and byte that are expected next.

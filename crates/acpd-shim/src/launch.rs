@@ -8,16 +8,15 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use acpd_sys::process::{ProcessId, detach_child};
+use acpd_sys::wait::{PollFlags, never_block, until_ready};
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use thiserror::Error;
 
 use crate::wire::{Reader, Short, put_bytes};
@@ -417,11 +416,10 @@ fn converse(child: &mut Child, launch: &[u8], end: Instant) -> io::Result<Option
     let missing = || io::Error::other("its pipes are missing");
     let mut stdin = child.stdin.take().ok_or_else(missing)?;
     let mut stdout = child.stdout.take().ok_or_else(missing)?;
-    let flags = OFlag::from_bits_retain(fcntl(&stdin, FcntlArg::F_GETFL)?);
-    fcntl(&stdin, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    never_block(&stdin)?;
     let mut rest = launch;
     while !rest.is_empty() {
-        if !wait_for(stdin.as_fd(), PollFlags::POLLOUT, end)? {
+        if !until_ready(stdin.as_fd(), PollFlags::POLLOUT, end)? {
             return Ok(None);
         }
         match stdin.write(rest) {
@@ -437,7 +435,7 @@ fn converse(child: &mut Child, launch: &[u8], end: Instant) -> io::Result<Option
         if let Some(line) = said.iter().position(|byte| *byte == b'\n') {
             return Ok(Some(String::from_utf8_lossy(&said[..line]).into_owned()));
         }
-        if !wait_for(stdout.as_fd(), PollFlags::POLLIN, end)? {
+        if !until_ready(stdout.as_fd(), PollFlags::POLLIN, end)? {
             return Ok(None);
         }
         match stdout.read(&mut chunk) {
@@ -447,23 +445,6 @@ fn converse(child: &mut Child, launch: &[u8], end: Instant) -> io::Result<Option
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
             Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
-        }
-    }
-}
-
-/// False if the deadline passes first.
-fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, end: Instant) -> io::Result<bool> {
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        // Rounded up, so that the last wait is not a busy one.
-        let millis = left.as_micros().div_ceil(1000);
-        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
-        match poll(&mut [PollFd::new(fd, what)], timeout) {
-            Err(Errno::EINTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(0) if left.is_zero() => return Ok(false),
-            Ok(0) => {}
-            Ok(_) => return Ok(true),
         }
     }
 }

@@ -16,8 +16,9 @@ use acpd_sys::process::{ProcessId, become_subreaper, close_inherited};
 use acpd_sys::signals::{self, Signals};
 use acpd_sys::socket::{SocketFile, clear_stale_socket, touch};
 use acpd_sys::tree::Tree;
+use acpd_sys::wait::timeout;
 use acpd_sys::{dir, limits};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 
 use crate::agent::{self, Agent};
 use crate::cgroup::Cgroup;
@@ -340,10 +341,7 @@ impl Shim {
 
     fn wait(&mut self) -> Vec<Ready> {
         let room = self.sealed || self.output.room() > 0;
-        let left = self.next_wake().saturating_duration_since(Instant::now());
-        // Rounded up, so that the last wait is not a busy one.
-        let millis = left.as_micros().div_ceil(1000);
-        let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+        let wake = self.next_wake();
 
         let mut fds = Vec::with_capacity(8);
         let mut what = Vec::with_capacity(8);
@@ -374,7 +372,7 @@ impl Shim {
             // Right before the wait, so that only what the wait itself needs comes back.
             limits::give_back_unused();
         }
-        match poll(&mut fds, timeout) {
+        match poll(&mut fds, timeout(wake)) {
             Ok(_) => {}
             // Interrupted; the signal's own pipe tells of it.
             Err(_) => return Vec::new(),

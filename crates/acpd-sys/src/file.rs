@@ -3,13 +3,13 @@
 //! Architecture invariant: a read of such a file never waits, and is bounded. A pipe, a device or a huge
 //! file in the place of a configuration must not stop whoever reads it.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use nix::libc::{ENXIO, O_NOCTTY, O_NONBLOCK};
 use thiserror::Error;
-
-use crate::os;
 
 /// Why a file was not read.
 #[derive(Debug, Error)]
@@ -30,7 +30,7 @@ pub enum ReadError {
 
 /// The content of a regular file of at most `limit` bytes. A symbolic link may lead to it.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
-    let Some(file) = os::open_regular(path)? else { return Err(ReadError::NotAFile) };
+    let file = open_regular(path)?.ok_or(ReadError::NotAFile)?;
     let mut bytes = Vec::new();
     // The length that the system tells may change, and is 0 for files that it makes up.
     file.take(limit + 1).read_to_end(&mut bytes)?;
@@ -43,23 +43,39 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
 /// Opens a regular file for reading. What else is there, such as a pipe, is an error and is not waited
 /// for.
 pub fn open(path: &Path) -> io::Result<File> {
-    os::open_regular(path)?.ok_or_else(|| io::Error::other(ReadError::NotAFile.to_string()))
+    open_regular(path)?.ok_or_else(|| io::Error::other(ReadError::NotAFile.to_string()))
+}
+
+/// `None` if something else than a regular file is there.
+fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    // Not blocking: the other end of a pipe may never be opened.
+    match OpenOptions::new().read(true).custom_flags(O_NONBLOCK | O_NOCTTY).open(path) {
+        // What the system says of a socket.
+        Err(error) if error.raw_os_error() == Some(ENXIO) => Ok(None),
+        Err(error) => Err(error),
+        Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
+    }
 }
 
 /// Which file is at a path, and how long it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Tells it from every other file that there is at this moment. Where an open file cannot be removed,
-    /// all are the same.
+    /// Device and inode: they tell it from every other file that there is at this moment.
     pub id: (u64, u64),
     /// In bytes.
     pub length: u64,
 }
 
+impl From<&Metadata> for Stamp {
+    fn from(found: &Metadata) -> Stamp {
+        Stamp { id: (found.dev(), found.ino()), length: found.len() }
+    }
+}
+
 /// Looks at the file at this path, links not followed; `None` if there is none.
 pub fn stamp(path: &Path) -> io::Result<Option<Stamp>> {
     match path.symlink_metadata() {
-        Ok(found) => Ok(Some(Stamp { id: os::file_id(&found), length: found.len() })),
+        Ok(found) => Ok(Some(Stamp::from(&found))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -54,7 +54,8 @@ pub(crate) fn keep_from_next_program() {
 /// Where the system cannot mark all descriptors at once, those below this number are.
 const LAST_DESCRIPTOR: RawFd = 4_096;
 
-fn handed<'a>(number: RawFd) -> io::Result<BorrowedFd<'a>> {
+/// A descriptor that somebody has left open for us under this number.
+pub(crate) fn handed<'a>(number: RawFd) -> io::Result<BorrowedFd<'a>> {
     if number <= 2 {
         return Err(io::ErrorKind::InvalidInput.into());
     }

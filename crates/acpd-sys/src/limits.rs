@@ -13,6 +13,9 @@ use nix::sys::stat::{Mode, umask};
 
 use crate::os;
 
+/// Whoever opens it has taken a descriptor.
+const NULL: &str = "/dev/null";
+
 static FOUND_NOFILE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 static FOUND_CORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 static FOUND_UMASK: OnceLock<Mode> = OnceLock::new();
@@ -38,7 +41,7 @@ impl Default for Spare {
 impl Spare {
     /// Takes one, if there is one.
     pub fn new() -> Spare {
-        Spare(os::any_file().ok())
+        Spare(File::open(NULL).ok())
     }
 
     /// Gives it back to the system, for whoever takes one next. Returns whether there was one.
@@ -48,7 +51,7 @@ impl Spare {
 
     /// Takes one again, if there is one.
     pub fn refill(&mut self) {
-        self.0 = self.0.take().or_else(|| os::any_file().ok());
+        self.0 = self.0.take().or_else(|| File::open(NULL).ok());
     }
 }
 

@@ -3,17 +3,19 @@
 //! The kernel releases a lock when its holder dies, however it dies. acpd never removes a lock
 //! file: a removed file can be locked twice.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use nix::libc::O_NOFOLLOW;
 use thiserror::Error;
 
-use crate::{file, os};
+use crate::file::{self, Stamp};
 
 /// More than the lines of a lock file have, in bytes.
 const LONGEST: u64 = 16 << 10;
@@ -78,7 +80,7 @@ impl InstanceLock {
     pub fn inherited(fd: OwnedFd, path: &Path) -> Result<InstanceLock, LockError> {
         let mut file = File::from(fd);
         let failed = |source| failed(path, source);
-        if !os::is_at(&file, path).map_err(failed)? {
+        if !is_at(&file, path).map_err(failed)? {
             return Err(held(path));
         }
         // Held already, so this changes nothing; a file that is not is locked, or refused.
@@ -119,13 +121,25 @@ fn take(
     lock: impl Fn(&File) -> Result<(), LockError>,
 ) -> Result<InstanceLock, LockError> {
     loop {
-        let mut file = os::open_lock_file(path).map_err(|source| failed(path, source))?;
+        let mut file = open(path).map_err(|source| failed(path, source))?;
         lock(&file)?;
-        if os::is_at(&file, path).map_err(|source| failed(path, source))? {
+        if is_at(&file, path).map_err(|source| failed(path, source))? {
             sign(&mut file).map_err(|source| failed(path, source))?;
             return Ok(InstanceLock { file });
         }
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.mode(0o600).custom_flags(O_NOFOLLOW).open(path)
+}
+
+/// Returns whether the open file is the one that `path` names now.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = Stamp::from(&file.metadata()?);
+    Ok(file::stamp(path)?.is_some_and(|named| named.id == open.id))
 }
 
 /// Writes our pid over whatever an earlier holder left.

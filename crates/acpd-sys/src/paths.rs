@@ -93,7 +93,11 @@ impl Paths {
         };
         let state = match given("ACPD_STATE_DIR")? {
             Some(path) => path,
-            None => os::state_dir(&base("state", "ACPD_STATE_DIR")?).join("acpd"),
+            None => {
+                let base = base("state", "ACPD_STATE_DIR")?;
+                // macOS has no state directory of its own kind.
+                base.state_dir().unwrap_or_else(|| base.data_dir()).join("acpd")
+            }
         };
         let config = match given("ACPD_CONFIG_DIR")? {
             Some(path) => path,
@@ -104,9 +108,9 @@ impl Paths {
         Ok(paths)
     }
 
-    /// The daemon's socket (on Windows: its pipe).
+    /// The daemon's socket.
     pub fn socket(&self) -> PathBuf {
-        os::socket_path(&self.runtime)
+        self.runtime.join("acpd.sock")
     }
 
     /// The directory of the sockets by which the daemon reaches the shims of its agents.

@@ -1,4 +1,4 @@
-//! What the system tells of a process: the types that all systems have in common.
+//! What the system tells of a process: the types that Linux and macOS have in common.
 
 use std::fmt;
 
@@ -69,6 +69,20 @@ impl fmt::Display for ExitKind {
             },
         }
     }
+}
+
+/// The process at the other end of a connection, as the kernel saw it when it connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its effective user id: what access is decided by.
+    pub uid: u32,
+    /// Its pid, where the system tells. For logs: pids are used again.
+    pub pid: Option<u32>,
+}
+
+/// The effective user id of this process.
+pub fn own_uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
 }
 
 /// A line of the process table.

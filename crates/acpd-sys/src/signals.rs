@@ -5,8 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd as _};
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+use crate::wait::never_block;
 
 const CHILD: u8 = 1;
 const STOP: u8 = 2;
@@ -36,8 +37,7 @@ pub struct Seen {
 pub fn catch() -> io::Result<Signals> {
     let (read, write) = io::pipe()?;
     for fd in [read.as_fd(), write.as_fd()] {
-        let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
-        fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+        never_block(fd)?;
     }
     WAKE.store(write.into_raw_fd(), Ordering::Relaxed);
     let set = |signal, handler| {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,9 +17,9 @@ use nix::sys::time::{TimeSpec, TimeVal, TimeValLike as _};
 use thiserror::Error;
 
 use crate::dir::{self, DirError};
-use crate::os;
+use crate::{file, os};
 
-pub use crate::unix::{Peer, own_uid};
+pub use crate::process_table::{Peer, own_uid};
 
 /// Why a socket file stays where it is.
 #[derive(Debug, Error)]
@@ -80,13 +80,12 @@ pub fn check_server_dir(path: &Path) -> Result<(), DirError> {
 
 /// A socket file, told apart from another one at the same path: its device and its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SocketFile(u64, u64);
+pub struct SocketFile((u64, u64));
 
 impl SocketFile {
     /// The file at this path, or `None` if there is none or it cannot be looked at.
     pub fn at(path: &Path) -> Option<SocketFile> {
-        let found = path.symlink_metadata().ok()?;
-        Some(SocketFile(found.dev(), found.ino()))
+        Some(SocketFile(file::stamp(path).ok()??.id))
     }
 }
 

@@ -7,22 +7,20 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{ForkResult, fork};
 use thiserror::Error;
 
 use crate::dir::{self, DirError};
-use crate::inherit::keep_from_next_program;
+use crate::inherit::{self, handed, keep_from_next_program};
 use crate::process::start_detached;
+use crate::wait::{PollFlags, until_ready};
 
 const VARIABLE: &str = "ACPD_STARTUP_FD";
 
@@ -120,8 +118,8 @@ fn start(
         // Another mark, and not none: under an agent, a process without one is that agent's.
         .env("ACPD_HOST", "-");
     // SAFETY: between fork and exec only async-signal-safe calls are allowed: `start_detached`
-    // is, and so are the calls behind `keep_from_next_program` and `set_inherited`, fork and _exit. The descriptor is open:
-    // `write` outlives the spawn.
+    // is, and so are the calls behind `keep_from_next_program` and `leave`, fork and _exit. The descriptor
+    // is open: `write` outlives the spawn.
     unsafe {
         command.pre_exec(move || {
             if let ForkResult::Parent { .. } = fork()? {
@@ -129,7 +127,7 @@ fn start(
             }
             start_detached()?;
             keep_from_next_program();
-            set_inherited(BorrowedFd::borrow_raw(number), true)
+            inherit::leave(BorrowedFd::borrow_raw(number)).map(drop)
         });
     }
     // Our child ends at once; its child is the daemon. A failed exec is told all the same.
@@ -163,18 +161,8 @@ impl StartupPipe {
     /// Reads once: true if there was something, false if the deadline passed, an error at the
     /// end of the pipe or beyond what a reason may be.
     fn read_until(&mut self, end: Instant, said: &mut Vec<u8>) -> io::Result<bool> {
-        loop {
-            // Rounded up, so that the last wait is not a busy one.
-            let millis = left(end).as_micros().div_ceil(1000);
-            let timeout = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
-            let mut fds = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut fds, timeout) {
-                Err(Errno::EINTR) => {}
-                Err(error) => return Err(error.into()),
-                Ok(0) if left(end).is_zero() => return Ok(false),
-                Ok(0) => {}
-                Ok(_) => break,
-            }
+        if !until_ready(self.pipe.as_fd(), PollFlags::POLLIN, end)? {
+            return Ok(false);
         }
         let mut chunk = [0; 4096];
         let count = self.pipe.read(&mut chunk)?;
@@ -186,10 +174,6 @@ impl StartupPipe {
     }
 }
 
-fn left(end: Instant) -> Duration {
-    end.saturating_duration_since(Instant::now())
-}
-
 /// Takes over the daemon's end of the pipe, if a client gave one, and removes the variable, so
 /// that no child is confused by it. To be called once, at the start of `main`, before there is
 /// a second thread.
@@ -197,19 +181,13 @@ pub fn startup_notifier() -> Option<Notifier> {
     let value = std::env::var(VARIABLE).ok()?;
     // SAFETY: no other thread reads the environment: the contract above.
     unsafe { std::env::remove_var(VARIABLE) };
-    let number: RawFd = value.parse().ok().filter(|number| *number > 2)?;
-    // SAFETY: the descriptor is only looked at; a closed one gives an error.
-    let fd = unsafe { BorrowedFd::borrow_raw(number) };
-    let kind = SFlag::from_bits_truncate(fstat(fd).ok()?.st_mode) & SFlag::S_IFMT;
-    if kind != SFlag::S_IFIFO {
+    let number: RawFd = value.parse().ok()?;
+    let found = fstat(handed(number).ok()?).ok()?;
+    if SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT != SFlag::S_IFIFO {
         return None;
     }
-    // Agents must not inherit it: the client would wait for them.
-    set_inherited(fd, false).ok()?;
-    // SAFETY: it is open, and the client that put its number in the environment gave it to us
-    // alone.
-    let pipe = File::from(unsafe { OwnedFd::from_raw_fd(number) });
-    Some(Notifier { pipe })
+    // Agents do not inherit it: the client would wait for them.
+    Some(Notifier { pipe: File::from(inherit::take(number).ok()?) })
 }
 
 impl Notifier {
@@ -227,10 +205,4 @@ impl Notifier {
         // A client that waits no longer does not concern the daemon.
         let _ = self.pipe.write_all(text.as_bytes());
     }
-}
-
-fn set_inherited(fd: BorrowedFd<'_>, inherited: bool) -> io::Result<()> {
-    let flag = if inherited { FdFlag::empty() } else { FdFlag::FD_CLOEXEC };
-    fcntl(fd, FcntlArg::F_SETFD(flag))?;
-    Ok(())
 }

@@ -6,6 +6,7 @@ pub mod demo;
 pub mod fuzz;
 pub mod home;
 pub mod install;
+mod peer;
 pub mod real;
 pub mod test;
 pub mod torture;

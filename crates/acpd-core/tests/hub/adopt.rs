@@ -370,12 +370,7 @@ fn tool_calls_of_a_history_are_none_of_the_next_turn() {
 #[test]
 fn what_is_replayed_for_a_removed_session_is_not_taken_over_with_it() {
     let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let first = bench.heard_one("session/load");
+    let (a, first) = bench.loading("s");
     bench.say(a, &json!({"id":1,"method":"_acpd/session/remove","params":{"session":"s"}}));
     bench.got(a);
     bench.say(a, &load("2", "s"));

@@ -149,10 +149,7 @@ fn what_is_no_session_is_not_put_away() {
 fn a_turn_ends_with_the_archive() {
     let mut bench = Bench::new();
     bench.capabilities = Some(json!({"sessionCapabilities":{"resume":{},"close":{}}}));
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.heard_one("session/prompt");
+    let (a, _) = bench.running("s", "go");
     about(&mut bench, "session/archive");
     assert!(words(&bench.got(a)).iter().any(|word| word.ends_with(" 1")), "its prompt is answered");
     assert_eq!(shown(&mut bench)["archived"], true);

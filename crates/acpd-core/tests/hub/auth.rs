@@ -90,11 +90,7 @@ fn a_new_prompt_of_a_person_tries_without_a_login() {
 #[test]
 fn a_refused_restore_answers_the_newest_prompt_and_keeps_the_others() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
+    let (a, resume) = bench.restoring("s", "session/resume");
     bench.prompt(a, &json!(2), "s", "two");
     bench.prompt(a, &json!(3), "s", "three");
     bench.agent_refuses(&resume, -32000);
@@ -130,10 +126,7 @@ fn an_agent_that_hides_its_want_of_a_login_is_understood_by_patterns() {
         ("401", json!({"code":401,"message":"{}"})),
     ] {
         let mut bench = Bench::with(|profile| profile.auth_errors = vec![pattern.to_owned()]);
-        let a = bench.plain();
-        bench.session(a, "s");
-        bench.prompt(a, &json!(1), "s", "go");
-        let prompt = bench.heard_one("session/prompt");
+        let (a, prompt) = bench.running("s", "go");
         bench.got(a);
         bench.agent(&json!({"id":prompt["id"],"error":error}));
         let got = bench.got(a);
@@ -146,10 +139,7 @@ fn an_agent_that_hides_its_want_of_a_login_is_understood_by_patterns() {
 #[test]
 fn other_errors_say_nothing_about_a_login() {
     let mut bench = Bench::with(|profile| profile.auth_errors = vec!["401".to_owned()]);
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    let prompt = bench.heard_one("session/prompt");
+    let (_, prompt) = bench.running("s", "go");
     let error = json!({"code":-32603,"message":"line 401 is too long"});
     bench.agent(&json!({"id":prompt["id"],"error":error}));
     assert_eq!((state(&mut bench), bench.state("s")), ("unknown".into(), "live".into()));
@@ -610,10 +600,7 @@ fn a_turn_with_a_plan_or_a_word_of_a_subagent_has_not_failed() {
     let child = json!({"sessionUpdate":"subagent_update","sessionId":"c"});
     for said in [plan, child] {
         let mut bench = Bench::with(|profile| profile.empty_turn_fails = true);
-        let a = bench.plain();
-        bench.session(a, "s");
-        bench.prompt(a, &json!(1), "s", "/plan");
-        let prompt = bench.heard_one("session/prompt");
+        let (a, prompt) = bench.running("s", "/plan");
         update(&mut bench, "s", &said);
         bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
         assert_eq!(bench.got(a).last().expect("an answer")["result"]["stopReason"], "end_turn");

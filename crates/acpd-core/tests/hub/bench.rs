@@ -569,6 +569,33 @@ impl Bench {
         self.got(client);
     }
 
+    /// A session in which a prompt of a plain client runs: the client, and the prompt as the agent got it.
+    #[track_caller]
+    pub(crate) fn running(&mut self, session: &str, text: &str) -> (ClientId, Value) {
+        let client = self.plain();
+        self.session(client, session);
+        self.prompt(client, &json!(1), session, text);
+        (client, self.heard_one("session/prompt"))
+    }
+
+    /// A used session whose agent has died: its client, and the request by which acpd wants the session
+    /// back from the next process.
+    #[track_caller]
+    pub(crate) fn restoring(&mut self, session: &str, method: &str) -> (ClientId, Value) {
+        let client = self.plain();
+        self.used_session(client, session);
+        self.agent_dies();
+        self.pass(1_000);
+        (client, self.heard_one(method))
+    }
+
+    /// The same with an agent that can only load a session.
+    #[track_caller]
+    pub(crate) fn loading(&mut self, session: &str) -> (ClientId, Value) {
+        self.capabilities = Some(json!({"loadSession":true}));
+        self.restoring(session, "session/load")
+    }
+
     /// Words of the journal of the only session: kinds of updates, names of notices.
     pub(crate) fn journal_words(&self) -> Vec<String> {
         let rows = self.journal.values().next().into_iter().flatten();

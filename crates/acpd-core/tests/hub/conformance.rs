@@ -40,10 +40,7 @@ fn texts(lines: &[Value]) -> Vec<&str> {
 fn the_answer_to_a_prompt_does_not_overtake_its_updates_for_a_client_that_still_reads_the_history()
 {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    let (a, request) = bench.running("s", "go");
     bench.chunk("s", "one");
     bench.got(a);
     // All in one batch: the history is not read before the answer is there.
@@ -129,10 +126,7 @@ fn a_crash_gives_each_open_request_one_error_and_closes_every_tool_call() {
 fn of_an_agent_that_can_neither_resume_nor_load_the_history_remains() {
     let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
     bench.capabilities = Some(json!({}));
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    let (a, request) = bench.running("s", "go");
     bench.chunk("s", "done");
     bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
     bench.got(a);

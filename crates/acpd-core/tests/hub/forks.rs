@@ -43,10 +43,7 @@ fn loaded(bench: &mut Bench, session: &str) -> (Vec<String>, Vec<String>) {
 
 /// A session in which something was said, and a client in it.
 fn spoken(bench: &mut Bench) -> acpd_core::ids::ClientId {
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "first");
-    let request = bench.heard_one("session/prompt");
+    let (a, request) = bench.running("s", "first");
     bench.chunk("s", "one");
     bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
     bench.got(a);

@@ -35,10 +35,7 @@ fn news_of_a_tool_call_that_has_ended_does_not_open_it_again() {
 #[test]
 fn a_turn_that_ended_leaves_no_tool_call_to_fail_later() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    let (a, request) = bench.running("s", "go");
     tool(&mut bench, "tool_call", &json!({"title":"Look","status":"pending"}));
     bench.agent_answers(&request, &json!({"stopReason":"end_turn"}));
     bench.got(a);
@@ -49,10 +46,7 @@ fn a_turn_that_ended_leaves_no_tool_call_to_fail_later() {
 #[test]
 fn a_question_that_outlives_its_turn_is_answered_as_cancelled() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    let (_, request) = bench.running("s", "go");
     let options = json!([{"optionId":"yes","name":"Yes","kind":"allow_once"}]);
     let params = json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":options});
     bench.agent(&json!({"id":9,"method":"session/request_permission","params":params}));
@@ -114,10 +108,7 @@ fn an_agent_that_does_not_read_is_not_given_more_and_more() {
 #[test]
 fn a_cancel_is_sent_once() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.heard();
+    let (a, _) = bench.running("s", "go");
     for _ in 0..3 {
         bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
     }
@@ -162,12 +153,7 @@ fn an_oversized_line_fails_the_request_that_it_is_about_and_no_other() {
 #[test]
 fn a_replay_of_many_prompts_without_answers_takes_no_time() {
     let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let load = bench.heard_one("session/load");
+    let (_, load) = bench.loading("s");
     for n in 0..20_000 {
         bench.update("s", "user_message_chunk", &format!("prompt {n}"));
     }

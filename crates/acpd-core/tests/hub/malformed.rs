@@ -171,11 +171,7 @@ fn l4_a_malformed_answer_to_initialize_is_a_failed_start() {
 #[test]
 fn l4_a_malformed_answer_in_a_restore_does_not_hold_it_up() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
+    let (a, resume) = bench.restoring("s", "session/resume");
     bench.prompt(a, &json!(7), "s", "go on");
     bench.agent_raw(&format!(r#"{{"id":{},"result":{{"#, resume["id"]));
     for _ in 0..3 {

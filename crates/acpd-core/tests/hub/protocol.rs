@@ -93,10 +93,7 @@ fn garbage_from_an_agent_is_noted_and_skipped() {
 #[test]
 fn a_second_request_under_an_open_id_is_refused_and_the_first_is_kept() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "one");
-    let request = bench.heard_one("session/prompt");
+    let (a, request) = bench.running("s", "one");
     bench.prompt(a, &json!(1), "s", "two");
     let got = bench.got(a);
     assert_eq!(got[0]["error"]["code"], -32600);
@@ -126,10 +123,7 @@ fn what_nobody_knows_passes_byte_for_byte() {
 #[test]
 fn the_answer_to_a_prompt_comes_after_its_updates_for_a_slow_client_too() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    let (a, request) = bench.running("s", "go");
     bench.chunk("s", "one");
     bench.feed(Input::Client(a, ClientEvent::Lagged));
     bench.chunk("s", "two");
@@ -222,10 +216,7 @@ fn attaching_again_while_a_piece_of_journal_is_on_its_way_shows_no_line_twice() 
 #[test]
 fn an_oversized_answer_of_an_agent_fails_its_request_only() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    let request = bench.heard_one("session/prompt");
+    let (a, request) = bench.running("s", "go");
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"x\":\"aaaa", request["id"]);
     let (host, head) = (bench.host(), bytes::Bytes::from(head));
     bench.feed(host_oversized(host, head, 9_000_000, 9_999_999));

@@ -87,11 +87,7 @@ fn an_agent_that_refuses_mcp_servers_on_load_gets_none() {
 #[test]
 fn a_session_without_mcp_servers_is_told_nothing_of_them() {
     let mut bench = Bench::with(|profile| profile.restore_mcp = false);
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
+    let (_, resume) = bench.restoring("s", "session/resume");
     bench.agent_answers(&resume, &json!({}));
     assert!(!bench.journal_words().contains(&"_acpd/notice".to_owned()));
 }
@@ -126,11 +122,7 @@ fn options_are_set_again_and_later_clients_see_them() {
 #[test]
 fn an_agent_that_lies_about_resume_is_asked_to_load_and_the_lie_is_remembered() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
+    let (_, resume) = bench.restoring("s", "session/resume");
     bench.agent_refuses(&resume, -32601);
     let load = bench.heard_one("session/load");
     bench.update("s", "user_message_chunk", "first");
@@ -147,12 +139,7 @@ fn an_agent_that_lies_about_resume_is_asked_to_load_and_the_lie_is_remembered() 
 #[test]
 fn an_agent_that_lies_about_load_is_asked_once_and_its_sessions_go_on_with_a_summary() {
     let mut bench = Bench::with_shims();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let load = bench.heard_one("session/load");
+    let (a, load) = bench.loading("s");
     bench.agent_refuses(&load, -32601);
     assert_eq!(bench.state("s"), "parked", "it is not tried again");
     bench.prompt(a, &json!(2), "s", "second");
@@ -293,11 +280,7 @@ fn failures_are_told_to_the_log_with_the_session_and_the_code() {
 #[test]
 fn a_login_brings_back_what_waited_for_it() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
+    let (a, resume) = bench.restoring("s", "session/resume");
     bench.agent_refuses(&resume, -32000);
     assert_eq!((bench.state("s"), bench.agent_state()), ("blocked".into(), "needs_auth".into()));
     bench.say(a, &json!({"id":5,"method":"authenticate","params":{"methodId":"m"}}));
@@ -330,11 +313,7 @@ fn a_session_without_a_prompt_is_made_anew_without_a_word() {
 #[test]
 fn an_id_that_the_agent_gave_away_costs_the_old_session_and_not_the_new_one() {
     let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
-    let a = bench.plain();
-    bench.used_session(a, "0");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let resume = bench.heard_one("session/resume");
+    let (a, resume) = bench.restoring("0", "session/resume");
     bench.say(a, &json!({"id":8,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}));
     let request = bench.heard_one("session/new");
     bench.agent_answers(&request, &json!({"sessionId":"0"}));
@@ -405,11 +384,7 @@ fn a_session_in_which_the_agent_never_said_a_word_begins_anew_and_says_so() {
 fn a_list_that_is_only_promised_is_asked_for_once() {
     let mut bench = Bench::new();
     bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let list = bench.heard_one("session/list");
+    let (_, list) = bench.restoring("s", "session/list");
     bench.agent_refuses(&list, -32601);
     let load = bench.heard_one("session/load");
     bench.agent_answers(&load, &json!({}));
@@ -423,11 +398,7 @@ fn a_list_that_is_only_promised_is_asked_for_once() {
 fn a_session_that_is_listed_in_another_directory_is_loaded_in_its_own() {
     let mut bench = Bench::new();
     bench.capabilities = Some(json!({"loadSession":true,"sessionCapabilities":{"list":{}}}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let list = bench.heard_one("session/list");
+    let (_, list) = bench.restoring("s", "session/list");
     assert_eq!(list["params"], json!({"cwd":"/w"}));
     bench.agent_answers(&list, &json!({"sessions":[]}));
     let list = bench.heard_one("session/list");

@@ -5,16 +5,12 @@ use acpd_core::ids::{ClientId, InteractionId};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, words};
-use crate::terminals::{bench, call, ends, joins, own, shown, shows};
+use crate::terminals::{bench, call, ends, joins, own, running_command, shown, shows};
 
 /// A command that is shown, and a client that reads about it.
 fn shown_command() -> (Bench, ClientId, InteractionId, String) {
     let mut bench = bench();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.heard();
-    let (number, name) = own(&mut bench);
+    let (a, number, name) = running_command(&mut bench);
     shows(&mut bench, &name);
     bench.got(a);
     (bench, a, number, name)

@@ -50,6 +50,14 @@ pub(crate) fn call(bench: &mut Bench, id: u64, method: &str, terminal: &str) {
     ask(bench, id, method, &json!({ "terminalId": terminal }));
 }
 
+/// A turn whose agent runs a command: the turn's client, the terminal's number, and its id as the agent
+/// knows it.
+pub(crate) fn running_command(bench: &mut Bench) -> (ClientId, InteractionId, String) {
+    let (client, _) = bench.running("s", "go");
+    let (number, name) = own(bench);
+    (client, number, name)
+}
+
 /// A terminal of acpd: its number, and its id as the agent knows it.
 pub(crate) fn own(bench: &mut Bench) -> (InteractionId, String) {
     ask(bench, 100, "create", &json!({"command":"make"}));
@@ -191,11 +199,7 @@ fn a_wait_is_answered_when_the_command_ends_and_at_once_after_that() {
 fn a_wait_ends_with_its_request_its_turn_its_session_and_its_agent() {
     for how in ["request", "turn", "close", "remove", "agent"] {
         let mut bench = bench();
-        let a = bench.plain();
-        bench.session(a, "s");
-        bench.prompt(a, &json!(1), "s", "go");
-        bench.heard();
-        let (number, name) = own(&mut bench);
+        let (a, number, name) = running_command(&mut bench);
         call(&mut bench, 1, "wait_for_exit", &name);
         match how {
             "request" => {

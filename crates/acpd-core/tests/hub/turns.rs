@@ -154,10 +154,7 @@ fn a_question_asked_after_the_cancel_is_answered_at_once() {
 #[test]
 fn nothing_but_a_valid_answer_is_consent() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.heard();
+    let (a, _) = bench.running("s", "go");
     let wrong = [
         json!({"outcome":{"outcome":"selected","optionId":"perhaps"}}),
         json!({"outcome":"selected","optionId":"yes"}),
@@ -179,10 +176,7 @@ fn nothing_but_a_valid_answer_is_consent() {
 #[test]
 fn who_answers_nonsense_is_asked_again_but_not_for_ever() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.heard();
+    let (a, _) = bench.running("s", "go");
     ask(&mut bench, 5);
     for _ in 0..3 {
         let offer = bench.got(a);
@@ -195,10 +189,7 @@ fn who_answers_nonsense_is_asked_again_but_not_for_ever() {
 #[test]
 fn an_open_question_is_asked_whoever_comes_but_not_who_only_watches() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.heard();
+    let (a, _) = bench.running("s", "go");
     bench.feed(Input::Client(a, ClientEvent::Closed));
     ask(&mut bench, 5);
     let watcher = bench.plain();
@@ -224,10 +215,7 @@ fn an_open_question_is_asked_whoever_comes_but_not_who_only_watches() {
 #[test]
 fn an_agent_that_ignores_a_cancel_is_stopped_and_its_session_comes_back() {
     let mut bench = Bench::new();
-    let a = bench.plain();
-    bench.session(a, "s");
-    bench.prompt(a, &json!(1), "s", "go");
-    bench.heard();
+    let (a, _) = bench.running("s", "go");
     bench.say(a, &json!({"method":"session/cancel","params":{"sessionId":"s"}}));
     bench.heard();
     bench.pass(9_999);

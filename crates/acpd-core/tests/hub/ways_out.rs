@@ -147,12 +147,7 @@ fn an_error_that_wants_a_login_does_not_mean_gone() {
         profile.gone_errors = vec!["-32603".to_owned()];
         profile.auth_errors = vec!["no previous".to_owned()];
     });
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let load = bench.heard_one("session/load");
+    let (a, load) = bench.loading("s");
     refuse_as_gemini(&mut bench, &load);
     assert_eq!(bench.state("s"), "blocked");
     assert!(
@@ -163,12 +158,7 @@ fn an_error_that_wants_a_login_does_not_mean_gone() {
 #[test]
 fn a_lost_session_goes_on_with_a_summary_when_a_person_says_so() {
     let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let load = bench.heard_one("session/load");
+    let (a, load) = bench.loading("s");
     bench.agent_refuses(&load, -32002);
     assert_eq!(bench.state("s"), "lost");
     bench.got(a);
@@ -184,12 +174,7 @@ fn a_lost_session_goes_on_with_a_summary_when_a_person_says_so() {
 #[test]
 fn a_restart_of_its_agent_looks_for_a_lost_session_once_more() {
     let mut bench = Bench::with(|profile| profile.on_lost = OnLost::Stop);
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let load = bench.heard_one("session/load");
+    let (a, load) = bench.loading("s");
     bench.agent_refuses(&load, -32002);
     bench.say(a, &json!({"id":1,"method":"_acpd/agent/restart","params":{"agent":"gem"}}));
     bench.agent_dies();
@@ -247,12 +232,7 @@ fn what_rests_may_still_be_there_and_what_was_never_used_has_nothing_to_give_up(
 #[test]
 fn a_restore_that_goes_on_is_given_up_only_explicitly() {
     let mut bench = Bench::new();
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let load = bench.heard_one("session/load");
+    let (a, load) = bench.loading("s");
     assert!(hint(&reseed(&mut bench, a, false)).contains("--discard"));
     reseed(&mut bench, a, true);
     // It comes too late.
@@ -349,12 +329,7 @@ fn a_session_that_was_taken_over_and_given_up_is_not_taken_for_an_unused_one() {
 #[test]
 fn what_a_subagent_replays_is_a_sign_of_life_of_a_restore() {
     let mut bench = Bench::with(|profile| profile.subagents = true);
-    bench.capabilities = Some(json!({"loadSession":true}));
-    let a = bench.plain();
-    bench.used_session(a, "s");
-    bench.agent_dies();
-    bench.pass(1_000);
-    let load = bench.heard_one("session/load");
+    let (_, load) = bench.loading("s");
     let update = json!({"sessionUpdate":"subagent_update","sessionId":"c","title":"Look"});
     bench.agent(&json!({"method":"session/update","params":{"sessionId":"s","update":update}}));
     for _ in 0..5 {

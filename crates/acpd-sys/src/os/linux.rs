@@ -14,9 +14,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, so
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use crate::process_table::{Condition, Entry, ExitKind, ProcessId, exit_kind};
-
-pub(crate) use crate::unix::*;
+use crate::process_table::{Condition, Entry, ExitKind, Peer, ProcessId, exit_kind, own_uid};
 
 /// `sun_path` has 108 bytes, the last one a zero.
 pub(crate) const SOCKET_PATH_LIMIT: usize = 107;

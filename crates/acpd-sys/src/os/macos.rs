@@ -13,9 +13,7 @@ use nix::libc::{self, c_int};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, socket, sockopt};
 use nix::unistd::{Pid, getpeereid, getsid};
 
-use crate::process_table::{Condition, Entry, ExitKind, ProcessId};
-
-pub(crate) use crate::unix::*;
+use crate::process_table::{Condition, Entry, ExitKind, Peer, ProcessId};
 
 /// `sun_path` has 104 bytes, the last one a zero.
 pub(crate) const SOCKET_PATH_LIMIT: usize = 103;

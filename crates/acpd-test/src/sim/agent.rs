@@ -94,7 +94,7 @@ impl Disk {
 }
 
 /// One process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Process {
     name: String,
     quirks: Quirks,
@@ -121,6 +121,15 @@ pub(super) struct Process {
     pub(super) wanted_login: bool,
     /// The prompt that it took last.
     pub(super) took: Option<Took>,
+}
+
+/// What there is beside a process that reads a line.
+pub(super) struct Cx<'a> {
+    pub(super) disk: &'a mut Disk,
+    pub(super) rng: &'a mut Rng,
+    pub(super) truth: &'a mut Truth,
+    /// What the process says.
+    pub(super) out: &'a mut Vec<Value>,
 }
 
 /// A session in a process.
@@ -195,24 +204,7 @@ fn modes(current: &str) -> Value {
 
 impl Process {
     pub(super) fn new(name: &str, quirks: Quirks) -> Process {
-        Process {
-            name: name.to_owned(),
-            quirks,
-            initialized: false,
-            held: BTreeMap::new(),
-            forgotten: BTreeSet::new(),
-            turns: Vec::new(),
-            late: VecDeque::new(),
-            asked: 0,
-            answered: BTreeSet::new(),
-            hung: false,
-            deaf: false,
-            ignores_cancel: false,
-            silent: BTreeSet::new(),
-            refuses: None,
-            wanted_login: false,
-            took: None,
-        }
+        Process { name: name.to_owned(), quirks, ..Process::default() }
     }
 
     /// Whether a turn of this session runs.
@@ -246,34 +238,27 @@ impl Process {
         !self.late.is_empty()
     }
 
-    /// Reads one line from stdin; what it says goes to `out`.
-    pub(super) fn read(
-        &mut self,
-        line: &[u8],
-        disk: &mut Disk,
-        rng: &mut Rng,
-        truth: &mut Truth,
-        out: &mut Vec<Value>,
-    ) -> Result<(), String> {
+    /// Reads one line from stdin.
+    pub(super) fn read(&mut self, line: &[u8], cx: &mut Cx<'_>) -> Result<(), String> {
         let line: Value =
             serde_json::from_slice(line).map_err(|e| format!("agent got no JSON: {e}"))?;
         let params = &line["params"];
         match (line["method"].as_str(), line.get("id")) {
             (Some(method), Some(id)) => {
-                let answer = self.asked_for(method, id, params, disk, rng, truth, out)?;
+                let answer = self.asked_for(method, id, params, cx)?;
                 match answer {
                     None => {}
                     Some(Ok(result)) => {
-                        out.push(json!({"jsonrpc":"2.0","id":id,"result":result}));
+                        cx.out.push(json!({"jsonrpc":"2.0","id":id,"result":result}));
                     }
-                    Some(Err((code, text))) => out.push(
+                    Some(Err((code, text))) => cx.out.push(
                         json!({"jsonrpc":"2.0","id":id,"error":{"code":code,"message":text}}),
                     ),
                 }
             }
             (Some("session/cancel"), None) => {
                 if self.ignores_cancel {
-                    truth.hit("cancel ignored");
+                    cx.truth.hit("cancel ignored");
                 }
                 for turn in &mut self.turns {
                     if turn.session == params["sessionId"].as_str().unwrap_or_default() {
@@ -282,7 +267,7 @@ impl Process {
                 }
             }
             (Some(_), None) => {}
-            (None, _) => self.answered(&line, truth)?,
+            (None, _) => self.answered(&line, cx.truth)?,
         }
         Ok(())
     }
@@ -316,22 +301,18 @@ impl Process {
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one request")]
     fn asked_for(
         &mut self,
         method: &str,
         id: &Value,
         params: &Value,
-        disk: &mut Disk,
-        rng: &mut Rng,
-        truth: &mut Truth,
-        out: &mut Vec<Value>,
+        cx: &mut Cx<'_>,
     ) -> Result<Option<Answer>, String> {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
         if method == "session/prompt" {
-            truth.reads(&text_of(params).0)?;
+            cx.truth.reads(&text_of(params).0)?;
         }
-        match self.on_bad_day(method, params, disk, truth) {
+        match self.on_bad_day(method, params, cx) {
             Some(Bad::Answer(answer)) => return Ok(Some(answer)),
             Some(Bad::Silence) => return Ok(None),
             None => {}
@@ -342,23 +323,23 @@ impl Process {
                 Ok(self.capabilities())
             }
             "authenticate" => {
-                truth.hit("logged in by a client");
-                disk.login = None;
+                cx.truth.hit("logged in by a client");
+                cx.disk.login = None;
                 self.refuses = None;
                 Ok(json!({}))
             }
             "session/new" => {
                 if self.quirks.from_zero && self.held.is_empty() {
-                    disk.next = 0;
+                    cx.disk.next = 0;
                 }
-                let made = format!("{}-{}", self.name, disk.next);
-                disk.next += 1;
+                let made = format!("{}-{}", self.name, cx.disk.next);
+                cx.disk.next += 1;
                 self.held.insert(made.clone(), Held::default());
                 let commands =
                     json!({"sessionUpdate":"available_commands_update","availableCommands":[]});
-                if rng.permille(300) {
-                    truth.hit("update before the session was made");
-                    out.push(update(&made, commands));
+                if cx.rng.permille(300) {
+                    cx.truth.hit("update before the session was made");
+                    cx.out.push(update(&made, commands));
                 }
                 Ok(json!({"sessionId":made,"modes":modes("ask")}))
             }
@@ -369,36 +350,36 @@ impl Process {
                     }
                     return Err(format!("fork of {session}, which this process does not hold"));
                 };
-                truth.hit("forked");
-                let made = format!("{}-{}", self.name, disk.next);
-                disk.next += 1;
+                cx.truth.hit("forked");
+                let made = format!("{}-{}", self.name, cx.disk.next);
+                cx.disk.next += 1;
                 self.held.insert(made.clone(), held);
-                disk.copy(&session, &made);
+                cx.disk.copy(&session, &made);
                 Ok(json!({"sessionId":made,"modes":modes("ask")}))
             }
             "session/list" if self.quirks.list => {
-                let all = disk.sessions.keys().map(|id| json!({"sessionId":id,"cwd":"/w"}));
+                let all = cx.disk.sessions.keys().map(|id| json!({"sessionId":id,"cwd":"/w"}));
                 Ok(json!({"sessions":all.collect::<Vec<_>>()}))
             }
             "session/resume" if self.quirks.resume && !self.quirks.resume_lies => {
-                if disk.broken.contains(&session) {
+                if cx.disk.broken.contains(&session) {
                     Err((INTERNAL, BROKEN))
-                } else if disk.sessions.contains_key(&session) {
-                    truth.hit("resumed");
-                    self.hold(&session, disk);
+                } else if cx.disk.sessions.contains_key(&session) {
+                    cx.truth.hit("resumed");
+                    self.hold(&session, cx.disk);
                     Ok(json!({"modes":modes("ask")}))
                 } else {
                     Err((NOT_FOUND, "no such session"))
                 }
             }
-            "session/load" if self.quirks.load => self.load(&session, disk, truth, out),
+            "session/load" if self.quirks.load => self.load(&session, cx),
             "session/close" if self.quirks.close => {
                 self.held.remove(&session);
                 for turn in self.turns.extract_if(.., |turn| turn.session == session) {
                     // Some forget the prompt with the session: acpd has to stop those.
                     if !self.ignores_cancel {
                         let ended = json!({"stopReason":"cancelled"});
-                        out.push(json!({"jsonrpc":"2.0","id":turn.id,"result":ended}));
+                        cx.out.push(json!({"jsonrpc":"2.0","id":turn.id,"result":ended}));
                     }
                 }
                 Ok(json!({}))
@@ -411,9 +392,9 @@ impl Process {
                 }
             }
             "_session/steering" | "session/inject" => {
-                return self.steer(&session, method, params, disk, rng, truth, out).map(Some);
+                return self.steer(&session, method, params, cx).map(Some);
             }
-            "session/prompt" => return self.prompt(session, id, params, disk, rng, truth, out),
+            "session/prompt" => return self.prompt(session, id, params, cx),
             _ => Err((NO_METHOD, "no such method")),
         };
         Ok(Some(answer))
@@ -444,27 +425,21 @@ impl Process {
         result
     }
 
-    fn load(
-        &mut self,
-        session: &str,
-        disk: &mut Disk,
-        truth: &mut Truth,
-        out: &mut Vec<Value>,
-    ) -> Answer {
-        if disk.bad_loads > 0 {
-            disk.bad_loads -= 1;
-            truth.hit("load failed for now");
+    fn load(&mut self, session: &str, cx: &mut Cx<'_>) -> Answer {
+        if cx.disk.bad_loads > 0 {
+            cx.disk.bad_loads -= 1;
+            cx.truth.hit("load failed for now");
             return Err((BAD_PARAMS, "locked"));
         }
-        if disk.broken.contains(session) {
-            truth.hit("load that fails for ever");
+        if cx.disk.broken.contains(session) {
+            cx.truth.hit("load that fails for ever");
             return Err((INTERNAL, BROKEN));
         }
-        let Some(turns) = disk.sessions.get(session) else {
-            truth.hit("load of an unknown session");
+        let Some(turns) = cx.disk.sessions.get(session) else {
+            cx.truth.hit("load of an unknown session");
             return Err((NOT_FOUND, "no such session"));
         };
-        truth.hit("loaded with replay");
+        cx.truth.hit("loaded with replay");
         let mut replay = Vec::new();
         for (prompt, answers) in turns {
             replay.push(chunk(session, "user_message_chunk", prompt));
@@ -473,12 +448,12 @@ impl Process {
         if self.quirks.late_replay {
             self.late.extend(replay.split_off(replay.len() / 2));
         }
-        out.extend(replay);
-        self.hold(session, disk);
+        cx.out.extend(replay);
+        self.hold(session, cx.disk);
         Ok(json!({"modes":modes("ask")}))
     }
 
-    /// Has a session in mind as it is on disk.
+    /// Has a session in mind as it is on cx.disk.
     fn hold(&mut self, session: &str, disk: &Disk) {
         let knows = disk.sessions.get(session).into_iter().flatten();
         let held = Held {
@@ -490,16 +465,12 @@ impl Process {
     }
 
     /// A message into the turn that runs.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one request")]
     fn steer(
         &mut self,
         session: &str,
         method: &str,
         params: &Value,
-        disk: &mut Disk,
-        rng: &mut Rng,
-        truth: &mut Truth,
-        out: &mut Vec<Value>,
+        cx: &mut Cx<'_>,
     ) -> Result<Answer, String> {
         let extends = method == "_session/steering";
         let way = if extends { Steering::Extension } else { Steering::Inject };
@@ -513,28 +484,28 @@ impl Process {
         }
         let runs = self.turns.iter().any(|turn| turn.session == session && !turn.cancelled);
         let Some(held) = self.held.get_mut(session).filter(|_| runs) else {
-            truth.hit("message came too late");
+            cx.truth.hit("message came too late");
             return Ok(match way {
                 Steering::Extension => Ok(json!({"outcome":"promptRequired"})),
                 Steering::Inject => Err((-32600, "no turn")),
             });
         };
-        if rng.permille(300) {
-            truth.hit("message not taken");
+        if cx.rng.permille(300) {
+            cx.truth.hit("message not taken");
             return Ok(match way {
                 Steering::Extension => Ok(json!({"outcome":"failed","reason":"no"})),
                 Steering::Inject => Err((-32603, "no")),
             });
         }
-        truth.reads(&text)?;
-        truth.hit("message taken into a turn");
-        truth.steered.insert(text.clone());
+        cx.truth.reads(&text)?;
+        cx.truth.hit("message taken into a turn");
+        cx.truth.steered.insert(text.clone());
         held.knows.insert(text.clone());
-        if let Some(log) = disk.sessions.get_mut(session) {
+        if let Some(log) = cx.disk.sessions.get_mut(session) {
             log.push((text.clone(), Vec::new()));
         }
         if self.quirks.echo {
-            out.push(chunk(session, "user_message_chunk", &text));
+            cx.out.push(chunk(session, "user_message_chunk", &text));
         }
         Ok(Ok(match way {
             Steering::Extension => json!({"outcome":"injected"}),
@@ -542,22 +513,18 @@ impl Process {
         }))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one request")]
     fn prompt(
         &mut self,
         session: String,
         id: &Value,
         params: &Value,
-        disk: &mut Disk,
-        rng: &mut Rng,
-        truth: &mut Truth,
-        out: &mut Vec<Value>,
+        cx: &mut Cx<'_>,
     ) -> Result<Option<Answer>, String> {
         let (text, summed_up) = text_of(params);
         if summed_up {
-            truth.hit("summary before a prompt");
+            cx.truth.hit("summary before a prompt");
         }
-        truth.received.insert(text.clone());
+        cx.truth.received.insert(text.clone());
         let Some(held) = self.held.get_mut(&session) else {
             return Err(format!("prompt {text} for {session}, which this process does not hold"));
         };
@@ -570,25 +537,25 @@ impl Process {
             text: text.clone(),
             knows: held.knows.clone(),
             summed_up: held.summed_up,
-            lied: disk.lied_about.contains(&session),
+            lied: cx.disk.lied_about.contains(&session),
         });
         if !self.quirks.from_zero {
-            if !disk.sessions.contains_key(&session) && !held.knows.is_empty() {
+            if !cx.disk.sessions.contains_key(&session) && !held.knows.is_empty() {
                 // Its file is gone, and has from now on only what comes next.
-                disk.lied_about.insert(session.clone());
+                cx.disk.lied_about.insert(session.clone());
             }
-            disk.sessions.entry(session.clone()).or_default().push((text.clone(), Vec::new()));
+            cx.disk.sessions.entry(session.clone()).or_default().push((text.clone(), Vec::new()));
             if held.summed_up {
-                disk.summed_up.insert(session.clone());
+                cx.disk.summed_up.insert(session.clone());
             }
         }
         held.knows.insert(text.clone());
         if self.quirks.echo {
-            out.push(chunk(&session, "user_message_chunk", &text));
+            cx.out.push(chunk(&session, "user_message_chunk", &text));
         }
         let acts = [Act::Chunk, Act::Chunk, Act::Chunk, Act::Tool, Act::Ask, Act::Mode, Act::Odd];
-        let length = if rng.permille(20) { 60 } else { rng.below(6) };
-        let plan = (0..length).map(|_| acts[rng.below(acts.len())]).collect();
+        let length = if cx.rng.permille(20) { 60 } else { cx.rng.below(6) };
+        let plan = (0..length).map(|_| acts[cx.rng.below(acts.len())]).collect();
         let turn = Turn {
             session,
             id: id.clone(),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::agent::{Answer, BAD_PARAMS, Disk, Held, NO_METHOD, NOT_FOUND, Process};
+use super::agent::{Answer, BAD_PARAMS, Cx, Disk, Held, NO_METHOD, NOT_FOUND, Process};
 use super::rng::Rng;
 use super::truth::Truth;
 
@@ -159,12 +159,11 @@ impl Process {
         &mut self,
         method: &str,
         params: &Value,
-        disk: &mut Disk,
-        truth: &mut Truth,
+        cx: &mut Cx<'_>,
     ) -> Option<Bad> {
         let session = params["sessionId"].as_str().unwrap_or_default();
         if self.silent.contains(method) {
-            truth.hit(match method {
+            cx.truth.hit(match method {
                 "initialize" => "initialize never answered",
                 "session/new" => "new session never answered",
                 "session/load" => "load never answered",
@@ -175,9 +174,9 @@ impl Process {
             return Some(Bad::Silence);
         }
         // What it has once refused it refuses until it is told of a login, or starts anew.
-        let loss = self.refuses.as_ref().or(disk.login.as_ref());
+        let loss = self.refuses.as_ref().or(cx.disk.login.as_ref());
         if let Some(loss) = loss.filter(|loss| loss.methods.contains(method)).cloned() {
-            truth.hit(match method {
+            cx.truth.hit(match method {
                 "initialize" => "login wanted at initialize",
                 "session/new" | "session/fork" => "login wanted by a new session",
                 "session/load" => "login wanted by a load",
@@ -187,52 +186,45 @@ impl Process {
             self.wanted_login |= method == "initialize";
             self.refuses = Some(loss.clone());
             return Some(Bad::Answer(Err(if loss.hidden {
-                truth.hit("login wanted in other words");
+                cx.truth.hit("login wanted in other words");
                 (-32603, "Internal error: the Token has expired")
             } else {
                 (-32000, "log in first")
             })));
         }
         if method == "session/prompt" && self.forgotten.contains(session) {
-            truth.hit("session forgotten by a running agent");
+            cx.truth.hit("session forgotten by a running agent");
             return Some(Bad::Answer(Err((NOT_FOUND, "Session not found"))));
         }
-        let lie = disk.lies.get(method)?;
+        let lie = cx.disk.lies.get(method)?;
         Some(Bad::Answer(match lie {
             Lie::NoMethod => {
-                truth.hit("promised method is not there");
+                cx.truth.hit("promised method is not there");
                 Err((NO_METHOD, "no such method"))
             }
             Lie::BadParams => {
-                truth.hit("promised method takes nothing");
+                cx.truth.hit("promised method takes nothing");
                 Err((BAD_PARAMS, "bad params"))
             }
-            Lie::Nothing => Ok(self.lie(method, session, params, disk, truth)),
+            Lie::Nothing => Ok(self.lie(method, session, params, cx)),
         }))
     }
 
     /// Says that it did what it did not do.
-    fn lie(
-        &mut self,
-        method: &str,
-        session: &str,
-        params: &Value,
-        disk: &mut Disk,
-        truth: &mut Truth,
-    ) -> Value {
+    fn lie(&mut self, method: &str, session: &str, params: &Value, cx: &mut Cx<'_>) -> Value {
         match method {
             "session/load" | "session/resume" => {
-                truth.hit("session brought back without its context");
-                disk.lied_about.insert(session.to_owned());
+                cx.truth.hit("session brought back without its context");
+                cx.disk.lied_about.insert(session.to_owned());
                 self.forgotten.remove(session);
                 self.held.insert(session.to_owned(), Held::default());
             }
             "session/prompt" => {
-                truth.hit("prompt answered with nothing");
-                disk.lied_about.insert(session.to_owned());
-                truth.ended.insert(text_of(params).0, 0);
+                cx.truth.hit("prompt answered with nothing");
+                cx.disk.lied_about.insert(session.to_owned());
+                cx.truth.ended.insert(text_of(params).0, 0);
             }
-            _ => truth.hit("success with nothing"),
+            _ => cx.truth.hit("success with nothing"),
         }
         json!({})
     }

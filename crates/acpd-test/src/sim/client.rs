@@ -15,7 +15,7 @@ use super::store::Store;
 use super::truth::Truth;
 
 /// One connection; of a client with a token all its connections, one after another.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Client {
     pub(super) ride: Option<Ride>,
     /// Sessions that it has left at some time.
@@ -130,29 +130,10 @@ impl Client {
             compaction: true,
             plan: true,
             subagents: true,
-            max_line: 0,
-            editor: 0,
+            ..View::default()
         };
-        Client {
-            ride: None,
-            left: BTreeSet::new(),
-            followed: BTreeSet::new(),
-            unsure: BTreeSet::new(),
-            agent: agent.to_owned(),
-            view,
-            open: BTreeMap::new(),
-            next: 0,
-            places: BTreeMap::new(),
-            questions: Vec::new(),
-            asked: BTreeSet::new(),
-            waiting: VecDeque::new(),
-            lagged: false,
-            slow: rng.permille(200),
-            malformed: 0,
-            set_modes: 0,
-            set_titles: 0,
-            prompts: Vec::new(),
-        }
+        let slow = rng.permille(200);
+        Client { agent: agent.to_owned(), view, slow, ..Client::default() }
     }
 
     /// A request with a new id. What can be sent at once, is to be.

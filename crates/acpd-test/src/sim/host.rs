@@ -13,7 +13,7 @@ use acpd_core::{Adopt, HostEvent, Input, LeftProcess, SpawnError, StopStep};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::agent::{Process, Took};
+use super::agent::{Cx, Process, Took};
 use super::world::World;
 
 /// Unacknowledged output from which on a surviving host does not read its agent.
@@ -22,7 +22,7 @@ const BUDGET: u64 = 3_000;
 const LONG: u64 = 5_000;
 
 /// A process and its host.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Host {
     pub(super) agent: String,
     pub(super) process: Process,
@@ -76,8 +76,9 @@ enum Said {
 }
 
 /// Where the leader of a process stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Leader {
+    #[default]
     Runs,
     /// Has ended; descendants live.
     Ended,
@@ -198,22 +199,11 @@ impl World {
             agent,
             process,
             pid: self.next_pid,
-            leader: Leader::Runs,
-            stdin: VecDeque::new(),
-            closed: false,
-            taken: 0,
-            part: Vec::new(),
-            said: VecDeque::new(),
-            written: 0,
-            acked: 0,
-            dropped: 0,
-            lost: false,
-            stopped: false,
             stubborn: self.rng.permille(200),
             // Not drawn, so that what older seeds have found they find again.
             undying: self.faults && self.days.hangs && self.next_pid.is_multiple_of(9),
-            failed: false,
             link: Some(Link::default()),
+            ..Host::default()
         };
         self.hosts.insert(id, host);
         self.truth.hit("process started");
@@ -576,9 +566,8 @@ impl World {
         let mut said = Vec::new();
         let read = if reads { host.stdin.pop_front() } else { None };
         if let Some(line) = &read {
-            host.process
-                .read(line, disk, rng, truth, &mut said)
-                .map_err(|e| format!("{id:?}: {e}"))?;
+            let mut cx = Cx { disk, rng, truth, out: &mut said };
+            host.process.read(line, &mut cx).map_err(|e| format!("{id:?}: {e}"))?;
         } else if host.process.is_busy() {
             said = host.process.work(disk, rng, truth);
         } else {

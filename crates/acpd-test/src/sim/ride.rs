@@ -13,7 +13,7 @@ use super::store::Store;
 const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","params":{"ids":[]}}"#;
 
 /// The memory of one client over all its connections.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ride {
     pub(super) token: String,
     generation: Option<Value>,
@@ -41,19 +41,7 @@ pub(super) const RETURN: &str = "return";
 
 impl Ride {
     pub(super) fn new(number: u64) -> Ride {
-        Ride {
-            token: format!("token-{number:016}"),
-            generation: None,
-            up: false,
-            refused: false,
-            away: 0,
-            safe: 0,
-            lines: VecDeque::new(),
-            wire: VecDeque::new(),
-            open: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            taken: Vec::new(),
-        }
+        Ride { token: format!("token-{number:016}"), ..Ride::default() }
     }
 
     fn last(&self) -> u64 {

@@ -32,10 +32,12 @@ impl Place {
     pub(crate) fn command(&self, flags: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpd-scripted-agent"));
         command
-            .env("ACPD_AGENT_STATE", self.state())
-            .env("ACPD_AGENT_RECORD", self.path().join("record"))
+            .arg("--state")
+            .arg(self.state())
+            .arg("--record")
+            .arg(self.path().join("record"))
+            .args(flags.split(',').filter(|flag| !flag.is_empty()).map(|flag| format!("--{flag}")))
             .env("ACPD_TEST_POINTS", self.path())
-            .env("ACPD_AGENT_FLAGS", flags)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

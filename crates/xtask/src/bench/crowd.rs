@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::peer::Peer;
 use super::process::peak_rss_bytes;
 use super::table::{Row, ms};
 use super::{Bench, configure};
 use crate::Result;
 use crate::home::{Home, kill_tree};
+use crate::peer::Peer;
 
 /// Agents, of which fewer than all are started at the same time.
 const AGENTS: usize = 5;
@@ -89,7 +89,6 @@ fn client(home: &Home, n: usize, cwd: &std::path::Path) -> Result<Client> {
     // Who made them has them open.
     drop(maker);
     let mut peer = Bench::client_of(home, &json!({"agent": agent, "notices": true, "seq": true}))?;
-    let which = json!({"ref": {"session": open}, "role": "observer"});
-    peer.call("_acpd/session/attach", &which)?;
+    peer.watch(&open)?;
     Ok(Client { peer, prompted })
 }

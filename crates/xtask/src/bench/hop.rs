@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::Bench;
 use super::agent::{nanos, stamp};
-use super::peer::Peer;
-use super::stream::{RUNS, Spread, timed_flood};
+use super::stream::{RUNS, Spread, ages, in_turn, timed_flood};
 use super::table::{Row, median};
 use crate::Result;
+use crate::peer::Peer;
 
 /// Editors whose daemon is killed.
 const EDITORS: usize = 8;
@@ -26,18 +26,8 @@ pub(super) fn latency(bench: &mut Bench) -> Result {
     let prompt = format!("pace {} 200", bench.times(3000));
     let mut peers = both(bench)?;
     let cwd = bench.work();
-    let mut runs = [vec![], vec![]];
-    for _ in 0..RUNS {
-        for (peer, runs) in peers.iter_mut().zip(&mut runs) {
-            let session = peer.session(&cwd)?;
-            let mut ages = Vec::new();
-            peer.prompt(&session, &prompt, |line| {
-                let now = nanos();
-                ages.extend(stamp(line).map(|then| now.saturating_sub(then) as f64 / 1e3));
-            })?;
-            runs.push(Spread::of(&mut ages));
-        }
-    }
+    let peers = peers.each_mut();
+    let runs = in_turn(peers, &cwd, RUNS, |peer, session| ages(peer, session, &prompt))?;
     let [with, without] = runs.map(|runs| Spread::median(&runs));
     let added = format!("+{}", with.beyond(&without).text());
     let row = Row::new("the hop through the shim, p50 / p99", with.text());
@@ -50,13 +40,9 @@ pub(super) fn throughput(bench: &mut Bench) -> Result {
     let count = bench.times(200_000);
     let mut peers = both(bench)?;
     let cwd = bench.work();
-    let mut rates = [vec![], vec![]];
-    for _ in 0..RUNS {
-        for (peer, rates) in peers.iter_mut().zip(&mut rates) {
-            let session = peer.session(&cwd)?;
-            rates.push(count as f64 / timed_flood(peer, &session, count)?);
-        }
-    }
+    let rates = in_turn(peers.each_mut(), &cwd, RUNS, |peer, session| {
+        Ok(count as f64 / timed_flood(peer, session, count)?)
+    })?;
     let [with, without] = rates.map(|mut rates| median(&mut rates));
     let row = Row::new("stream through the shim", format!("{with:.0} lines/s"));
     let direct = format!("host = direct: {without:.0} lines/s");

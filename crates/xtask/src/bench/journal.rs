@@ -25,10 +25,9 @@ pub(super) fn replay(bench: &mut Bench) -> Result {
         if lines < events as i32 {
             return Err(format!("{lines} of {events} events came").into());
         }
-        let tail = json!({"ref": {"session": session}, "role": "observer"});
         let mut watcher = bench.watcher()?;
         let start = Instant::now();
-        watcher.call("_acpd/session/attach", &tail)?;
+        watcher.watch(&session)?;
         tails.push(ms(start.elapsed()));
     }
     let (rate, tail) = (median(&mut rates), median(&mut tails));

@@ -8,7 +8,6 @@ mod crowd;
 mod fair;
 mod hop;
 mod journal;
-mod peer;
 mod process;
 mod start;
 mod stream;
@@ -24,9 +23,9 @@ use serde_json::json;
 
 use crate::Result;
 use crate::home::Home;
+use crate::peer::Peer;
 use crate::torture;
 use crate::workspace::{self, Profile, succeed};
-use peer::Peer;
 use table::{Row, median, ms};
 
 /// The command that [`agent::run`] hides behind.
@@ -165,7 +164,7 @@ impl Bench {
 
     fn client_of(home: &Home, acpd: &serde_json::Value) -> Result<Peer> {
         home.read(&["daemon", "start"])?;
-        let mut peer = Peer::connect(&home.socket())?;
+        let mut peer = Peer::connect(&home.socket(), None)?;
         peer.initialize(acpd)?;
         Ok(peer)
     }

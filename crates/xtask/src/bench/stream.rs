@@ -1,5 +1,6 @@
 //! Lines from the agent to its clients.
 
+use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
@@ -8,10 +9,10 @@ use serde_json::json;
 
 use super::Bench;
 use super::agent::{nanos, stamp};
-use super::peer::Peer;
-use super::process::cpu_micros;
+use super::process::{cpu_micros, peak_rss_bytes};
 use super::table::{Row, median, ms, percentile};
 use crate::Result;
+use crate::peer::Peer;
 
 /// Runs whose median is told.
 pub(super) const RUNS: usize = 5;
@@ -42,23 +43,40 @@ impl Spread {
     }
 }
 
+/// Measures at each of these clients in turn, so many times, each time in a new session.
+pub(super) fn in_turn<T, const N: usize>(
+    mut peers: [&mut Peer; N],
+    cwd: &Path,
+    times: usize,
+    mut measure: impl FnMut(&mut Peer, &str) -> Result<T>,
+) -> Result<[Vec<T>; N]> {
+    let mut measured = [const { Vec::new() }; N];
+    for _ in 0..times {
+        for (peer, measured) in peers.iter_mut().zip(&mut measured) {
+            let session = peer.session(cwd)?;
+            measured.push(measure(peer, &session)?);
+        }
+    }
+    Ok(measured)
+}
+
+/// How old the lines of a prompt are, in microseconds, when they have come.
+pub(super) fn ages(peer: &mut Peer, session: &str, prompt: &str) -> Result<Spread> {
+    let mut ages = Vec::new();
+    peer.prompt(session, prompt, |line| {
+        let now = nanos();
+        ages.extend(stamp(line).map(|then| now.saturating_sub(then) as f64 / 1e3));
+    })?;
+    Ok(Spread::of(&mut ages))
+}
+
 /// One line of 256 B each 200 µs, stamped by the agent: how old it is when a client has read it.
 pub(super) fn latency(bench: &mut Bench) -> Result {
     let prompt = format!("pace {} 200", bench.times(3000));
     let (mut pipe, mut client, mut bridge) = (bench.direct()?, bench.client()?, bench.bridge()?);
     let cwd = bench.work();
-    let mut runs = [vec![], vec![], vec![]];
-    for _ in 0..RUNS {
-        for (peer, runs) in [&mut pipe, &mut client, &mut bridge].into_iter().zip(&mut runs) {
-            let session = peer.session(&cwd)?;
-            let mut ages = Vec::new();
-            peer.prompt(&session, &prompt, |line| {
-                let now = nanos();
-                ages.extend(stamp(line).map(|then| now.saturating_sub(then) as f64 / 1e3));
-            })?;
-            runs.push(Spread::of(&mut ages));
-        }
-    }
+    let peers = [&mut pipe, &mut client, &mut bridge];
+    let runs = in_turn(peers, &cwd, RUNS, |peer, session| ages(peer, session, &prompt))?;
     let [direct, socket, bridged] = runs.map(|runs| Spread::median(&runs));
     for (what, measured, bar, most) in [
         ("line, agent to socket, p50 / p99", socket, "< 120 / 500 µs", (120.0, 500.0)),
@@ -77,20 +95,16 @@ pub(super) fn round_trips(bench: &mut Bench) -> Result {
     let count = bench.times(2000);
     let cwd = bench.work();
     let (mut pipe, mut client) = (bench.direct()?, bench.client()?);
-    let mut runs = [vec![], vec![]];
-    for _ in 0..RUNS {
-        for (peer, runs) in [&mut pipe, &mut client].into_iter().zip(&mut runs) {
-            let session = peer.session(&cwd)?;
-            let mut times = Vec::new();
-            for n in 0..count {
-                let params = json!({"sessionId": session, "modeId": format!("mode-{}", n % 2)});
-                let start = Instant::now();
-                peer.call("session/set_mode", &params)?;
-                times.push(ms(start.elapsed()) * 1e3);
-            }
-            runs.push(Spread::of(&mut times));
+    let runs = in_turn([&mut pipe, &mut client], &cwd, RUNS, |peer, session| {
+        let mut times = Vec::new();
+        for n in 0..count {
+            let params = json!({"sessionId": session, "modeId": format!("mode-{}", n % 2)});
+            let start = Instant::now();
+            peer.call("session/set_mode", &params)?;
+            times.push(ms(start.elapsed()) * 1e3);
         }
-    }
+        Ok(Spread::of(&mut times))
+    })?;
     let [direct, socket] = runs.map(|runs| Spread::median(&runs));
     let added = format!("+{}", socket.beyond(&direct).text());
     let row = Row::new("request and answer, p50 / p99", socket.text());
@@ -102,7 +116,7 @@ pub(super) fn round_trips(bench: &mut Bench) -> Result {
 pub(super) fn throughput(bench: &mut Bench) -> Result {
     let count = bench.times(200_000);
     let cwd = bench.work();
-    let flood = |peer: &mut Peer| -> Result<f64> {
+    let alone = |peer: &mut Peer| -> Result<f64> {
         let session = peer.session(&cwd)?;
         timed_flood(peer, &session, count)
     };
@@ -111,9 +125,9 @@ pub(super) fn throughput(bench: &mut Bench) -> Result {
     let daemon = bench.home.daemon()?.pid;
     let (mut direct, mut rates, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        direct.push(count as f64 / flood(&mut pipe)?);
+        direct.push(count as f64 / alone(&mut pipe)?);
         let before = cpu_micros(daemon);
-        rates.push(count as f64 / flood(&mut client)?);
+        rates.push(count as f64 / alone(&mut client)?);
         costs.push((cpu_micros(daemon) - before) / count as f64);
     }
     let (direct, rate, cost) = (median(&mut direct), median(&mut rates), median(&mut costs));
@@ -124,10 +138,10 @@ pub(super) fn throughput(bench: &mut Bench) -> Result {
     bench.row(row.bar("< 5 µs", cost < 5.0));
 
     for (clients, what) in [(4, "the same to 4 clients"), (16, "the same to 16 clients")] {
-        let (many_rate, many_cost) = shared_flood(bench, clients, count)?;
-        let per_client = (many_cost - cost) / f64::from(clients - 1);
-        let row = Row::new(what, format!("{many_rate:.0} lines/s, {many_cost:.2} µs"));
-        let slower = format!("{:.2} of one client", many_rate / rate);
+        let many = flood(bench, clients, count, false)?;
+        let per_client = (many.cost - cost) / (clients - 1) as f64;
+        let row = Row::new(what, format!("{:.0} lines/s, {:.2} µs", many.first, many.cost));
+        let slower = format!("{:.2} of one client", many.first / rate);
         bench.row(row.direct(String::new(), format!("{slower}, +{per_client:.2} µs a client")));
     }
     Ok(())
@@ -145,38 +159,54 @@ pub(super) fn timed_flood(peer: &mut Peer, session: &str, count: usize) -> Resul
     Ok(seconds)
 }
 
-/// Lines per second at the prompting client and CPU per line, with others attached.
-fn shared_flood(bench: &Bench, clients: u32, count: usize) -> Result<(f64, f64)> {
+/// One stream to several clients.
+pub(super) struct Flood {
+    /// Lines per second at the client that prompts.
+    pub(super) first: f64,
+    /// Lines per second at the slowest client that reads.
+    pub(super) slowest: f64,
+    /// Microseconds of CPU in acpd per line.
+    pub(super) cost: f64,
+    /// The most memory that the daemon has ever had, in MB.
+    pub(super) peak: f64,
+}
+
+/// Streams to so many clients. One that stalls begins to read when all others have the end.
+pub(super) fn flood(bench: &Bench, clients: usize, lines: usize, stalls: bool) -> Result<Flood> {
     let mut client = bench.client()?;
     let session = client.session(&bench.work())?;
-    let mut watchers = Vec::new();
-    for _ in 1..clients {
+    let watch = || -> Result<Peer> {
         let mut watcher = bench.watcher()?;
-        let which = json!({"ref": {"session": session}, "role": "observer"});
-        watcher.call("_acpd/session/attach", &which)?;
-        watchers.push(watcher);
-    }
+        watcher.watch(&session)?;
+        Ok(watcher)
+    };
+    let mut watchers = (1..clients).map(|_| watch()).collect::<Result<Vec<_>>>()?;
+    let stalled = if stalls { watchers.pop() } else { None };
     let daemon = bench.home.daemon()?.pid;
-    let before = cpu_micros(daemon);
-    let watching: Vec<_> = watchers
-        .into_iter()
-        .map(|mut watcher| {
-            thread::spawn(move || {
-                let mut lines = 0;
-                let end = watcher.notice("_acpd/turn_ended", |_| lines += 1);
-                end.map(|()| lines).map_err(|error| error.to_string())
-            })
-        })
-        .collect();
-    let seconds = timed_flood(&mut client, &session, count)?;
-    for watching in watching {
-        let lines = watching.join().map_err(|_| "a client panicked")??;
-        if lines < count {
-            return Err(format!("a watcher got {lines} of {count} lines").into());
-        }
+    let (before, start) = (cpu_micros(daemon), Instant::now());
+    let reading: Vec<_> = watchers.into_iter().map(|peer| thread::spawn(|| count(peer))).collect();
+    let first = timed_flood(&mut client, &session, lines)?;
+    let mut all = Vec::new();
+    for watcher in reading {
+        all.push(watcher.join().map_err(|_| "a client panicked")??);
     }
-    let cost = (cpu_micros(daemon) - before) / count as f64;
-    Ok((count as f64 / seconds, cost))
+    let slowest = start.elapsed().as_secs_f64();
+    let cost = (cpu_micros(daemon) - before) / lines as f64;
+    if let Some(stalled) = stalled {
+        all.push(count(stalled)?);
+    }
+    if let Some(short) = all.iter().find(|got| **got < lines) {
+        return Err(format!("a client got {short} of {lines} lines").into());
+    }
+    let peak = peak_rss_bytes(daemon)? as f64 / 1e6;
+    Ok(Flood { first: lines as f64 / first, slowest: lines as f64 / slowest, cost, peak })
+}
+
+/// Lines until the end of the turn.
+fn count(mut watcher: Peer) -> std::result::Result<usize, String> {
+    let mut lines = 0;
+    let end = watcher.notice("_acpd/turn_ended", |_| lines += 1);
+    end.map(|()| lines).map_err(|error| error.to_string())
 }
 
 /// One line of 20 MB and one of 64 MiB: that it passes, how long it takes, and what it leaves behind.
@@ -186,20 +216,16 @@ pub(super) fn giants(bench: &mut Bench) -> Result {
     let daemon = bench.home.daemon()?.pid;
     // With its newline.
     for (what, length) in [("line of 20 MB", 20_000_000), ("line of 64 MiB", (64 << 20) + 1)] {
-        let mut times = [vec![], vec![]];
         let base = rss_bytes(daemon)? as f64;
-        for _ in 0..bench.times(5) {
-            for (peer, times) in [&mut pipe, &mut client].into_iter().zip(&mut times) {
-                let session = peer.session(&cwd)?;
-                let (mut longest, start) = (0, Instant::now());
-                let prompt = format!("line {length}");
-                peer.prompt(&session, &prompt, |line| longest = longest.max(line.len()))?;
-                times.push(ms(start.elapsed()));
-                if longest != length {
-                    return Err(format!("{what}: {longest} of {length} bytes came").into());
-                }
+        let times = in_turn([&mut pipe, &mut client], &cwd, bench.times(5), |peer, session| {
+            let (mut longest, start) = (0, Instant::now());
+            let prompt = format!("line {length}");
+            peer.prompt(session, &prompt, |line| longest = longest.max(line.len()))?;
+            if longest != length {
+                return Err(format!("{what}: {longest} of {length} bytes came").into());
             }
-        }
+            Ok(ms(start.elapsed()))
+        })?;
         // Answered when the search index is done with what was said before.
         client.call("_acpd/session/search", &json!({"words": ["nothing"]}))?;
         let left = (rss_bytes(daemon)? as f64 - base) / 1e6;

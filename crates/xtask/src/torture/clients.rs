@@ -10,8 +10,9 @@ use std::sync::mpsc::Sender;
 use serde_json::{Value, json};
 
 use super::lines::{Event, Who, read};
-use super::view::{Heard, View, numbered, take_seq};
+use super::view::{Heard, View, numbered};
 use crate::Result;
+use crate::peer::request;
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl Editor {
         self.last_id += 1;
         let id = self.last_id;
         self.open.insert(id);
-        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.write(&request(id, method, params));
         id
     }
 
@@ -131,31 +132,27 @@ impl Editor {
         }
     }
 
-    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
-        let text = String::from_utf8_lossy(line);
-        let message: Value =
-            serde_json::from_slice(line).map_err(|error| format!("{error}: {text}"))?;
-        let method = message["method"].as_str();
-        match (message.get("id"), method) {
+    pub(super) fn line(&mut self, message: Value) -> Heard {
+        match (message.get("id"), message["method"].as_str()) {
             (Some(id), None) => {
                 let id = id.as_u64().unwrap_or_default();
                 if !self.open.remove(&id) {
-                    return Err(format!("an answer to nothing that is open: {text}"));
+                    return Err(format!("an answer to nothing that is open: {message}"));
                 }
                 self.answers.insert(id, message);
             }
             (Some(id), Some("session/request_permission")) => {
                 if !self.asked.insert(id.to_string()) {
-                    return Err(format!("asked twice: {text}"));
+                    return Err(format!("asked twice: {message}"));
                 }
                 let outcome = json!({"outcome": {"outcome": "selected", "optionId": "yes"}});
                 self.write(&json!({"jsonrpc": "2.0", "id": id, "result": outcome}));
             }
             (None, Some(method)) if method.starts_with("_acpd/") => {
-                return Err(format!("the editor did not ask for {text}"));
+                return Err(format!("the editor did not ask for {message}"));
             }
             (None, Some(_)) => self.chunks.extend(numbered(&message).map(str::to_owned)),
-            _ => return Err(format!("unexpected: {text}")),
+            _ => return Err(format!("unexpected: {message}")),
         }
         Ok(())
     }
@@ -175,10 +172,8 @@ impl Run {
         Ok(Run { program, tag: tag.to_owned(), chunks: Vec::new(), ended: None })
     }
 
-    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
-        let message: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        self.chunks.extend(numbered(&message).map(str::to_owned));
-        Ok(())
+    pub(super) fn line(&mut self, message: &Value) {
+        self.chunks.extend(numbered(message).map(str::to_owned));
     }
 }
 
@@ -192,16 +187,6 @@ impl Attach {
     pub(super) fn start(command: Command, life: u32, to: &Sender<Event>) -> Result<Attach> {
         let (program, _) = Program::start(command, Who::Attach, life, to)?;
         Ok(Attach { program, view: View::default() })
-    }
-
-    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
-        let mut message: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        if message["method"] == "_acpd/caught_up" {
-            self.view.caught_up(message["params"]["seq"].as_u64().unwrap_or_default());
-        } else if let Some(seq) = take_seq(&mut message) {
-            self.view.take(seq, message)?;
-        }
-        Ok(())
     }
 }
 
@@ -226,20 +211,15 @@ impl Observer {
     pub(super) fn up(&mut self, mut stream: UnixStream) {
         let meta = json!({"_acpd": {"agent": "one", "notices": true, "seq": true}});
         let params = json!({"protocolVersion": 1, "clientCapabilities": {}, "_meta": meta});
-        let mut lines =
-            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
-                .to_string();
-        lines.push('\n');
-        for (id, (session, view)) in (1..).zip(&self.views) {
+        let hello = request(0, "initialize", &params);
+        let attach = (1..).zip(&self.views).map(|(id, (session, view))| {
             let params = json!({"ref": {"session": session}, "after": view.cursor(),
                 "role": "observer"});
-            let line = json!({"jsonrpc": "2.0", "id": id, "method": "_acpd/session/attach",
-                "params": params});
-            lines += &line.to_string();
-            lines.push('\n');
-        }
+            request(id, "_acpd/session/attach", &params)
+        });
+        let lines = std::iter::once(hello).chain(attach).map(|line| format!("{line}\n"));
         // A daemon that has just died; its end is the next thing that we hear.
-        stream.write_all(lines.as_bytes()).ok();
+        stream.write_all(lines.collect::<String>().as_bytes()).ok();
         self.stream = Some(stream);
     }
 
@@ -253,19 +233,12 @@ impl Observer {
         }
     }
 
-    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
-        let mut message: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        let session = message["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
+    pub(super) fn line(&mut self, message: Value) -> Heard {
         if message.get("error").is_some() {
             let going = message["error"]["data"]["_acpd"]["reason"] == "shutting_down";
             return if going { Ok(()) } else { Err(format!("it cannot watch: {message}")) };
         }
-        let Some(view) = self.views.get_mut(&session) else { return Ok(()) };
-        if message["method"] == "_acpd/caught_up" {
-            view.caught_up(message["params"]["seq"].as_u64().unwrap_or_default());
-        } else if let Some(seq) = take_seq(&mut message) {
-            view.take(seq, message)?;
-        }
-        Ok(())
+        let session = message["params"]["sessionId"].as_str().unwrap_or_default();
+        self.views.get_mut(session).map_or(Ok(()), |view| view.hear(message).map(drop))
     }
 }

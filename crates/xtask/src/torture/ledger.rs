@@ -11,7 +11,7 @@ use super::view::numbered;
 use crate::Result;
 
 /// The ledger of one agent, read as it grows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ledger {
     path: PathBuf,
     offset: u64,
@@ -40,15 +40,7 @@ pub(super) struct Received {
 
 impl Ledger {
     pub(super) fn new(path: PathBuf) -> Ledger {
-        Ledger {
-            path,
-            offset: 0,
-            prompts: BTreeMap::new(),
-            questions: BTreeMap::new(),
-            starts: Vec::new(),
-            beside: Vec::new(),
-            open: BTreeMap::new(),
-        }
+        Ledger { path, ..Ledger::default() }
     }
 
     /// Reads what has been added.

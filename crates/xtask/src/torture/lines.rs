@@ -1,16 +1,16 @@
 //! Lines from everywhere in one queue: sockets and pipes are read by a thread each, and the round
 //! sees one thing after the other.
 
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::Result;
+use crate::peer::Peer;
 
 /// Where a line comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,50 +101,16 @@ pub(super) fn connect(
 }
 
 /// The tool's own connection, for questions that are answered at once.
-#[derive(Debug, Default)]
-pub(super) struct Control {
-    stream: Option<BufReader<UnixStream>>,
-    last_id: u64,
-}
+#[derive(Default)]
+pub(super) struct Control(Option<Peer>);
 
 impl Control {
     /// Asks; `None` while there is no daemon that answers.
-    pub(super) fn ask(
-        &mut self,
-        socket: &std::path::Path,
-        method: &str,
-        params: &Value,
-    ) -> Option<Value> {
-        if self.stream.is_none() {
-            let stream = UnixStream::connect(socket).ok()?;
-            stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-            self.stream = Some(BufReader::with_capacity(256 << 10, stream));
-        }
-        let answer = self.try_ask(method, params).ok();
-        if answer.is_none() {
-            self.stream = None;
-        }
-        answer
-    }
-
-    fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value> {
-        let stream = self.stream.as_mut().ok_or("not connected")?;
-        self.last_id += 1;
-        let id = self.last_id;
-        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        stream.get_mut().write_all(format!("{line}\n").as_bytes())?;
-        loop {
-            let mut line = Vec::new();
-            if stream.read_until(b'\n', &mut line)? == 0 {
-                return Err("the daemon has gone away".into());
-            }
-            let mut message: Value = serde_json::from_slice(&line)?;
-            if message["id"] == json!(id) {
-                if let Some(error) = message.get("error") {
-                    return Err(error.to_string().into());
-                }
-                return Ok(message["result"].take());
-            }
-        }
+    pub(super) fn ask(&mut self, socket: &Path, method: &str, params: &Value) -> Option<Value> {
+        let connect = || Peer::connect(socket, Some(Duration::from_secs(5))).ok();
+        let mut peer = self.0.take().or_else(connect)?;
+        let answer = peer.call(method, params).ok()?;
+        self.0 = Some(peer);
+        Some(answer)
     }
 }

@@ -204,13 +204,17 @@ impl Stage {
             What::End => return self.ended(who),
         };
         self.seen += 1;
-        let taken = match (who, &mut self.run) {
-            (Who::Editor, _) => self.editor.line(&line),
-            (Who::Attach, _) => self.attach.line(&line),
-            (Who::Token, _) => self.token.line(&line),
-            (Who::Observer, _) => self.observer.line(&line),
-            (Who::Run, Some(run)) => run.line(&line),
-            (Who::Run, None) => Ok(()),
+        let message: Value = serde_json::from_slice(&line)
+            .map_err(|error| format!("{who:?}: {error}: {}", String::from_utf8_lossy(&line)))?;
+        let taken = match who {
+            Who::Editor => self.editor.line(message),
+            Who::Attach => self.attach.view.hear(message).map(drop),
+            Who::Token => self.token.line(message),
+            Who::Observer => self.observer.line(message),
+            Who::Run => {
+                self.run.iter_mut().for_each(|run| run.line(&message));
+                Ok(())
+            }
         };
         Ok(taken.map_err(|error| format!("{who:?}: {error}"))?)
     }

@@ -8,20 +8,22 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
 
-use super::view::{Heard, View, take_seq};
+use super::view::{Heard, View};
+use crate::peer::request;
 
 /// A request that was answered, and a line that is not safe, must not be sent again as it was.
 const NO_OP: &str = r#"{"jsonrpc":"2.0","method":"_acpd/client/answered","params":{"ids":[]}}"#;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 enum Phase {
+    #[default]
     Away,
     Greeting,
     Up,
 }
 
 /// The client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Token {
     name: String,
     agent: &'static str,
@@ -47,22 +49,7 @@ pub(super) struct Token {
 
 impl Token {
     pub(super) fn new(name: String, agent: &'static str) -> Token {
-        Token {
-            name,
-            agent,
-            stream: None,
-            phase: Phase::Away,
-            generation: None,
-            last_id: 0,
-            hello: 0,
-            safe: 0,
-            lines: VecDeque::new(),
-            open: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            answered: BTreeSet::new(),
-            answers: Vec::new(),
-            views: BTreeMap::new(),
-        }
+        Token { name, agent, ..Token::default() }
     }
 
     /// Whether acpd has taken it back.
@@ -93,9 +80,9 @@ impl Token {
         });
         let meta = json!({"agent": self.agent, "notices": true,
             "client": {"token": self.name, "resume": resume}});
-        let line = json!({"jsonrpc": "2.0", "id": self.hello, "method": "initialize",
-            "params": {"protocolVersion": 1, "clientCapabilities": {}, "_meta": {"_acpd": meta}}});
-        self.write(&line.to_string());
+        let params =
+            json!({"protocolVersion": 1, "clientCapabilities": {}, "_meta": {"_acpd": meta}});
+        self.write(&request(self.hello, "initialize", &params).to_string());
     }
 
     /// The connection is gone.
@@ -108,15 +95,14 @@ impl Token {
     pub(super) fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
-        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let number = self.send(line.to_string());
-        self.open.insert(id, (number, line.to_string()));
+        let line = request(id, method, params).to_string();
+        let number = self.send(line.clone());
+        self.open.insert(id, (number, line));
         id
     }
 
     /// Takes a line.
-    pub(super) fn line(&mut self, line: &[u8]) -> Heard {
-        let mut message: Value = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+    pub(super) fn line(&mut self, message: Value) -> Heard {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         match (message.get("id").cloned(), method.as_str()) {
             (Some(id), "") => self.answer(&id, message),
@@ -129,20 +115,17 @@ impl Token {
                 Ok(())
             }
             (None, method) => {
-                let session = message["params"]["sessionId"].as_str().unwrap_or_default();
-                if method == "_acpd/caught_up" {
-                    let seq = message["params"]["seq"].as_u64().unwrap_or_default();
-                    self.views.entry(session.to_owned()).or_default().caught_up(seq);
-                    return Ok(());
+                let session =
+                    message["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
+                let known = self.views.contains_key(&session);
+                let heard = self.views.entry(session.clone()).or_default().hear(message)?;
+                if !heard && !known {
+                    self.views.remove(&session);
                 }
-                let session = session.to_owned();
-                match take_seq(&mut message) {
-                    Some(seq) => self.views.entry(session).or_default().take(seq, message),
-                    None if method == "session/update" => {
-                        Err(format!("an update without a number: {message}"))
-                    }
-                    None => Ok(()),
+                if !heard && method == "session/update" {
+                    return Err("an update without a number".to_owned());
                 }
+                Ok(())
             }
         }
     }

@@ -18,7 +18,7 @@ pub(super) struct View {
 
 impl View {
     /// Takes a line with its number: it must be a later one than all before.
-    pub(super) fn take(&mut self, seq: u64, line: Value) -> Heard {
+    fn take(&mut self, seq: u64, line: Value) -> Heard {
         if seq <= self.cursor {
             return Err(format!("line {seq} came after line {}: {line}", self.cursor));
         }
@@ -27,9 +27,15 @@ impl View {
         Ok(())
     }
 
-    /// Everything up to here has been sent.
-    pub(super) fn caught_up(&mut self, seq: u64) {
-        self.cursor = self.cursor.max(seq);
+    /// Takes what comes of the session: a line of its journal, or the notice that everything up to a
+    /// number has been sent. Returns whether it was one of them.
+    pub(super) fn hear(&mut self, mut message: Value) -> Result<bool, String> {
+        if message["method"] == "_acpd/caught_up" {
+            self.cursor = self.cursor.max(message["params"]["seq"].as_u64().unwrap_or_default());
+            return Ok(true);
+        }
+        let Some(seq) = take_seq(&mut message) else { return Ok(false) };
+        self.take(seq, message).map(|()| true)
     }
 
     /// The last number that is known to have come.
@@ -134,7 +140,7 @@ pub(super) fn numbered(line: &Value) -> Option<&str> {
 }
 
 /// Takes the number out of a line: what is left is the line as it is in the journal.
-pub(super) fn take_seq(line: &mut Value) -> Option<u64> {
+fn take_seq(line: &mut Value) -> Option<u64> {
     let params = line["params"].as_object_mut()?;
     let meta = params.get_mut("_meta")?.as_object_mut()?;
     let ours = meta.get_mut("_acpd")?.as_object_mut()?;

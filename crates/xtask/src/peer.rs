@@ -1,10 +1,11 @@
 //! A blocking client of an agent: over pipes, or of acpd over its socket. It does next to nothing, so
-//! that what is measured is the other side.
+//! that what the benchmarks measure is the other side.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -13,8 +14,16 @@ use crate::Result;
 /// Lines that are longer are part of a stream and not parsed.
 const SHORT: usize = 250;
 
+/// Where a message that has a method has it: behind `{"jsonrpc":"2.0",`.
+const HEAD: usize = 32;
+
+/// A request as a message.
+pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
 /// The client.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     reader: BufReader<Box<dyn Read + Send>>,
     writer: Box<dyn Write + Send>,
     last_id: u64,
@@ -23,14 +32,15 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// A client of a daemon.
-    pub(super) fn connect(socket: &Path) -> Result<Peer> {
+    /// A client of a daemon, which waits so long for a line.
+    pub(crate) fn connect(socket: &Path, patience: Option<Duration>) -> Result<Peer> {
         let stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(patience)?;
         Ok(Peer::new(Box::new(stream.try_clone()?), Box::new(stream), None))
     }
 
     /// A client of a program that is started for it and ends with it.
-    pub(super) fn start(mut command: Command) -> Result<Peer> {
+    pub(crate) fn start(mut command: Command) -> Result<Peer> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let stdin = child.stdin.take().ok_or("a pipe is missing")?;
@@ -48,16 +58,15 @@ impl Peer {
     }
 
     /// Sends a request and returns its id.
-    pub(super) fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
+    pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.last_id += 1;
         let id = self.last_id;
-        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.writer.write_all(format!("{line}\n").as_bytes())?;
+        self.writer.write_all(format!("{}\n", request(id, method, params)).as_bytes())?;
         Ok(id)
     }
 
     /// The next line with its newline.
-    pub(super) fn line(&mut self) -> Result<&[u8]> {
+    pub(crate) fn line(&mut self) -> Result<&[u8]> {
         self.line.clear();
         // After a giant line its buffer would distort what is measured next.
         self.line.shrink_to(64 << 10);
@@ -68,12 +77,12 @@ impl Peer {
     }
 
     /// Hands lines to `each` until the response to this request has come; its result.
-    pub(super) fn until(&mut self, id: u64, mut each: impl FnMut(&[u8])) -> Result<Value> {
+    pub(crate) fn until(&mut self, id: u64, mut each: impl FnMut(&[u8])) -> Result<Value> {
         loop {
             let line = self.line()?;
             // The stream's own lines are longer than any response that is waited for here; longer
             // responses are looked at because they have an id and no method.
-            if line.len() > SHORT && line.windows(8).take(64).any(|w| w == b"\"method\"") {
+            if line.len() > SHORT && line.windows(8).take(HEAD).any(|w| w == b"\"method\"") {
                 each(line);
                 continue;
             }
@@ -89,17 +98,17 @@ impl Peer {
     }
 
     /// Sends a request and waits for its result.
-    pub(super) fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         let id = self.send(method, params)?;
         self.until(id, |_| ())
     }
 
     /// Reads until a notification of this method has come.
-    pub(super) fn notice(&mut self, method: &str, mut each: impl FnMut(&[u8])) -> Result {
+    pub(crate) fn notice(&mut self, method: &str, mut each: impl FnMut(&[u8])) -> Result {
         let wanted = format!("\"method\":\"{method}\"");
         loop {
             let line = self.line()?;
-            if line.windows(wanted.len()).take(64).any(|w| w == wanted.as_bytes()) {
+            if line.windows(wanted.len()).take(HEAD).any(|w| w == wanted.as_bytes()) {
                 return Ok(());
             }
             each(line);
@@ -107,20 +116,26 @@ impl Peer {
     }
 
     /// `initialize`, with what acpd takes beyond ACP.
-    pub(super) fn initialize(&mut self, acpd: &Value) -> Result {
+    pub(crate) fn initialize(&mut self, acpd: &Value) -> Result {
         let params = json!({"protocolVersion": 1, "clientCapabilities": {},
             "clientInfo": {"name": "bench", "version": "0"}, "_meta": {"_acpd": acpd}});
         self.call("initialize", &params).map(drop)
     }
 
     /// `session/new`; the id.
-    pub(super) fn session(&mut self, cwd: &Path) -> Result<String> {
+    pub(crate) fn session(&mut self, cwd: &Path) -> Result<String> {
         let result = self.call("session/new", &json!({"cwd": cwd, "mcpServers": []}))?;
         Ok(result["sessionId"].as_str().ok_or("no session id")?.to_owned())
     }
 
+    /// Watches a session from here on.
+    pub(crate) fn watch(&mut self, session: &str) -> Result {
+        let which = json!({"ref": {"session": session}, "role": "observer"});
+        self.call("_acpd/session/attach", &which).map(drop)
+    }
+
     /// A turn; every other line that comes meanwhile goes to `each`.
-    pub(super) fn prompt(&mut self, session: &str, text: &str, each: impl FnMut(&[u8])) -> Result {
+    pub(crate) fn prompt(&mut self, session: &str, text: &str, each: impl FnMut(&[u8])) -> Result {
         let prompt = json!([{"type": "text", "text": text}]);
         let id = self.send("session/prompt", &json!({"sessionId": session, "prompt": prompt}))?;
         self.until(id, each).map(drop)
