@@ -125,7 +125,7 @@ impl Home {
             .collect()
     }
 
-    /// Whether a process was started in this home.
+    /// Returns whether a process was started in this home.
     pub fn owns(&self, pid: u32) -> bool {
         let mark = self.dir.path().as_os_str().as_encoded_bytes();
         let has = |text: &[u8]| text.windows(mark.len()).any(|window| window == mark);

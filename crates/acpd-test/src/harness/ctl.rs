@@ -35,7 +35,7 @@ impl Output {
         self
     }
 
-    /// Whether it ended with this exit code.
+    /// Returns whether it ended with this exit code.
     pub fn code_is(&self, code: i32) -> bool {
         self.status.code() == Some(code)
     }

@@ -1,4 +1,4 @@
-//! The processes of a test, told by the home in their environment.
+//! The processes of a test, found by the home in their environment.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -51,7 +51,7 @@ fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
     pids.filter(|pid| belongs(*pid)).map(command).filter(|process| exists(process.pid)).collect()
 }
 
-/// Whether this process runs. A zombie does not, unless threads of it are still ending.
+/// Returns whether this process runs. A zombie does not, unless threads of it are still ending.
 pub fn exists(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes().first().copied());

@@ -29,7 +29,7 @@ pub(super) struct Quirks {
 }
 
 impl Quirks {
-    /// Whether a process has a way to a session of another one.
+    /// Returns whether a process has a way to a session of another one.
     pub(super) fn brings_back(&self) -> bool {
         self.load || (self.resume && !self.resume_lies)
     }
@@ -58,7 +58,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Whether a process finds the session there.
+    /// Returns whether a process finds the session there.
     pub(super) fn has(&self, session: &str) -> bool {
         self.sessions.contains_key(session)
     }
@@ -207,18 +207,18 @@ impl Process {
         Process { name: name.to_owned(), quirks, ..Process::default() }
     }
 
-    /// Whether a turn of this session runs.
+    /// Returns whether a turn of this session runs.
     pub(super) fn works_in(&self, session: &str) -> bool {
         self.turns.iter().any(|turn| turn.session == session)
     }
 
-    /// Whether it could say something without being told something first.
+    /// Returns whether it could say something without being told something first.
     pub(super) fn is_busy(&self) -> bool {
         let acts = self.turns.iter().any(|turn| self.is_free(turn));
         !self.hung && (acts || !self.late.is_empty())
     }
 
-    /// Whether something can happen in a turn by itself.
+    /// Returns whether something can happen in a turn by itself.
     fn is_free(&self, turn: &Turn) -> bool {
         turn.waits.is_none() && !(turn.cancelled && self.ignores_cancel)
     }

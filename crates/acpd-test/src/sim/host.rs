@@ -93,12 +93,12 @@ pub(super) struct Adopting {
 }
 
 impl Host {
-    /// Whether there is no reason for a turn to end but its own.
+    /// Returns whether there is no reason for a turn to end but its own.
     pub(super) fn is_well(&self) -> bool {
         self.leader == Leader::Runs && !self.lost && !self.stopped
     }
 
-    /// Whether it has still to be heard, or to be told something.
+    /// Returns whether it has still to be heard, or to be told something.
     pub(super) fn is_behind(&self) -> bool {
         let link = self.link.as_ref().filter(|_| !self.lost);
         link.is_some_and(|link| link.handed < self.written)
@@ -379,7 +379,7 @@ impl World {
         }
     }
 
-    /// Something happens at a process; whether anything could.
+    /// Lets a process or its host do something, and returns whether there was anything to do.
     pub(super) fn run(&mut self, id: HostId) -> Result<bool, String> {
         if self.rng.permille(500) && self.hear(id)? {
             return Ok(true);

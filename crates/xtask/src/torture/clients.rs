@@ -25,7 +25,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// Whether it had done nothing yet: the daemon that it started was killed before it was there.
+    /// Returns whether it had done nothing yet: the daemon that it started was killed before it was there.
     /// A person would call it again.
     pub(super) fn never_began(&self) -> bool {
         self.code == Some(1) && self.complaint.contains("acpd ended while it started")

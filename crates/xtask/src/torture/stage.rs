@@ -1,4 +1,4 @@
-//! The scene with everybody on it: clients, agents' ledgers, journals, and the queue of what happens.
+//! The clients of a home, the agents' records, the journals, and the queue of events that a round waits on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(super) struct Stage {
     pub(super) beside: Vec<Child>,
     /// Lines that came.
     pub(super) seen: u64,
-    /// Times that a daemon was seen to go.
+    /// How often a daemon has ended.
     pub(super) losses: u64,
     pub(super) starts_daemon: bool,
     lives: u32,
