@@ -357,10 +357,10 @@ fn is_other_mark(environ: &[u8], marker: &str) -> bool {
 /// Returns whether a process is an agent's or descends from one: it or a process above it carries
 /// the mark of an agent or of a shim, or is one that this process has started for agents.
 ///
-/// What has cleared its environment and left its parents is still below the shim, or below this process
-/// if that is its subreaper: orphans go to the next one above them. So all that is below this process
-/// counts, but for those that `whose` says are nobody's: it knows the processes that it is asked for, or
-/// not. An error if it cannot be looked at, which says nothing of whose it is.
+/// What has cleared its environment and left its parents is still below the shim, or below this process if
+/// that is its subreaper: orphans go to the next one above them. So every process below this one counts, but
+/// for those that `whose` says are the user's; it returns `None` for a process that it does not know. An
+/// error if it cannot be looked at, which says nothing of whose it is.
 pub fn runs_under_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> io::Result<bool> {
     find_above(pid, whose, os::look_up)
 }

@@ -135,7 +135,7 @@ impl Home {
         (is_shim && has(&command)) || has(&read("environ"))
     }
 
-    /// Processes that are still there when those that were just told to end have had their time.
+    /// Processes that are still alive after a moment in which they may end.
     pub fn leftovers(&self) -> Vec<ProcessId> {
         let deadline = Instant::now() + GOING;
         loop {
@@ -169,7 +169,7 @@ impl Drop for Home {
     }
 }
 
-/// Looks again and again until something is so.
+/// Waits until something is so.
 ///
 /// # Errors
 /// When it is not so after `patience`: then `what` was waited for in vain.

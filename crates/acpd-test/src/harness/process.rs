@@ -27,7 +27,7 @@ pub fn tree_of_home(home: &Path) -> Vec<Process> {
     })
 }
 
-/// Every host of an agent whose directory is below this directory; they have no environment.
+/// Every shim with a directory below this state directory; shims have no environment to be found by.
 pub fn shims_of(state: &Path) -> Vec<Process> {
     let below = state.join("shims");
     find(|pid| {

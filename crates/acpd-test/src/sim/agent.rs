@@ -48,11 +48,11 @@ pub(super) struct Disk {
     pub(super) lies: BTreeMap<&'static str, Lie>,
     /// Sessions of which it said that they were back, or that it took a prompt, which was not so.
     pub(super) lied_about: BTreeSet<String>,
-    /// So many loads still fail for a reason that passes.
+    /// How many loads still fail for a reason that passes.
     pub(super) bad_loads: u32,
-    /// With the next crash a session is gone …
+    /// The next crash loses a session for good.
     pub(super) forgets: bool,
-    /// … or never comes back.
+    /// The next crash leaves a session that no load and no resume brings back.
     pub(super) breaks: bool,
     broken: BTreeSet<String>,
 }
@@ -115,7 +115,7 @@ pub(super) struct Process {
     pub(super) ignores_cancel: bool,
     /// Methods that it never answers.
     pub(super) silent: BTreeSet<&'static str>,
-    /// The login that it wants, whatever there is by now.
+    /// The login that it has asked for, even if there is one by now.
     pub(super) refuses: Option<Loss>,
     /// It wanted one before anything else.
     pub(super) wanted_login: bool,
@@ -148,7 +148,7 @@ pub(super) struct Took {
     pub(super) text: String,
     pub(super) knows: BTreeSet<String>,
     pub(super) summed_up: bool,
-    /// It lied about the session, and so has nobody to blame.
+    /// It has lied about the session, so missing context is its own fault.
     pub(super) lied: bool,
 }
 
@@ -590,7 +590,7 @@ impl Process {
         Some(line)
     }
 
-    /// Goes on with something by itself.
+    /// Does the next thing that nobody has to ask for.
     pub(super) fn work(&mut self, disk: &mut Disk, rng: &mut Rng, truth: &mut Truth) -> Vec<Value> {
         if let Some(line) = self.late.pop_front() {
             truth.hit("late replay");

@@ -93,12 +93,12 @@ pub(super) struct Adopting {
 }
 
 impl Host {
-    /// Returns whether there is no reason for a turn to end but its own.
+    /// Returns whether nothing but the agent's answer may end a turn of this process.
     pub(super) fn is_well(&self) -> bool {
         self.leader == Leader::Runs && !self.lost && !self.stopped
     }
 
-    /// Returns whether it has still to be heard, or to be told something.
+    /// Returns whether the daemon has not got all of its output yet.
     pub(super) fn is_behind(&self) -> bool {
         let link = self.link.as_ref().filter(|_| !self.lost);
         link.is_some_and(|link| link.handed < self.written)

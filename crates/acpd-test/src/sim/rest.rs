@@ -51,8 +51,8 @@ impl World {
         }
     }
 
-    /// Returns whether a session is lost of which its agent has nothing that it could bring back: that a
-    /// running agent had forgotten it was found out by the first prompt, what that means by the second.
+    /// Returns whether a session is rightly lost: its agent cannot bring it back. The first prompt finds out
+    /// that a running agent has forgotten the session, the second one that it does not come back.
     fn is_rightly_lost(&self, session: &str) -> bool {
         let Some((_, state)) = self.of_id(session) else { return false };
         let row = &state.row;

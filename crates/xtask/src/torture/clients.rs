@@ -20,7 +20,7 @@ pub(super) struct Ended {
     pub(super) code: Option<i32>,
     /// What it wrote to stderr.
     pub(super) complaint: String,
-    /// Whether its end is our doing.
+    /// Whether the kill loop ended it.
     pub(super) killed: bool,
 }
 
@@ -36,7 +36,7 @@ impl Ended {
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) child: Child,
-    /// Whether its end is our doing.
+    /// Whether the kill loop ended it.
     pub(super) killed: bool,
 }
 
