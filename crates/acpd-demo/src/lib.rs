@@ -366,7 +366,7 @@ impl Agent {
         Ok(self.begin(Session::new(id, cwd), params))
     }
 
-    /// Goes on from what a session has said and heard so far, in a session of its own.
+    /// Makes a session that continues from another one.
     fn fork_session(&self, params: &Value) -> Result<Answer, Failure> {
         self.check_login()?;
         let parent = self.session(params)?;
@@ -558,7 +558,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes what the user adds into the turn that runs. It begins none with it.
+    /// Takes a message of the user into the running turn; begins no turn with it.
     fn steer(&self, params: &Value) -> Result<Value, Failure> {
         let session = self.session(params)?;
         let prompt = params["prompt"].as_array().cloned().unwrap_or_default();

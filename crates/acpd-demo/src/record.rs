@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// Where a recorded line went.
+/// Which way a recorded line went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -24,7 +24,7 @@ pub enum Direction {
 pub struct RecordLine {
     /// Process that wrote it; processes may share a record.
     pub pid: u32,
-    /// Where the line went.
+    /// Which way the line went.
     pub dir: Direction,
     /// Position in what this process recorded, from 0.
     pub n: u64,

@@ -159,7 +159,7 @@ impl Store {
         fs::write(self.root.join(name), text)
     }
 
-    /// None for an id that is no plain file name.
+    /// The file of a session; `None` for an id that is no plain file name.
     fn session_file(&self, id: &str) -> Option<PathBuf> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let valid = !id.is_empty() && id.chars().all(plain);

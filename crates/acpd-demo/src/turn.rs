@@ -210,7 +210,7 @@ impl Turn {
         Step::Continue(())
     }
 
-    /// Says whatever is in a file, line by line.
+    /// Sends the bytes of a file, with the ids of the session and the request put in.
     fn raw(&self, file: &str) -> Step {
         let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,

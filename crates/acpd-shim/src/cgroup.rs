@@ -1,5 +1,5 @@
-//! A cgroup (version 2) for one agent, where the system allows one. Best effort: the walk over the
-//! descendants does what a cgroup cannot.
+//! A cgroup (version 2) for one agent, where the system allows one. Best effort: the shim also walks
+//! over the agent's descendants, which needs no cgroup.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

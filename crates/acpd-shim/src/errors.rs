@@ -1,4 +1,5 @@
-//! The agent's stderr: what the daemon has not fetched yet, as far as there is room, and the last words.
+//! The agent's stderr: the end of what the daemon has not fetched yet, and the last lines, which go with
+//! the exit.
 
 use std::collections::VecDeque;
 

@@ -129,7 +129,7 @@ pub enum ToDaemon<'a> {
     },
 }
 
-/// Where a shim stands.
+/// The state of a shim when a daemon connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     /// [`VERSION`] of the shim.
@@ -144,7 +144,7 @@ pub struct Hello {
     pub base: u64,
     /// Number of bytes of output read so far.
     pub end: u64,
-    /// The chunk of stdin that is expected next, or to be gone on with,
+    /// The chunk of stdin that is expected next, or continued,
     pub chunk: u64,
     /// from this byte of it on.
     pub at: u32,

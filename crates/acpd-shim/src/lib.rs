@@ -1,14 +1,13 @@
-//! The agent host process: it owns one agent, keeps its output until the daemon has committed it,
-//! and outlives the daemon.
+//! The shim: a small process beside each agent. It owns the agent's pipes and processes, keeps the agent's
+//! output until the daemon has written it to its database, and goes on when the daemon dies.
 //!
 //! - [`launch`]: what it is told when it starts, and how the daemon starts it;
 //! - [`frame`]: what it and a daemon say to each other;
 //! - [`shim_dir`]: the directory by which the next daemon finds it, and what it leaves there;
 //! - [`orphans`]: how to end an agent whose shim was killed.
 //!
-//! Architecture invariants: it never parses what passes through it; one thread around `poll`; it
-//! never waits for a daemon, an agent or a disk other than there; its buffers grow on demand, are
-//! bounded, and are given back.
+//! Architecture invariants: a shim never parses what passes through it; it is one thread around `poll`, and
+//! waits nowhere else for a daemon or an agent; its buffers grow on demand, are bounded, and are given back.
 
 mod agent;
 mod cgroup;

@@ -251,7 +251,7 @@ impl Shim {
                 return;
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
-                // Who was told to end does.
+                // A shim that was told to end does so even if the disk takes nothing.
                 if self.leave() || self.leaving {
                     return self.end();
                 }

@@ -1,4 +1,5 @@
-//! Who takes the steps of a stop: the daemon as long as it is there, the shim by itself without it.
+//! The stop of an agent: the daemon orders each step while it is connected, the shim takes the steps itself
+//! when it is not.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +7,8 @@ use acpd_sys::ladder::{Ladder, Patience, Step};
 
 use crate::launch::LadderTimes;
 
-/// How long an agent may live on that nobody can talk with any more; then SIGTERM, and after that
-/// time again SIGKILL.
+/// How long an agent may go on that has closed its stdin or stdout: then it gets SIGTERM, and after the same
+/// time SIGKILL.
 const CUT_OFF: Duration = Duration::from_secs(2);
 /// How often SIGKILL is repeated.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -94,8 +94,8 @@ impl Ladder {
         };
     }
 
-    /// Looks again and again, at first and at last so often, until `look` returns that nothing is
-    /// left. Each look gets the signal that it has to send. Blocks the thread.
+    /// Calls `look` until it returns that nothing is left, with pauses that grow from the first to the second
+    /// duration. `look` gets the signal that it has to send. Blocks the thread.
     pub fn climb(
         mut self,
         (mut pause, longest): (Duration, Duration),

@@ -44,7 +44,7 @@ impl Spare {
         Spare(File::open(NULL).ok())
     }
 
-    /// Gives it back to the system, for whoever takes one next. Returns whether there was one.
+    /// Closes it, so that the next call that needs a descriptor gets one. Returns whether there was one.
     pub fn release(&mut self) -> bool {
         self.0.take().is_some()
     }
@@ -94,7 +94,7 @@ pub fn give_back_unused() {
     os::give_back_unused();
 }
 
-/// Undoes all of it; safe between fork and exec.
+/// Gives a child the limits and the umask that this process has found. Safe between fork and exec.
 pub fn restore() -> io::Result<()> {
     if let Some(&found) = FOUND_UMASK.get() {
         umask(found);

@@ -76,7 +76,7 @@ impl InstanceLock {
         })
     }
 
-    /// Goes on with the lock of the program that was in our place before: it is held all the time.
+    /// Takes over the lock of the program that ran in this process before: nobody else can get it in between.
     pub fn inherited(fd: OwnedFd, path: &Path) -> Result<InstanceLock, LockError> {
         let mut file = File::from(fd);
         let failed = |source| failed(path, source);

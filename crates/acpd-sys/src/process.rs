@@ -49,7 +49,7 @@ impl ProcessId {
         Some(os::look_up(pid).ok()??.id)
     }
 
-    /// Tells whether this very process still runs. A zombie does not.
+    /// Looks whether this very process still runs. A zombie does not.
     pub fn is_alive(&self) -> Liveness {
         match os::look_up(self.pid) {
             Err(_) => Liveness::Unverifiable,
@@ -68,8 +68,8 @@ impl StopSignal {
     }
 }
 
-/// Makes orphans below this process its children rather than init's, so that none gets out of
-/// sight. Only Linux can; elsewhere nothing happens.
+/// Makes this process, and not init, the parent of orphans below it, so that none gets out of sight. Only
+/// Linux can do that; elsewhere nothing happens.
 pub fn become_subreaper() -> io::Result<()> {
     os::become_subreaper()
 }
@@ -99,8 +99,8 @@ pub fn detach_child_into(cmd: &mut Command, procs: File) {
     }
 }
 
-/// Like [`detach_child`], and of our descriptors the child gets the standard ones alone, whoever has
-/// left others open to us.
+/// Like [`detach_child`]; and the child inherits no descriptors but the standard ones, whoever has left
+/// others open to us.
 pub fn detach_child_alone(cmd: &mut Command) {
     detach_child(cmd);
     // SAFETY: `keep_from_next_program` makes system calls alone, and allocates nothing.

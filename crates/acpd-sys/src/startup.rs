@@ -1,6 +1,6 @@
 //! Starting the daemon in the background, and hearing how that went.
 //!
-//! The client gives the daemon the write end of a pipe and its number in `ACPD_STARTUP_FD`. The
+//! The client starts the daemon with the write end of a pipe and its number in `ACPD_STARTUP_FD`. The
 //! daemon writes `ready` and a newline, or `error ` and a text up to the end. So the client
 //! can print the daemon's own reason at once, instead of guessing after a time-out.
 

@@ -48,12 +48,12 @@ pub struct Tree {
     leader: ProcessId,
     /// Whether everything below this process belongs, and nothing else is looked at.
     below_us: bool,
-    /// Have another mark. What once had it is not asked again.
+    /// Processes with another mark. They are not asked for it again.
     strangers: HashSet<ProcessId>,
     /// Seen to belong, and still there in person or as the founder of a session or group.
     known: HashSet<ProcessId>,
-    /// Told to belong, and not seen alive by us: since they ended, their pids may have been others',
-    /// so what hangs on those pids shows nothing.
+    /// Recorded as members, and not seen alive by us: since they ended, their pids may have been given to
+    /// others, so nothing follows from what hangs on those pids.
     unseen: HashSet<ProcessId>,
     /// Looked at, and not marked: an environment is read once.
     unmarked: HashSet<ProcessId>,
@@ -105,8 +105,8 @@ impl Tree {
         Tree { below_us: true, ..Tree::new(marker, leader) }
     }
 
-    /// Looks at the process table once; the number of the tree's processes that run. If the
-    /// table cannot be read, the last look stands.
+    /// Looks at the process table once, and returns how many of the tree's processes run. If the table cannot
+    /// be read, the last look stands.
     pub fn refresh(&mut self) -> usize {
         // The last look stands.
         self.look().ok();
@@ -125,8 +125,8 @@ impl Tree {
         self.alive.clone()
     }
 
-    /// Looks, and tells whether nothing of the tree runs. Zombies do not. What cannot be looked at
-    /// is not empty.
+    /// Looks at the processes, and returns whether none of the tree runs. Zombies do not run. A tree that
+    /// cannot be looked at is not empty.
     pub fn is_empty(&mut self) -> bool {
         self.look().is_ok() && self.alive.is_empty()
     }
@@ -164,8 +164,8 @@ impl Tree {
         done.len()
     }
 
-    /// Takes a step of a stop. The group first, in one go. Then every process outside of it, unless
-    /// the leader still runs and is only asked to end: it ends its own in its own way.
+    /// Takes a step of a stop: signals the group first, in one go, then every process outside of it. Leaves
+    /// those out while the leader runs and is only asked to end: it ends its children in its own way.
     pub fn stop(&mut self, signal: StopSignal, leader_ended: bool) {
         // A group that is gone is what was wanted; for anything else, the stop is not over before the
         // tree is empty.
@@ -175,7 +175,7 @@ impl Tree {
         }
     }
 
-    /// What the tree takes: what the last look has found, and what is below that by now.
+    /// What the processes of the last look take, with all that is below them by now.
     pub fn usage(&mut self) -> Usage {
         let roots = self.alive.iter().chain([&self.leader]);
         let roots = roots.filter(|id| id.is_alive() == Liveness::Alive).map(|id| id.pid);
@@ -246,7 +246,7 @@ impl Tree {
         }
     }
 
-    /// Asked of a known process too: between fork and exec it has its parent's environment.
+    /// Looks at known processes too: between fork and exec a process has its parent's environment.
     fn is_stranger(&mut self, id: ProcessId) -> bool {
         if id == self.leader {
             return false;
@@ -357,10 +357,10 @@ fn is_other_mark(environ: &[u8], marker: &str) -> bool {
 /// Returns whether a process is an agent's or descends from one: it or a process above it carries
 /// the mark of an agent or of a shim, or is one that this process has started for agents.
 ///
-/// What has cleared its environment and left its parents is still below the shim, or below this process
-/// if that is its subreaper: orphans go to the next one above them. So all that is below this process
-/// counts, but for those that `whose` says are nobody's: it knows the processes that it is asked for, or
-/// not. An error if it cannot be looked at, which says nothing of whose it is.
+/// What has cleared its environment and left its parents is still below the shim, or below this process if
+/// that is its subreaper: orphans go to the next one above them. So every process below this one counts, but
+/// for those that `whose` says are the user's; it returns `None` for a process that it does not know. An
+/// error if it cannot be looked at, which says nothing of whose it is.
 pub fn runs_under_agent(pid: u32, whose: impl Fn(ProcessId) -> Option<Whose>) -> io::Result<bool> {
     find_above(pid, whose, os::look_up)
 }
@@ -398,10 +398,10 @@ pub enum Whose {
 
 /// How often the processes above one are looked for.
 const TRIES: usize = 8;
-/// More processes are above no process; but an agent can make as many.
+/// No process of a person has more processes above it; but an agent can make as many.
 const HIGHEST: usize = 256;
 
-/// Nothing if it changes while it is looked at.
+/// Returns `None` if the processes change while it looks at them.
 fn is_below_agent(
     pid: u32,
     whose: impl Fn(ProcessId) -> Option<Whose>,

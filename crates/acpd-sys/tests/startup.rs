@@ -43,7 +43,7 @@ fn set_inherited(file: &File) {
     fcntl(file, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
 }
 
-/// Whether this descriptor is open, and is that file.
+/// Returns whether this descriptor is open, and is that file.
 fn is_the_hold(number: i32, fifo: &str) -> bool {
     let file = std::fs::metadata(format!("/dev/fd/{number}"));
     let fifo = std::fs::metadata(fifo).unwrap();

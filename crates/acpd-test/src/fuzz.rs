@@ -1,8 +1,8 @@
-//! Fuzzers: a check with ever new inputs that a seed decides. As a part of the tests each one runs for a moment;
-//! `cargo xtask fuzz` has them run for as long as one wants.
+//! Fuzzers: checks with random inputs, each made from a seed. In the tests each fuzzer runs for a moment;
+//! `cargo xtask fuzz` runs them for as long as one wants.
 //!
-//! proptest makes the inputs and makes those that fail smaller. What is here counts: lines or frames, not inputs,
-//! and what came of them, so that a fuzzer that reaches nothing is seen.
+//! proptest makes the inputs and shrinks those that fail. This module counts executions (lines or frames, not
+//! inputs) and their outcomes, so that a fuzzer that reaches nothing fails.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,14 +18,14 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 pub const RUNS: &str = "ACPD_FUZZ_RUNS";
 /// The seed of the first input; each further one has the next number.
 pub const SEED: &str = "ACPD_FUZZ_SEED";
-/// For so many minutes, however many executions that are.
+/// How many minutes, in place of a number of executions.
 pub const MINUTES: &str = "ACPD_FUZZ_MINUTES";
 
 /// No input takes as long as this, on a slow machine either.
 const HANGS: Duration = Duration::from_secs(20);
-/// Executions behind which it matters what was met.
+/// After so many executions a missing outcome is a failure.
 const ENOUGH: u64 = 1_000;
-/// Outcomes that are told apart: some are made of what was thrown.
+/// The most outcomes that are counted apart: the names of some are random.
 const MOST: usize = 100;
 
 /// What came of the executions.
@@ -36,12 +36,12 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// One more execution.
+    /// Counts an execution.
     pub fn execution(&self) {
         *self.executions.borrow_mut() += 1;
     }
 
-    /// This came of one.
+    /// Counts an outcome of an execution.
     pub fn met(&self, outcome: &str) {
         let mut counts = self.counts.borrow_mut();
         let is_known = counts.contains_key(outcome) || counts.len() < MOST;
@@ -124,13 +124,14 @@ fn one<S: Strategy>(name: &str, seed: u64, inputs: &S, check: impl Fn(S::Value))
     }
 }
 
-/// Throws of dice, as many as an input of lines has lines.
+/// Random bytes for each line of an input that has up to so many lines.
 pub fn throws(lines: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
     let dice = prop::collection::vec(any::<u8>(), 0..32);
     prop::collection::vec(dice, 1..lines)
 }
 
-/// What is thrown, in order; afterwards only zeros, which change nothing.
+/// Random choices, made from these bytes in order; after the last one every choice is 0, which changes
+/// nothing.
 #[derive(Debug, Clone)]
 pub struct Dice<'a>(pub &'a [u8]);
 

@@ -125,7 +125,7 @@ impl Home {
             .collect()
     }
 
-    /// Whether a process was started in this home.
+    /// Returns whether a process was started in this home.
     pub fn owns(&self, pid: u32) -> bool {
         let mark = self.dir.path().as_os_str().as_encoded_bytes();
         let has = |text: &[u8]| text.windows(mark.len()).any(|window| window == mark);
@@ -135,7 +135,7 @@ impl Home {
         (is_shim && has(&command)) || has(&read("environ"))
     }
 
-    /// Processes that are still there when those that were just told to end have had their time.
+    /// Processes that are still alive after a moment in which they may end.
     pub fn leftovers(&self) -> Vec<ProcessId> {
         let deadline = Instant::now() + GOING;
         loop {
@@ -169,7 +169,7 @@ impl Drop for Home {
     }
 }
 
-/// Looks again and again until something is so.
+/// Waits until something is so.
 ///
 /// # Errors
 /// When it is not so after `patience`: then `what` was waited for in vain.

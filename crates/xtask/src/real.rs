@@ -47,8 +47,8 @@ pub fn needs() -> Result<Scripts> {
     Ok(Scripts { dir: shared.join("real"), store })
 }
 
-/// The scripts, once these agents and clients are installed. `None`, after a line that says why, when
-/// that cannot be had here; in continuous integration that is an error.
+/// Installs these agents and clients, and returns the scripts. Where that is not possible, prints why and
+/// returns `None`; in continuous integration that is an error.
 ///
 /// # Errors
 /// In continuous integration, when something is missing.

@@ -80,7 +80,7 @@ fn tests(fast: bool) -> Result {
     succeed(&mut command)
 }
 
-/// Whether there is such a program.
+/// Returns whether `PATH` has such a program.
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())

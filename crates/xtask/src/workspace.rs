@@ -22,7 +22,7 @@ pub fn shared() -> Option<PathBuf> {
     dir.join("real").is_dir().then_some(dir)
 }
 
-/// Whether this is a run of the continuous integration, in which nothing is skipped.
+/// Returns whether this is a run of the continuous integration, in which nothing is skipped.
 pub fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|ci| ci == "true")
 }

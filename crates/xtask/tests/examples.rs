@@ -69,7 +69,7 @@ fn example(script: &str, interpreters: &[PathBuf]) -> Result {
     home.stop()
 }
 
-/// Whether there is such a program, and it works.
+/// Returns whether there is such a program, and it works.
 fn runs(program: &Path) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());

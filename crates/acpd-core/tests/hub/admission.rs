@@ -35,7 +35,7 @@ fn reason(line: &Value) -> &str {
     line["error"]["data"]["_acpd"]["reason"].as_str().unwrap_or("none")
 }
 
-/// Whether a connection was told that it goes, and closed.
+/// Returns whether a connection was told that it goes, and closed.
 fn is_gone(bench: &mut Bench, client: ClientId) -> bool {
     let told = bench.got(client).last().is_some_and(|line| reason(line) == "too_many");
     assert_eq!(told, bench.closed.contains(&client), "it is told why");

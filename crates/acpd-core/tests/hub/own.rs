@@ -259,7 +259,7 @@ fn forged(mut line: Value, dice: &mut Dice<'_>) -> String {
     forge(&line, dice)
 }
 
-/// Whether it has a member of acpd's, at whatever depth.
+/// Returns whether it has a member of acpd's, at whatever depth.
 fn has_own(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.iter().any(|(name, of)| name == "_acpd" || has_own(of)),
@@ -268,7 +268,7 @@ fn has_own(value: &Value) -> bool {
     }
 }
 
-/// Whether a notification of acpd's is one that it has made: its params are what it says there.
+/// Returns whether a notification of acpd's is one that it has made: its params are what it says there.
 fn is_made(line: &Value) -> bool {
     !line.to_string().contains(FORGED)
 }

@@ -351,7 +351,7 @@ impl Scene {
         self.seers[who].place = Some(Place { seen: seq, ..place });
     }
 
-    /// Whether a line of the journal is for this client.
+    /// Returns whether a line of the journal is for this client.
     fn shows(&self, who: usize, place: Place, row: &EventRow) -> bool {
         let seer = &self.seers[who];
         let hidden = if row.seq <= place.history {

@@ -1,3 +1,5 @@
+//! Why a file of an agent could not be read or written, in words for the agent.
+
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};

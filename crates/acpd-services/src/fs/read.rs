@@ -1,3 +1,5 @@
+//! `fs/read_text_file`: reads lines of a file, bounded in bytes and in time.
+
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;

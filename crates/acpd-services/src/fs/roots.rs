@@ -1,3 +1,5 @@
+//! The directories of a session, and where a path leads among them.
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};

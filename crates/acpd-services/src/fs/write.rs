@@ -1,3 +1,5 @@
+//! `fs/write_text_file`: replaces a file in one step.
+
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::io::{self, Write as _};

@@ -1,3 +1,5 @@
+//! Why a terminal cannot be made or used, in words for the agent.
+
 use std::io;
 use std::path::PathBuf;
 

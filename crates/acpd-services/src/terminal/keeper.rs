@@ -1,4 +1,4 @@
-//! The thread that ends a tree, and knows when it is gone.
+//! The thread of a terminal that ends its process tree, and tells when nothing of it is left.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

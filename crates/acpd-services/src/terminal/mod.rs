@@ -1,9 +1,9 @@
 //! `terminal/*`: commands that acpd runs for an agent.
 //!
-//! A terminal is a process in a session and group of its own, without input, whose stdout and stderr
-//! are one pipe. Three look after it: a task reads the pipe and keeps the last of it; a thread waits
-//! for the process, which stays a zombie so that its group id stays its own; and a second thread
-//! ends the tree when it is to end, and lets the process go when nothing of the tree is left
+//! A terminal is a process in a session and group of its own, without input, whose stdout and stderr are one
+//! pipe. A task and two threads look after it: the task reads the pipe and keeps the last of it; the first
+//! thread waits for the process, which stays a zombie so that its group id stays its own; the second one ends
+//! the tree when it is to end, and reaps the process when nothing of the tree is left
 //! ([`acpd_sys::tree::Tree`]).
 
 mod error;

@@ -95,7 +95,7 @@ impl Host {
         Daemon { stream, inbox: Inbox::default(), written: 0 }
     }
 
-    /// Whether a killed shim would leave these to be found.
+    /// Returns whether a killed shim would leave these to be found.
     pub(crate) fn has_recorded(&self, ids: &[ProcessId]) -> bool {
         let tree = self.shim_dir.tree().unwrap();
         let has_cgroup = self.shim_dir.record().unwrap().unwrap().cgroup.is_some();

@@ -22,20 +22,20 @@ pub struct Output {
 }
 
 impl Output {
-    /// It ended with 0.
+    /// Checks that it ended with 0.
     #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
     pub fn success(self) -> Output {
         self.code(0)
     }
 
-    /// It ended with this exit code.
+    /// Checks that it ended with this exit code.
     #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
     pub fn code(self, code: i32) -> Output {
         assert!(self.code_is(code), "expected exit code {code}: {self:#?}");
         self
     }
 
-    /// Whether it ended with this exit code.
+    /// Returns whether it ended with this exit code.
     pub fn code_is(&self, code: i32) -> bool {
         self.status.code() == Some(code)
     }
@@ -50,7 +50,7 @@ impl Output {
         &self.stderr
     }
 
-    /// It wrote all of this to stderr.
+    /// Checks that it wrote all of this to stderr.
     #[expect(clippy::return_self_not_must_use, reason = "the check is the use")]
     pub fn explains(self, words: &[&str]) -> Output {
         for word in words {
@@ -137,7 +137,7 @@ impl Running {
         wait_until(text, &self.stderr, |all, _| all.contains(text))
     }
 
-    /// Ctrl-C.
+    /// Sends SIGINT, as Ctrl-C does.
     pub fn interrupt(&self) {
         super::signal(self.pid(), Signal::SIGINT);
     }

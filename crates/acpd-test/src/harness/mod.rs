@@ -230,12 +230,12 @@ impl TestEnv {
         tree_of_home(&self.path("home"))
     }
 
-    /// The processes that host agents beside the daemon; none with `host = "direct"`.
+    /// The shims of the agents; none with `host = "direct"`.
     pub fn shims(&self) -> Vec<Process> {
         shims_of(&self.path("state"))
     }
 
-    /// Every process of this home and every host.
+    /// Every process of this home and every shim.
     fn everything(&self) -> Vec<Process> {
         let mut found = self.tree();
         found.extend(self.shims());

@@ -1,4 +1,4 @@
-//! The processes of a test, told by the home in their environment.
+//! The processes of a test, found by the home in their environment.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -27,7 +27,7 @@ pub fn tree_of_home(home: &Path) -> Vec<Process> {
     })
 }
 
-/// Every host of an agent whose directory is below this directory; they have no environment.
+/// Every shim with a directory below this state directory; shims have no environment to be found by.
 pub fn shims_of(state: &Path) -> Vec<Process> {
     let below = state.join("shims");
     find(|pid| {
@@ -51,7 +51,7 @@ fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
     pids.filter(|pid| belongs(*pid)).map(command).filter(|process| exists(process.pid)).collect()
 }
 
-/// Whether this process runs. A zombie does not, unless threads of it are still ending.
+/// Returns whether this process runs. A zombie does not, unless threads of it are still ending.
 pub fn exists(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes().first().copied());

@@ -1,4 +1,4 @@
-//! Waiting for what happens.
+//! Waits for something to happen, with a deadline.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 /// How long a process that has said goodbye may take to be gone.
 pub(super) const SOON: Duration = Duration::from_secs(5);
 
-/// Looks at real state, again and again, until there is something to see.
+/// Calls `look` until it returns something.
 pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(DEADLINE, look).unwrap_or_else(|| panic!("waited {DEADLINE:?} in vain for {what}"))
 }
 
-/// The same with a deadline of its own.
+/// The same with another deadline; `None` when it has passed.
 pub(super) fn within<T>(deadline: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + deadline;
     loop {

@@ -29,7 +29,7 @@ pub(super) struct Quirks {
 }
 
 impl Quirks {
-    /// Whether a process has a way to a session of another one.
+    /// Returns whether a process has a way to a session of another one.
     pub(super) fn brings_back(&self) -> bool {
         self.load || (self.resume && !self.resume_lies)
     }
@@ -48,17 +48,17 @@ pub(super) struct Disk {
     pub(super) lies: BTreeMap<&'static str, Lie>,
     /// Sessions of which it said that they were back, or that it took a prompt, which was not so.
     pub(super) lied_about: BTreeSet<String>,
-    /// So many loads still fail for a reason that passes.
+    /// How many loads still fail for a reason that passes.
     pub(super) bad_loads: u32,
-    /// With the next crash a session is gone …
+    /// The next crash loses a session for good.
     pub(super) forgets: bool,
-    /// … or never comes back.
+    /// The next crash leaves a session that no load and no resume brings back.
     pub(super) breaks: bool,
     broken: BTreeSet<String>,
 }
 
 impl Disk {
-    /// Whether a process finds the session there.
+    /// Returns whether a process finds the session there.
     pub(super) fn has(&self, session: &str) -> bool {
         self.sessions.contains_key(session)
     }
@@ -115,7 +115,7 @@ pub(super) struct Process {
     pub(super) ignores_cancel: bool,
     /// Methods that it never answers.
     pub(super) silent: BTreeSet<&'static str>,
-    /// The login that it wants, whatever there is by now.
+    /// The login that it has asked for, even if there is one by now.
     pub(super) refuses: Option<Loss>,
     /// It wanted one before anything else.
     pub(super) wanted_login: bool,
@@ -148,7 +148,7 @@ pub(super) struct Took {
     pub(super) text: String,
     pub(super) knows: BTreeSet<String>,
     pub(super) summed_up: bool,
-    /// It lied about the session, and so has nobody to blame.
+    /// It has lied about the session, so missing context is its own fault.
     pub(super) lied: bool,
 }
 
@@ -207,18 +207,18 @@ impl Process {
         Process { name: name.to_owned(), quirks, ..Process::default() }
     }
 
-    /// Whether a turn of this session runs.
+    /// Returns whether a turn of this session runs.
     pub(super) fn works_in(&self, session: &str) -> bool {
         self.turns.iter().any(|turn| turn.session == session)
     }
 
-    /// Whether it could say something without being told something first.
+    /// Returns whether it could say something without being told something first.
     pub(super) fn is_busy(&self) -> bool {
         let acts = self.turns.iter().any(|turn| self.is_free(turn));
         !self.hung && (acts || !self.late.is_empty())
     }
 
-    /// Whether something can happen in a turn by itself.
+    /// Returns whether something can happen in a turn by itself.
     fn is_free(&self, turn: &Turn) -> bool {
         turn.waits.is_none() && !(turn.cancelled && self.ignores_cancel)
     }
@@ -590,7 +590,7 @@ impl Process {
         Some(line)
     }
 
-    /// Goes on with something by itself.
+    /// Does the next thing that nobody has to ask for.
     pub(super) fn work(&mut self, disk: &mut Disk, rng: &mut Rng, truth: &mut Truth) -> Vec<Value> {
         if let Some(line) = self.late.pop_front() {
             truth.hit("late replay");

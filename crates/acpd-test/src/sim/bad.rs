@@ -19,7 +19,7 @@ pub(super) const TOKEN: &str = "token has expired";
 /// What a load says of a session that never comes back.
 pub(super) const BROKEN: &str = "cannot read the rollout";
 
-/// What of all that a run has.
+/// Which of these a run has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Days {
     pub(super) logins: bool,

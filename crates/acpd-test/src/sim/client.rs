@@ -244,7 +244,7 @@ impl Client {
         }
     }
 
-    /// Whether an attach to this session is on its way, or may be.
+    /// Returns whether an attach to this session is on its way, or may be.
     pub(super) fn is_opening(&self, wanted: &str) -> bool {
         self.unsure.contains(wanted)
             || self.open.values().flatten().any(|asked| match asked {
@@ -253,18 +253,18 @@ impl Client {
             })
     }
 
-    /// Whether it has asked to hear no more of a session.
+    /// Returns whether it has asked to hear no more of a session.
     fn is_leaving(&self, wanted: &str) -> bool {
         self.open.values().flatten().filter_map(leaves).any(|session| session == wanted)
     }
 
-    /// Whether it may work in a session: one that comes back has opened it before, for otherwise
+    /// Returns whether it may work in a session: one that comes back has opened it before, for otherwise
     /// nobody would know how much of it it has seen.
     pub(super) fn may_work(&self, wanted: &str) -> bool {
         self.ride.is_none() || matches!(self.places.get(wanted), Some(Place::At(_)))
     }
 
-    /// Whether a replay could be told from what else comes of a session.
+    /// Returns whether a replay could be told from what else comes of a session.
     pub(super) fn may_load(&self, wanted: &str) -> bool {
         let named = |asked: &Asked| match asked {
             Asked::Prompt { session, .. }
@@ -631,7 +631,7 @@ impl Client {
         Ok(())
     }
 
-    /// Whether a row tells what this client itself did.
+    /// Returns whether a row tells what this client itself did.
     fn is_its_own(&self, row: &EventRow) -> bool {
         let line: Value = serde_json::from_slice(&row.line).unwrap_or_default();
         let text = line["params"]["update"]["content"]["text"].as_str().unwrap_or_default();

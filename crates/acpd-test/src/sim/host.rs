@@ -94,12 +94,12 @@ pub(super) struct Adopting {
 }
 
 impl Host {
-    /// Whether there is no reason for a turn to end but its own.
+    /// Returns whether nothing but the agent's answer may end a turn of this process.
     pub(super) fn is_well(&self) -> bool {
         self.leader == Leader::Runs && !self.lost && !self.stopped
     }
 
-    /// Whether it has still to be heard, or to be told something.
+    /// Returns whether the daemon has not got all of its output yet.
     pub(super) fn is_behind(&self) -> bool {
         let link = self.link.as_ref().filter(|_| !self.lost);
         link.is_some_and(|link| link.handed < self.written)
@@ -380,7 +380,7 @@ impl World {
         }
     }
 
-    /// Something happens at a process; whether anything could.
+    /// Lets a process or its host do something, and returns whether there was anything to do.
     pub(super) fn run(&mut self, id: HostId) -> Result<bool, String> {
         if self.rng.permille(500) && self.hear(id)? {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! What people do with their clients.
+//! What the model clients do, chosen by the seed: sessions, prompts, answers, administration.
 
 use acpd_core::ids::ClientId;
 use acpd_core::record::{Dormant, TurnRest, TurnRow};

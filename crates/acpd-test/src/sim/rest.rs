@@ -1,5 +1,5 @@
-//! How a run ends: the evening, in which nothing breaks any more and what is bad stays so, and the
-//! morning, in which everything is good again.
+//! How a run ends. First nothing breaks any more, and what is broken stays so (the evening); then everything
+//! is repaired (the morning).
 
 use acpd_core::ids::SessionKey;
 use acpd_core::record::{Desired, Dormant, SessionState, TurnRest};
@@ -51,8 +51,8 @@ impl World {
         }
     }
 
-    /// Whether a session is lost of which its agent has nothing that it could bring back: that a
-    /// running agent had forgotten it was found out by the first prompt, what that means by the second.
+    /// Returns whether a session is rightly lost: its agent cannot bring it back. The first prompt finds out
+    /// that a running agent has forgotten the session, the second one that it does not come back.
     fn is_rightly_lost(&self, session: &str) -> bool {
         let Some((_, state)) = self.of_id(session) else { return false };
         let row = &state.row;
@@ -83,7 +83,7 @@ impl World {
         ))
     }
 
-    /// A turn for everybody; whether anything has moved.
+    /// Lets everybody do something, and returns whether anything has happened.
     fn everybody(&mut self) -> Result<bool, String> {
         let mut moved = false;
         self.seal();
@@ -156,7 +156,7 @@ impl World {
         self.store.snapshot.sessions.get_key_value(key)
     }
 
-    /// Whether a request may have no answer because only a person can help: the agent does not
+    /// Returns whether a request may have no answer because only a person can help: the agent does not
     /// answer it, and is not stopped for that; or it asks something, or wants a login.
     fn may_wait(&self, agent: &str, asked: &Asked) -> bool {
         let is_stuck = |agent: &str| {
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// Whether a person has stopped an agent.
+    /// Returns whether a person has stopped an agent.
     pub(super) fn is_down(&self, agent: &str) -> bool {
         let row = self.store.snapshot.agents.get(agent);
         row.is_some_and(|row| row.desired == Desired::Down)

@@ -1,5 +1,5 @@
-//! What a client with a token remembers, so that it can come back: the other side of the protocol in
-//! `docs/protocol.md`, "Coming back after a lost connection", as plainly as it can be written.
+//! What a model client with a token remembers, so that it can come back after a lost connection: the client's
+//! side of `docs/protocol.md`, "Coming back after a lost connection", written as plainly as possible.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -109,7 +109,7 @@ impl Ride {
         Ok(())
     }
 
-    /// Whether it was ever taken.
+    /// Returns whether it was ever taken.
     pub(super) fn is_known(&self) -> bool {
         self.generation.is_some()
     }

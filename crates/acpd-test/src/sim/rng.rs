@@ -22,7 +22,7 @@ impl Rng {
         if n == 0 { 0 } else { (self.next() % n as u64) as usize }
     }
 
-    /// True so many times in a thousand.
+    /// Returns `true` so many times in a thousand.
     pub(super) fn permille(&mut self, n: usize) -> bool {
         self.below(1_000) < n
     }

@@ -308,7 +308,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether a message that went into a turn is there, or came later with a replay.
+    /// Returns whether a message that went into a turn is there, or came later with a replay.
     pub(super) fn has(&self, text: &str) -> bool {
         self.texts.contains(text)
     }
@@ -338,7 +338,7 @@ impl Journal {
         self.rows.iter().rev().find(of_prompt).map_or(0, |row| row.seq)
     }
 
-    /// Whether no turn is open.
+    /// Returns whether no turn is open.
     pub(super) fn is_at_rest(&self) -> bool {
         self.turn.is_none()
     }

@@ -1,4 +1,4 @@
-//! What really happened, to compare with what is told; and how often.
+//! What really happened in a run, to compare with what the hub tells, and how often things happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -38,7 +38,7 @@ const PIECE: usize = 7;
 pub(super) struct World {
     pub(super) rng: Rng,
     pub(super) now: u64,
-    /// By so much the clock was set back so far.
+    /// How far the clock has been set back.
     set_back: u64,
     pub(super) hub: Option<Hub>,
     config: Config,
@@ -51,7 +51,7 @@ pub(super) struct World {
     pub(super) clients: BTreeMap<ClientId, Client>,
     pub(super) truth: Truth,
     pub(super) faults: bool,
-    /// Less breaks in this run, so that more gets done.
+    /// Fewer faults in this run, so that more gets done.
     pub(super) calm: bool,
     /// People add to what agents work on, and put sessions away.
     pub(super) steers: bool,

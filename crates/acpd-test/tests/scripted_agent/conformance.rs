@@ -17,7 +17,7 @@ fn conforms<T: DeserializeOwned + Serialize>(what: &str, value: &Value) {
     assert!(contains(&back, value), "{what}: {value} became {back}");
 }
 
-/// Whether nothing of `part` is missing or different in `whole`. Types may add their defaults, and leave out the
+/// Returns whether nothing of `part` is missing or different in `whole`. Types may add their defaults, and leave out the
 /// default status of a tool call, `pending`.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {

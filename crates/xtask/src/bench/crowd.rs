@@ -1,4 +1,4 @@
-//! Many sessions of several agents that all die at once: who is back first, and when all are.
+//! Measures how fast many sessions come back when all agents die at once.
 
 use std::thread;
 use std::time::{Duration, Instant};

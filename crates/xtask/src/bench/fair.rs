@@ -1,4 +1,4 @@
-//! One client of sixteen that does not read: what it costs acpd and the other clients.
+//! Measures what one client of sixteen that does not read costs acpd and the other clients.
 
 use super::Bench;
 use super::stream::{RUNS, flood};

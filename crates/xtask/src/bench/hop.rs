@@ -1,4 +1,5 @@
-//! What it costs that agents outlive the daemon, and what it gives.
+//! Measures what the shim between agent and daemon costs, and how fast clients go on when the daemon is
+//! killed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

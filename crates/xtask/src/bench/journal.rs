@@ -1,4 +1,4 @@
-//! Reading back.
+//! Measures how fast a session's journal is read back.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What the daemon's process takes.
+//! Measures the memory of the daemon and of shims.
 
 use std::fs;
 use std::path::Path;

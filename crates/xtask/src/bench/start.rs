@@ -1,4 +1,4 @@
-//! Programs that start, die and come back.
+//! Measures how fast programs start, and come back when they are killed.
 
 use std::process::{Command, Stdio};
 use std::thread;

@@ -1,4 +1,4 @@
-//! Lines from the agent to its clients.
+//! Measures how fast lines go from the agent to its clients.
 
 use std::path::Path;
 use std::thread;

@@ -1,4 +1,4 @@
-//! What was measured, as a table, and the arithmetic for it.
+//! The table of what was measured, with medians and percentiles.
 
 use std::time::Duration;
 

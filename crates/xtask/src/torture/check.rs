@@ -1,4 +1,4 @@
-//! The rules of comparison, applied to one round that has come to rest.
+//! Compares the agents' records, the journals and what the clients saw, once a round has come to rest.
 
 use std::collections::BTreeMap;
 

@@ -20,12 +20,12 @@ pub(super) struct Ended {
     pub(super) code: Option<i32>,
     /// What it wrote to stderr.
     pub(super) complaint: String,
-    /// Whether its end is our doing.
+    /// Whether the kill loop ended it.
     pub(super) killed: bool,
 }
 
 impl Ended {
-    /// Whether it had done nothing yet: the daemon that it started was killed before it was there.
+    /// Returns whether it had done nothing yet: the daemon that it started was killed before it was there.
     /// A person would call it again.
     pub(super) fn never_began(&self) -> bool {
         self.code == Some(1) && self.complaint.contains("acpd ended while it started")
@@ -36,7 +36,7 @@ impl Ended {
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) child: Child,
-    /// Whether its end is our doing.
+    /// Whether the kill loop ended it.
     pub(super) killed: bool,
 }
 

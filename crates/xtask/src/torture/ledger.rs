@@ -1,4 +1,4 @@
-//! What an agent wrote down about itself: everything that it sent and received, in all its processes.
+//! The record of an agent: everything that its processes have sent and received.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! Lines from everywhere in one queue: sockets and pipes are read by a thread each, and the round
-//! sees one thing after the other.
+//! Lines of all clients in one queue: a thread for each socket and pipe reads them, and the round takes one
+//! after the other.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::net::UnixStream;

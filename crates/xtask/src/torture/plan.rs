@@ -1,5 +1,5 @@
-//! What happens in a round, all of it from the seed and the round's number: who says what, and what
-//! is struck when.
+//! The plan of a round, made from the seed and the round's number: which prompts are sent, what is killed,
+//! and when.
 
 use std::fmt;
 

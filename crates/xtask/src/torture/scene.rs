@@ -36,7 +36,7 @@ impl Host {
 /// How long a killed process may take to be gone, and a program to do what it is told.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Everything that is in a directory of its own.
+/// The home of some rounds, and how to find the processes in it that can be killed.
 pub(super) struct Scene {
     pub(super) home: Home,
     pub(super) host: Host,

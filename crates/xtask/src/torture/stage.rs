@@ -1,4 +1,4 @@
-//! The scene with everybody on it: clients, agents' ledgers, journals, and the queue of what happens.
+//! The clients of a home, the agents' records, the journals, and the queue of events that a round waits on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(super) struct Stage {
     pub(super) beside: Vec<Child>,
     /// Lines that came.
     pub(super) seen: u64,
-    /// Times that a daemon was seen to go.
+    /// How often a daemon has ended.
     pub(super) losses: u64,
     pub(super) starts_daemon: bool,
     lives: u32,
@@ -162,7 +162,7 @@ impl Stage {
         self.control.ask(&self.scene.home.socket(), method, params)
     }
 
-    /// Takes what happens, for as long as this; false when nothing did.
+    /// Takes the next event, if one comes within this time, and returns whether one did.
     pub(super) fn pump(&mut self, time: Duration) -> Result<bool> {
         match self.events.recv_timeout(time) {
             Ok(event) => self.take(event).map(|()| true),
@@ -171,7 +171,7 @@ impl Stage {
         }
     }
 
-    /// Takes what happens until this is true.
+    /// Takes events until `done` succeeds.
     pub(super) fn wait(&mut self, what: &str, mut done: impl FnMut(&mut Stage) -> Heard) -> Result {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -326,7 +326,7 @@ impl Stage {
         }
     }
 
-    /// Reads what the journals have more. `None`: the daemon has gone meanwhile.
+    /// Reads what is new in the journals. `None`: the daemon has gone meanwhile.
     pub(super) fn read_journals(&mut self) -> Result<Option<()>> {
         for index in 0..3 {
             loop {

@@ -52,7 +52,7 @@ impl Token {
         Token { name, agent, ..Token::default() }
     }
 
-    /// Whether acpd has taken it back.
+    /// Returns whether acpd has taken it back.
     pub(super) fn is_up(&self) -> bool {
         self.phase == Phase::Up
     }

@@ -14,6 +14,7 @@ use crate::crash;
 
 /// How long a shim may take to answer a hello.
 const ANSWER: Duration = Duration::from_secs(1);
+
 /// How a connection ended.
 pub(super) enum End {
     /// It broke.
