@@ -10,9 +10,11 @@ use std::ops::Index;
 use acp_wire::Id;
 use acp_wire::acp::ClientCapabilities;
 use acpd_api::{Resume, Role};
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::clients::resumable::Resumable;
+use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::View;
 
@@ -144,6 +146,19 @@ impl Client {
     pub(crate) fn is_back(&self) -> bool {
         self.resume.is_none()
     }
+}
+
+/// What becomes of a request: it is served, or there is a reason why not.
+pub(crate) type Served = Result<(), Fault>;
+
+/// A request of a client that is being served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) to: &'a Requester,
+    pub(crate) method: &'a str,
+    pub(crate) params: Option<&'a RawValue>,
+    /// The complete line as it came.
+    pub(crate) line: &'a Bytes,
 }
 
 /// A `session/new` with a name that another one, not answered yet, is about to take.

@@ -23,9 +23,10 @@ use acpd_api::{
 use serde_json::value::RawValue;
 
 use crate::auth::{Refusal, forget_credentials, login_hint};
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::read;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
@@ -185,12 +186,8 @@ impl Hub {
     }
 
     /// `_acpd/auth/done`.
-    pub(crate) fn auth_done(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn auth_done(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let AgentRef { agent } = read(params)?;
         if !self.config.agents.contains_key(&agent) {
             return Err(self.unknown_agent(&agent));

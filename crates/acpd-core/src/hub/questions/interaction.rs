@@ -203,7 +203,7 @@ impl Hub {
     }
 
     /// Whether this client may answer this question.
-    pub(crate) fn may_answer(&self, client: ClientId, open: &Interaction) -> bool {
+    fn may_answer(&self, client: ClientId, open: &Interaction) -> bool {
         let is_asked = match open.session {
             Some(key) => self.is_controller(client, key),
             None => {

@@ -23,6 +23,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
@@ -69,12 +70,11 @@ impl Hub {
     /// A client's `session/fork`.
     pub(crate) fn fork_session(
         &mut self,
-        to: &Requester,
+        asked: Asked<'_>,
         profile: &str,
-        params: Option<&RawValue>,
-        line: &Bytes,
         out: &mut Batch,
-    ) -> Result<(), Fault> {
+    ) -> Served {
+        let Asked { to, params, line, .. } = asked;
         // What an agent can do that never ran is known when it does.
         if self.processes.known(profile).row.initialize.is_some() {
             self.can_fork(profile)?;

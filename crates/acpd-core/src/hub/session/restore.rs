@@ -118,7 +118,7 @@ impl Hub {
         }
     }
 
-    pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
+    fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
         match &mut self.sessions.get_mut(key)?.state {
             State::Restoring(restore) => Some(restore),
             State::Live | State::Resting => None,

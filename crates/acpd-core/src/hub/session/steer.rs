@@ -35,10 +35,11 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::auth::Refusal;
+use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{HostId, NOBODY, Requester, SessionKey, SlotId};
+use crate::ids::{HostId, NOBODY, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::own::without_own;
 use crate::params::raw;
@@ -62,14 +63,8 @@ enum Taken<'a> {
 
 impl Hub {
     /// A client's `_session/steering` or `session/inject`.
-    pub(crate) fn steer(
-        &mut self,
-        to: &Requester,
-        key: SessionKey,
-        method: &str,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn steer(&mut self, asked: Asked<'_>, key: SessionKey, out: &mut Batch) -> Served {
+        let Asked { to, method, params, .. } = asked;
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = without_own(&Bytes::copy_from_slice(params.get().as_bytes()));
         let form = form_of(method, &params)?;
