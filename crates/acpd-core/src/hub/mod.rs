@@ -140,15 +140,17 @@ impl Hub {
         }
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
-                Timer::Slot(id) if self.processes.get(id).is_some() => self.on_agent_timer(id, out),
-                Timer::Idle(id) if self.processes.get(id).is_some() => self.on_idle(id, out),
-                Timer::Restore(key) if self.sessions.contains_key(key) => {
+                Timer::Slot(id) if self.processes.get(&id).is_some() => {
+                    self.on_agent_timer(id, out)
+                }
+                Timer::Idle(id) if self.processes.get(&id).is_some() => self.on_idle(id, out),
+                Timer::Restore(key) if self.sessions.contains_key(&key) => {
                     self.on_restore_timer(key, out);
                 }
-                Timer::Cancel(key) if self.sessions.contains_key(key) => {
+                Timer::Cancel(key) if self.sessions.contains_key(&key) => {
                     self.on_cancel_timeout(key, out);
                 }
-                Timer::Stall(key) if self.sessions.contains_key(key) => {
+                Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),

@@ -153,7 +153,7 @@ impl Hub {
         let holder = row.host.and_then(|host| self.processes.slot_of(host));
         let dedicated = || {
             let mut slots = self.processes.iter();
-            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| slot)
+            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot)
         };
         let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
         let slot = match (holder.or_else(dedicated), sharing.unwrap_or_default()) {
@@ -199,7 +199,7 @@ impl Hub {
                     directory: Directory::There,
                 }))
             }
-            Asked::Prompt { session } if self.sessions.contains_key(session) => {
+            Asked::Prompt { session } if self.sessions.contains_key(&session) => {
                 Purpose::Prompt { session }
             }
             Asked::Prompt { .. } => Purpose::Farewell,
@@ -225,7 +225,7 @@ impl Hub {
                     session.eager = true;
                 }
                 let session =
-                    self.sessions.get(session).map(|session| session.row.agent_id.clone());
+                    self.sessions.get(&session).map(|session| session.row.agent_id.clone());
                 Purpose::GivenUp { session }
             }
             Asked::GivenUp { session } => Purpose::GivenUp { session: Some(session) },
@@ -340,7 +340,7 @@ impl Hub {
         for name in up {
             self.processes.shared(&name, self.now);
         }
-        let mut slots = self.processes.ids();
+        let mut slots: Vec<SlotId> = self.processes.keys().copied().collect();
         self.most_urgent_first(&mut slots);
         for slot in slots {
             let wanted = self.is_needed(slot)

@@ -47,7 +47,6 @@ impl Hub {
         }
     }
 
-    /// An agent has not answered in time.
     pub(crate) fn on_asked_timer(&mut self, ask: u64, out: &mut Batch) {
         match self.requests.get(ask).map(|(_, why)| why) {
             Some(Purpose::List { .. }) => self.on_list_timer(ask, out),

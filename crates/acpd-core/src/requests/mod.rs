@@ -128,7 +128,7 @@ impl Requests {
         self.asked.values_mut().filter_map(|asked| asked.why.requester_mut())
     }
 
-    /// Gives up the open restore step of a session; whether there was one.
+    /// The id of the open restore step of a session.
     pub(crate) fn restore_of(&self, key: SessionKey) -> Option<u64> {
         let is_it =
             |asked: &Asked| matches!(asked.why, Purpose::Restore { session, .. } if session == key);

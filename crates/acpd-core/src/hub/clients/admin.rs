@@ -293,7 +293,6 @@ impl Hub {
         self.send_answer(Effect::SendStatus { client, id, status, part }, client, out);
     }
 
-    /// Answers a person who waited for an agent.
     pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
         self.send_status(to, StatusPart::Agent(profile), out);
@@ -368,7 +367,7 @@ impl Hub {
             }
             if self.leave_behind(slot, out) {
                 // What was for one session goes with it.
-                if self.processes.get(slot).is_none() {
+                if self.processes.get(&slot).is_none() {
                     continue;
                 }
             } else {

@@ -35,9 +35,7 @@ const MANAGERS: usize = 16;
 /// What a line of a connection is, as far as it matters for its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
-    /// To be a client.
     Client,
-    /// To manage.
     Manage,
     Other,
 }

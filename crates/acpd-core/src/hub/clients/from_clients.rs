@@ -185,7 +185,6 @@ impl Hub {
         out.effects.push(Effect::Send { client, line });
     }
 
-    /// Registers a request, unless it cannot be accepted.
     fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
         // The daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);

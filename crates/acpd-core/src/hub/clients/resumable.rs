@@ -133,7 +133,7 @@ impl Hub {
 
     /// Attaches a client to a session of which it has nothing.
     fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>, out: &mut Batch) {
-        let key = key.filter(|key| self.sessions.contains_key(*key));
+        let key = key.filter(|key| self.sessions.contains_key(key));
         if let Some(key) = key.filter(|key| !self.is_attached(client, *key)) {
             let role = self.clients[&client].role;
             self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
@@ -227,7 +227,6 @@ impl Hub {
         }
     }
 
-    /// A client says that it does not come back.
     pub(crate) fn client_leaves(&mut self, client: ClientId, out: &mut Batch) {
         let token = self.clients.get_mut(&client).and_then(|client| client.token.take());
         if let Some(token) = token {
@@ -247,7 +246,6 @@ impl Hub {
         out.records.push(Record::ClientGone { token: token.to_owned() });
     }
 
-    /// A client says which answers it has.
     pub(crate) fn replies_taken(
         &mut self,
         client: ClientId,

@@ -89,14 +89,12 @@ impl Hub {
         Refusal::NeedsLogin
     }
 
-    /// That a login is wanted is noted.
     pub(crate) fn login_is_wanted(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
         if let Some(state) = self.logins.after_refusal(profile) {
             self.set_auth(profile, state, source, out);
         }
     }
 
-    /// A request worked.
     pub(crate) fn note_success(&mut self, slot: SlotId, method: &str, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
         let offers_login = !self.logins_of(&profile).is_empty();
@@ -185,7 +183,6 @@ impl Hub {
         }
     }
 
-    /// `_acpd/auth/done`.
     pub(crate) fn auth_done(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
         let AgentRef { agent } = read(params)?;
@@ -320,7 +317,6 @@ impl Hub {
         login_hint(&self.processes[&slot].profile)
     }
 
-    /// The error for who needs a login first.
     pub(crate) fn login_fault(&self, slot: SlotId, message: &str) -> Fault {
         Fault::new(Reason::NeedsLogin, message.to_owned())
             .with_code(code::AUTH_REQUIRED)

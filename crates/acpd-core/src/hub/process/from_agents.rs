@@ -396,12 +396,11 @@ impl Hub {
             Purpose::GivenUp { .. } => self.unpark(slot, host, out),
             Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.processes.get(slot).is_some() {
+        if self.processes.get(&slot).is_some() {
             self.check_idle(slot, out);
         }
     }
 
-    /// Tells the log what failed.
     pub(crate) fn log_failure(
         &self,
         slot: SlotId,
@@ -410,7 +409,7 @@ impl Hub {
         code: Option<i64>,
         out: &mut Batch,
     ) {
-        let session = session.and_then(|key| self.sessions.get(key));
+        let session = session.and_then(|key| self.sessions.get(&key));
         out.effects.push(Effect::Failure {
             agent: self.processes[&slot].profile.clone(),
             session: session.map(|session| session.row.public_id.clone()),
@@ -552,12 +551,12 @@ impl Hub {
                 "auth/status" => self.auth_status_told(slot, result, out),
                 _ => {}
             }
-            if let Some(key) = session.filter(|key| self.sessions.contains_key(*key)) {
+            if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
                 self.setting_changed(key, to.client, method, params.as_deref(), result, out);
             }
         }
         let line = self.for_client(slot, &to, line);
-        let line = match session.filter(|key| self.sessions.contains_key(*key)) {
+        let line = match session.filter(|key| self.sessions.contains_key(key)) {
             Some(key) => self.to_public_id_in_error(key, line),
             None => line,
         };
@@ -720,7 +719,7 @@ impl Hub {
             Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
             Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.processes.get(slot).is_some() {
+        if self.processes.get(&slot).is_some() {
             self.check_idle(slot, out);
         }
     }

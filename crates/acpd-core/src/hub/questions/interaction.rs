@@ -153,7 +153,7 @@ impl Hub {
     }
 
     pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
-        let attached = self.sessions.get(key).and_then(|session| session.attached.get(&client));
+        let attached = self.sessions.get(&key).and_then(|session| session.attached.get(&client));
         attached.is_some_and(|attached| attached.role == Role::Controller)
     }
 

@@ -113,7 +113,6 @@ impl Hub {
         self.answer_list(to, &profile, wanted, result, out);
     }
 
-    /// The agent takes too long to list its sessions.
     pub(crate) fn on_list_timer(&mut self, ask: u64, out: &mut Batch) {
         let Some((host, Purpose::List { to, wanted })) = self.give_up_ask(ask, None, out) else {
             return;
@@ -247,7 +246,7 @@ impl Hub {
     fn winds_up(&self, profile: &str) -> bool {
         self.processes.values().any(|agent| {
             let of = agent.dedicated.filter(|key| *key != SessionKey::UNMADE);
-            let gone = of.is_some_and(|key| !self.sessions.contains_key(key));
+            let gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
             agent.profile == profile && agent.host().is_some() && gone
         })
     }

@@ -41,7 +41,6 @@ const SESSION: &[&str] = &["params", "sessionId"];
 
 const STATE: &[&str] = &["params", "update", "state"];
 
-/// A member of a `session/update`.
 fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     str_at(line, &["params", "update", name])
 }

@@ -79,7 +79,6 @@ impl Hub {
         self.restore_goes_on(key, Event::Begun { is_fresh, is_held }, out);
     }
 
-    /// Does what follows from an event.
     fn restore_goes_on(&mut self, key: SessionKey, event: Event<'_>, out: &mut Batch) {
         let Session { slot, row, state, .. } = self.session(key);
         let State::Restoring(restore) = state else { return };

@@ -176,7 +176,7 @@ impl Hub {
 
     /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
     pub(crate) fn wake_session(&mut self, key: SessionKey, out: &mut Batch) {
-        if !self.sessions.contains_key(key) {
+        if !self.sessions.contains_key(&key) {
             return;
         }
         match self.session(key).state {
@@ -268,7 +268,6 @@ impl Hub {
         self.log_failure(self.session(key).slot, Some(key), failed, None, out);
     }
 
-    /// A process holds the session.
     pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
         let host = self.processes[&self.session(key).slot].usable_host();
         let session = self.session_mut(key);

@@ -118,7 +118,6 @@ impl Hub {
         out.durable = true;
     }
 
-    /// The agent has answered.
     pub(crate) fn steered(
         &mut self,
         slot: SlotId,
@@ -128,7 +127,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let key = steer.session;
-        if !self.sessions.contains_key(key) {
+        if !self.sessions.contains_key(&key) {
             let fault = Fault::new(Reason::SessionRemoved, "the session was deleted");
             return self.refuse(&steer.to, &fault, out);
         }
@@ -238,7 +237,7 @@ impl Hub {
         let text = format!("{}; it is not known whether the agent got the message", fault.message);
         let mut fault = Fault { message: text, ..fault.clone() };
         fault.data.reason = Reason::OutcomeUnknown;
-        if let Some(session) = self.sessions.get(steer.session) {
+        if let Some(session) = self.sessions.get(&steer.session) {
             fault = fault.session(&session.row.public_id);
         }
         let fault = fault.hint("say it with the next prompt, which brings the conversation back");

@@ -269,7 +269,6 @@ impl Hub {
         turn
     }
 
-    /// The agent answered the prompt of the running turn.
     pub(crate) fn prompt_answered(
         &mut self,
         key: SessionKey,
@@ -530,7 +529,6 @@ impl Hub {
         self.timers.set(Timer::Cancel(key), self.now.after(timeout));
     }
 
-    /// Cancels every running turn of an agent; whether there was one.
     pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, out: &mut Batch) -> bool {
         let mut any = false;
         for key in self.sessions.of_slot(slot) {
