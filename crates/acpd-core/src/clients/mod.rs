@@ -32,8 +32,8 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    pub(crate) fn get_mut(&mut self, client: &ClientId) -> Option<&mut Client> {
-        self.connected.get_mut(client)
+    pub(crate) fn get_mut(&mut self, client: ClientId) -> Option<&mut Client> {
+        self.connected.get_mut(&client)
     }
 
     pub(crate) fn connect(&mut self, client: ClientId, under_agent: bool) {

@@ -1,6 +1,5 @@
 //! The hub: one owner of all state, stepped by inputs. Its fields are private to this folder, whose files
-//! are the sequences that need more than one room; those with private fields (questions, requests, client
-//! methods, terminals, calls, logins, decisions, session rows, timers) change through their methods alone.
+//! are the sequences that need more than one room. Its machines change through their methods alone.
 
 mod clients;
 mod hook;
@@ -141,7 +140,7 @@ impl Hub {
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
                 Timer::Slot(id) if self.processes.get(&id).is_some() => {
-                    self.on_agent_timer(id, out)
+                    self.on_agent_timer(id, out);
                 }
                 Timer::Idle(id) if self.processes.get(&id).is_some() => self.on_idle(id, out),
                 Timer::Restore(key) if self.sessions.contains_key(&key) => {

@@ -341,7 +341,7 @@ impl Hub {
             self.processes.shared(&name, self.now);
         }
         let mut slots: Vec<SlotId> = self.processes.keys().copied().collect();
-        self.most_urgent_first(&mut slots);
+        slots.sort_by_key(|slot| self.urgency_of(*slot));
         for slot in slots {
             let wanted = self.is_needed(slot)
                 || self.sessions.of_slot(slot).iter().any(|key| self.wants_host(*key));
@@ -377,7 +377,7 @@ impl Hub {
         }
         for key in self.sessions.of_slot(slot) {
             // A summary that is still owed is owed by the level.
-            if self.session(key).row.host == Some(host) && !self.owes_summary(key) {
+            if self.session(key).row.host == Some(host) && !self.session(key).owes_summary() {
                 self.session_mut(key).row.edit().restore = Some(acpd_api::RestoreLevel::Exact);
             }
         }

@@ -160,11 +160,6 @@ impl Requests {
         self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
     }
 
-    /// Whether a session of this host is being adopted.
-    pub(crate) fn adopts(&self, host: HostId, id: &str) -> bool {
-        self.adoption_ask(host, id).is_some()
-    }
-
     /// The id under which a client's request was relayed.
     pub(crate) fn relayed(&self, requester: &Requester) -> Option<(u64, HostId)> {
         let found = self.asked.iter().find(|(_, asked)| asked.why.requester() == Some(requester));

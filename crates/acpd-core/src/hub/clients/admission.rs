@@ -59,7 +59,7 @@ impl Hub {
         message: Option<&Message<'_>>,
         out: &mut Batch,
     ) -> bool {
-        let Some(here) = self.clients.get_mut(&client) else { return false };
+        let Some(here) = self.clients.get_mut(client) else { return false };
         let is_new = here.heard.replace(self.now).is_none();
         let (wish, is_manager) = (Wish::of(message), here.is_manager());
         let most = self.config.max_clients as usize;

@@ -201,7 +201,7 @@ impl Hub {
             return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
         }
         self.clients.room_for_reply(to, method, out)?;
-        if let Some(client) = self.clients.get_mut(&to.client) {
+        if let Some(client) = self.clients.get_mut(to.client) {
             client.open.insert(to.id.clone(), is_kept(method));
         }
         Ok(())
@@ -429,7 +429,7 @@ impl Hub {
         let (fingerprint, offer) =
             (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
         let client = to.client;
-        if let Some(client) = self.clients.get_mut(&to.client) {
+        if let Some(client) = self.clients.get_mut(to.client) {
             client.view = View {
                 seq: meta.seq,
                 notices: meta.notices,
@@ -527,7 +527,7 @@ impl Hub {
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line, out);
-        if let Some(client) = self.clients.get_mut(&to.client) {
+        if let Some(client) = self.clients.get_mut(to.client) {
             client.initialized = true;
         }
         self.catch_client_up(to.client, out);

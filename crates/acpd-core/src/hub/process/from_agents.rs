@@ -210,7 +210,7 @@ impl Hub {
             }
         };
         let line = self.to_public_id(key, line.clone());
-        if self.is_child(key, &session) {
+        if self.session(key).row.children.contains_key(&*session) {
             self.child_told(key, line, out);
         } else if is_update {
             self.on_update(key, update.as_deref(), line, out);
@@ -237,7 +237,8 @@ impl Hub {
             }
             Some(_) => true,
             None => {
-                let of_new = |(id, _): &(&String, &Parked)| !self.requests.adopts(host, id);
+                let of_new =
+                    |(id, _): &(&String, &Parked)| self.requests.adoption_ask(host, id).is_none();
                 let parked = self.processes[&slot].parked.iter().filter(of_new);
                 let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
                 self.requests.new_pending(host) && bytes + line.len() <= PARKED_BYTES

@@ -294,11 +294,6 @@ impl Hub {
         }
     }
 
-    /// Takes every open interaction of a session back: there is nobody to answer to any more.
-    pub(crate) fn close_interactions(&mut self, key: SessionKey, out: &mut Batch) {
-        self.close_questions(self.questions_of(key, |_| true), out);
-    }
-
     pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {
         for interaction in questions {
             if let Some(closed) = self.questions.close(interaction) {

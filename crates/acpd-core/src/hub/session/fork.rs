@@ -185,7 +185,7 @@ impl Hub {
             let text = "the agent's process is for this session alone";
             return blocked(text, "restart the agent to have it share one");
         }
-        if self.owes_summary(key) {
+        if self.session(key).owes_summary() {
             let text = "the agent has not been told yet what the session was about";
             return blocked(text, "send a prompt first");
         }
