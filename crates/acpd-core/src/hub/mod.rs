@@ -139,10 +139,10 @@ impl Hub {
         }
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
-                Timer::Slot(id) if self.processes.get(&id).is_some() => {
+                Timer::Slot(id) if self.processes.contains_key(&id) => {
                     self.on_agent_timer(id, out);
                 }
-                Timer::Idle(id) if self.processes.get(&id).is_some() => self.on_idle(id, out),
+                Timer::Idle(id) if self.processes.contains_key(&id) => self.on_idle(id, out),
                 Timer::Restore(key) if self.sessions.contains_key(&key) => {
                     self.on_restore_timer(key, out);
                 }

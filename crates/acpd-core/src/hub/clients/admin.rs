@@ -367,7 +367,7 @@ impl Hub {
             }
             if self.leave_behind(slot, out) {
                 // What was for one session goes with it.
-                if self.processes.get(&slot).is_none() {
+                if !self.processes.contains_key(&slot) {
                     continue;
                 }
             } else {

@@ -397,7 +397,7 @@ impl Hub {
             Purpose::GivenUp { .. } => self.unpark(slot, host, out),
             Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.processes.get(&slot).is_some() {
+        if self.processes.contains_key(&slot) {
             self.check_idle(slot, out);
         }
     }
@@ -720,7 +720,7 @@ impl Hub {
             Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
             Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.processes.get(&slot).is_some() {
+        if self.processes.contains_key(&slot) {
             self.check_idle(slot, out);
         }
     }
