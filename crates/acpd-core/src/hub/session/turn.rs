@@ -543,7 +543,7 @@ impl Hub {
     /// The agent did not end a cancelled turn in time: it is hung.
     pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
-        if self.processes[&slot].host().is_none() || !self.session(key).running.is_some() {
+        if self.processes[&slot].host().is_none() || self.session(key).running.is_none() {
             return;
         }
         let time = duration(self.profile_of(slot).cancel_timeout);
