@@ -1,6 +1,6 @@
 //! Hashes that are stored or told, so they never change.
 
-/// FNV-1a of the text without white space at its ends. Stored, so it must never change.
+/// FNV-1a of the text without white space at its ends.
 pub(crate) fn hash(text: &str) -> u64 {
     let bytes = text.trim().bytes();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -5,14 +5,16 @@ pub(crate) mod offer;
 pub(crate) mod resumable;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Index;
+use std::ops::Deref;
 
 use acp_wire::Id;
 use acp_wire::acp::ClientCapabilities;
 use acpd_api::{Resume, Role};
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::clients::resumable::Resumable;
+use crate::fault::Fault;
 use crate::ids::{ClientId, Requester, SessionKey, Time};
 use crate::input::View;
 
@@ -30,28 +32,8 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    pub(crate) fn get(&self, client: &ClientId) -> Option<&Client> {
-        self.connected.get(client)
-    }
-
-    pub(crate) fn get_mut(&mut self, client: &ClientId) -> Option<&mut Client> {
-        self.connected.get_mut(client)
-    }
-
-    pub(crate) fn contains_key(&self, client: &ClientId) -> bool {
-        self.connected.contains_key(client)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.connected.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ClientId, &Client)> {
-        self.connected.iter()
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Client> {
-        self.connected.values()
+    pub(crate) fn get_mut(&mut self, client: ClientId) -> Option<&mut Client> {
+        self.connected.get_mut(&client)
     }
 
     pub(crate) fn connect(&mut self, client: ClientId, under_agent: bool) {
@@ -93,11 +75,12 @@ impl Clients {
     }
 }
 
-impl Index<&ClientId> for Clients {
-    type Output = Client;
+/// The connections are read as a map, and change through methods alone.
+impl Deref for Clients {
+    type Target = BTreeMap<ClientId, Client>;
 
-    fn index(&self, client: &ClientId) -> &Client {
-        &self.connected[client]
+    fn deref(&self) -> &BTreeMap<ClientId, Client> {
+        &self.connected
     }
 }
 
@@ -144,6 +127,19 @@ impl Client {
     pub(crate) fn is_back(&self) -> bool {
         self.resume.is_none()
     }
+}
+
+/// What becomes of a request: it is served, or there is a reason why not.
+pub(crate) type Served = Result<(), Fault>;
+
+/// A request of a client that is being served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) to: &'a Requester,
+    pub(crate) method: &'a str,
+    pub(crate) params: Option<&'a RawValue>,
+    /// The complete line as it came.
+    pub(crate) line: &'a Bytes,
 }
 
 /// A `session/new` with a name that another one, not answered yet, is about to take.

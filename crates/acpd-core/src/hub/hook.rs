@@ -47,7 +47,7 @@ impl Hub {
 
     fn trouble(&self, id: SlotId, reason: &str) -> AgentTroubleInfo {
         let agent = &self.processes[&id];
-        let session = agent.dedicated.and_then(|key| self.sessions.get(key));
+        let session = agent.dedicated.and_then(|key| self.sessions.get(&key));
         let row = session.map(|session| &session.row);
         AgentTroubleInfo {
             agent: agent.profile.clone().into(),

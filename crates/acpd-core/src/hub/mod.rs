@@ -1,6 +1,5 @@
 //! The hub: one owner of all state, stepped by inputs. Its fields are private to this folder, whose files
-//! are the sequences that need more than one room; those with private fields (questions, requests, client
-//! methods, terminals, calls, logins, decisions, session rows, timers) change through their methods alone.
+//! are the sequences that need more than one room. Its machines change through their methods alone.
 
 mod clients;
 mod hook;
@@ -161,15 +160,17 @@ impl Hub {
         }
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
-                Timer::Slot(id) if self.processes.get(id).is_some() => self.on_agent_timer(id, out),
-                Timer::Idle(id) if self.processes.get(id).is_some() => self.on_idle(id, out),
-                Timer::Restore(key) if self.sessions.contains_key(key) => {
+                Timer::Slot(id) if self.processes.contains_key(&id) => {
+                    self.on_agent_timer(id, out);
+                }
+                Timer::Idle(id) if self.processes.contains_key(&id) => self.on_idle(id, out),
+                Timer::Restore(key) if self.sessions.contains_key(&key) => {
                     self.on_restore_timer(key, out);
                 }
-                Timer::Cancel(key) if self.sessions.contains_key(key) => {
+                Timer::Cancel(key) if self.sessions.contains_key(&key) => {
                     self.on_cancel_timeout(key, out);
                 }
-                Timer::Stall(key) if self.sessions.contains_key(key) => {
+                Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),

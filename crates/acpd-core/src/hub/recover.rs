@@ -153,7 +153,7 @@ impl Hub {
         let holder = row.host.and_then(|host| self.processes.slot_of(host));
         let dedicated = || {
             let mut slots = self.processes.iter();
-            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| slot)
+            slots.find(|(_, slot)| slot.dedicated == Some(key)).map(|(slot, _)| *slot)
         };
         let sharing = self.config.agents.get(&agent).map(|profile| profile.sharing);
         let slot = match (holder.or_else(dedicated), sharing.unwrap_or_default()) {
@@ -199,7 +199,7 @@ impl Hub {
                     directory: Directory::There,
                 }))
             }
-            Asked::Prompt { session } if self.sessions.contains_key(session) => {
+            Asked::Prompt { session } if self.sessions.contains_key(&session) => {
                 Purpose::Prompt { session }
             }
             Asked::Prompt { .. } => Purpose::Farewell,
@@ -225,7 +225,7 @@ impl Hub {
                     session.eager = true;
                 }
                 let session =
-                    self.sessions.get(session).map(|session| session.row.agent_id.clone());
+                    self.sessions.get(&session).map(|session| session.row.agent_id.clone());
                 Purpose::GivenUp { session }
             }
             Asked::GivenUp { session } => Purpose::GivenUp { session: Some(session) },
@@ -340,8 +340,8 @@ impl Hub {
         for name in up {
             self.processes.shared(&name, self.now);
         }
-        let mut slots = self.processes.ids();
-        self.most_urgent_first(&mut slots);
+        let mut slots: Vec<SlotId> = self.processes.keys().copied().collect();
+        slots.sort_by_key(|slot| self.urgency_of(*slot));
         for slot in slots {
             let wanted = self.is_needed(slot)
                 || self.sessions.of_slot(slot).iter().any(|key| self.wants_host(*key));
@@ -377,7 +377,7 @@ impl Hub {
         }
         for key in self.sessions.of_slot(slot) {
             // A summary that is still owed is owed by the level.
-            if self.session(key).row.host == Some(host) && !self.owes_summary(key) {
+            if self.session(key).row.host == Some(host) && !self.session(key).owes_summary() {
                 self.session_mut(key).row.edit().restore = Some(acpd_api::RestoreLevel::Exact);
             }
         }

@@ -4,7 +4,7 @@
 use acp_wire::Id;
 
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, SessionKey};
+use crate::ids::{HostId, SessionKey};
 use crate::input::Batch;
 use crate::record::{self, AskedRow, Record};
 use crate::requests::purpose::Purpose;
@@ -40,14 +40,6 @@ impl Hub {
         gone.into_iter().map(|(_, why)| why).collect()
     }
 
-    /// Answers to the requests of a client matter to nobody any more.
-    pub(crate) fn forget_requester(&mut self, client: ClientId, out: &mut Batch) {
-        for ask in self.requests.disown_all(client) {
-            self.save_asked(ask, out);
-        }
-    }
-
-    /// An agent has not answered in time.
     pub(crate) fn on_asked_timer(&mut self, ask: u64, out: &mut Batch) {
         match self.requests.get(ask).map(|(_, why)| why) {
             Some(Purpose::List { .. }) => self.on_list_timer(ask, out),

@@ -51,7 +51,7 @@ impl Hub {
             return;
         }
         if self.shutdown.begin() {
-            for slot in self.processes.ids() {
+            for slot in self.processes.keys().copied().collect::<Vec<_>>() {
                 let reason = Some("acpd is shutting down".to_owned());
                 self.begin_stop(slot, StopWhy::ByPerson, reason, out);
                 if self.processes[&slot].host().is_none() {

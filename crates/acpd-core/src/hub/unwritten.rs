@@ -59,7 +59,7 @@ impl Hub {
                     self.forget_waiting(&to);
                     self.close_request(&to);
                 }
-                if let Some(client) = self.clients.get_mut(&to.client) {
+                if let Some(client) = self.clients.get_mut(to.client) {
                     client.initialized = false;
                 }
             } else {
@@ -74,7 +74,7 @@ impl Hub {
 
     /// Takes back the answer to a request, wherever it waits.
     fn take_answer(&mut self, to: &Requester, batches: &mut [&mut Vec<Effect>]) -> Answer {
-        let Some(client) = self.clients.get_mut(&to.client) else { return Answer::Given };
+        let Some(client) = self.clients.get_mut(to.client) else { return Answer::Given };
         if client.open.contains_key(&to.id) {
             client.given_up.insert(to.id.clone());
             return Answer::ToCome;
@@ -91,7 +91,7 @@ impl Hub {
     /// A request is answered: its id may be used again. Returns whether the answer is wanted, which it is
     /// not if the request got an error while the journal could not be written.
     pub(crate) fn close_request(&mut self, to: &Requester) -> bool {
-        let Some(client) = self.clients.get_mut(&to.client) else { return true };
+        let Some(client) = self.clients.get_mut(to.client) else { return true };
         client.open.remove(&to.id);
         !client.given_up.remove(&to.id)
     }

@@ -3,5 +3,4 @@
 
 pub(crate) mod outbox;
 pub(crate) mod slot;
-mod start_queue;
 pub(crate) mod table;

@@ -15,7 +15,7 @@ use crate::record::snapshot::HostState;
 use crate::requests::purpose::Directory;
 
 /// A process slot and its process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) profile: String,
     /// The only session of this slot, for profiles that do not share a process.
@@ -65,8 +65,9 @@ impl Parked {
 }
 
 /// The state of a slot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum State {
+    #[default]
     Stopped,
     /// To be started when there is a place; see [`crate::hub::process::start_queue`].
     Queued,
@@ -243,25 +244,7 @@ impl AgentInfo {
 
 impl Slot {
     pub(crate) fn new(profile: String, dedicated: Option<SessionKey>, now: Time) -> Slot {
-        Slot {
-            profile,
-            dedicated,
-            state: State::Stopped,
-            since: now,
-            reason: None,
-            stderr: String::new(),
-            printed: None,
-            host: None,
-            start_hint: None,
-            restarts: 0,
-            failures: VecDeque::new(),
-            attempt: 0,
-            heard: None,
-            renewed: false,
-            waiting: Vec::new(),
-            watchers: Vec::new(),
-            parked: BTreeMap::new(),
-        }
+        Slot { profile, dedicated, since: now, ..Slot::default() }
     }
 
     pub(crate) fn host(&self) -> Option<&Host> {

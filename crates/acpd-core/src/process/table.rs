@@ -2,14 +2,16 @@
 //! the ends of committed output agree with the slots because nothing else can change them.
 
 use std::collections::BTreeMap;
-use std::ops::Index;
+use std::ops::Deref;
 use std::sync::LazyLock;
 
 use crate::ids::{HostId, SessionKey, SlotId, Time};
 use crate::input::{Batch, Effect, ToHost};
 use crate::process::slot::{AgentInfo, Host, Slot, State};
-use crate::process::start_queue::StartQueue;
 use crate::record::{AgentRow, Record};
+
+/// Every `BY_AGE`-th place goes to the longest waiter.
+const BY_AGE: u32 = 4;
 
 /// What is known of a profile whose agent never ran.
 static NEVER_RAN: LazyLock<AgentInfo> = LazyLock::new(|| AgentInfo::new(AgentRow::default()));
@@ -29,7 +31,10 @@ pub(crate) struct Processes {
     /// The slot of each process that a slot has.
     by_host: BTreeMap<HostId, SlotId>,
     known: BTreeMap<String, AgentInfo>,
-    queue: StartQueue,
+    /// The slots that wait for a place to start, in the order in which they came.
+    queue: Vec<SlotId>,
+    /// Places that were given to them.
+    given: u32,
     /// Output that will be committed with this batch.
     read: BTreeMap<HostId, OutputEnd>,
     /// State of the random numbers that spread restarts.
@@ -43,34 +48,19 @@ impl Processes {
             next_slot: 0,
             by_host: BTreeMap::new(),
             known: known.into_iter().map(|(name, row)| (name, AgentInfo::new(row))).collect(),
-            queue: StartQueue::default(),
+            queue: Vec::new(),
+            given: 0,
             read: BTreeMap::new(),
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
         }
-    }
-
-    pub(crate) fn get(&self, id: SlotId) -> Option<&Slot> {
-        self.slots.get(&id)
     }
 
     pub(crate) fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
         self.slots.get_mut(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotId, &Slot)> {
-        self.slots.iter().map(|(id, slot)| (*id, slot))
-    }
-
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SlotId, &mut Slot)> {
         self.slots.iter_mut().map(|(id, slot)| (*id, slot))
-    }
-
-    pub(crate) fn ids(&self) -> Vec<SlotId> {
-        self.slots.keys().copied().collect()
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Slot> {
-        self.slots.values()
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
@@ -80,13 +70,13 @@ impl Processes {
     /// The slots of a profile.
     pub(crate) fn of_profile(&self, profile: &str) -> Vec<SlotId> {
         let slots = self.iter().filter(|(_, slot)| slot.profile == profile);
-        slots.map(|(id, _)| id).collect()
+        slots.map(|(id, _)| *id).collect()
     }
 
     /// The slot that all sessions of a profile share, made on first use.
     pub(crate) fn shared(&mut self, profile: &str, now: Time) -> SlotId {
         let is_it = |slot: &Slot| slot.profile == profile && slot.dedicated.is_none();
-        let shared = self.iter().find(|(_, slot)| is_it(slot)).map(|(id, _)| id);
+        let shared = self.iter().find(|(_, slot)| is_it(slot)).map(|(id, _)| *id);
         shared.unwrap_or_else(|| self.add(profile, None, now))
     }
 
@@ -171,24 +161,29 @@ impl Processes {
     }
 
     pub(crate) fn queue_is_empty(&self) -> bool {
-        self.queue.slots().is_empty()
+        self.queue.is_empty()
     }
 
     /// A slot waits for a place to start.
     pub(crate) fn enqueue(&mut self, id: SlotId) {
-        self.queue.push(id);
+        if !self.queue.contains(&id) {
+            self.queue.push(id);
+        }
     }
 
-    /// The slots that wait for a place to start, in the order in which they came.
     pub(crate) fn queued(&mut self) -> Vec<SlotId> {
         let slots = &self.slots;
-        self.queue.retain(|id| slots.get(&id).is_some_and(|slot| slot.state == State::Queued));
-        self.queue.slots().to_vec()
+        self.queue.retain(|id| slots.get(id).is_some_and(|slot| slot.state == State::Queued));
+        self.queue.clone()
     }
 
     /// Takes out whose turn it is, given the most urgent of [`Processes::queued`].
     pub(crate) fn take_queued(&mut self, most_urgent: SlotId) -> SlotId {
-        self.queue.take(most_urgent)
+        let by_age = self.given % BY_AGE == BY_AGE - 1;
+        self.given = self.given.wrapping_add(1);
+        let id = self.queue.first().filter(|_| by_age).map_or(most_urgent, |oldest| *oldest);
+        self.queue.retain(|waits| *waits != id);
+        id
     }
 
     /// All output up to here is dealt with in this batch.
@@ -215,10 +210,11 @@ impl Processes {
     }
 }
 
-impl Index<&SlotId> for Processes {
-    type Output = Slot;
+/// The slots are read as a map, and come and go through methods alone.
+impl Deref for Processes {
+    type Target = BTreeMap<SlotId, Slot>;
 
-    fn index(&self, id: &SlotId) -> &Slot {
-        &self.slots[id]
+    fn deref(&self) -> &BTreeMap<SlotId, Slot> {
+        &self.slots
     }
 }

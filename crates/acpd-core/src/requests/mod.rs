@@ -128,7 +128,7 @@ impl Requests {
         self.asked.values_mut().filter_map(|asked| asked.why.requester_mut())
     }
 
-    /// Gives up the open restore step of a session; whether there was one.
+    /// The id of the open restore step of a session.
     pub(crate) fn restore_of(&self, key: SessionKey) -> Option<u64> {
         let is_it =
             |asked: &Asked| matches!(asked.why, Purpose::Restore { session, .. } if session == key);
@@ -158,11 +158,6 @@ impl Requests {
             asked.host == host && matches!(&asked.why, Purpose::Adopt(of) if of.id == id)
         };
         self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
-    }
-
-    /// Whether a session of this host is being adopted.
-    pub(crate) fn adopts(&self, host: HostId, id: &str) -> bool {
-        self.adoption_ask(host, id).is_some()
     }
 
     /// The id under which a client's request was relayed.

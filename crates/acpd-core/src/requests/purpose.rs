@@ -81,7 +81,8 @@ impl Steer {
     }
 }
 
-/// Why something was asked of an agent.
+/// Why something was asked of an agent. [`Asked`] is what of it the next daemon can use: it names clients by
+/// their tokens, not by connections, and has nothing of what a restore or a list had come to.
 #[derive(Debug, Clone)]
 pub(crate) enum Purpose {
     /// acpd's own `initialize`.

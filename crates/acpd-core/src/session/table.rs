@@ -3,7 +3,7 @@
 //! writes what was changed at the end of each batch.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, Index};
+use std::ops::Deref;
 
 use crate::ids::{SessionKey, SlotId};
 use crate::record::{Child, SessionRow};
@@ -68,26 +68,10 @@ impl Sessions {
         self.last
     }
 
-    pub(crate) fn contains_key(&self, key: SessionKey) -> bool {
-        self.by_key.contains_key(&key)
-    }
-
-    pub(crate) fn get(&self, key: SessionKey) -> Option<&Session> {
-        self.by_key.get(&key)
-    }
-
     pub(crate) fn get_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
         let session = self.by_key.get_mut(&key)?;
         self.touched.insert(key);
         Some(session)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&SessionKey, &Session)> {
-        self.by_key.iter()
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Session> {
-        self.by_key.values()
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Session> {
@@ -211,10 +195,11 @@ impl Sessions {
     }
 }
 
-impl Index<&SessionKey> for Sessions {
-    type Output = Session;
+/// The sessions are read as a map, and come and go through methods alone.
+impl Deref for Sessions {
+    type Target = BTreeMap<SessionKey, Session>;
 
-    fn index(&self, key: &SessionKey) -> &Session {
-        &self.by_key[key]
+    fn deref(&self) -> &BTreeMap<SessionKey, Session> {
+        &self.by_key
     }
 }

@@ -51,19 +51,20 @@ pub(crate) struct Running {
     pub(crate) continues: bool,
 }
 
+/// The row of a turn: of nobody who comes back, and with the line that is there.
+fn row(session: SessionKey, ticket: u64, state: TurnRest, at: Time) -> TurnRow {
+    TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
+}
+
 impl Queued {
-    /// Its row: of nobody who comes back, and with the line that is there.
     pub(crate) fn row(&self, session: SessionKey, state: TurnRest) -> TurnRow {
-        let Queued { ticket, at, .. } = *self;
-        TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
+        row(session, self.ticket, state, self.at)
     }
 }
 
 impl Running {
-    /// The same.
     pub(crate) fn row(&self, session: SessionKey, state: TurnRest) -> TurnRow {
-        let Running { ticket, started: at, .. } = *self;
-        TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
+        row(session, self.ticket, state, self.started)
     }
 
     /// Its prompt, if an agent that refuses it has done nothing with it.

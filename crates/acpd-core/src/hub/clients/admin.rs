@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
@@ -35,13 +36,8 @@ const MOST_SEARCH_HITS: u32 = 1_000;
 const SEARCH_WORDS: usize = 64;
 
 impl Hub {
-    pub(crate) fn manage(
-        &mut self,
-        to: &Requester,
-        name: &str,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn manage(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, method: name, params, .. } = asked;
         match name {
             method::PING => self.answer(to, &Empty {}, out),
             method::STATUS => self.send_status(to, StatusPart::All, out),
@@ -50,10 +46,10 @@ impl Hub {
                 let agent = self.agent_ref(params)?;
                 self.send_status(to, StatusPart::Agent(agent), out);
             }
-            method::AGENT_START => self.agent_start(to, params, out)?,
-            method::AGENT_STOP => self.agent_stop(to, params, out)?,
-            method::AGENT_RESTART => self.agent_restart(to, params, out)?,
-            method::AUTH_DONE => self.auth_done(to, params, out)?,
+            method::AGENT_START => self.agent_start(asked, out)?,
+            method::AGENT_STOP => self.agent_stop(asked, out)?,
+            method::AGENT_RESTART => self.agent_restart(asked, out)?,
+            method::AUTH_DONE => self.auth_done(asked, out)?,
             method::SESSION_LIST => {
                 let filter: SessionListParams = read_or_default(params)?;
                 let sessions = self.session_infos(|row| {
@@ -68,21 +64,21 @@ impl Hub {
                 let info = self.session(key).info();
                 self.answer(to, &info, out);
             }
-            method::SESSION_LOG => self.session_log(to, params, out)?,
-            method::SESSION_SEARCH => self.session_search(to, params, out)?,
-            method::SESSION_ATTACH => self.session_attach(to, params, out)?,
+            method::SESSION_LOG => self.session_log(asked, out)?,
+            method::SESSION_SEARCH => self.session_search(asked, out)?,
+            method::SESSION_ATTACH => self.session_attach(asked, out)?,
             method::SESSION_DETACH => {
                 let key = self.resolve(&read(params)?)?;
                 self.detach(to.client, key, out);
                 self.answer(to, &Empty {}, out);
                 self.check_idle(self.session(key).slot, out);
             }
-            method::SESSION_RENAME => self.session_rename(to, params, out)?,
-            method::SESSION_TITLE => self.session_title(to, params, out)?,
-            method::SESSION_MOVE => self.session_move(to, params, out)?,
-            method::SESSION_RESEED => self.session_reseed(to, params, out)?,
-            method::SESSION_ARCHIVE => self.session_archive(to, params, true, out)?,
-            method::SESSION_UNARCHIVE => self.session_archive(to, params, false, out)?,
+            method::SESSION_RENAME => self.session_rename(asked, out)?,
+            method::SESSION_TITLE => self.session_title(asked, out)?,
+            method::SESSION_MOVE => self.session_move(asked, out)?,
+            method::SESSION_RESEED => self.session_reseed(asked, out)?,
+            method::SESSION_ARCHIVE => self.session_archive(asked, true, out)?,
+            method::SESSION_UNARCHIVE => self.session_archive(asked, false, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);
@@ -95,13 +91,13 @@ impl Hub {
                 self.answer(to, &Empty {}, out);
             }
             method::INTERACTION_LIST => self.list_interactions(to, out),
-            method::INTERACTION_ANSWER => self.answer_from_outside(to, params, out)?,
+            method::INTERACTION_ANSWER => self.answer_from_outside(asked, out)?,
             method::POLICY_LIST => {
                 let list = self.decisions.info();
                 self.answer(to, &list, out);
             }
-            method::POLICY_FORGET => self.forget_remembered(to, params, out)?,
-            method::POLICY_TEST => self.test_policy(to, params, out)?,
+            method::POLICY_FORGET => self.forget_remembered(asked, out)?,
+            method::POLICY_TEST => self.test_policy(asked, out)?,
             method::DAEMON_RESTART => {
                 self.check_stays()?;
                 self.leave(to, true, out);
@@ -301,7 +297,6 @@ impl Hub {
         );
     }
 
-    /// Answers a person who waited for an agent.
     pub(crate) fn answer_agent(&mut self, to: &Requester, slot: SlotId, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
         self.send_status(to, StatusPart::Agent(profile), out);
@@ -313,12 +308,8 @@ impl Hub {
         }
     }
 
-    fn agent_start(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn agent_start(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let agent = self.agent_ref(params)?;
         self.set_desired(&agent, Desired::Up, out);
         let slot = self.processes.shared(&agent, self.now);
@@ -332,12 +323,8 @@ impl Hub {
         Ok(())
     }
 
-    fn agent_stop(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn agent_stop(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let agent = self.agent_ref(params)?;
         self.set_desired(&agent, Desired::Down, out);
         let shared = self.processes.shared(&agent, self.now);
@@ -359,12 +346,8 @@ impl Hub {
         Ok(())
     }
 
-    fn agent_restart(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn agent_restart(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let agent = self.agent_ref(params)?;
         let RestartParams { force, .. } = read(params)?;
         for slot in self.processes.of_profile(&agent).into_iter().filter(|_| !force) {
@@ -388,7 +371,7 @@ impl Hub {
             }
             if self.leave_behind(slot, out) {
                 // What was for one session goes with it.
-                if self.processes.get(slot).is_none() {
+                if !self.processes.contains_key(&slot) {
                     continue;
                 }
             } else {
@@ -407,12 +390,8 @@ impl Hub {
         Ok(())
     }
 
-    fn session_log(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn session_log(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let params: LogParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let session = self.session(key);
@@ -432,12 +411,8 @@ impl Hub {
         Ok(())
     }
 
-    fn session_search(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn session_search(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let SearchParams { words, agent, cwd, limit } = read(params)?;
         if words.iter().all(|word| word.trim().is_empty()) {
             return Err(Fault::invalid("there are no words to look for"));
@@ -467,12 +442,8 @@ impl Hub {
         Ok(())
     }
 
-    fn session_attach(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn session_attach(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let params: AttachParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let result = AttachResult { session: self.session(key).info() };
@@ -484,12 +455,8 @@ impl Hub {
         Ok(())
     }
 
-    fn session_rename(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn session_rename(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let params: RenameParams = read(params)?;
         let key = self.resolve(&params.session)?;
         if let Some(name) = &params.name {

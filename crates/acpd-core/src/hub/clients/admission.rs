@@ -35,9 +35,7 @@ const MANAGERS: usize = 16;
 /// What a line of a connection is, as far as it matters for its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
-    /// To be a client.
     Client,
-    /// To manage.
     Manage,
     Other,
 }
@@ -61,7 +59,7 @@ impl Hub {
         message: Option<&Message<'_>>,
         out: &mut Batch,
     ) -> bool {
-        let Some(here) = self.clients.get_mut(&client) else { return false };
+        let Some(here) = self.clients.get_mut(client) else { return false };
         let is_new = here.heard.replace(self.now).is_none();
         let (wish, is_manager) = (Wish::of(message), here.is_manager());
         let most = self.config.max_clients as usize;

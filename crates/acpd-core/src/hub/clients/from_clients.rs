@@ -21,6 +21,7 @@ use crate::auth::changes_login;
 use crate::clients::Naming;
 use crate::clients::offer::offer;
 use crate::clients::resumable::is_kept;
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey, SlotId};
@@ -124,13 +125,12 @@ impl Hub {
             }
             Ok(Message::Request { id, method, params }) => {
                 let to = Requester { client, id };
+                let asked = Asked { to: &to, method: &method, params, line };
                 let mut served = Batch::default();
                 let accepted = self.accept(&to, &method, &mut served);
                 if let Err(fault) = &accepted {
                     self.send_error(&to, &fault.object(), &mut served);
-                } else if let Err(fault) =
-                    self.client_asked(&to, &method, params, line, &mut served)
-                {
+                } else if let Err(fault) = self.client_asked(asked, &mut served) {
                     self.refuse(&to, &fault, &mut served);
                 }
                 // A log shows the journal, so it waits for what is on its way there.
@@ -185,7 +185,6 @@ impl Hub {
         out.effects.push(Effect::Client(client, ToClient::Line(line)));
     }
 
-    /// Registers a request, unless it cannot be accepted.
     fn accept(&mut self, to: &Requester, method: &str, out: &mut Batch) -> Result<(), Fault> {
         // The daemon may end as if it had been killed.
         let ends = matches!(method, DAEMON_STOP | DAEMON_RESTART);
@@ -202,26 +201,20 @@ impl Hub {
             return Err(Fault::invalid(text).with_code(code::INVALID_REQUEST));
         }
         self.clients.room_for_reply(to, method, out)?;
-        if let Some(client) = self.clients.get_mut(&to.client) {
+        if let Some(client) = self.clients.get_mut(to.client) {
             client.open.insert(to.id.clone(), is_kept(method));
         }
         Ok(())
     }
 
-    fn client_asked(
-        &mut self,
-        to: &Requester,
-        method: &str,
-        params: Option<&RawValue>,
-        line: &Bytes,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn client_asked(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, method, params, line } = asked;
         self.may_send(to.client, method, params)?;
         if method == "initialize" {
-            return self.initialize(to, params, out);
+            return self.initialize(asked, out);
         }
         if is_own(method) {
-            return self.manage(to, method, params, out);
+            return self.manage(asked, out);
         }
         let profile = self.clients[&to.client].profile.clone().ok_or_else(|| {
             Fault::invalid(format!("`{method}` came before `initialize`"))
@@ -237,10 +230,10 @@ impl Hub {
             return self.new_session(to.clone(), &profile, params, out);
         }
         if method == "session/fork" {
-            return self.fork_session(to, &profile, params, line, out);
+            return self.fork_session(asked, &profile, out);
         }
         if method == "session/list" {
-            return self.list_sessions(to, &profile, params, out);
+            return self.list_sessions(asked, &profile, out);
         }
         let session = str_at(line, &["params", "sessionId"]);
         let Some(session) = session else {
@@ -256,14 +249,14 @@ impl Hub {
         };
         let Some(key) = self.sessions.by_public_id(&profile, &session) else {
             self.refuse_for_child(&profile, method, &session)?;
-            return self.ask_about_foreign(to, &profile, (method, &session), params, line, out);
+            return self.ask_about_foreign(asked, &profile, &session, out);
         };
         if !matches!(method, "session/load" | "session/resume" | "session/status") {
             self.may_control(to.client, key)?;
         }
         match method {
-            "session/load" => self.open_session(to, key, params, ReadStyle::History, out)?,
-            "session/resume" => self.open_session(to, key, params, ReadStyle::Resume, out)?,
+            "session/load" => self.open_session(asked, key, ReadStyle::History, out)?,
+            "session/resume" => self.open_session(asked, key, ReadStyle::Resume, out)?,
             "session/close" => {
                 self.close_for(to.client, key, out);
                 self.answer(to, &json!({}), out);
@@ -274,10 +267,10 @@ impl Hub {
             }
             "_session/steering" | "session/inject" => {
                 self.ensure_attached(to.client, key, out);
-                self.steer(to, key, method, params, out)?;
+                self.steer(asked, key, out)?;
             }
             "session/status" => self.send_session_status(to, key, out),
-            "session/set_title" => self.set_title(to, key, params, out)?,
+            "session/set_title" => self.set_title(asked, key, out)?,
             "session/archive" | "session/unarchive" => {
                 self.archive_for(to.client, key, method == "session/archive", out);
                 self.answer(to, &json!({}), out);
@@ -413,12 +406,8 @@ impl Hub {
         sessions.flat_map(|session| session.waiting.extract_if(.., |w| w.to == *to)).count() > 0
     }
 
-    fn initialize(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    fn initialize(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         if self.is_initialized(to.client) {
             return Err(Fault::invalid("this connection is initialized already")
                 .with_code(code::INVALID_REQUEST)
@@ -440,7 +429,7 @@ impl Hub {
         let (fingerprint, offer) =
             (fingerprint.clone(), offer(client_meta, asked.raw_capabilities));
         let client = to.client;
-        if let Some(client) = self.clients.get_mut(&to.client) {
+        if let Some(client) = self.clients.get_mut(to.client) {
             client.view = View {
                 seq: meta.seq,
                 notices: meta.notices,
@@ -538,7 +527,7 @@ impl Hub {
         let mut line = build::response(&to.id, &json!(null));
         line = set_member(&line, &["result"], &result);
         self.respond(to, None, line, out);
-        if let Some(client) = self.clients.get_mut(&to.client) {
+        if let Some(client) = self.clients.get_mut(to.client) {
             client.initialized = true;
         }
         self.catch_client_up(to.client, out);

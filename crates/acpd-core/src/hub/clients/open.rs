@@ -8,6 +8,7 @@ use acpd_api::{LoadMeta, NAMESPACE, Reason, Role};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Served};
 use crate::fault::{Fault, name_taken};
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
@@ -51,12 +52,12 @@ impl Hub {
     /// `session/load` and `session/resume` of a session that acpd knows never reach the agent.
     pub(crate) fn open_session(
         &mut self,
-        to: &Requester,
+        asked: Asked<'_>,
         key: SessionKey,
-        params: Option<&RawValue>,
         style: ReadStyle,
         out: &mut Batch,
-    ) -> Result<(), Fault> {
+    ) -> Served {
+        let Asked { to, params, .. } = asked;
         let given = params;
         given.map_or(Ok(()), bounded)?;
         let params = params.map(SessionParams::from_raw).unwrap_or_default();

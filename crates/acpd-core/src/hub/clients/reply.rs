@@ -12,12 +12,10 @@ use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::{Batch, Effect, ToClient};
 
 impl Hub {
-    /// Answers a request with an error of acpd.
     pub(crate) fn refuse(&mut self, to: &Requester, fault: &Fault, out: &mut Batch) {
         self.reply(to, build::error(&to.id, &fault.object()), out);
     }
 
-    /// Answers a request with a result of acpd.
     pub(crate) fn answer(
         &mut self,
         to: &Requester,

@@ -79,7 +79,7 @@ impl Hub {
     /// Numbers a client, so that its terminals and servers are told from others'. One that comes back
     /// keeps its number.
     pub(crate) fn number_client(&mut self, client: ClientId) {
-        let Some(here) = self.clients.get_mut(&client) else { return };
+        let Some(here) = self.clients.get_mut(client) else { return };
         here.number = match &here.token {
             Some(token) => number_of(token),
             None => self.ids.issue(),
@@ -89,7 +89,7 @@ impl Hub {
 
     /// Gives a client that came back what it has missed. Its `initialize` is answered.
     pub(crate) fn catch_client_up(&mut self, client: ClientId, out: &mut Batch) {
-        let Some(here) = self.clients.get_mut(&client) else { return };
+        let Some(here) = self.clients.get_mut(client) else { return };
         let Some(profile) = here.profile.clone() else { return };
         let Some(Resume { sessions, open, asked, .. }) = here.resume.take() else { return };
         let role = here.role;
@@ -133,7 +133,7 @@ impl Hub {
 
     /// Attaches a client to a session of which it has nothing.
     fn attach_anew(&mut self, client: ClientId, key: Option<SessionKey>, out: &mut Batch) {
-        let key = key.filter(|key| self.sessions.contains_key(*key));
+        let key = key.filter(|key| self.sessions.contains_key(key));
         if let Some(key) = key.filter(|key| !self.is_attached(client, *key)) {
             let role = self.clients[&client].role;
             self.attach(client, key, role, Some(0), ReadStyle::Resume, out);
@@ -227,9 +227,8 @@ impl Hub {
         }
     }
 
-    /// A client says that it does not come back.
     pub(crate) fn client_leaves(&mut self, client: ClientId, out: &mut Batch) {
-        let token = self.clients.get_mut(&client).and_then(|client| client.token.take());
+        let token = self.clients.get_mut(client).and_then(|client| client.token.take());
         if let Some(token) = token {
             self.forget_resumable(&token, out);
         }
@@ -239,15 +238,16 @@ impl Hub {
     fn forget_resumable(&mut self, token: &str, out: &mut Batch) {
         let Some(gone) = self.clients.forget(token) else { return };
         // On disk, too: the next client with this token must not get answers that are not for it.
-        for key in self.sessions.iter().map(|(key, _)| *key).collect::<Vec<_>>() {
+        for key in self.sessions.keys().copied().collect::<Vec<_>>() {
             self.forget_sender(key, gone, out);
         }
-        self.forget_requester(gone, out);
+        for ask in self.requests.disown_all(gone) {
+            self.save_asked(ask, out);
+        }
         self.calls_of_gone(gone, out);
         out.records.push(Record::ClientGone { token: token.to_owned() });
     }
 
-    /// A client says which answers it has.
     pub(crate) fn replies_taken(
         &mut self,
         client: ClientId,

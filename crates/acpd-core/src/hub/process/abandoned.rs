@@ -48,7 +48,6 @@ impl Hub {
         }
     }
 
-    /// The agent did not end such a turn in time.
     pub(crate) fn on_abandoned_timer(&mut self, ask: u64, out: &mut Batch) {
         let host = self.requests.host_of(ask);
         let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };

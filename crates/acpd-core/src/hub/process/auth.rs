@@ -23,9 +23,10 @@ use acpd_api::{
 use serde_json::value::RawValue;
 
 use crate::auth::{Refusal, forget_credentials, login_hint};
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::read;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
@@ -88,14 +89,12 @@ impl Hub {
         Refusal::NeedsLogin
     }
 
-    /// That a login is wanted is noted.
     pub(crate) fn login_is_wanted(&mut self, profile: &str, source: AuthSource, out: &mut Batch) {
         if let Some(state) = self.logins.after_refusal(profile) {
             self.set_auth(profile, state, source, out);
         }
     }
 
-    /// A request worked.
     pub(crate) fn note_success(&mut self, slot: SlotId, method: &str, out: &mut Batch) {
         let profile = self.processes[&slot].profile.clone();
         let offers_login = !self.logins_of(&profile).is_empty();
@@ -184,13 +183,8 @@ impl Hub {
         }
     }
 
-    /// `_acpd/auth/done`.
-    pub(crate) fn auth_done(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn auth_done(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let AgentRef { agent } = read(params)?;
         if !self.config.agents.contains_key(&agent) {
             return Err(self.unknown_agent(&agent));
@@ -323,7 +317,6 @@ impl Hub {
         login_hint(&self.processes[&slot].profile)
     }
 
-    /// The error for who needs a login first.
     pub(crate) fn login_fault(&self, slot: SlotId, message: &str) -> Fault {
         Fault::new(Reason::NeedsLogin, message.to_owned())
             .with_code(code::AUTH_REQUIRED)

@@ -49,7 +49,7 @@ impl Hub {
     /// The offer of the client that a process is started for.
     fn offer_for(&self, id: SlotId) -> Option<String> {
         let agent = &self.processes[&id];
-        if let Some(session) = agent.dedicated.and_then(|key| self.sessions.get(key)) {
+        if let Some(session) = agent.dedicated.and_then(|key| self.sessions.get(&key)) {
             return session.row.client_meta.clone();
         }
         let mut waiting = agent.waiting.iter();

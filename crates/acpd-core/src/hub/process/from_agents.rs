@@ -219,7 +219,7 @@ impl Hub {
             }
         };
         let line = self.to_public_id(key, line.clone());
-        if self.is_child(key, &session) {
+        if self.session(key).row.children.contains_key(&*session) {
             self.child_told(key, line, out);
         } else if is_update {
             self.on_update(key, update.as_deref(), line, out);
@@ -246,7 +246,8 @@ impl Hub {
             }
             Some(_) => true,
             None => {
-                let of_new = |(id, _): &(&String, &Parked)| !self.requests.adopts(host, id);
+                let of_new =
+                    |(id, _): &(&String, &Parked)| self.requests.adoption_ask(host, id).is_none();
                 let parked = self.processes[&slot].parked.iter().filter(of_new);
                 let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
                 self.requests.new_pending(host) && bytes + line.len() <= PARKED_BYTES
@@ -405,12 +406,11 @@ impl Hub {
             Purpose::GivenUp { .. } => self.unpark(slot, host, out),
             Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.processes.get(slot).is_some() {
+        if self.processes.contains_key(&slot) {
             self.check_idle(slot, out);
         }
     }
 
-    /// Tells the log what failed.
     pub(crate) fn log_failure(
         &self,
         slot: SlotId,
@@ -419,7 +419,7 @@ impl Hub {
         code: Option<i64>,
         out: &mut Batch,
     ) {
-        let session = session.and_then(|key| self.sessions.get(key));
+        let session = session.and_then(|key| self.sessions.get(&key));
         out.effects.push(Effect::Failure {
             agent: self.processes[&slot].profile.clone(),
             session: session.map(|session| session.row.public_id.clone()),
@@ -561,12 +561,12 @@ impl Hub {
                 "auth/status" => self.auth_status_told(slot, result, out),
                 _ => {}
             }
-            if let Some(key) = session.filter(|key| self.sessions.contains_key(*key)) {
+            if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
                 self.setting_changed(key, to.client, method, params.as_deref(), result, out);
             }
         }
         let line = self.for_client(slot, &to, line);
-        let line = match session.filter(|key| self.sessions.contains_key(*key)) {
+        let line = match session.filter(|key| self.sessions.contains_key(key)) {
             Some(key) => self.to_public_id_in_error(key, line),
             None => line,
         };
@@ -727,7 +727,7 @@ impl Hub {
             Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
             Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
         }
-        if self.processes.get(slot).is_some() {
+        if self.processes.contains_key(&slot) {
             self.check_idle(slot, out);
         }
     }

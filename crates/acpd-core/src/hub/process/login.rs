@@ -108,7 +108,7 @@ impl Hub {
     /// Logins that waited for another one go on, one in each process.
     pub(crate) fn next_logins(&mut self, out: &mut Batch) {
         let up = self.processes.iter().filter(|(_, slot)| slot.is_up() && !slot.waiting.is_empty());
-        for slot in up.map(|(id, _)| id).collect::<Vec<_>>() {
+        for slot in up.map(|(id, _)| *id).collect::<Vec<_>>() {
             let waiting = &self.processes[&slot].waiting;
             if let Some(at) = waiting.iter().position(is_login)
                 && !self.is_logging_in(slot)

@@ -56,7 +56,7 @@ impl Hub {
 
     /// The agent does not read what it is sent: nothing more is put into its line.
     pub(crate) fn is_clogged(&self, id: SlotId) -> bool {
-        let process = self.processes.get(id).and_then(|agent| agent.host());
+        let process = self.processes.get(&id).and_then(|agent| agent.host());
         process.is_some_and(|process| process.outbox.bytes > UNWRITTEN)
     }
 

@@ -67,7 +67,6 @@ impl Hub {
         self.tell_agent_state(id, out);
     }
 
-    /// Tells everybody who uses the agent.
     pub(crate) fn tell_agent_state(&mut self, id: SlotId, out: &mut Batch) {
         let agent = &self.processes[&id];
         let notice = AgentNotice {
@@ -387,7 +386,6 @@ impl Hub {
         }
     }
 
-    /// Whether something uses a process that is up.
     fn is_used(&self, id: SlotId) -> bool {
         let agent = &self.processes[&id];
         !agent.waiting.is_empty()
@@ -398,7 +396,7 @@ impl Hub {
 
     /// Arms the idle timer of a process that nothing uses, disarms it otherwise.
     pub(crate) fn check_idle(&mut self, id: SlotId, out: &mut Batch) {
-        let Some(agent) = self.processes.get(id) else { return };
+        let Some(agent) = self.processes.get(&id) else { return };
         let (is_up, is_orphan) = (agent.is_up(), self.is_orphan(id));
         let timeout = self.profile_of(id).idle_timeout;
         if !is_up || self.is_used(id) {
@@ -419,12 +417,12 @@ impl Hub {
 
     /// A dedicated slot whose session was never made or is deleted.
     fn is_orphan(&self, id: SlotId) -> bool {
-        self.processes[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(key))
+        self.processes[&id].dedicated.is_some_and(|key| !self.sessions.contains_key(&key))
     }
 
     /// A dedicated slot goes with its session and its process.
     pub(crate) fn remove_unused_slot(&mut self, id: SlotId) {
-        let Some(agent) = self.processes.get(id) else { return };
+        let Some(agent) = self.processes.get(&id) else { return };
         if agent.host().is_none() && agent.waiting.is_empty() && self.is_orphan(id) {
             self.processes.remove(id);
             self.sessions.unroute_slot(id);

@@ -19,7 +19,7 @@ use crate::process::slot::State;
 
 /// Who a process or a session is wanted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Urgency {
+pub(crate) enum Urgency {
     /// Somebody waits for an answer.
     Awaited,
     /// Somebody has the session open.
@@ -62,11 +62,6 @@ impl Hub {
         self.processes.starting() < self.config.cold_starts as usize
     }
 
-    /// Slots in the order in which they are to be started.
-    pub(crate) fn most_urgent_first(&self, slots: &mut [SlotId]) {
-        slots.sort_by_key(|id| self.urgency_of(*id));
-    }
-
     /// The sessions of a process in the order in which they are to be brought back.
     pub(crate) fn sessions_by_urgency(&self, id: SlotId) -> Vec<SessionKey> {
         let mut keys = self.sessions.of_slot(id);
@@ -74,7 +69,7 @@ impl Hub {
         keys
     }
 
-    fn urgency_of(&self, id: SlotId) -> Urgency {
+    pub(crate) fn urgency_of(&self, id: SlotId) -> Urgency {
         let agent = &self.processes[&id];
         if !agent.waiting.is_empty() || !agent.watchers.is_empty() {
             return Urgency::Awaited;

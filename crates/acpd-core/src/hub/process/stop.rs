@@ -78,7 +78,9 @@ impl Hub {
     pub(crate) fn turn_ended_while_stopping(&mut self, id: SlotId, out: &mut Batch) {
         let cancelling =
             matches!(self.processes[&id].state, State::Stopping { stage: Stage::Cancelling, .. });
-        if cancelling && !self.sessions.of_slot(id).iter().any(|key| self.is_running(*key)) {
+        if cancelling
+            && !self.sessions.of_slot(id).iter().any(|key| self.session(*key).running.is_some())
+        {
             self.next_stage(id, out);
         }
     }

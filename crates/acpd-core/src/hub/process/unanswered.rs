@@ -65,7 +65,7 @@ impl Hub {
         let askers = self.askers_of(&profile, &why);
         // A person who is asked about it is waited for, not the agent.
         let session = why.session();
-        let open = session.and_then(|key| self.sessions.get(key));
+        let open = session.and_then(|key| self.sessions.get(&key));
         let is_asked = open.is_some_and(|session| !session.interactions.is_empty());
         if askers.is_empty() || is_asked || self.is_asked_about(ask) {
             return;
@@ -73,7 +73,7 @@ impl Hub {
         let waited = self.now.since(since);
         let what = format!("{}: no answer for {}", why.what(), duration(waited));
         self.log_failure(slot, session, &what, None, out);
-        let row = session.and_then(|key| self.sessions.get(key)).map(|session| &session.row);
+        let row = session.and_then(|key| self.sessions.get(&key)).map(|session| &session.row);
         let notice = Unanswered {
             agent: profile.into(),
             method: why.what().into(),

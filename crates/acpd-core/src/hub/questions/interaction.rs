@@ -153,7 +153,7 @@ impl Hub {
     }
 
     pub(crate) fn is_controller(&self, client: ClientId, key: SessionKey) -> bool {
-        let attached = self.sessions.get(key).and_then(|session| session.attached.get(&client));
+        let attached = self.sessions.get(&key).and_then(|session| session.attached.get(&client));
         attached.is_some_and(|attached| attached.role == Role::Controller)
     }
 
@@ -203,7 +203,7 @@ impl Hub {
     }
 
     /// Whether this client may answer this question.
-    pub(crate) fn may_answer(&self, client: ClientId, open: &Interaction) -> bool {
+    fn may_answer(&self, client: ClientId, open: &Interaction) -> bool {
         let is_asked = match open.session {
             Some(key) => self.is_controller(client, key),
             None => {
@@ -292,11 +292,6 @@ impl Hub {
             let answer = open.question.cancelled();
             self.answer_interaction(interaction, &answer, out);
         }
-    }
-
-    /// Takes every open interaction of a session back: there is nobody to answer to any more.
-    pub(crate) fn close_interactions(&mut self, key: SessionKey, out: &mut Batch) {
-        self.close_questions(self.questions_of(key, |_| true), out);
     }
 
     pub(crate) fn close_questions(&mut self, questions: Vec<InteractionId>, out: &mut Batch) {

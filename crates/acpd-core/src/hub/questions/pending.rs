@@ -11,8 +11,8 @@ use acpd_api::{
 };
 use acpd_policy::{Situation, Verdict, explain};
 use serde_json::json;
-use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{InteractionId, Requester};
@@ -53,12 +53,8 @@ impl Hub {
     }
 
     /// A person who looks at no conversation answers.
-    pub(crate) fn answer_from_outside(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn answer_from_outside(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let AnswerParams { id, answer } = read(params)?;
         let found = InteractionId::parse(&id).and_then(|id| Some((id, self.questions.get(id)?)));
         let (id, open) = found.ok_or_else(|| {
@@ -86,12 +82,8 @@ impl Hub {
         Ok(())
     }
 
-    pub(crate) fn forget_remembered(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn forget_remembered(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let ForgetParams { id } = read(params)?;
         if !self.decisions.forget(id, out) {
             return Err(Fault::invalid(format!("no decision {id} is remembered"))
@@ -102,12 +94,8 @@ impl Hub {
     }
 
     /// Who would answer a question about a tool call, and why.
-    pub(crate) fn test_policy(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn test_policy(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let PolicyTestParams { agent, cwd, tool_call } = read(params)?;
         path("cwd", &cwd)?;
         let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());

@@ -99,7 +99,7 @@ impl Hub {
         };
         let Some(kind) = Kind::of(&method) else { return false };
         let held = row.session.is_some_and(|key| {
-            self.sessions.get(key).is_some_and(|session| session.row.host == Some(row.host))
+            self.sessions.get(&key).is_some_and(|session| session.row.host == Some(row.host))
         });
         match row.session.filter(|_| held && matches!(kind, Kind::Read | Kind::Write)) {
             Some(_) => self.recover_client_method(row, id, By::Acpd, out),
@@ -194,7 +194,6 @@ impl Hub {
         std::iter::once(row.cwd.clone()).chain(more.unwrap_or_default()).collect()
     }
 
-    /// acpd has done it.
     pub(crate) fn on_served(
         &mut self,
         id: InteractionId,

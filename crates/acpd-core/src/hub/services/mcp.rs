@@ -16,7 +16,6 @@ use crate::mcp::Chosen;
 use crate::profile::{McpServer, Workspaces};
 use crate::requests::purpose::Purpose;
 
-/// The names of the servers in the params of a client.
 fn own_names(params: &[u8]) -> BTreeSet<String> {
     let servers = locate(params, &["mcpServers"]).map(|range| &params[range]);
     let servers: Vec<Value> =
@@ -102,7 +101,6 @@ impl Hub {
         }
     }
 
-    /// The servers of an agent, for people.
     pub(crate) fn mcp_infos(&self, agent: &str) -> Vec<McpInfo> {
         let profile = self.config.profile(agent);
         let known = self.processes.known(agent);

@@ -128,7 +128,7 @@ impl Hub {
         number: InteractionId,
         out: &mut Batch,
     ) -> Result<Bytes, ServeError> {
-        let session = self.sessions.get(key);
+        let session = self.sessions.get(&key);
         if session.is_none_or(|session| session.row.host != Some(host)) {
             out.effects.push(Effect::ReleaseTerminal { terminal: number });
             let message = "the session was closed meanwhile".to_owned();
@@ -146,7 +146,6 @@ impl Hub {
         attached.filter(|client| self.may_serve(*client, key)).find(is_it)
     }
 
-    /// A command of acpd's has ended.
     pub(crate) fn on_terminal_ended(
         &mut self,
         number: InteractionId,

@@ -84,7 +84,7 @@ impl Hub {
             return false;
         }
         out.records.push(Record::InteractionGone { id: row.id });
-        if let Some(key) = row.session.filter(|key| self.sessions.contains_key(*key)) {
+        if let Some(key) = row.session.filter(|key| self.sessions.contains_key(key)) {
             self.append(key, EventKind::Update, row.line.clone(), None, out);
         }
         true

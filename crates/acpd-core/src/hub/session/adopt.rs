@@ -22,6 +22,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::auth::Refusal;
+use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{HostId, NOBODY, Requester, SessionKey, SlotId, duration};
@@ -49,11 +50,11 @@ impl Hub {
     /// `session/list` of a client: what acpd knows, and what else the agent has if it runs.
     pub(crate) fn list_sessions(
         &mut self,
-        to: &Requester,
+        asked: Asked<'_>,
         profile: &str,
-        params: Option<&RawValue>,
         out: &mut Batch,
-    ) -> Result<(), Fault> {
+    ) -> Served {
+        let Asked { to, params, .. } = asked;
         let text = |name: &str| {
             let value = params.and_then(|params| str_at(params.get().as_bytes(), &[name]));
             value.map(std::borrow::Cow::into_owned)
@@ -112,7 +113,6 @@ impl Hub {
         self.answer_list(to, &profile, wanted, result, out);
     }
 
-    /// The agent takes too long to list its sessions.
     pub(crate) fn on_list_timer(&mut self, ask: u64, out: &mut Batch) {
         let Some((host, Purpose::List { to, wanted })) = self.give_up_ask(ask, None, out) else {
             return;
@@ -169,13 +169,12 @@ impl Hub {
     /// A request about a session that acpd does not know: the agent may.
     pub(crate) fn ask_about_foreign(
         &mut self,
-        to: &Requester,
+        asked: Asked<'_>,
         profile: &str,
-        (method, session): (&str, &str),
-        params: Option<&RawValue>,
-        line: &Bytes,
+        session: &str,
         out: &mut Batch,
-    ) -> Result<(), Fault> {
+    ) -> Served {
+        let Asked { to, method, params, line } = asked;
         let unknown = self.processes.known(profile).row.initialize.is_none();
         let style = match method {
             "session/load" => ReadStyle::History,
@@ -247,7 +246,7 @@ impl Hub {
     fn winds_up(&self, profile: &str) -> bool {
         self.processes.values().any(|agent| {
             let of = agent.dedicated.filter(|key| *key != SessionKey::UNMADE);
-            let gone = of.is_some_and(|key| !self.sessions.contains_key(key));
+            let gone = of.is_some_and(|key| !self.sessions.contains_key(&key));
             agent.profile == profile && agent.host().is_some() && gone
         })
     }

@@ -15,9 +15,8 @@
 
 use acpd_api::SessionRef;
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use crate::fault::Fault;
+use crate::clients::{Asked, Served};
 use crate::hub::Hub;
 use crate::ids::{ClientId, Requester, SessionKey};
 use crate::input::Batch;
@@ -54,11 +53,11 @@ impl Hub {
     /// `_acpd/session/archive` and `_acpd/session/unarchive`.
     pub(crate) fn session_archive(
         &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
+        asked: Asked<'_>,
         archived: bool,
         out: &mut Batch,
-    ) -> Result<(), Fault> {
+    ) -> Served {
+        let Asked { to, params, .. } = asked;
         let key = self.resolve(&read::<SessionRef>(params)?)?;
         self.set_archived(key, archived, out);
         let info = self.session(key).info();

@@ -41,7 +41,6 @@ const SESSION: &[&str] = &["params", "sessionId"];
 
 const STATE: &[&str] = &["params", "update", "state"];
 
-/// A member of a `session/update`.
 fn member<'a>(line: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     str_at(line, &["params", "update", name])
 }
@@ -62,11 +61,6 @@ fn merged(first: &Bytes, second: &Bytes) -> Bytes {
 }
 
 impl Hub {
-    /// Whether an agent's id that leads to a session is that of a child of it.
-    pub(crate) fn is_child(&self, key: SessionKey, id: &str) -> bool {
-        self.session(key).row.children.contains_key(id)
-    }
-
     /// Takes notice of a child that a `subagent_update` announces or changes, before it is journalled; the
     /// agent's id of a new one. An error says why the update cannot be shown.
     pub(crate) fn announce_child(
@@ -85,7 +79,7 @@ impl Hub {
                 self.new_child(key, &id, line)?;
                 true
             }
-            Some(of) if of == key && self.is_child(key, &id) => false,
+            Some(of) if of == key && self.session(key).row.children.contains_key(&*id) => false,
             Some(_) => return Err(format!("`{id}` is no new session, so no child either")),
         };
         let Some(before) = self.session(key).row.children.get(&*id) else { return Ok(None) };

@@ -8,11 +8,11 @@
 use acp_wire::set_member;
 use acpd_api::{MoveParams, Reason};
 use serde_json::json;
-use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::{SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::{read, workspace};
 use crate::process::slot::{Asker, Waiting};
@@ -90,12 +90,8 @@ impl Hub {
     }
 
     /// `_acpd/session/move`: its directory is another one.
-    pub(crate) fn session_move(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn session_move(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let params: MoveParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let cwd = workspace(&params.cwd)?.to_owned();

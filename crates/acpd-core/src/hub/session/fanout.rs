@@ -113,7 +113,7 @@ impl Hub {
         }
         let attachment = Attachment { role, since, view, cursor, told: false, deferred };
         self.session_mut(key).attached.insert(client, attachment);
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             client.sessions.insert(key);
         }
         match cursor {
@@ -139,7 +139,7 @@ impl Hub {
         let Some(gone) = session.attached.remove(&client) else { return };
         out.effects.extend(gone.deferred.into_iter().map(|(_, effect)| effect));
         self.take_back_offers(client, key, out);
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             client.sessions.remove(&key);
         }
     }
@@ -180,7 +180,7 @@ impl Hub {
     }
 
     fn read(&mut self, client: ClientId, read: Read, out: &mut Batch) {
-        if let Some(client) = self.clients.get_mut(&client) {
+        if let Some(client) = self.clients.get_mut(client) {
             *client.reads.entry(read.session).or_default() += 1;
         }
         out.effects.push(Effect::Client(client, ToClient::Read(read)));
@@ -198,7 +198,7 @@ impl Hub {
         upto: Seq,
         out: &mut Batch,
     ) {
-        let Some(place) = self.clients.get_mut(&client) else { return };
+        let Some(place) = self.clients.get_mut(client) else { return };
         let lagged = place.lagged;
         if let Some(reads) = place.reads.get_mut(&key) {
             *reads -= 1;
@@ -288,7 +288,7 @@ impl Hub {
 
     /// The client does not keep up: from here on it has to read the journal.
     pub(crate) fn on_lagged(&mut self, client: ClientId) {
-        let Some(place) = self.clients.get_mut(&client) else { return };
+        let Some(place) = self.clients.get_mut(client) else { return };
         place.lagged = true;
         for key in self.client_sessions(client) {
             let session = self.session_mut(key);
@@ -302,7 +302,7 @@ impl Hub {
     }
 
     pub(crate) fn on_drained(&mut self, client: ClientId, out: &mut Batch) {
-        let Some(place) = self.clients.get_mut(&client) else { return };
+        let Some(place) = self.clients.get_mut(client) else { return };
         place.lagged = false;
         for key in self.client_sessions(client) {
             let session = self.session_mut(key);

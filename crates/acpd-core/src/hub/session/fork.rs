@@ -23,6 +23,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
 use crate::ids::{Requester, SessionKey, SlotId};
@@ -66,15 +67,13 @@ impl Hub {
         }
     }
 
-    /// A client's `session/fork`.
     pub(crate) fn fork_session(
         &mut self,
-        to: &Requester,
+        asked: Asked<'_>,
         profile: &str,
-        params: Option<&RawValue>,
-        line: &Bytes,
         out: &mut Batch,
-    ) -> Result<(), Fault> {
+    ) -> Served {
+        let Asked { to, params, line, .. } = asked;
         // What an agent can do that never ran is known when it does.
         if self.processes.known(profile).row.initialize.is_some() {
             self.can_fork(profile)?;
@@ -186,7 +185,7 @@ impl Hub {
             let text = "the agent's process is for this session alone";
             return blocked(text, "restart the agent to have it share one");
         }
-        if self.owes_summary(key) {
+        if self.session(key).owes_summary() {
             let text = "the agent has not been told yet what the session was about";
             return blocked(text, "send a prompt first");
         }
@@ -196,12 +195,11 @@ impl Hub {
         }
     }
 
-    /// Asks for a fork, now that its directory is there.
     pub(crate) fn ask_for_fork(&mut self, slot: SlotId, mut new: NewSession, out: &mut Batch) {
         let Some(host) = self.processes[&slot].usable_host() else { return };
         let key = new.fork.as_ref().map(|point| point.session);
         let is_live = |key: &SessionKey| {
-            let session = self.sessions.get(*key);
+            let session = self.sessions.get(key);
             session.is_some_and(|s| s.slot == slot && matches!(s.state, State::Live))
         };
         let Some(key) = key.filter(is_live) else {
@@ -222,7 +220,7 @@ impl Hub {
     /// A fork was refused by a process that is started anew: it waits until the next one has the session.
     pub(crate) fn fork_again(&mut self, new: NewSession, out: &mut Batch) {
         let NewSession { to, name, params, fork, .. } = new;
-        let key = fork.map(|point| point.session).filter(|key| self.sessions.contains_key(*key));
+        let key = fork.map(|point| point.session).filter(|key| self.sessions.contains_key(key));
         let Some(key) = key else { return self.refuse(&to, &renewed_fault(), out) };
         let id = json!(self.session(key).row.public_id).to_string();
         let mut params = set_member(&undeclared(&params), &["sessionId"], id.as_bytes());
@@ -238,7 +236,7 @@ impl Hub {
     /// Lets a fork that was just made begin with what it goes on from.
     pub(crate) fn begin_forked(&mut self, key: SessionKey, point: &ForkPoint, out: &mut Batch) {
         let public_id = self.session(key).row.public_id.clone();
-        let parent = self.sessions.get(point.session).map(|parent| &parent.row);
+        let parent = self.sessions.get(&point.session).map(|parent| &parent.row);
         let title = |row: &SessionRow| row.shown_title().map(str::to_owned);
         let parent = parent.map(|row| (row.public_id.clone(), title(row)));
         let row = self.session_mut(key).row.edit();
@@ -294,7 +292,7 @@ impl Hub {
     /// There are agents that replay the conversation into a fork before they answer: it is there.
     pub(crate) fn drop_replay_of_fork(&mut self, key: SessionKey, of: SessionKey) {
         // Otherwise it is all that there is.
-        if !self.sessions.contains_key(of) {
+        if !self.sessions.contains_key(&of) {
             return;
         }
         let session = self.session(key);

@@ -30,10 +30,6 @@ use crate::session::turn::Queued;
 use crate::timers::Timer;
 
 impl Hub {
-    pub(crate) fn owes_summary(&self, key: SessionKey) -> bool {
-        self.session(key).owes_summary()
-    }
-
     /// Why a session that owes a summary was given up.
     pub(crate) fn why_given_up(&self, key: SessionKey) -> String {
         let reason = self.session(key).row.reason.as_deref();
@@ -74,7 +70,7 @@ impl Hub {
 
     /// Whether a prompt that waits has to wait for the summary that goes before it.
     pub(crate) fn lacks_summary(&mut self, key: SessionKey, out: &mut Batch) -> bool {
-        if !self.owes_summary(key) || self.session(key).queue.is_empty() {
+        if !self.session(key).owes_summary() || self.session(key).queue.is_empty() {
             return false;
         }
         let session = self.session_mut(key);
@@ -88,7 +84,7 @@ impl Hub {
 
     /// Puts the summary that is owed before a prompt to the agent.
     pub(crate) fn with_summary(&mut self, key: SessionKey, prompt: Bytes) -> Bytes {
-        let owed = self.owes_summary(key);
+        let owed = self.session(key).owes_summary();
         match std::mem::take(&mut self.session_mut(key).summary) {
             Summary::Known(text) if owed => with_first_block(prompt, &text),
             _ => prompt,

@@ -66,7 +66,7 @@ impl Hub {
 
     /// Its directory is there: on with it.
     pub(crate) fn restore_there(&mut self, key: SessionKey, out: &mut Batch) {
-        if self.owes_summary(key) {
+        if self.session(key).owes_summary() {
             let reason = self.why_given_up(key);
             return self.reseed(key, reason, out);
         }
@@ -79,7 +79,6 @@ impl Hub {
         self.restore_goes_on(key, Event::Begun { is_fresh, is_held }, out);
     }
 
-    /// Does what follows from an event.
     fn restore_goes_on(&mut self, key: SessionKey, event: Event<'_>, out: &mut Batch) {
         let Session { slot, row, state, .. } = self.session(key);
         let State::Restoring(restore) = state else { return };
@@ -118,7 +117,7 @@ impl Hub {
         }
     }
 
-    pub(crate) fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
+    fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
         match &mut self.sessions.get_mut(key)?.state {
             State::Restoring(restore) => Some(restore),
             State::Live | State::Resting => None,
@@ -212,7 +211,7 @@ impl Hub {
                 let page = SessionList::from_raw(result);
                 let wanted = &self.session(key).row.agent_id;
                 let is_there = page.sessions.iter().any(|session| session.session_id == *wanted);
-                Event::Listed { is_there, more: page.next_cursor.map(Into::into) }
+                Event::Listed { is_there, more: page.next_cursor }
             }
             Step::New if !self.session_renewed(key, result, out) => return,
             Step::Settings => {
@@ -242,18 +241,13 @@ impl Hub {
             Refusal::Renewed => return,
         }
         let code = error.code;
-        let is_gone = code == code::NOT_FOUND || self.says_gone(slot, error);
+        let mut gone_errors = self.profile_of(slot).gone_errors.iter();
+        let is_gone = code == code::NOT_FOUND || gone_errors.any(|like| error.is_like(like));
         if code == code::METHOD_NOT_FOUND && !(step == Step::Load && is_gone) {
             self.remember_lie(key, step, out);
         }
         let event = Event::Refused { code, is_gone, text: &in_words(error) };
         self.restore_goes_on(key, event, out);
-    }
-
-    /// Whether an error to a load means that the agent has lost the session, though its code does not
-    /// say so.
-    fn says_gone(&self, slot: SlotId, error: &ErrorObject) -> bool {
-        self.profile_of(slot).gone_errors.iter().any(|like| error.is_like(like))
     }
 
     /// The agent has offered what it does not have: it is not asked again.
@@ -317,7 +311,7 @@ impl Hub {
     /// holds another session under it. One that was to come back under this id cannot any more.
     pub(crate) fn claim_id(&mut self, slot: SlotId, agent_id: &str, out: &mut Batch) -> bool {
         let Some(other) = self.sessions.routed(slot, agent_id) else { return true };
-        if self.is_held(slot, agent_id) || self.is_child(other, agent_id) {
+        if self.is_held(slot, agent_id) || self.session(other).row.children.contains_key(agent_id) {
             return false;
         }
         self.give_up_restore(other, out);
@@ -507,7 +501,7 @@ impl Hub {
 
     fn session_is_lost(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let restores = matches!(self.session(key).state, State::Restoring(_));
-        if restores && !self.session(key).row.heard && !self.owes_summary(key) {
+        if restores && !self.session(key).row.heard && !self.session(key).owes_summary() {
             return self.renew(key, &reason, out);
         }
         if self.profile_of(self.session(key).slot).on_lost == OnLost::Reseed {

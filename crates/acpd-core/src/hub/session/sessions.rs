@@ -103,7 +103,7 @@ impl Hub {
         }
         self.sessions.insert(session);
         self.sessions.route(key);
-        if let Some(client) = self.clients.get_mut(&new.to.client) {
+        if let Some(client) = self.clients.get_mut(new.to.client) {
             client.made.insert(key);
         }
         self.watch_unused();
@@ -170,13 +170,9 @@ impl Hub {
         sessions.any(|session| session.running.is_some() || session.has_busy_child())
     }
 
-    pub(crate) fn is_running(&self, key: SessionKey) -> bool {
-        self.session(key).running.is_some()
-    }
-
     /// Goes on with a session whose agent is usable: restore it, or dispatch what waits.
     pub(crate) fn wake_session(&mut self, key: SessionKey, out: &mut Batch) {
-        if !self.sessions.contains_key(key) {
+        if !self.sessions.contains_key(&key) {
             return;
         }
         match self.session(key).state {
@@ -211,7 +207,8 @@ impl Hub {
         };
         self.timers.clear(crate::timers::Timer::Restore(key));
         self.sessions.unroute(key);
-        self.close_interactions(key, out);
+        // There is nobody to answer to any more.
+        self.close_questions(self.questions_of(key, |_| true), out);
         self.end_shown(key, "ended with the agent", out);
         self.close_tools(key, out);
         let goes_on = self.is_to_go_on(key);
@@ -268,7 +265,6 @@ impl Hub {
         self.log_failure(self.session(key).slot, Some(key), failed, None, out);
     }
 
-    /// A process holds the session.
     pub(crate) fn set_live(&mut self, key: SessionKey, out: &mut Batch) {
         let host = self.processes[&self.session(key).slot].usable_host();
         let session = self.session_mut(key);

@@ -35,10 +35,11 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::auth::Refusal;
+use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{HostId, NOBODY, Requester, SessionKey, SlotId};
+use crate::ids::{HostId, NOBODY, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::own::without_own;
 use crate::params::raw;
@@ -62,14 +63,8 @@ enum Taken<'a> {
 
 impl Hub {
     /// A client's `_session/steering` or `session/inject`.
-    pub(crate) fn steer(
-        &mut self,
-        to: &Requester,
-        key: SessionKey,
-        method: &str,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn steer(&mut self, asked: Asked<'_>, key: SessionKey, out: &mut Batch) -> Served {
+        let Asked { to, method, params, .. } = asked;
         let params = params.ok_or_else(|| Fault::invalid("`params` is missing"))?;
         let params = without_own(&Bytes::copy_from_slice(params.get().as_bytes()));
         let form = form_of(method, &params)?;
@@ -123,7 +118,6 @@ impl Hub {
         out.durable = true;
     }
 
-    /// The agent has answered.
     pub(crate) fn steered(
         &mut self,
         slot: SlotId,
@@ -133,7 +127,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let key = steer.session;
-        if !self.sessions.contains_key(key) {
+        if !self.sessions.contains_key(&key) {
             let fault = Fault::new(Reason::SessionRemoved, "the session was deleted");
             return self.refuse(&steer.to, &fault, out);
         }
@@ -243,7 +237,7 @@ impl Hub {
         let text = format!("{}; it is not known whether the agent got the message", fault.message);
         let mut fault = Fault { message: text, ..fault.clone() };
         fault.data.reason = Reason::OutcomeUnknown;
-        if let Some(session) = self.sessions.get(steer.session) {
+        if let Some(session) = self.sessions.get(&steer.session) {
             fault = fault.session(&session.row.public_id);
         }
         let fault = fault.hint("say it with the next prompt, which brings the conversation back");

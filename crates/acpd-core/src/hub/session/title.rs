@@ -11,11 +11,11 @@ use acp_wire::{Id, StateKey, build, set_member, str_at};
 use acpd_api::TitleParams;
 use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{ClientId, Requester, SessionKey};
+use crate::ids::{ClientId, SessionKey};
 use crate::input::Batch;
 use crate::params::read;
 use crate::record::EventKind;
@@ -26,11 +26,11 @@ impl Hub {
     /// `session/set_title`: no agent is started or woken for it.
     pub(crate) fn set_title(
         &mut self,
-        to: &Requester,
+        asked: Asked<'_>,
         key: SessionKey,
-        params: Option<&RawValue>,
         out: &mut Batch,
-    ) -> Result<(), Fault> {
+    ) -> Served {
+        let Asked { to, params, .. } = asked;
         let title = params.and_then(|params| str_at(params.get().as_bytes(), &["title"]));
         let title = title.ok_or_else(|| Fault::invalid("`title` is missing, or is no text"))?;
         let title = one_line(&title)?;
@@ -40,12 +40,8 @@ impl Hub {
     }
 
     /// `_acpd/session/title`, which can take the title away, too.
-    pub(crate) fn session_title(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn session_title(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let params: TitleParams = read(params)?;
         let key = self.resolve(&params.session)?;
         let title = params.title.as_deref().map(one_line).transpose()?;

@@ -269,7 +269,6 @@ impl Hub {
         turn
     }
 
-    /// The agent answered the prompt of the running turn.
     pub(crate) fn prompt_answered(
         &mut self,
         key: SessionKey,
@@ -436,13 +435,18 @@ impl Hub {
         if matches!(fault.data.reason, Reason::AgentStopped | Reason::SessionBlocked) {
             fault.data.reason = Reason::Interrupted;
         }
-        self.log_failure(self.session(key).slot, Some(key), "turn interrupted", None, out);
-        if self.is_undecided(self.session(key).slot, chunk) {
+        let slot = self.session(key).slot;
+        let is_wedged = matches!(
+            self.processes[&slot].state,
+            AgentState::Stopping { why: StopWhy::Wedged, .. }
+        );
+        self.log_failure(slot, Some(key), "turn interrupted", None, out);
+        if self.is_undecided(slot, chunk) {
             let reason = "acpd ended before it knew that the agent had got the prompt";
             fault = Fault::new(Reason::OutcomeUnknown, reason);
             let reason = reason.to_owned();
             self.end_turn(key, Outcome::OutcomeUnknown { reason: reason.into() }, out);
-        } else if cancelling.is_some() && self.is_wedged(self.session(key).slot) {
+        } else if cancelling.is_some() && is_wedged {
             self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone().into() }, out);
         } else {
             self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone().into() }, out);
@@ -470,11 +474,6 @@ impl Hub {
     pub(crate) fn is_undecided(&self, slot: SlotId, chunk: u64) -> bool {
         let agent = &self.processes[&slot];
         agent.host().is_some_and(|host| host.lost && host.outbox.has(chunk))
-    }
-
-    /// Whether the process was stopped because it ignored a cancel.
-    fn is_wedged(&self, slot: SlotId) -> bool {
-        matches!(self.processes[&slot].state, AgentState::Stopping { why: StopWhy::Wedged, .. })
     }
 
     /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
@@ -530,11 +529,10 @@ impl Hub {
         self.timers.set(Timer::Cancel(key), self.now.after(timeout));
     }
 
-    /// Cancels every running turn of an agent; whether there was one.
     pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, out: &mut Batch) -> bool {
         let mut any = false;
         for key in self.sessions.of_slot(slot) {
-            if self.is_running(key) {
+            if self.session(key).running.is_some() {
                 any = true;
                 self.cancel_running(key, Canceller::Acpd, None, out);
             }
@@ -545,7 +543,7 @@ impl Hub {
     /// The agent did not end a cancelled turn in time: it is hung.
     pub(crate) fn on_cancel_timeout(&mut self, key: SessionKey, out: &mut Batch) {
         let slot = self.session(key).slot;
-        if self.processes[&slot].host().is_none() || !self.is_running(key) {
+        if self.processes[&slot].host().is_none() || self.session(key).running.is_none() {
             return;
         }
         let time = duration(self.profile_of(slot).cancel_timeout);

@@ -10,11 +10,11 @@
 //! that ends it, wherever it is told; `docs/recovery.md` has the table.
 
 use acpd_api::{Reason, ReseedParams, RestoreLevel};
-use serde_json::value::RawValue;
 
+use crate::clients::{Asked, Served};
 use crate::fault::Fault;
 use crate::hub::Hub;
-use crate::ids::{Requester, SessionKey, SlotId};
+use crate::ids::{SessionKey, SlotId};
 use crate::input::Batch;
 use crate::params::read;
 use crate::process::slot::{Slot, State as AgentState};
@@ -65,12 +65,8 @@ impl Hub {
 
     /// `_acpd/session/reseed`: a person gives up what the agent has of a session. It goes on in a new one
     /// with the next prompt, behind a summary, as when the agent has lost it.
-    pub(crate) fn session_reseed(
-        &mut self,
-        to: &Requester,
-        params: Option<&RawValue>,
-        out: &mut Batch,
-    ) -> Result<(), Fault> {
+    pub(crate) fn session_reseed(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
         let ReseedParams { session, discard } = read(params)?;
         let key = self.resolve(&session)?;
         self.has_no_prompt(key)?;
