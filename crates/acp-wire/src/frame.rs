@@ -42,19 +42,6 @@ pub enum Body {
     },
 }
 
-/// What a framer has met so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Lines handed out, oversized ones not included.
-    pub lines: u64,
-    /// Lines skipped because nothing but whitespace or junk was in them.
-    pub blank: u64,
-    /// Lines handed out that had a byte order mark, an escape sequence or control bytes cut off.
-    pub cleaned: u64,
-    /// Lines dropped because they were over the limit.
-    pub oversized: u64,
-}
-
 /// Cuts a byte stream into lines.
 ///
 /// Feed it by [`push`](Self::push) or through [`read_buf`](Self::read_buf), then call
@@ -71,7 +58,6 @@ pub struct Framer {
     allocated: usize,
     /// In an oversized line that was told and whose end has not come yet.
     dropping: bool,
-    counters: Counters,
 }
 
 impl Framer {
@@ -83,15 +69,7 @@ impl Framer {
 
     /// A framer for a stream whose next byte has the given stream offset.
     pub fn with_offset(limit: usize, offset: u64) -> Self {
-        Self {
-            buf: BytesMut::new(),
-            limit,
-            scanned: 0,
-            offset,
-            allocated: 0,
-            dropping: false,
-            counters: Counters::default(),
-        }
+        Self { buf: BytesMut::new(), limit, scanned: 0, offset, allocated: 0, dropping: false }
     }
 
     /// The same for an offset inside an oversized line, the rest of which is to be dropped.
@@ -152,11 +130,6 @@ impl Framer {
         self.dropping
     }
 
-    /// What was met so far.
-    pub fn counters(&self) -> Counters {
-        self.counters
-    }
-
     /// The bytes of memory that the buffer holds on to.
     pub fn capacity(&self) -> usize {
         self.buf.capacity()
@@ -178,9 +151,10 @@ impl Framer {
         line.truncate(len);
         self.scanned = 0;
         self.offset += (len + newline) as u64;
-        let body = self.clean(line).map(Body::Line);
         self.shrink();
-        body.map(|body| Frame { end: self.offset, body })
+        let text = junk::trim(&line);
+        let body = Body::Line(line.slice(text.clone()));
+        (!text.is_empty()).then_some(Frame { end: self.offset, body })
     }
 
     /// Drops what is there of an oversized line and tells of it.
@@ -188,20 +162,8 @@ impl Framer {
         let head = Bytes::copy_from_slice(&self.buf[..len.min(HEAD)]);
         self.forget(len + newline);
         self.shrink();
-        self.counters.oversized += 1;
         let body = Body::Oversized { head, len: len as u64, inside: self.dropping };
         Frame { end: self.offset, body }
-    }
-
-    fn clean(&mut self, line: Bytes) -> Option<Bytes> {
-        let trimmed = junk::trim(&line);
-        if trimmed.range.is_empty() {
-            self.counters.blank += 1;
-            return None;
-        }
-        self.counters.lines += 1;
-        self.counters.cleaned += u64::from(trimmed.dirty);
-        Some(line.slice(trimmed.range))
     }
 
     fn forget(&mut self, len: usize) {

@@ -24,7 +24,7 @@ pub mod tidy;
 pub use bound::clipped;
 pub use build::{ErrorObject, code};
 pub use envelope::{Malformed, Message, Outcome, parse};
-pub use frame::{Body, Counters, Frame, Framer};
+pub use frame::{Body, Frame, Framer};
 pub use head::Head;
 pub use id::Id;
 pub use locate::{locate, str_at};

@@ -1,6 +1,5 @@
 //! Text that came from outside.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -66,27 +65,9 @@ impl fmt::Debug for Untrusted {
     }
 }
 
-impl From<String> for Untrusted {
-    fn from(text: String) -> Untrusted {
-        Untrusted(text)
-    }
-}
-
-impl From<&str> for Untrusted {
-    fn from(text: &str) -> Untrusted {
-        Untrusted(text.to_owned())
-    }
-}
-
-impl From<&String> for Untrusted {
-    fn from(text: &String) -> Untrusted {
-        Untrusted(text.clone())
-    }
-}
-
-impl From<Cow<'_, str>> for Untrusted {
-    fn from(text: Cow<'_, str>) -> Untrusted {
-        Untrusted(text.into_owned())
+impl<T: Into<String>> From<T> for Untrusted {
+    fn from(text: T) -> Untrusted {
+        Untrusted(text.into())
     }
 }
 

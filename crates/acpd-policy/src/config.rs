@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::value::SeqAccessDeserializer;
+use serde::de::value::{self, SeqAccessDeserializer, StrDeserializer};
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -56,11 +56,7 @@ pub enum Ruling {
 
 impl fmt::Display for Ruling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ask => "ask",
-            Self::Allow => "allow",
-            Self::Reject => "reject",
-        })
+        self.serialize(f)
     }
 }
 
@@ -94,36 +90,14 @@ pub enum Kind {
 impl Kind {
     /// The kind of that name in the protocol, if it is one of the list.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "read" => Self::Read,
-            "edit" => Self::Edit,
-            "delete" => Self::Delete,
-            "move" => Self::Move,
-            "search" => Self::Search,
-            "execute" => Self::Execute,
-            "think" => Self::Think,
-            "fetch" => Self::Fetch,
-            "switch_mode" => Self::SwitchMode,
-            "other" => Self::Other,
-            _ => return None,
-        })
+        let name: StrDeserializer<'_, value::Error> = name.into_deserializer();
+        Self::deserialize(name).ok()
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Edit => "edit",
-            Self::Delete => "delete",
-            Self::Move => "move",
-            Self::Search => "search",
-            Self::Execute => "execute",
-            Self::Think => "think",
-            Self::Fetch => "fetch",
-            Self::SwitchMode => "switch_mode",
-            Self::Other => "other",
-        })
+        self.serialize(f)
     }
 }
 

@@ -89,83 +89,47 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
     })
 }
 
-pub(crate) fn rest_code(rest: Dormant) -> &'static str {
-    match rest {
-        Dormant::Parked => "parked",
-        Dormant::Closed => "closed",
-        Dormant::NeedsLogin => "needs_login",
-        Dormant::Lost => "lost",
-        Dormant::Failed => "failed",
-        Dormant::NoDirectory => "no_directory",
-    }
+/// Declares the words of an enum in a column: a function that gives the word, and one that reads it.
+macro_rules! words {
+    ($code:ident, $of:ident: $type:ident as $what:literal { $($value:ident = $word:literal,)* }) => {
+        pub(crate) fn $code(value: $type) -> &'static str {
+            match value { $($type::$value => $word,)* }
+        }
+
+        pub(crate) fn $of(word: &str) -> Result<$type, StoreError> {
+            Ok(match word {
+                $($word => $type::$value,)*
+                other => return Err(unknown($what, other)),
+            })
+        }
+    };
 }
 
-pub(crate) fn rest_of(code: &str) -> Result<Dormant, StoreError> {
-    Ok(match code {
-        "parked" => Dormant::Parked,
-        "closed" => Dormant::Closed,
-        "needs_login" => Dormant::NeedsLogin,
-        "lost" => Dormant::Lost,
-        "failed" => Dormant::Failed,
-        "no_directory" => Dormant::NoDirectory,
-        other => return Err(unknown("session state", other)),
-    })
-}
-
-pub(crate) fn restore_code(level: RestoreLevel) -> &'static str {
-    match level {
-        RestoreLevel::Exact => "exact",
-        RestoreLevel::Resumed => "resumed",
-        RestoreLevel::Loaded => "loaded",
-        RestoreLevel::Renewed => "renewed",
-        RestoreLevel::Reseeded => "reseeded",
-        RestoreLevel::Lost => "lost",
-    }
-}
-
-pub(crate) fn restore_of(code: &str) -> Result<RestoreLevel, StoreError> {
-    Ok(match code {
-        "exact" => RestoreLevel::Exact,
-        "resumed" => RestoreLevel::Resumed,
-        "loaded" => RestoreLevel::Loaded,
-        "renewed" => RestoreLevel::Renewed,
-        "reseeded" => RestoreLevel::Reseeded,
-        "lost" => RestoreLevel::Lost,
-        other => return Err(unknown("restore level", other)),
-    })
-}
-
-pub(crate) fn desired_code(desired: Desired) -> &'static str {
-    match desired {
-        Desired::OnDemand => "on_demand",
-        Desired::Up => "up",
-        Desired::Down => "down",
-    }
-}
-
-pub(crate) fn desired_of(code: &str) -> Result<Desired, StoreError> {
-    Ok(match code {
-        "on_demand" => Desired::OnDemand,
-        "up" => Desired::Up,
-        "down" => Desired::Down,
-        other => return Err(unknown("desired state", other)),
-    })
-}
-
-pub(crate) fn canceller_code(canceller: Canceller) -> &'static str {
-    match canceller {
-        Canceller::Client => "client",
-        Canceller::Acpd => "acpd",
-    }
-}
-
-pub(crate) fn canceller_of(code: &str) -> Result<Canceller, StoreError> {
-    Ok(match code {
-        "client" => Canceller::Client,
-        "acpd" => Canceller::Acpd,
-        other => return Err(unknown("canceller", other)),
-    })
-}
+words!(rest_code, rest_of: Dormant as "session state" {
+    Parked = "parked",
+    Closed = "closed",
+    NeedsLogin = "needs_login",
+    Lost = "lost",
+    Failed = "failed",
+    NoDirectory = "no_directory",
+});
+words!(restore_code, restore_of: RestoreLevel as "restore level" {
+    Exact = "exact",
+    Resumed = "resumed",
+    Loaded = "loaded",
+    Renewed = "renewed",
+    Reseeded = "reseeded",
+    Lost = "lost",
+});
+words!(desired_code, desired_of: Desired as "desired state" {
+    OnDemand = "on_demand",
+    Up = "up",
+    Down = "down",
+});
+words!(canceller_code, canceller_of: Canceller as "canceller" {
+    Client = "client",
+    Acpd = "acpd",
+});
 
 pub(crate) fn value_of(code: &str) -> Result<ValueKey, StoreError> {
     [ValueKey::Modes, ValueKey::ConfigOptions]

@@ -4,7 +4,7 @@
 //! client never keeps the write-ahead log from being emptied.
 
 use std::fmt;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -34,12 +34,8 @@ const GONE: &str = "its reader has died";
 /// Lines, and the position up to which they go.
 type Piece = (Vec<Bytes>, Seq);
 
-enum Job {
-    Piece(Read, oneshot::Sender<Option<Piece>>),
-    Log(LogPage, oneshot::Sender<Bytes>),
-    Values(SessionValues, oneshot::Sender<Bytes>),
-    Summary(SessionKey, Seq, oneshot::Sender<String>),
-}
+/// Something to do with the store's reader.
+type Job = Box<dyn FnOnce(&mut Reader) + Send>;
 
 /// Handle of the thread.
 #[derive(Debug, Clone)]
@@ -49,65 +45,49 @@ pub struct Journal {
 
 impl Journal {
     /// Starts the thread; it ends when the last handle is dropped.
-    pub fn start(reader: Reader) -> std::io::Result<Journal> {
-        let (jobs, queue) = channel();
-        let run = move || serve(reader, &queue);
+    pub fn start(mut reader: Reader) -> std::io::Result<Journal> {
+        let (jobs, queue) = channel::<Job>();
+        let run = move || queue.into_iter().for_each(|job| job(&mut reader));
         thread::Builder::new().name("journal".to_owned()).spawn(run)?;
         Ok(Journal { jobs })
     }
 
     /// Lines for a client, and the position up to which they go; `None` if they cannot be read.
-    pub async fn piece(&self, read: Read) -> Option<(Vec<Bytes>, Seq)> {
-        self.ask(|reply| Job::Piece(read, reply)).await.flatten()
+    pub async fn piece(&self, read: Read) -> Option<Piece> {
+        self.ask(move |reader| piece(reader, &read)).await.flatten()
     }
 
     /// The response to `_acpd/session/log`.
     pub async fn log(&self, page: LogPage) -> Bytes {
         let id = page.id.clone();
-        let answer = self.ask(|reply| Job::Log(page, reply)).await;
-        answer.unwrap_or_else(|| failure(&id, GONE))
+        self.ask(|reader| log(reader, page)).await.unwrap_or_else(|| failure(&id, GONE))
     }
 
     /// The response with a session's values.
     pub async fn values(&self, values: SessionValues) -> Bytes {
         let id = values.id.clone();
-        let answer = self.ask(|reply| Job::Values(values, reply)).await;
+        let answer = self.ask(|reader| session_values(reader, values)).await;
         answer.unwrap_or_else(|| failure(&id, GONE))
     }
 
     /// What a session was about, up to a position; empty if that cannot be read.
     pub async fn summary(&self, session: SessionKey, upto: Seq) -> String {
-        self.ask(|reply| Job::Summary(session, upto, reply)).await.unwrap_or_default()
+        let text = self.ask(move |reader| {
+            let text = summarize(reader, session, upto);
+            text.inspect_err(|error| tracing::error!(%error, "the journal could not be summed up"))
+        });
+        text.await.and_then(Result::ok).unwrap_or_default()
     }
 
-    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Option<T> {
+    async fn ask<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Reader) -> T + Send + 'static,
+    ) -> Option<T> {
         let (reply, answer) = oneshot::channel();
-        self.jobs.send(job(reply)).ok()?;
+        // An asker that has gone away needs no answer.
+        let job = move |reader: &mut Reader| drop(reply.send(job(reader)));
+        self.jobs.send(Box::new(job)).ok()?;
         answer.await.ok()
-    }
-}
-
-fn serve(mut reader: Reader, queue: &Receiver<Job>) {
-    // An asker that has gone away needs no answer.
-    while let Ok(job) = queue.recv() {
-        match job {
-            Job::Piece(read, reply) => {
-                reply.send(piece(&mut reader, &read)).ok();
-            }
-            Job::Log(page, reply) => {
-                reply.send(log(&mut reader, page)).ok();
-            }
-            Job::Summary(session, upto, reply) => {
-                let text = summarize(&mut reader, session, upto).unwrap_or_else(|error| {
-                    tracing::error!(%error, "the journal could not be summed up");
-                    String::new()
-                });
-                reply.send(text).ok();
-            }
-            Job::Values(values, reply) => {
-                reply.send(session_values(&mut reader, values)).ok();
-            }
-        }
     }
 }
 

@@ -9,28 +9,19 @@ const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// What is left of a line.
-pub(crate) struct Trimmed {
-    pub(crate) range: Range<usize>,
-    /// Whether more than whitespace was cut off.
-    pub(crate) dirty: bool,
-}
-
 /// Finds the text between leading and trailing junk.
-pub(crate) fn trim(line: &[u8]) -> Trimmed {
+pub(crate) fn trim(line: &[u8]) -> Range<usize> {
     let start = junk_len(line);
     let mut end = line.len() - trailing(&line[start..], is_control);
-    let mut cut = [&line[..start], &line[end..]];
     // A clean line ends in its brace. Otherwise look for an escape sequence: JSON holds no raw
     // escape byte, so the first one starts the tail.
-    if !is_clean(cut[1]) || line[start..end].last() != Some(&b'}') {
+    if !is_clean(&line[end..]) || line[start..end].last() != Some(&b'}') {
         let escape = memchr(ESC, &line[start..]).map(|at| start + at);
         if let Some(at) = escape.filter(|&at| junk_len(&line[at..]) == line.len() - at) {
             end = at - trailing(&line[start..at], is_control);
-            cut[1] = &line[end..];
         }
     }
-    Trimmed { range: start..end, dirty: !cut.into_iter().all(is_clean) }
+    start..end
 }
 
 fn trailing(bytes: &[u8], junk: fn(u8) -> bool) -> usize {

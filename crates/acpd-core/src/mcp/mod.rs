@@ -3,7 +3,7 @@
 //! ```text
 //!  session/new, fork, load, resume ─▶ chosen here ─▶ line with names ─▶ outbox row ─▶ commit
 //!                                                                                 │
-//!  agent ◀── the same chunk, whole ◀── the daemon puts the servers in ◀── HostWrite, Adopt
+//!  agent ◀── the same chunk, whole ◀── the daemon puts the servers in ◀── Write, Adopt
 //! ```
 //!
 //! The hub knows the name, the kind and the place of a server, and nothing else of it: commands,

@@ -638,13 +638,13 @@ fn of_members_that_come_twice_the_last_passes_and_is_what_acpd_has_read() {
 #[test]
 fn every_method_that_is_forwarded_is_tried() {
     let (asked, told) = (asked(), told());
-    for row in METHODS.iter().filter(|row| row.answer == Answer::Forward) {
-        let tried = match row.to {
+    for (method, to, _) in METHODS.iter().filter(|(.., answer)| *answer == Answer::Forward) {
+        let tried = match to {
             // Goes where the call is that it is about: `mcp_in_client.rs`.
-            Side::Agent if row.name == "mcp/message" => true,
-            Side::Agent => asked.iter().any(|(name, ..)| *name == row.name),
-            Side::Client => told.iter().any(|(name, _)| *name == row.name),
+            Side::Agent if *method == "mcp/message" => true,
+            Side::Agent => asked.iter().any(|(name, ..)| name == method),
+            Side::Client => told.iter().any(|(name, _)| name == method),
         };
-        assert!(tried, "{}", row.name);
+        assert!(tried, "{method}");
     }
 }

@@ -38,7 +38,7 @@ fn reason(answer: &Value) -> &str {
 #[test]
 fn m2_the_list_is_what_the_daemon_serves_and_refuses() {
     let known: BTreeSet<&str> =
-        KNOWN.iter().filter(|row| row.to == Side::Agent).map(|row| row.name).collect();
+        KNOWN.iter().filter(|(_, to, _)| *to == Side::Agent).map(|(name, ..)| *name).collect();
     assert_eq!(known, ACP.iter().map(|(name, _)| *name).collect(), "methods of ACP");
     for (method, side) in METHODS.iter().chain(ACP) {
         let is_call = !method.starts_with("$/")

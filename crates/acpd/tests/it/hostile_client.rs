@@ -43,7 +43,7 @@ fn say(env: &TestEnv, bytes: &[u8]) -> Vec<String> {
 fn methods() -> impl Iterator<Item = &'static str> {
     let own = method::METHODS.iter().map(|(name, _)| *name);
     let own = own.filter(|name| ![method::DAEMON_STOP, method::DAEMON_RESTART].contains(name));
-    METHODS.iter().map(|row| row.name).chain(own).chain(method::NOTICES.iter().copied())
+    METHODS.iter().map(|(name, ..)| *name).chain(own).chain(method::NOTICES.iter().copied())
 }
 
 /// Params of no right type, each of them for every member that a method may have.
