@@ -237,7 +237,7 @@ fn a_stop_that_comes_while_a_restart_is_tried_is_a_stop() {
     fs::write(bin.path().join("go"), "").unwrap();
     restart.finish().code(1).explains(&["acpd is shutting down"]);
     stop.finish().success().explains(&["acpd stopped"]);
-    assert!(!exists(daemon));
+    until("the daemon to be gone", || (!exists(daemon)).then_some(()));
     env.acpctl(&["--no-spawn", "ps"]).code(3);
 }
 
