@@ -56,7 +56,9 @@ fn a_name_is_one_session_for_each_agent_and_directory() {
     let twin = env.acpctl(&["run", "-a", "twin", "-s", "fix", "say #three"]).success();
     assert!(twin.stdout().contains("history=0 tags=three"), "{twin:?}");
     assert_eq!(names(&env), ["fix", "fix", "fix"]);
-    env.acpctl(&["session", "show", "fix"]).code(2).explains(&["fits 2 sessions", "twin"]);
+    env.acpctl(&["session", "show", "fix"])
+        .code(2)
+        .explains(&["is ambiguous: matches 2 sessions", "twin"]);
     env.acpctl_in("other", &["session", "show", "fix"]).success();
     let again = env.acpctl_in("other", &["run", "-a", "echo", "-s", "fix", "say #four"]).success();
     assert!(again.stdout().contains("tags=two,four"), "{again:?}");
