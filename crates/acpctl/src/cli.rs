@@ -1,10 +1,13 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use acpd_api::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+
+use crate::when;
 
 /// Talk to AI coding agents that outlive your terminal.
 #[derive(Debug, Parser)]
@@ -57,6 +60,11 @@ pub(crate) enum Command {
     Run(Run),
     /// Follow a session: show its history, then what happens.
     Attach(Attach),
+    /// Wait until nothing runs or waits in sessions.
+    #[command(after_help = WAIT)]
+    Wait(Wait),
+    /// End the running turn of a session, and take back the prompts that wait behind it.
+    Cancel(Cancel),
     /// Serve an editor: speak ACP on stdin and stdout.
     Acp(Acp),
     /// Show the daemon, its agents and its sessions.
@@ -116,9 +124,16 @@ pub(crate) struct Run {
     /// Continue the session with this name or full id, or start one with this name.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+    /// Continue this session, and never start one: a name, an id, a unique prefix of either, words of a
+    /// title, or `-` for the last one used.
+    #[arg(short, long, value_name = "SESSION", conflicts_with = "session")]
+    pub(crate) resume: Option<String>,
     /// Continue the last used session of this directory (and agent).
-    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["session", "resume"])]
     pub(crate) goes_on: bool,
+    /// Return when the prompt is on disk, and print the session's id; the turn runs without a terminal.
+    #[arg(short, long, conflicts_with_all = ["thoughts", "steer"])]
+    pub(crate) detach: bool,
     /// Work in this directory [default: the current one].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
@@ -152,7 +167,7 @@ pub(crate) struct Run {
 /// One session.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Name, id or a unique prefix of either.
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used.
     pub(crate) session: String,
     /// Only among the sessions of this agent.
     #[arg(short, long)]
@@ -173,9 +188,45 @@ pub(crate) struct Attach {
     /// Show what the agent thinks.
     #[arg(long)]
     pub(crate) thoughts: bool,
+    /// End when nothing runs or waits in the session, with the exit code that `run` has.
+    #[arg(long)]
+    pub(crate) until_idle: bool,
     /// Print each relayed message as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of `wait`.
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    /// Names, ids, unique prefixes of either, words of a title, or `-` for the last one used.
+    #[arg(required = true, value_name = "SESSION")]
+    pub(crate) sessions: Vec<String>,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Wait for one of them, not for all.
+    #[arg(long)]
+    pub(crate) any: bool,
+    /// Wait at most this long, such as 90s or 10m; then exit with 124.
+    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What `wait` prints.
+const WAIT: &str = "\
+Prints a line for each session that is over: its name, or its id if it has none, and how its last turn
+ended (`end_turn`, `cancelled`, `interrupted`, …). The exit code is that of `run`; of several sessions,
+the first that did not end well decides.";
+
+/// Arguments of `cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// End only the running turn; prompts that wait stay, and the next one begins.
+    #[arg(long)]
+    pub(crate) turn: bool,
 }
 
 /// Arguments of `acp`.

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::error::{CommandError, Result, gone};
 use crate::paint::DIM;
 use crate::render::sentence;
+use crate::signal::TerminalKey;
 use crate::text::{Text, text};
 use crate::ui::{TICK, Ui};
 use crate::{signal, terminal};
@@ -43,6 +44,10 @@ pub(crate) enum Event {
     Failed(LinkError),
     /// Ctrl-C.
     Interrupt,
+    /// Ctrl-\.
+    Detach,
+    /// The time that was given to the command is over.
+    Late,
     /// A key was pressed.
     Key(u8),
 }
@@ -130,9 +135,15 @@ impl Live {
         };
         thread::Builder::new().name("reader".to_owned()).spawn(read)?;
         let interrupts = sender.clone();
-        let interrupt = move || drop(interrupts.send(News::Event(Event::Interrupt)));
+        let take = move |key| {
+            let event = match key {
+                TerminalKey::Interrupt => Event::Interrupt,
+                TerminalKey::Detach => Event::Detach,
+            };
+            drop(interrupts.send(News::Event(event)));
+        };
         let leaver = writer.clone();
-        signal::on_interrupt(interrupt, move || leave(&leaver))?;
+        signal::on_keys(take, move || leave(&leaver))?;
         let presence = Presence::There;
         let silence = Silence::begin();
         Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence, silence })
@@ -167,7 +178,7 @@ impl Live {
             };
             match news {
                 News::Event(event) => {
-                    if !matches!(event, Event::Interrupt | Event::Key(_)) {
+                    if matches!(event, Event::Line(_) | Event::Closed | Event::Failed(_)) {
                         self.silence_ends();
                     }
                     return Ok(Step::Event(event));
@@ -257,6 +268,17 @@ impl Live {
             thread::Builder::new().name("look".to_owned()).spawn(look).is_ok();
     }
 
+    /// After this time it is [`Event::Late`].
+    pub(crate) fn end_after(&self, time: Duration) -> io::Result<()> {
+        let late = self.sender.clone();
+        let wait = move || {
+            thread::sleep(time);
+            // Nobody waits any more if this fails.
+            drop(late.send(News::Event(Event::Late)));
+        };
+        thread::Builder::new().name("deadline".to_owned()).spawn(wait).map(drop)
+    }
+
     /// From now on keys are events, too.
     pub(crate) fn listen_to_keys(&mut self) -> io::Result<()> {
         if !self.reads_keys {
@@ -287,13 +309,13 @@ impl Live {
                 Event::Line(line) => line,
                 Event::Closed => return Err(CallError::Closed.into()),
                 Event::Failed(error) => return Err(error.into()),
-                Event::Interrupt => {
+                Event::Interrupt | Event::Detach => {
                     return Err(CommandError::new(
                         ExitCode::Cancelled,
                         "no longer waiting; acpd carries on",
                     ));
                 }
-                Event::Key(_) => continue,
+                Event::Key(_) | Event::Late => continue,
             };
             match parse(&line) {
                 Ok(Message::Response { id: answered, outcome }) if answered == id => {

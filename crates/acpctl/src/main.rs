@@ -12,6 +12,8 @@ mod info;
 mod last;
 mod live;
 mod log_file;
+mod meant;
+mod nearest;
 mod paint;
 mod permission;
 mod render;
@@ -22,6 +24,8 @@ mod table;
 mod terminal;
 mod text;
 mod ui;
+mod watch;
+mod when;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic;

@@ -194,11 +194,11 @@ fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
             Event::Line(line) => line,
             Event::Closed => return Err(gone()),
             Event::Failed(error) => return Err(error.into()),
-            Event::Interrupt => {
+            Event::Interrupt | Event::Detach => {
                 live.notify("$/cancel_request", &json!({"requestId": asked}))?;
                 return Err(CommandError::new(ExitCode::Cancelled, "the login was cancelled"));
             }
-            Event::Key(_) => continue,
+            Event::Key(_) | Event::Late => continue,
         };
         match parse(&line) {
             Ok(Message::Response { id, outcome }) if id == asked => {

@@ -1,7 +1,7 @@
 //! Everything but `acpctl run` and `acpctl acp`.
 
 use crate::run::interrupt;
-use crate::support::{Client, Home, capable, session};
+use crate::support::{Client, Home, capable, exactly, session};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 use std::thread;
@@ -169,8 +169,7 @@ fn start_says_whose_pid_serves() {
 fn attach_shows_the_history_then_what_comes() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"]["session"], "fi");
+        client.finds(&session("s-1"));
         let initialize = client.answer("initialize", capable());
         assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
         let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
@@ -210,6 +209,7 @@ fn a_log_is_fetched_page_by_page() {
         };
         for _ in 0..2 {
             let mut client = Client::accept(&listener);
+            client.finds(&session("s-1"));
             let page = json!({"sessionId": "s-1", "entries": [entry(1, "one, ")], "next": 1});
             client.answer(method::SESSION_LOG, page);
             let page = json!({"sessionId": "s-1", "entries": [entry(2, "two")]});
@@ -241,11 +241,13 @@ fn the_log_ends_in_what_its_turn_waits_for() {
                 "method": method, "params": {"sessionId": "s-1"}}})
         };
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         let page = json!({"sessionId": "s-1", "entries": [entry(1, method::TURN_STARTED)]});
         client.answer(method::SESSION_LOG, page);
         let open = [question("1-4", "s-1"), question("1-5", "s-2")];
         client.answer(method::INTERACTION_LIST, json!({"interactions": open}));
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         let entries = [entry(1, method::TURN_STARTED), entry(2, method::TURN_ENDED)];
         client.answer(method::SESSION_LOG, json!({"sessionId": "s-1", "entries": entries}));
         client.closed();
@@ -262,22 +264,21 @@ fn the_log_ends_in_what_its_turn_waits_for() {
 #[test]
 fn sessions_are_renamed_closed_and_deleted() {
     let home = Home::new();
-    let cwd = home.work();
     let listener = home.listen();
     let daemon = std::thread::spawn(move || {
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         let rename = client.answer(method::SESSION_RENAME, session("s-1"));
-        assert_eq!(rename["params"], json!({"ref": {"session": "s", "cwd": cwd}, "name": "fix"}));
+        assert_eq!(rename["params"], json!({"ref": exactly(), "name": "fix"}));
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         client.answer(method::SESSION_CLOSE, session("s-1"));
         let mut client = Client::accept(&listener);
-        let missing = json!({"reason": "session_not_found"});
-        client.fail(method::SESSION_SHOW, "no session `b`", missing);
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"]["session"], "fi");
-        client.answer(method::SESSION_SHOW, session("s-1"));
+        client.finds(&session("s-1"));
+        client.finds(&session("s-1"));
+        client.finds(&session("s-1"));
         let remove = client.answer(method::SESSION_REMOVE, json!({}));
-        assert_eq!(remove["params"], json!({"session": "s-1", "agent": "demo"}));
+        assert_eq!(remove["params"], exactly());
         client.closed();
     });
     let done = home.run(&["session", "rename", "s", "fix"]);
@@ -291,7 +292,7 @@ fn sessions_are_renamed_closed_and_deleted() {
         "error: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n\
          deleted fix\n\
          error: no session has exactly the name or id `fi`\n\n\
-         hint: to delete `fix`: `acpctl session rm fix`\n"
+         hint: if you mean fix (demo, in /work), say `fix`\n"
     );
     daemon.join().unwrap();
 }
@@ -319,8 +320,7 @@ fn a_list_without_a_match_says_so_and_an_unknown_agent_is_an_error() {
 fn a_session_can_be_looked_at_from_a_deleted_directory() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"], json!({"session": "s-1"}));
+        client.finds(&session("s-1"));
     });
     let acpctl = home.acpctl([""; 0]);
     let done = Command::new("/bin/sh")

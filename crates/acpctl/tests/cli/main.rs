@@ -13,3 +13,4 @@ mod settings;
 mod steer;
 mod support;
 mod terminal;
+mod watching;

@@ -74,7 +74,7 @@ fn attended() -> (Home, Person, Child, Client) {
     let (home, listener) = Home::listening();
     let (person, child) = Person::start(&home, "xterm", &["attach", "fix", "-C", "--tail"]);
     let mut client = Client::accept(&listener);
-    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.finds(&session("s-1"));
     let initialize = client.answer("initialize", capable());
     assert_eq!(initialize["params"]["_meta"]["_acpd"]["role"], "controller");
     let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
@@ -115,10 +115,9 @@ fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
     let (home, listener) = Home::listening();
     let (mut person, child) = Person::start(&home, "dumb", &["run", "-s", "fix", "hello"]);
     let mut client = Client::accept(&listener);
-    client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
     let mut other = session("s-1");
     other["cwd"] = json!("/nowhere/app");
-    client.answer(method::SESSION_SHOW, other);
+    client.finds(&other);
     person.sees("the one in `/nowhere/app`, which is gone");
     person.sees("acpctl session move s-1 --cwd DIR");
     client.answer("initialize", capable());
@@ -132,7 +131,7 @@ fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
 #[test]
 fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
     let (home, mut person, child, mut client, prompt) = in_turn("xterm");
-    person.sees("session s-1; go on with: acpctl run -s s-1 ...");
+    person.sees("session s-1; continue with: acpctl run -s s-1 ...");
     // The echo shows that the terminal has taken the key.
     person.types("~y");
     person.sees("~y");
