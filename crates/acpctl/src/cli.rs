@@ -14,8 +14,7 @@ use crate::when;
 #[command(
     name = "acpctl",
     version,
-    after_long_help = exit_codes(),
-    disable_help_subcommand = true
+    after_long_help = exit_codes()
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -272,16 +271,8 @@ pub(crate) enum Session {
         json: Json,
     },
     /// Print what was said and done.
-    Log {
-        #[command(flatten)]
-        which: Which,
-        /// Show what the agent thought.
-        #[arg(long)]
-        thoughts: bool,
-        /// Print each entry as one line of JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(after_help = PAGER)]
+    Log(Log),
     /// Find what you and your agents said, the best match first.
     #[command(after_help = SEARCH)]
     Search(Search),
@@ -386,14 +377,64 @@ pub(crate) enum Session {
         which: Which,
     },
     /// Delete sessions and their history for good.
-    Rm {
-        /// Full names or full ids.
-        #[arg(required = true)]
-        sessions: Vec<String>,
-        /// Only among the sessions of this agent.
-        #[arg(short, long)]
-        agent: Option<String>,
-    },
+    Rm(Remove),
+}
+
+/// Arguments of `session log`.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Only the last turn.
+    #[arg(long, conflicts_with_all = ["turns", "since"])]
+    pub(crate) last: bool,
+    /// Only the last N turns.
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "since",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) turns: Option<u32>,
+    /// Only turns that began since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
+    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    pub(crate) since: Option<u64>,
+    /// Only what the agent said, as `run` prints it to stdout.
+    #[arg(long, conflicts_with_all = ["thoughts", "json"])]
+    pub(crate) answer: bool,
+    /// Show what the agent thought.
+    #[arg(long)]
+    pub(crate) thoughts: bool,
+    /// Print each entry as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How `session log` is shown.
+const PAGER: &str = "\
+On a terminal a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_PAGER=cat` means none.";
+
+/// Arguments of `session rm`.
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// Whole names, whole ids, or ids as lists show them.
+    #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob"],
+        conflicts_with_all = ["older_than", "glob"])]
+    pub(crate) sessions: Vec<String>,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// All that were last used longer ago than this, such as 30d.
+    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    pub(crate) older_than: Option<Duration>,
+    /// All whose name matches, such as 'ci-*'.
+    #[arg(long)]
+    pub(crate) glob: Option<String>,
+    /// Only list what would be deleted.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also those in which a turn runs or waits.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// Do not ask for confirmation.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// Arguments of `session search`.

@@ -168,6 +168,8 @@ impl<'a> Wanted<'a> {
         let begins = |session: &SessionInfo| self.begins_id(session);
         if self.text.len() >= LIKE_AN_ID
             && let Some(session) = sessions.iter().find(|session| begins(session))
+            // Some agents begin every id with their name.
+            && session.agent != self.text
         {
             let typed = Untrusted::from(self.text);
             let id = &session.session_id;

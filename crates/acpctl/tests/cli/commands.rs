@@ -262,7 +262,7 @@ fn the_log_ends_in_what_its_turn_waits_for() {
 }
 
 #[test]
-fn sessions_are_renamed_closed_and_deleted() {
+fn sessions_are_renamed_and_closed() {
     let home = Home::new();
     let listener = home.listen();
     let daemon = std::thread::spawn(move || {
@@ -273,27 +273,11 @@ fn sessions_are_renamed_closed_and_deleted() {
         let mut client = Client::accept(&listener);
         client.finds(&session("s-1"));
         client.answer(method::SESSION_CLOSE, session("s-1"));
-        let mut client = Client::accept(&listener);
-        client.finds(&session("s-1"));
-        client.finds(&session("s-1"));
-        client.finds(&session("s-1"));
-        let remove = client.answer(method::SESSION_REMOVE, json!({}));
-        assert_eq!(remove["params"], exactly());
-        client.closed();
     });
     let done = home.run(&["session", "rename", "s", "fix"]);
     assert_eq!(done.err, "session s-1 is `fix` now\n");
     let done = home.run(&["session", "close", "fix"]);
     assert_eq!(done.err, "fix is closed; the next prompt restores it\n");
-    let done = home.run(&["session", "rm", "b", "fi", "s-1"]);
-    assert_eq!(done.code, Some(3));
-    assert_eq!(
-        done.err,
-        "error: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n\
-         deleted fix\n\
-         error: no session has exactly the name or id `fi`\n\n\
-         hint: if you mean fix (demo, in /work), say `fix`\n"
-    );
     daemon.join().unwrap();
 }
 
@@ -459,4 +443,35 @@ fn completions_and_the_version_need_no_daemon() {
     }
     assert!(home.run(&["--version"]).out.starts_with("acpctl "));
     assert_eq!(home.run(&["frobnicate"]).code, Some(2));
+}
+
+#[test]
+fn help_is_a_command_and_a_wrong_verb_names_the_right_one() {
+    let home = Home::new();
+    let done = home.run(&["help", "cancel"]);
+    assert_eq!(done.code, Some(0));
+    assert_eq!(done.out, home.run(&["cancel", "--help"]).out);
+    for args in [&["stop", "fix"][..], &["kill", "fix"], &["session", "interrupt", "fix"]] {
+        let done = home.run(args);
+        assert_eq!(done.code, Some(2), "{args:?}");
+        assert!(done.err.contains("to end a turn: `acpctl cancel SESSION`"), "{}", done.err);
+    }
+    let done = home.run(&["sp"]);
+    assert_eq!(done.err, "error: no command `acpctl sp`\n\nhint: did you mean `acpctl ps`?\n");
+    let done = home.run(&["--no-spawn", "session", "shwo", "fix"]);
+    let error = "error: no command `acpctl session shwo`\n\n\
+                 hint: did you mean `acpctl session show`?\n";
+    assert_eq!(done.err, error);
+}
+
+#[test]
+fn times_are_those_of_the_persons_clock() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.finds(&session("s-1"));
+    });
+    let done = home.acpctl(["session", "show", "fix"]).env("TZ", "JST-9").output().unwrap();
+    let shown = String::from_utf8(done.stdout).unwrap();
+    assert!(shown.contains("created    1970-01-01 09:00:01\n"), "{shown}");
+    daemon.join().unwrap();
 }

@@ -315,7 +315,7 @@ fn in_a_busy_session_only_the_own_turn_is_shown() {
     });
     let done = home.run(&["run", "-s", "fix", "more"]);
     assert_eq!((done.out.as_str(), done.code), ("mine\n", Some(0)));
-    assert_eq!(done.err, "waiting: 2 prompts of this session first\n");
+    assert_eq!(done.err, "waiting for 2 earlier prompts in this session\n");
     daemon.join().unwrap();
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
 use acpd_api::method;
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use serde_json::{Value, json};
 
@@ -28,6 +28,28 @@ impl Person {
         let child = home.acpctl(args).env("TERM", term).stdin(end()).stderr(end()).spawn();
         let side = File::from(pty.master);
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
+    }
+
+    /// Starts `acpctl` with all that it reads and writes on a new terminal of this width.
+    pub(crate) fn start_on(
+        home: &Home,
+        columns: u16,
+        args: &[&str],
+        pager: &str,
+    ) -> (Person, Child) {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(Some(&size), None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let mut command = home.acpctl(args);
+        command.env("TERM", "dumb").env("ACPCTL_PAGER", pager);
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
+        let side = File::from(pty.master);
+        (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
+    }
+
+    /// All that was on the screen so far.
+    pub(crate) fn seen(&self) -> &str {
+        &self.seen
     }
 
     pub(crate) fn types(&mut self, keys: &str) {

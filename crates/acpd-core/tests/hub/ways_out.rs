@@ -572,7 +572,10 @@ fn what_an_agent_calls_something_is_one_word_of_a_command() {
     bench.pass(600_000);
     let stalled = bench.got(a);
     let told = stalled.iter().filter_map(|line| line["params"]["text"].as_str());
-    assert!(told.into_iter().any(|text| text.contains(&format!("close {QUOTED}`"))), "{stalled:?}");
+    assert!(
+        told.into_iter().any(|text| text.contains(&format!("cancel {QUOTED}`"))),
+        "{stalled:?}"
+    );
 
     bench.agent_dies();
     bench.prompt(a, &json!(3), EVIL, "go on");

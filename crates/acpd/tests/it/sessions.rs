@@ -39,7 +39,7 @@ fn sessions_are_renamed_closed_and_deleted() {
     let three = env.acpctl(&["run", "-s", "better", "say #three"]).success();
     assert!(three.stdout().contains("tags=one,two,three"), "{three:?}");
 
-    env.acpctl(&["session", "rm", "better"]).success();
+    env.acpctl(&["session", "rm", "--yes", "better"]).success();
     assert_eq!(names(&env).len(), 0);
     env.acpctl(&["session", "log", "better"]).code(3);
     assert_eq!(env.received("echo", "session/delete").len(), 1);

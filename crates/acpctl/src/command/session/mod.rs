@@ -1,16 +1,17 @@
 //! `acpctl session …`.
 
 mod export;
+mod log;
+mod remove;
 mod reseed;
 mod search;
 mod settings;
 
 use acp_wire::acp::NewSessionResult;
-use acp_wire::{Message, parse};
 use acpd_api::{
-    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, Empty, ExitCode, InteractionList, LogParams,
-    LogResult, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
-    SessionListParams, SessionRef, TitleParams, Untrusted, method,
+    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, ExitCode, MoveParams, NAMESPACE,
+    NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
+    TitleParams, method,
 };
 use acpd_client::Connection;
 use serde_json::json;
@@ -21,12 +22,9 @@ use crate::dirs::{directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::question::waits;
 use crate::info::session::{card, handle, table};
 use crate::live::Live;
 use crate::meant::{Care, exactly, find, find_live};
-use crate::paint::YELLOW;
-use crate::screen::Screen;
 use crate::text::text;
 use crate::ui::Ui;
 
@@ -67,7 +65,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             }
             Ok(ui.print(card(&info, human::now(), ui.out_paint()))?)
         }
-        Session::Log { which: session, thoughts, json } => log(&session, thoughts, json, door, ui),
+        Session::Log(args) => log::log(&args, door, ui),
         Session::Search(args) => search::search(&args, door, ui),
         Session::Export { which, format } => export::export(&which, format, door, ui),
         Session::Mode { which, mode, json } => {
@@ -137,25 +135,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             ui.say(text!("{} is closed; the next prompt restores it", handle(&info)));
             Ok(())
         }
-        Session::Rm { sessions, agent } => {
-            let mut connection = door.connect()?;
-            let mut failed: Option<CommandError> = None;
-            for session in sessions {
-                let which = Which { session, agent: agent.clone() };
-                let Err(error) = remove(&mut connection, &which, ui) else {
-                    continue;
-                };
-                // The others are deleted all the same; the first error decides the exit code.
-                failed = Some(match failed {
-                    Some(before) => {
-                        ui.talk(&before.render(ui.err_paint()));
-                        error.with_code(before.code())
-                    }
-                    None => error,
-                });
-            }
-            failed.map_or(Ok(()), Err)
-        }
+        Session::Rm(args) => remove::remove(&args, door, ui),
     }
 }
 
@@ -175,14 +155,6 @@ fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Resul
     Ok(ui.relay_line(&made.session_id.into())?)
 }
 
-/// Deletes the session of exactly this name or id.
-fn remove(connection: &mut Connection, wanted: &Which, ui: &mut Ui) -> Result {
-    let found = find(connection, wanted, Care::Exact, ui)?;
-    let Empty {} = connection.call(method::SESSION_REMOVE, &exactly(&found))?;
-    ui.say(text!("deleted {}", handle(&found)));
-    Ok(())
-}
-
 /// Finds a session and does something to it.
 fn change(
     which: &Which,
@@ -194,44 +166,4 @@ fn change(
     let mut connection = door.connect()?;
     let session = find(&mut connection, which, care, ui)?;
     call(exactly(&session), &mut connection)
-}
-
-/// Prints the journal page by page, and what its turn waits for.
-fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
-    let mut screen = Screen::whole(ui, thoughts);
-    let session = find(&mut connection, session, Care::Guess, ui)?;
-    let mut params = LogParams { session: exactly(&session), after: 0, limit: None };
-    let mut in_turn = false;
-    loop {
-        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
-        screen.of(&page.session_id);
-        for entry in &page.entries {
-            if json {
-                ui.json_line(entry)?;
-            } else if let Ok(Message::Notification { method, params }) =
-                parse(entry.line.get().as_bytes())
-            {
-                in_turn =
-                    method == method::TURN_STARTED || (in_turn && method != method::TURN_ENDED);
-                screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
-            }
-        }
-        match page.next {
-            Some(next) => params.after = next,
-            // Questions are not in the journal: they may be answered at any time.
-            None if in_turn => return tell_questions(&mut connection, &page.session_id, ui),
-            None => return Ok(()),
-        }
-    }
-}
-
-fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui) -> Result {
-    let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
-    for open in list.interactions {
-        if open.session_id.as_ref() == Some(session) {
-            ui.say(ui.err_paint().apply(YELLOW, waits(&open)));
-        }
-    }
-    Ok(())
 }
