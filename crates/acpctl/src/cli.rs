@@ -66,9 +66,9 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Serve an editor: speak ACP on stdin and stdout.
     Acp(Acp),
-    /// Show the daemon, its agents and its sessions.
+    /// Show the daemon, its agents, and the sessions that are active or were used last.
     #[command(visible_alias = "status")]
-    Ps(Json),
+    Ps(Ps),
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
@@ -106,6 +106,16 @@ pub(crate) struct Json {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of `ps`.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Ps {
+    /// Show all sessions but those in the archive, not only the last ten.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Arguments of `run`.

@@ -65,7 +65,7 @@ pub(crate) struct Choice {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Named {
     /// A session that is there.
-    Found(Choice),
+    Found(Box<Choice>),
     /// None yet; sessions elsewhere that have this name.
     New(Vec<SessionInfo>),
 }
@@ -157,12 +157,12 @@ impl<'a> Wanted<'a> {
     pub(crate) fn named(&self, list: SessionList) -> Result<Named> {
         let sessions = self.of_agent(list);
         if self.text == "-" {
-            return self.last_used(sessions).map(Named::Found);
+            return self.last_used(sessions).map(|choice| Named::Found(Box::new(choice)));
         }
         let id = |session: &SessionInfo| session.session_id == self.text;
         for found in [fitting(&sessions, |s| self.is_here(s)), fitting(&sessions, id)] {
             if let Some(session) = self.one(found)? {
-                return Ok(Named::Found(session.into()));
+                return Ok(Named::Found(Box::new(session.into())));
             }
         }
         let begins = |session: &SessionInfo| self.begins_id(session);

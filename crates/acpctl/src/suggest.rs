@@ -24,7 +24,7 @@ pub(crate) fn instead(error: &clap::Error) -> Option<CommandError> {
         return None;
     };
     let group = group(std::env::args().skip(1).take_while(|arg| arg != typed));
-    Some(told(typed, &group))
+    Some(told(typed, group))
 }
 
 /// The command whose subcommand is missing; `None` at the top.
@@ -34,7 +34,7 @@ fn group(args: impl Iterator<Item = String>) -> Option<&'static str> {
     args.find_map(|arg| GROUPS.into_iter().find(|group| *group == arg))
 }
 
-fn told(typed: &str, group: &Option<&'static str>) -> CommandError {
+fn told(typed: &str, group: Option<&'static str>) -> CommandError {
     let cli = Cli::command();
     let command = group.and_then(|group| cli.find_subcommand(group)).unwrap_or(&cli);
     let names = command
@@ -71,7 +71,7 @@ mod tests {
     use crate::paint::Paint;
 
     fn hint(typed: &str, group: Option<&'static str>) -> String {
-        let shown = told(typed, &group).render(Paint::plain());
+        let shown = told(typed, group).render(Paint::plain());
         shown.as_str().split_once("hint: ").unwrap().1.trim_end().to_owned()
     }
 

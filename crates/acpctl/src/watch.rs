@@ -87,7 +87,7 @@ impl Watch {
         match message {
             Message::Notification { method, params: Some(params) } => {
                 let is_ours = session_of(params).is_some_and(|id| id == self.session.session_id);
-                is_ours.then(|| self.notice(method, params, live)).unwrap_or(Ok(false))
+                if is_ours { self.notice(method, params, live) } else { Ok(false) }
             }
             Message::Response { id, outcome } if self.asked.as_ref() == Some(id) => {
                 self.asked = None;

@@ -31,7 +31,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Wait(args) => return wait::wait(&args, door, ui),
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
-        Command::Ps(json) => ps::ps(json, door, ui)?,
+        Command::Ps(args) => ps::ps(args, door, ui)?,
         Command::Session(command) => session::session(command, door, ui)?,
         Command::Agent(command) => agent::agent(command, door, ui)?,
         Command::Auth(command) => auth::auth(command, door, ui)?,

@@ -2,6 +2,7 @@
 
 use crate::run::interrupt;
 use crate::support::{Client, Home, capable, exactly, session};
+use crate::terminal::Person;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 use std::thread;
@@ -474,4 +475,34 @@ fn times_are_those_of_the_persons_clock() {
     let shown = String::from_utf8(done.stdout).unwrap();
     assert!(shown.contains("created    1970-01-01 09:00:01\n"), "{shown}");
     daemon.join().unwrap();
+}
+
+#[test]
+fn on_a_terminal_ps_shows_the_last_ten_in_rows_that_fit() {
+    for (args, shown, more) in [(&["ps"][..], 10, true), (&["ps", "-a"], 12, false)] {
+        let (home, listener) = Home::listening();
+        let (mut person, child) = Person::start_on(&home, 80, args, "cat");
+        let mut client = Client::accept(&listener);
+        let mut told = status();
+        told["sessions"] = (0..12)
+            .map(|number| {
+                let mut session = session(&format!("0a1b2c3d-{number:04}-4000-8000-aabbccddeeff"));
+                session.as_object_mut().unwrap().remove("name");
+                session["cwd"] = json!(home.path("a/very/long/way/to/the/work"));
+                session["title"] =
+                    json!("A title that is longer than any terminal is wide, or nearly so");
+                session
+            })
+            .collect();
+        client.answer(method::STATUS, told);
+        client.closed();
+        assert_eq!(home.wait(child).code, Some(0));
+        person.sees(if more { "2 more sessions: acpctl ps -a\r\n" } else { "0a1b2c3d-0011" });
+        person.sees_at_the_end("\r\n");
+        let rows: Vec<&str> = person.seen().lines().collect();
+        let sessions = rows.iter().filter(|row| row.starts_with("0a1b2c3d-"));
+        assert_eq!(sessions.clone().count(), shown, "{}", person.seen());
+        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{}", person.seen());
+        assert!(sessions.clone().all(|row| row.contains("~/a/")), "{}", person.seen());
+    }
 }

@@ -64,7 +64,7 @@ impl Person {
     }
 
     /// Reads until this is the last thing on the screen.
-    fn sees_at_the_end(&mut self, text: &str) {
+    pub(crate) fn sees_at_the_end(&mut self, text: &str) {
         while !self.seen.ends_with(text) {
             self.reads();
         }
