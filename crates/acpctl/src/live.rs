@@ -111,6 +111,8 @@ pub(crate) struct Live {
     reads_keys: bool,
     presence: Presence,
     silence: Silence,
+    /// The time was over while an answer was waited for.
+    is_late: bool,
 }
 
 impl Live {
@@ -146,12 +148,24 @@ impl Live {
         signal::on_keys(take, move || leave(&leaver))?;
         let presence = Presence::There;
         let silence = Silence::begin();
-        Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence, silence })
+        Ok(Live {
+            writer,
+            last_id: 0,
+            news,
+            sender,
+            reads_keys: false,
+            presence,
+            silence,
+            is_late: false,
+        })
     }
 
     /// Waits for the next event. Flushes the output before the wait and moves the spinner during it. Reports a
     /// daemon that does not answer, and keeps waiting: it may recover.
     pub(crate) fn next(&mut self, ui: &mut Ui) -> Result<Event> {
+        if std::mem::take(&mut self.is_late) {
+            return Ok(Event::Late);
+        }
         loop {
             match self.step(ui)? {
                 Step::Event(event) => return Ok(event),
@@ -315,7 +329,11 @@ impl Live {
                         "no longer waiting; acpd carries on",
                     ));
                 }
-                Event::Key(_) | Event::Late => continue,
+                Event::Key(_) => continue,
+                Event::Late => {
+                    self.is_late = true;
+                    continue;
+                }
             };
             match parse(&line) {
                 Ok(Message::Response { id: answered, outcome }) if answered == id => {

@@ -422,7 +422,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     client.closed();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("no longer asked"), "{rest}");
+    assert!(rest.contains("answered elsewhere or withdrawn"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 

@@ -180,7 +180,7 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
     // Answered by somebody else: the next one is on the screen.
     client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
         "params": {"requestId": 1}}));
-    person.sees("no longer asked");
+    person.sees("answered elsewhere or withdrawn");
     person.sees("rm -rf build");
     person.sees_at_the_end("Reject\r\n");
     person.types("y");

@@ -321,7 +321,7 @@ fn questions(stage: &mut Stage) {
         let mut attached = stage.start(&["attach", "fix", "-C", "--tail"]);
         attached.wait_stdout("[n]");
         stage.terminal(&["deny", "fix"]);
-        attached.wait_stdout("no longer asked");
+        attached.wait_stdout("answered elsewhere or withdrawn");
         attached.interrupt();
         stage.end(&["attach"], attached);
     });
