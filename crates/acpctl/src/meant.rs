@@ -20,15 +20,13 @@ use acpd_client::Connection;
 use crate::cli::Which;
 use crate::dirs::{current_dir, utf8};
 use crate::error::{CommandError, Result};
-use crate::info::session::handle;
+use crate::info::session::{SHORT_ID, handle};
 use crate::last;
 use crate::live::Live;
 use crate::paint::DIM;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
-/// The shortest beginning of an id that lists show.
-pub(crate) const SHORT_ID: usize = 8;
 /// From this length on, a new name must not be the beginning of an id: it may be meant as that. Words that
 /// are shorter are the beginning of an id by chance.
 const LIKE_AN_ID: usize = 4;

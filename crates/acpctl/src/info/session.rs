@@ -6,13 +6,15 @@ use acpd_api::{RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted};
 use anstyle::Style;
 
 use crate::human;
-use crate::meant::SHORT_ID;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
 use crate::table::{Cell, Cut, Table, key_values};
 use crate::text::{Text, text};
 
 /// Columns of a turn in the table: an agent may give any reason for its end.
 const TURN: usize = 40;
+
+/// The shortest beginning of an id that tables show, and that is enough for every command.
+pub(crate) const SHORT_ID: usize = 8;
 
 /// What a table of sessions leaves out first where there is no room.
 const DROPPED: [&str; 5] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "TITLE"];
