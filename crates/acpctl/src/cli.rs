@@ -1,18 +1,20 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use acpd_api::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+
+use crate::when;
 
 /// Talk to AI coding agents that outlive your terminal.
 #[derive(Debug, Parser)]
 #[command(
     name = "acpctl",
     version,
-    after_long_help = exit_codes(),
-    disable_help_subcommand = true
+    after_long_help = exit_codes()
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -57,11 +59,16 @@ pub(crate) enum Command {
     Run(Run),
     /// Follow a session: show its history, then what happens.
     Attach(Attach),
+    /// Wait until nothing runs or waits in sessions.
+    #[command(after_help = WAIT)]
+    Wait(Wait),
+    /// End the running turn of a session, and take back the prompts that wait behind it.
+    Cancel(Cancel),
     /// Serve an editor: speak ACP on stdin and stdout.
     Acp(Acp),
-    /// Show the daemon, its agents and its sessions.
+    /// Show the daemon, its agents, and the sessions that are active or were used last.
     #[command(visible_alias = "status")]
-    Ps(Json),
+    Ps(Ps),
     /// List, show, search, set up, rename, archive, close and delete sessions.
     #[command(subcommand)]
     Session(Session),
@@ -101,6 +108,16 @@ pub(crate) struct Json {
     pub(crate) json: bool,
 }
 
+/// Arguments of `ps`.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Ps {
+    /// Show all sessions but those in the archive, not only the last ten.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -116,9 +133,16 @@ pub(crate) struct Run {
     /// Continue the session with this name or full id, or start one with this name.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+    /// Continue this session, and never start one: a name, an id, a unique prefix of either, words of a
+    /// title, or `-` for the last one used.
+    #[arg(short, long, value_name = "SESSION", conflicts_with = "session")]
+    pub(crate) resume: Option<String>,
     /// Continue the last used session of this directory (and agent).
-    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["session", "resume"])]
     pub(crate) goes_on: bool,
+    /// Return when the prompt is on disk, and print the session's id; the turn runs without a terminal.
+    #[arg(short, long, conflicts_with_all = ["thoughts", "steer"])]
+    pub(crate) detach: bool,
     /// Work in this directory [default: the current one].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
@@ -152,7 +176,7 @@ pub(crate) struct Run {
 /// One session.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Name, id or a unique prefix of either.
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used.
     pub(crate) session: String,
     /// Only among the sessions of this agent.
     #[arg(short, long)]
@@ -173,9 +197,45 @@ pub(crate) struct Attach {
     /// Show what the agent thinks.
     #[arg(long)]
     pub(crate) thoughts: bool,
+    /// End when nothing runs or waits in the session, with the exit code that `run` has.
+    #[arg(long)]
+    pub(crate) until_idle: bool,
     /// Print each relayed message as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of `wait`.
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    /// Names, ids, unique prefixes of either, words of a title, or `-` for the last one used.
+    #[arg(required = true, value_name = "SESSION")]
+    pub(crate) sessions: Vec<String>,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Wait for one of them, not for all.
+    #[arg(long)]
+    pub(crate) any: bool,
+    /// Wait at most this long, such as 90s or 10m; then exit with 124.
+    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What `wait` prints.
+const WAIT: &str = "\
+Prints a line for each session that is over: its name, or its id if it has none, and how its last turn
+ended (`end_turn`, `cancelled`, `interrupted`, …). The exit code is that of `run`; of several sessions,
+the first that did not end well decides.";
+
+/// Arguments of `cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// End only the running turn; prompts that wait stay, and the next one begins.
+    #[arg(long)]
+    pub(crate) turn: bool,
 }
 
 /// Arguments of `acp`.
@@ -221,16 +281,8 @@ pub(crate) enum Session {
         json: Json,
     },
     /// Print what was said and done.
-    Log {
-        #[command(flatten)]
-        which: Which,
-        /// Show what the agent thought.
-        #[arg(long)]
-        thoughts: bool,
-        /// Print each entry as one line of JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(after_help = PAGER)]
+    Log(Log),
     /// Find what you and your agents said, the best match first.
     #[command(after_help = SEARCH)]
     Search(Search),
@@ -335,14 +387,64 @@ pub(crate) enum Session {
         which: Which,
     },
     /// Delete sessions and their history for good.
-    Rm {
-        /// Full names or full ids.
-        #[arg(required = true)]
-        sessions: Vec<String>,
-        /// Only among the sessions of this agent.
-        #[arg(short, long)]
-        agent: Option<String>,
-    },
+    Rm(Remove),
+}
+
+/// Arguments of `session log`.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Only the last turn.
+    #[arg(long, conflicts_with_all = ["turns", "since"])]
+    pub(crate) last: bool,
+    /// Only the last N turns.
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "since",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) turns: Option<u32>,
+    /// Only turns that began since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
+    #[arg(long, value_name = "TIME", value_parser = when::time)]
+    pub(crate) since: Option<u64>,
+    /// Only what the agent said, as `run` prints it to stdout.
+    #[arg(long, conflicts_with_all = ["thoughts", "json"])]
+    pub(crate) answer: bool,
+    /// Show what the agent thought.
+    #[arg(long)]
+    pub(crate) thoughts: bool,
+    /// Print each entry as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How `session log` is shown.
+const PAGER: &str = "\
+On a terminal a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_PAGER=cat` means none.";
+
+/// Arguments of `session rm`.
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// Whole names, whole ids, or ids as lists show them.
+    #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob"],
+        conflicts_with_all = ["older_than", "glob"])]
+    pub(crate) sessions: Vec<String>,
+    /// Only among the sessions of this agent.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// All that were last used longer ago than this, such as 30d.
+    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
+    pub(crate) older_than: Option<Duration>,
+    /// All whose name matches, such as 'ci-*'.
+    #[arg(long)]
+    pub(crate) glob: Option<String>,
+    /// Only list what would be deleted.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also those in which a turn runs or waits.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// Do not ask for confirmation.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// Arguments of `session search`.

@@ -1,13 +1,11 @@
-//! The way to the daemon, and how sessions are named to it.
+//! The way to the daemon.
 
 use std::time::Duration;
 
-use acpd_api::{ClientMeta, SessionRef};
+use acpd_api::ClientMeta;
 use acpd_client::{Connection, LinkReader, LinkWriter, Options, PATIENCE, Paths, connect, link};
 use serde_json::{Value, json};
 
-use crate::cli::Which;
-use crate::dirs::{current_dir, utf8};
 use crate::error::Result;
 
 /// The way to the daemon.
@@ -46,20 +44,4 @@ pub(crate) fn initialize_params(meta: &ClientMeta) -> Value {
     params["clientCapabilities"]["session"] =
         json!({"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}});
     params
-}
-
-/// A session as the user names it, with the directory that makes names unique, if there is one: it
-/// may have been deleted under us.
-pub(crate) fn session_ref(session: &str, agent: Option<&str>) -> SessionRef {
-    SessionRef {
-        session: session.to_owned(),
-        agent: agent.map(str::to_owned),
-        cwd: current_dir().and_then(|dir| utf8(&dir)).ok(),
-        exact_name: false,
-    }
-}
-
-/// The one session of a command line.
-pub(crate) fn which(which: &Which) -> SessionRef {
-    session_ref(&which.session, which.agent.as_deref())
 }

@@ -27,6 +27,16 @@ pub(crate) fn duration(ms: u64) -> Text {
     }
 }
 
+/// A directory, with `~` for the home of the person.
+pub(crate) fn directory(path: &Untrusted, home: Option<&str>) -> Text {
+    let home = home.map(|home| home.trim_end_matches('/')).filter(|home| !home.is_empty());
+    match home.and_then(|home| path.raw().strip_prefix(home)) {
+        Some("") => "~".into(),
+        Some(rest) if rest.starts_with('/') => text!("~{}", Untrusted::from(rest)),
+        _ => path.into(),
+    }
+}
+
 /// How long ago a time was, or `-` for the time 0.
 pub(crate) fn ago(at: u64, now: u64) -> Text {
     match (at, now.saturating_sub(at)) {
@@ -91,6 +101,16 @@ mod tests {
             shown,
             ["0s", "0s", "8s", "1m", "59m", "1h", "2h 5m", "1d", "4d 1h"].map(Text::from)
         );
+    }
+
+    #[test]
+    fn a_home_is_a_tilde() {
+        let shown = |path: &str, home| directory(&path.into(), home).to_string();
+        assert_eq!(shown("/home/ada/src", Some("/home/ada")), "~/src");
+        assert_eq!(shown("/home/ada", Some("/home/ada/")), "~");
+        assert_eq!(shown("/home/adam", Some("/home/ada")), "/home/adam");
+        assert_eq!(shown("/srv", Some("/")), "/srv");
+        assert_eq!(shown("/home/ada", None), "/home/ada");
     }
 
     #[test]

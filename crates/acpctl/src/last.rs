@@ -11,10 +11,15 @@ pub(crate) fn of(cwd: &str, agent: Option<&str>) -> SessionListParams {
     SessionListParams { agent, cwd, ..SessionListParams::default() }
 }
 
-/// The last used one of the list: the daemon puts it first. One that an editor has opened and nobody
-/// has said anything in is not used.
+/// Whether anybody has said anything in it. One that an editor has opened and left is not used, nor is one
+/// that was put away.
+pub(crate) fn is_used(session: &SessionInfo) -> bool {
+    session.prompts > 0 && !session.archived
+}
+
+/// The last used one of the list: the daemon puts it first.
 pub(crate) fn used(list: SessionList) -> Option<SessionInfo> {
-    list.sessions.into_iter().find(|session| session.prompts > 0)
+    list.sessions.into_iter().find(is_used)
 }
 
 /// There is none.

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::error::{CommandError, Result, gone};
 use crate::paint::DIM;
 use crate::render::sentence;
+use crate::signal::TerminalKey;
 use crate::text::{Text, text};
 use crate::ui::{TICK, Ui};
 use crate::{signal, terminal};
@@ -43,6 +44,10 @@ pub(crate) enum Event {
     Failed(LinkError),
     /// Ctrl-C.
     Interrupt,
+    /// Ctrl-\.
+    Detach,
+    /// The time that was given to the command is over.
+    Late,
     /// A key was pressed.
     Key(u8),
 }
@@ -106,6 +111,8 @@ pub(crate) struct Live {
     reads_keys: bool,
     presence: Presence,
     silence: Silence,
+    /// The time was over while an answer was waited for.
+    is_late: bool,
 }
 
 impl Live {
@@ -130,17 +137,35 @@ impl Live {
         };
         thread::Builder::new().name("reader".to_owned()).spawn(read)?;
         let interrupts = sender.clone();
-        let interrupt = move || drop(interrupts.send(News::Event(Event::Interrupt)));
+        let take = move |key| {
+            let event = match key {
+                TerminalKey::Interrupt => Event::Interrupt,
+                TerminalKey::Detach => Event::Detach,
+            };
+            drop(interrupts.send(News::Event(event)));
+        };
         let leaver = writer.clone();
-        signal::on_interrupt(interrupt, move || leave(&leaver))?;
+        signal::on_keys(take, move || leave(&leaver))?;
         let presence = Presence::There;
         let silence = Silence::begin();
-        Ok(Live { writer, last_id: 0, news, sender, reads_keys: false, presence, silence })
+        Ok(Live {
+            writer,
+            last_id: 0,
+            news,
+            sender,
+            reads_keys: false,
+            presence,
+            silence,
+            is_late: false,
+        })
     }
 
     /// Waits for the next event. Flushes the output before the wait and moves the spinner during it. Reports a
     /// daemon that does not answer, and keeps waiting: it may recover.
     pub(crate) fn next(&mut self, ui: &mut Ui) -> Result<Event> {
+        if std::mem::take(&mut self.is_late) {
+            return Ok(Event::Late);
+        }
         loop {
             match self.step(ui)? {
                 Step::Event(event) => return Ok(event),
@@ -167,7 +192,7 @@ impl Live {
             };
             match news {
                 News::Event(event) => {
-                    if !matches!(event, Event::Interrupt | Event::Key(_)) {
+                    if matches!(event, Event::Line(_) | Event::Closed | Event::Failed(_)) {
                         self.silence_ends();
                     }
                     return Ok(Step::Event(event));
@@ -257,6 +282,17 @@ impl Live {
             thread::Builder::new().name("look".to_owned()).spawn(look).is_ok();
     }
 
+    /// After this time it is [`Event::Late`].
+    pub(crate) fn end_after(&self, time: Duration) -> io::Result<()> {
+        let late = self.sender.clone();
+        let wait = move || {
+            thread::sleep(time);
+            // Nobody waits any more if this fails.
+            drop(late.send(News::Event(Event::Late)));
+        };
+        thread::Builder::new().name("deadline".to_owned()).spawn(wait).map(drop)
+    }
+
     /// From now on keys are events, too.
     pub(crate) fn listen_to_keys(&mut self) -> io::Result<()> {
         if !self.reads_keys {
@@ -287,13 +323,17 @@ impl Live {
                 Event::Line(line) => line,
                 Event::Closed => return Err(CallError::Closed.into()),
                 Event::Failed(error) => return Err(error.into()),
-                Event::Interrupt => {
+                Event::Interrupt | Event::Detach => {
                     return Err(CommandError::new(
                         ExitCode::Cancelled,
                         "no longer waiting; acpd carries on",
                     ));
                 }
                 Event::Key(_) => continue,
+                Event::Late => {
+                    self.is_late = true;
+                    continue;
+                }
             };
             match parse(&line) {
                 Ok(Message::Response { id: answered, outcome }) if answered == id => {

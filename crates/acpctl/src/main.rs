@@ -2,6 +2,7 @@
 
 mod cli;
 mod command;
+mod confirm;
 mod dirs;
 mod door;
 mod elsewhere;
@@ -12,16 +13,22 @@ mod info;
 mod last;
 mod live;
 mod log_file;
+mod meant;
+mod nearest;
+mod pager;
 mod paint;
 mod permission;
 mod render;
 mod screen;
 mod settings;
 mod signal;
+mod suggest;
 mod table;
 mod terminal;
 mod text;
 mod ui;
+mod watch;
+mod when;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic;
@@ -62,6 +69,11 @@ fn complain(panic: &panic::PanicHookInfo<'_>) {
 
 /// Prints help and version as `clap` does, and errors, which quote what was typed, escaped.
 fn wrong_usage(error: &clap::Error) -> ExitCode {
+    if let Some(error) = suggest::instead(error) {
+        let mut ui = ui::Ui::new(cli::When::Auto);
+        ui.talk(&error.render(ui.err_paint()));
+        return ExitCode::from(error.code().code());
+    }
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {
         Some(text) => {

@@ -141,7 +141,7 @@ impl Questions {
         if at > 0 {
             return Ok(());
         }
-        ui.say(ui.err_paint().apply(DIM, "  no longer asked"));
+        ui.say(ui.err_paint().apply(DIM, "  answered elsewhere or withdrawn"));
         self.show(live, ui)
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use acpd_api::Untrusted;
+use acpd_api::{Untrusted, method};
 
 use crate::render::{Flow, Options, Piece, Transcript};
 use crate::settings::Settings;
@@ -14,6 +14,8 @@ pub(crate) struct Screen {
     transcript: Transcript,
     /// Everything is data (a transcript was asked for), not only the agent's answer.
     whole: bool,
+    /// Nothing but the answer is shown.
+    bare: bool,
     flow: Option<Flow>,
 }
 
@@ -21,13 +23,18 @@ impl Screen {
     /// The answer on stdout, everything else on stderr.
     pub(crate) fn answer(ui: &Ui, thoughts: bool) -> Screen {
         let options = Options { paint: ui.err_paint(), thoughts, whole: false };
-        Screen { transcript: Transcript::new(options), whole: false, flow: None }
+        Screen { transcript: Transcript::new(options), whole: false, bare: false, flow: None }
+    }
+
+    /// The answer on stdout, and nothing else.
+    pub(crate) fn only_answer(ui: &Ui) -> Screen {
+        Screen { bare: true, ..Screen::answer(ui, false) }
     }
 
     /// Everything on stdout.
     pub(crate) fn whole(ui: &Ui, thoughts: bool) -> Screen {
         let options = Options { paint: ui.out_paint(), thoughts, whole: true };
-        Screen { transcript: Transcript::new(options), whole: true, flow: None }
+        Screen { transcript: Transcript::new(options), whole: true, bare: false, flow: None }
     }
 
     /// Takes whose conversation it is: what subagents say in sessions of their own is no part of it.
@@ -41,8 +48,12 @@ impl Screen {
     }
 
     /// Shows a notification.
-    pub(crate) fn show(&mut self, ui: &mut Ui, method: &str, params: &str) -> io::Result<()> {
-        let pieces = self.transcript.notification(method, params);
+    pub(crate) fn show(&mut self, ui: &mut Ui, name: &str, params: &str) -> io::Result<()> {
+        if self.bare && name == method::TURN_STARTED {
+            // Another answer begins on a line of its own.
+            ui.end_line()?;
+        }
+        let pieces = self.transcript.notification(name, params);
         self.put(ui, pieces)
     }
 
@@ -55,6 +66,7 @@ impl Screen {
     fn put(&mut self, ui: &mut Ui, pieces: Vec<Piece>) -> io::Result<()> {
         for piece in pieces {
             match piece {
+                Piece::Lines(_) | Piece::Flow(..) if self.bare => {}
                 Piece::Lines(lines) if self.whole => {
                     ui.end_line()?;
                     ui.print(&lines)?;

@@ -1,37 +1,50 @@
-//! Signals: the first Ctrl-C is an event, the second one ends the process at once; before SIGTERM ends it,
-//! a last line can be written.
+//! Signals: the first Ctrl-C is an event, the second one ends the process at once; Ctrl-\ is an event; before
+//! SIGTERM ends the process, a last line can be written.
 
 use std::io;
 use std::process;
+use std::sync::Arc;
 use std::thread;
 
 use acpd_api::ExitCode;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::{terminal, ui};
 
-/// Calls `first` at the first Ctrl-C, from a thread. A second one, a hang-up or a request to end
-/// leaves the process with the usual code and a usable terminal, at once after `last_words`.
-pub(crate) fn on_interrupt(
-    first: impl FnOnce() + Send + 'static,
+/// A key that is a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TerminalKey {
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-\.
+    Detach,
+}
+
+/// Calls `take` at the first Ctrl-C and at each Ctrl-\, from a thread. A second Ctrl-C, a hang-up or a request
+/// to end leaves the process with the usual code and a usable terminal, at once after `last_words`.
+pub(crate) fn on_keys(
+    take: impl Fn(TerminalKey) + Send + Sync + 'static,
     last_words: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        let mut first = Some(first);
+        let take = Arc::new(take);
+        let mut is_first = true;
         for signal in signals.forever() {
-            match first.take() {
-                Some(first) if signal == SIGINT => {
-                    // It may block on a queue that nobody drains, and the second Ctrl-C must work.
-                    thread::spawn(first);
-                }
+            let key = match signal {
+                SIGINT if is_first => TerminalKey::Interrupt,
+                SIGQUIT => TerminalKey::Detach,
                 _ => {
                     last_words();
                     leave(signal);
                 }
-            }
+            };
+            is_first &= key != TerminalKey::Interrupt;
+            // It may block on a queue that nobody drains, and the second Ctrl-C must work.
+            let take = Arc::clone(&take);
+            thread::spawn(move || take(key));
         }
     })?;
     Ok(())

@@ -5,9 +5,32 @@ use anstyle::Style;
 use crate::paint::{DIM, Paint};
 use crate::text::{Text, text};
 
-/// Rows under a header; every column is as wide as its widest cell.
+/// Columns between two columns.
+const GAP: usize = 2;
+/// The narrowest that a last column gets before it is cut off altogether.
+const LAST: usize = 10;
+
+/// Rows under a header; every column is as wide as its widest cell. On a terminal no row is wider than that:
+/// columns are cut, then left out.
 pub(crate) struct Table {
+    columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
+    /// Columns to leave out where there is no room, the first one first.
+    dropped: &'static [&'static str],
+}
+
+struct Column {
+    title: &'static str,
+    cut: Option<Cut>,
+}
+
+/// How the cells of a column become shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// At their end, to no less than this.
+    End(usize),
+    /// In their middle, to no less than this: for paths.
+    Middle(usize),
 }
 
 /// One cell: a text of one line.
@@ -31,9 +54,29 @@ impl<T: Into<Text>> From<T> for Cell {
 }
 
 impl Table {
-    /// A table with these column titles.
+    /// A table with these column titles, whose last column may be cut.
     pub(crate) fn new<const N: usize>(titles: [&'static str; N]) -> Table {
-        Table { rows: vec![titles.map(|title| Cell::new(title, Style::new().dimmed())).into()] }
+        let mut columns: Vec<Column> =
+            titles.into_iter().map(|title| Column { title, cut: None }).collect();
+        if let Some(last) = columns.last_mut() {
+            last.cut = Some(Cut::End(LAST));
+        }
+        let header = titles.map(|title| Cell::new(title, Style::new().dimmed())).into();
+        Table { columns, rows: vec![header], dropped: &[] }
+    }
+
+    /// Lets cells of a column be cut.
+    pub(crate) fn cut(mut self, title: &'static str, cut: Cut) -> Table {
+        for column in self.columns.iter_mut().filter(|column| column.title == title) {
+            column.cut = Some(cut);
+        }
+        self
+    }
+
+    /// Lets columns be left out, the first one first.
+    pub(crate) fn drop(mut self, titles: &'static [&'static str]) -> Table {
+        self.dropped = titles;
+        self
     }
 
     /// Adds a row.
@@ -41,29 +84,21 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// The table as lines; the last column is cut where a terminal of this width ends.
+    /// The table as lines, which fit a terminal of this width.
     pub(crate) fn render(&self, paint: Paint, width: Option<usize>) -> Text {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| {
-                let cells = self.rows.iter().filter_map(|row| row.get(column));
-                cells.map(|cell| cell.text.width()).max().unwrap_or(0)
-            })
-            .collect();
-        // A column that is cut to nothing tells less than one that wraps.
-        let before = widths.iter().rev().skip(1).map(|width| width + 2).sum();
-        let last = width.and_then(|width| width.checked_sub(before)).filter(|left| *left >= 10);
+        let widths = self.layout(width);
+        let shown: Vec<usize> = (0..widths.len()).filter(|at| widths[*at] > 0).collect();
         let mut lines = Text::new();
         for row in &self.rows {
-            for (column, cell) in row.iter().enumerate() {
-                let is_last = column + 1 == row.len();
-                let text = match last {
-                    Some(room) if is_last => cell.text.cut(room),
-                    _ => cell.text.clone(),
+            for (place, at) in shown.iter().enumerate() {
+                let (cell, room) = (&row[*at], widths[*at]);
+                let text = match self.columns[*at].cut {
+                    Some(Cut::Middle(_)) => cell.text.cut_middle(room),
+                    _ => cell.text.cut(room),
                 };
+                let gap = room - text.width() + GAP;
                 lines += paint.apply(cell.style, text);
-                if !is_last {
-                    let gap = widths[column] - cell.text.width() + 2;
+                if place + 1 < shown.len() {
                     lines += Text::repeated(" ", gap);
                 }
             }
@@ -71,6 +106,56 @@ impl Table {
         }
         lines
     }
+
+    /// The widths of the columns; 0 for those that are left out.
+    fn layout(&self, width: Option<usize>) -> Vec<usize> {
+        let natural: Vec<usize> = (0..self.columns.len())
+            .map(|at| self.rows.iter().map(|row| row[at].text.width()).max().unwrap_or(0))
+            .collect();
+        let Some(width) = width else { return natural };
+        let least = |at: usize| match self.columns[at].cut {
+            Some(Cut::End(least) | Cut::Middle(least)) => natural[at].min(least),
+            None => natural[at],
+        };
+        let mut widths: Vec<usize> = (0..natural.len()).map(least).collect();
+        for title in self.dropped {
+            if total(&widths) <= width {
+                break;
+            }
+            let column = self.columns.iter().position(|column| column.title == *title);
+            if let Some(at) = column {
+                widths[at] = 0;
+            }
+        }
+        // What is left over goes to the columns that were cut, evenly.
+        let mut room = width.saturating_sub(total(&widths));
+        while room > 0 {
+            let before = room;
+            for at in 0..widths.len() {
+                if room > 0 && widths[at] > 0 && widths[at] < natural[at] {
+                    widths[at] += 1;
+                    room -= 1;
+                }
+            }
+            if room == before {
+                break;
+            }
+        }
+        // Narrower than any table should be: the last columns go first.
+        for at in (1..widths.len()).rev() {
+            if total(&widths) > width {
+                widths[at] = 0;
+            }
+        }
+        widths[0] = widths[0].min(width.max(1));
+        widths
+    }
+}
+
+/// The columns of a row.
+fn total(widths: &[usize]) -> usize {
+    let shown = widths.iter().filter(|width| **width > 0);
+    (shown.clone().sum::<usize>() + shown.count() * GAP).saturating_sub(GAP)
 }
 
 /// Lines of `key  value`.
@@ -110,8 +195,37 @@ mod tests {
         NAME  WHY
         a     日本 and …
         ");
-        // No room is no reason to show nothing.
-        assert!(table.render(Paint::plain(), Some(8)).as_str().contains("more words"));
+    }
+
+    #[test]
+    fn columns_are_cut_then_left_out_and_no_row_is_too_wide() {
+        let mut table = Table::new(["NAME", "PID", "DIRECTORY", "WHY"])
+            .cut("DIRECTORY", Cut::Middle(8))
+            .drop(&["PID", "DIRECTORY"]);
+        table.row(["fix".into(), "12345".into(), "~/src/long/way/api".into(), "because".into()]);
+        let shown = |width| table.render(Paint::plain(), Some(width)).to_string();
+        insta::assert_snapshot!(shown(40), @"
+        NAME  PID    DIRECTORY           WHY
+        fix   12345  ~/src/long/way/api  because
+        ");
+        insta::assert_snapshot!(shown(34), @"
+        NAME  PID    DIRECTORY     WHY
+        fix   12345  ~/s…/way/api  because
+        ");
+        insta::assert_snapshot!(shown(26), @"
+        NAME  DIRECTORY    WHY
+        fix   ~/s…way/api  because
+        ");
+        insta::assert_snapshot!(shown(16), @"
+        NAME  WHY
+        fix   because
+        ");
+        for width in 1..60 {
+            let text = table.render(Paint::plain(), Some(width));
+            let widest =
+                text.as_str().lines().map(|line| Text::from(Untrusted::from(line)).width());
+            assert!(widest.max().unwrap() <= width, "{width}:\n{}", text.as_str());
+        }
     }
 
     #[test]

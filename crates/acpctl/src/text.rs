@@ -157,6 +157,24 @@ impl Text {
         Text(self.0.chars().take_while(fits).chain(['…']).collect())
     }
 
+    /// Cut in its middle to at most this many columns; more of its end stays, which tells more of a path.
+    pub(crate) fn cut_middle(&self, room: usize) -> Text {
+        if self.width() <= room || room < 4 {
+            return self.cut(room);
+        }
+        let (mut used, head) = (0, (room - 1) / 3);
+        let fits = |char: &char, used: &mut usize, room: usize| {
+            *used += char.width().unwrap_or(0);
+            *used <= room
+        };
+        let first: String = self.0.chars().take_while(|char| fits(char, &mut used, head)).collect();
+        let tail = room - 1 - first.width();
+        let mut used = 0;
+        let last = self.0.chars().rev().take_while(|char| fits(char, &mut used, tail));
+        let last: Vec<char> = last.collect();
+        Text(first.chars().chain(['…']).chain(last.into_iter().rev()).collect())
+    }
+
     /// Its rows on a screen of this width, if it has no styles. An empty line is a row.
     pub(crate) fn rows(&self, room: usize) -> Vec<Text> {
         let (mut rows, mut used) = (vec![String::new()], 0);
@@ -266,6 +284,11 @@ mod tests {
     fn a_text_is_cut_where_the_room_ends() {
         assert_eq!(Text::from("日本 and").cut(7).as_str(), "日本 a…");
         assert_eq!(Text::from("日本").cut(4).as_str(), "日本");
+        let path = Text::from("~/src/long/way/日本");
+        assert_eq!(path.cut_middle(12).as_str(), "~/s…way/日本");
+        assert_eq!(path.cut_middle(11).as_str(), "~/s…ay/日本");
+        assert_eq!(path.cut_middle(3).as_str(), "~/…");
+        assert_eq!(path.cut_middle(40), path);
     }
 
     #[test]

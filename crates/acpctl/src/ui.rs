@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::cli::When;
+use crate::pager::Pager;
 use crate::paint::{CYAN, DIM, Paint};
 use crate::text::{Text, text};
 
@@ -51,7 +52,7 @@ fn spinner_shown() -> MutexGuard<'static, bool> {
 /// What the user sees.
 #[derive(Debug)]
 pub(crate) struct Ui {
-    out: BufWriter<Stdout>,
+    out: BufWriter<Out>,
     err: Stderr,
     out_paint: Paint,
     err_paint: Paint,
@@ -63,6 +64,29 @@ pub(crate) struct Ui {
     /// The terminal can clear a line.
     can_spin: bool,
     spinner: Option<Spinner>,
+}
+
+/// Where data goes.
+#[derive(Debug)]
+enum Out {
+    Stdout(Stdout),
+    Pager(Pager),
+}
+
+impl io::Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Out::Stdout(out) => out.write(bytes),
+            Out::Pager(pager) => pager.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Out::Stdout(out) => out.flush(),
+            Out::Pager(pager) => pager.flush(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -90,11 +114,22 @@ impl Ui {
             out_is_terminal: out.is_terminal(),
             err_is_terminal: err.is_terminal(),
             can_spin: err.is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb"),
-            out: BufWriter::with_capacity(64 * 1024, out),
+            out: BufWriter::with_capacity(64 * 1024, Out::Stdout(out)),
             err,
             out_open: false,
             err_open: false,
             spinner: None,
+        }
+    }
+
+    /// From now on a pager shows the data, if stdout is a terminal and the user has one: as for git. What is
+    /// said to the person comes in between, so that it does not write over the pager.
+    pub(crate) fn page(&mut self) {
+        if self.out_is_terminal && matches!(self.out.get_ref(), Out::Stdout(_)) {
+            let _ = self.out.flush();
+            if let Some(pager) = Pager::start() {
+                self.out = BufWriter::with_capacity(64 * 1024, Out::Pager(pager));
+            }
         }
     }
 
@@ -204,6 +239,11 @@ impl Ui {
 
     /// Whole lines of talk. A terminal that cannot be written to is no reason to stop.
     pub(crate) fn talk(&mut self, lines: &Text) {
+        if self.err_is_terminal && matches!(self.out.get_ref(), Out::Pager(_)) {
+            // A person who has left the pager does not want the rest.
+            drop(self.end_line().and_then(|()| self.print(lines)));
+            return;
+        }
         self.end_talk();
         let _ = self.err.write_all(lines.as_str().as_bytes());
     }
@@ -256,8 +296,11 @@ impl Ui {
         if self.err_open {
             self.end_talk();
         }
-        self.end_line()?;
-        self.flush()
+        let done = self.end_line().and_then(|()| self.flush());
+        if let Out::Pager(pager) = self.out.get_mut() {
+            pager.wait();
+        }
+        done
     }
 
     /// Shows a spinner with this label whenever nothing streams. Only on a terminal.

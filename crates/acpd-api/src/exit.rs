@@ -28,13 +28,15 @@ pub enum ExitCode {
     ContextLost = 7,
     /// It is not known whether the prompt was carried out.
     OutcomeUnknown = 8,
+    /// The time that a command was given is over; `timeout` has the same code.
+    TimedOut = 124,
     /// Cancelled from the keyboard.
     Cancelled = 130,
 }
 
 impl ExitCode {
     /// All codes with one line each, for the documentation and `--help`.
-    pub const ALL: [(ExitCode, &'static str); 10] = [
+    pub const ALL: [(ExitCode, &'static str); 11] = [
         (ExitCode::Ok, "done"),
         (ExitCode::Error, "error"),
         (ExitCode::Usage, "wrong usage"),
@@ -44,6 +46,7 @@ impl ExitCode {
         (ExitCode::Interrupted, "the turn was interrupted"),
         (ExitCode::ContextLost, "the conversation was lost or reseeded"),
         (ExitCode::OutcomeUnknown, "the outcome is unknown"),
+        (ExitCode::TimedOut, "the time is over"),
         (ExitCode::Cancelled, "cancelled"),
     ];
 

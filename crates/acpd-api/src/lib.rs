@@ -44,9 +44,9 @@ pub use notice::{
     StateChanged, TurnEnded, TurnStarted, Unanswered,
 };
 pub use params::{
-    AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, DaemonStopParams, Empty,
-    LogEntry, LogParams, LogResult, MoveParams, RenameParams, RestartParams, SessionList,
-    SessionListParams, SessionRef, TitleParams,
+    AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
+    DaemonStopParams, Empty, LogEntry, LogParams, LogResult, MoveParams, RenameParams,
+    RestartParams, SessionList, SessionListParams, SessionRef, TitleParams,
 };
 pub use reseed::ReseedParams;
 pub use resume::{Answered, ClientToken, LoadMeta, RawId, Received, Resume, Resumed};

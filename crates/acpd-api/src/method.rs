@@ -77,6 +77,10 @@ methods! {
     /// Gives up the agent's copy of a session: the next prompt continues in a new one, after a summary, and
     /// the journal says so: [`crate::ReseedParams`] → [`crate::SessionInfo`].
     SESSION_RESEED = "_acpd/session/reseed", Refused("give up a conversation");
+    /// Ends the running turn, and takes back the prompts that wait behind it unless they are to stay:
+    /// [`crate::CancelParams`] → [`crate::CancelResult`]. Answered when the agent is told, not when the turn is
+    /// over. An error if there is nothing to cancel.
+    SESSION_CANCEL = "_acpd/session/cancel", OwnTurns("cancel a turn");
     /// Frees the agent's copy; the session stays listed, and the next prompt restores it:
     /// [`crate::SessionRef`] → [`crate::SessionInfo`].
     SESSION_CLOSE = "_acpd/session/close", OwnTurns("close a session");

@@ -167,6 +167,30 @@ pub struct AttachResult {
     pub session: SessionInfo,
 }
 
+/// Parameters of `_acpd/session/cancel`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelParams {
+    /// Which session.
+    #[serde(flatten)]
+    pub session: SessionRef,
+    /// Only the running turn: prompts that wait behind it stay, and the next one begins.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub turn_only: bool,
+}
+
+/// Result of `_acpd/session/cancel`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelResult {
+    /// The session; its turn runs until the agent has ended it.
+    pub session: SessionInfo,
+    /// Whether a turn was running.
+    pub running: bool,
+    /// How many prompts that waited were taken back.
+    pub taken_back: u32,
+}
+
 /// Parameters of `_acpd/session/log`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,7 +2,7 @@
 
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, ArchiveFilter, AttachParams,
-    AuthInfo, AuthSource, AuthState, CaughtUp, ClientMeta, ClientToken, DaemonInfo,
+    AuthInfo, AuthSource, AuthState, CancelParams, CaughtUp, ClientMeta, ClientToken, DaemonInfo,
     DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo, InteractionInfo, LoadMeta, LoginMethod,
     McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome, Part, PermissionDecided, PermissionMeta,
     PromptQueued, Question, RawCall, RawId, Reason, Received, RenameParams, ReseedParams,
@@ -275,6 +275,8 @@ fn parameters_and_meta_look_like_this() {
         ClientMeta::default(),
         NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
+        CancelParams { session: plain.clone(), turn_only: false },
+        CancelParams { session: plain.clone(), turn_only: true },
         RenameParams { session: plain.clone(), name: None },
         ReseedParams { session: plain.clone(), discard: false },
         ReseedParams { session: plain.clone(), discard: true },

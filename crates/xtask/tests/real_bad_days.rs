@@ -142,7 +142,7 @@ fn forgotten() -> Result {
     stage.home.read(&["agent", "start", "zedcodex"])?;
 
     let said = stage.run("zedcodex", "work", "say #two")?;
-    said.ended(7, &["previous session could not be restored", "goes on with a summary"]);
+    said.ended(7, &["previous session could not be restored", "continues with a summary"]);
     // The stand-in repeats the tags of what it was told: the first can only come from the summary.
     assert!(said.stdout.contains("tags=one,two"), "{said:?}");
     let log = stage.home.read(&["session", "log", "work", "--json"])?;

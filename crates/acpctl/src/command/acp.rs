@@ -17,17 +17,20 @@ use std::time::Duration;
 use acp_wire::acp::SessionParams;
 use acp_wire::{Body, Framer, Id, Message, Outcome, parse, set_member};
 use acpd_api::{
-    Empty, ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, Status, escape, json, method,
+    Empty, ExitCode, NAMESPACE, NewSessionMeta, SessionInfo, SessionList, Status, escape, json,
+    method,
 };
 use acpd_client::{Incoming, LinkError, LinkReader, LinkWriter};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::door::{Door, session_ref};
+use crate::cli::Which;
+use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
+use crate::meant::Care;
 use crate::text::text;
-use crate::{cli, last, signal};
+use crate::{cli, last, meant, signal};
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
@@ -56,9 +59,10 @@ enum End {
 pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     let first = match &args.attach {
         Some(wanted) => {
-            let which = session_ref(wanted, args.agent.as_deref());
-            let info: SessionInfo = door.connect()?.call(method::SESSION_SHOW, &which)?;
-            First::This(Box::new(info))
+            let which = Which { session: wanted.clone(), agent: args.agent.clone() };
+            let list: SessionList = door.connect()?.call(method::SESSION_LIST, &meant::all())?;
+            // Stderr is the editor's: what was guessed is not told there.
+            First::This(Box::new(meant::Wanted::of(&which).choose(list, Care::Guess)?.session))
         }
         None if args.goes_on => First::LastUsed,
         None => First::New,

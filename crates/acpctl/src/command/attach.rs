@@ -2,26 +2,28 @@
 
 use acp_wire::{Id, Message, Outcome, parse};
 use acpd_api::{
-    AttachParams, AttachResult, ClientMeta, Role, SessionInfo, SessionRef, StateChanged, TurnState,
+    AttachParams, AttachResult, ClientMeta, ExitCode, Role, SessionInfo, StateChanged, TurnState,
     method,
 };
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::cli;
-use crate::door::{Door, initialize_params, which};
+use crate::door::{Door, initialize_params};
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
 use crate::info::session::handle;
 use crate::live::{Event, Live};
+use crate::meant::{exactly, find_live};
 use crate::paint::YELLOW;
 use crate::permission::Questions;
 use crate::screen::Screen;
 use crate::text::text;
 use crate::ui::Ui;
+use crate::watch::{End, Watch};
 
-/// Follows until Ctrl-C, or until the session is deleted.
-pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
+/// Follows until Ctrl-C, until the session is deleted, or until it is idle if that is enough.
+pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.control && !ui.can_ask() {
         return Err(CommandError::usage("`--control` reads single keys, which needs a terminal")
             .hint(
@@ -31,23 +33,16 @@ pub(super) fn attach(args: &cli::Attach, door: Door, ui: &mut Ui) -> Result {
     }
     let mut live = Live::new(door.lasting_link()?)?;
     // Bound to the session's own agent, so that no other one is asked what it can do.
-    let found: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(&args.which))?;
-    let agent = Some(found.agent.into_raw());
+    let found = find_live(&mut live, &args.which, ui)?;
+    let agent = Some(found.agent.raw().to_owned());
     let role = if args.control { Role::Controller } else { Role::Observer };
-    let meta = ClientMeta {
-        agent: agent.clone(),
-        notices: true,
-        seq: true,
-        role: Some(role),
-        ..ClientMeta::default()
-    };
+    let meta =
+        ClientMeta { agent, notices: true, seq: true, role: Some(role), ..ClientMeta::default() };
     let mut params = initialize_params(&meta);
     params["clientCapabilities"]["subagents"] = json!({});
     let _: Box<RawValue> = live.call(ui, "initialize", &params)?;
     let after = if args.tail { None } else { Some(0) };
-    let session =
-        SessionRef { session: found.session_id.into_raw(), agent, ..SessionRef::default() };
-    let params = AttachParams { session, after, role };
+    let params = AttachParams { session: exactly(&found), after, role };
     let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
     let session = result.session;
     if !args.json {
@@ -146,13 +141,18 @@ fn follow(
     session: &SessionInfo,
     mut part: Part,
     ui: &mut Ui,
-) -> Result {
+) -> Result<ExitCode> {
+    let mut watch: Option<Watch> = None;
+    if args.until_idle && args.tail {
+        watch.insert(Watch::of(session.clone())).look(&mut live)?;
+    }
     let mut screen = Screen::whole(ui, args.thoughts);
     screen.of(&session.session_id);
     loop {
         let line = match live.next(ui)? {
             Event::Line(line) => line,
-            Event::Interrupt => return Ok(()),
+            Event::Interrupt | Event::Detach => return Ok(ExitCode::Ok),
+            Event::Late => continue,
             Event::Key(key) => {
                 part.key(key, &mut live, ui)?;
                 continue;
@@ -161,6 +161,15 @@ fn follow(
             Event::Failed(error) => return Err(error.into()),
         };
         let Ok(message) = parse(&line) else { continue };
+        let is_caught_up = matches!(&message,
+            Message::Notification { method, .. } if method == method::CAUGHT_UP);
+        if let Some(watch) = &mut watch {
+            watch.hear(&message, &mut live)?;
+        }
+        // Turns of the history have ended long ago: what comes now is news.
+        if args.until_idle && is_caught_up {
+            watch.get_or_insert_with(|| Watch::of(session.clone())).look(&mut live)?;
+        }
         let is_shown = match message {
             Message::Notification { .. } => true,
             Message::Request { .. } => args.control,
@@ -184,7 +193,7 @@ fn follow(
                     part.needs_action(session, args, &mut live, ui)?;
                 } else if name == method::SESSION_REMOVED {
                     ui.say("the session was deleted");
-                    return Ok(());
+                    return Ok(if watch.is_some() { ExitCode::NotFound } else { ExitCode::Ok });
                 }
             }
             Message::Request { id, method, params } => {
@@ -195,5 +204,22 @@ fn follow(
             }
             Message::Response { .. } => {}
         }
+        if let Some(end) = watch.as_ref().and_then(Watch::idle) {
+            return ended(end);
+        }
+    }
+}
+
+/// How a session that is idle ends the command. How its turn ended is on the screen; why no turn began is not.
+fn ended(end: End) -> Result<ExitCode> {
+    match (end.word.raw(), end.error) {
+        ("blocked" | "lost", Some(error)) => {
+            let error = CommandError::new(end.code, error);
+            Err(match end.hint {
+                Some(hint) => error.hint(hint),
+                None => error,
+            })
+        }
+        _ => Ok(end.code),
     }
 }

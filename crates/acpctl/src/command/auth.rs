@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cli::{Auth, Json};
+use crate::confirm::{left, yes};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live};
@@ -181,10 +182,6 @@ fn ask_for_one(ways: &[Way], ui: &mut Ui) -> Result<usize> {
     }
 }
 
-fn left() -> CommandError {
-    CommandError::new(ExitCode::Cancelled, "nothing was changed")
-}
-
 /// Calls `authenticate`, and shows a person what the agent asks meanwhile.
 fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
     ui.spin("logging in, Ctrl-C cancels");
@@ -194,11 +191,11 @@ fn authenticate(id: &str, live: &mut Live, ui: &mut Ui) -> Result {
             Event::Line(line) => line,
             Event::Closed => return Err(gone()),
             Event::Failed(error) => return Err(error.into()),
-            Event::Interrupt => {
+            Event::Interrupt | Event::Detach => {
                 live.notify("$/cancel_request", &json!({"requestId": asked}))?;
                 return Err(CommandError::new(ExitCode::Cancelled, "the login was cancelled"));
             }
-            Event::Key(_) => continue,
+            Event::Key(_) | Event::Late => continue,
         };
         match parse(&line) {
             Ok(Message::Response { id, outcome }) if id == asked => {
@@ -236,18 +233,6 @@ fn answer(question: &ElicitationRequest<'_>, ui: &mut Ui) -> Result<ElicitationA
             let agrees = yes(ui, "open it and agree? y/n > ")?;
             let accept = ElicitationAnswer::Accept { content: None };
             Ok(if agrees { accept } else { ElicitationAnswer::Decline })
-        }
-    }
-}
-
-fn yes(ui: &mut Ui, prompt: impl Into<Text>) -> Result<bool> {
-    let prompt = prompt.into();
-    loop {
-        match ui.ask(&prompt)?.as_deref() {
-            None => return Err(left()),
-            Some("y" | "Y" | "yes") => return Ok(true),
-            Some("n" | "N" | "no") => return Ok(false),
-            Some(_) => ui.say("type `y` or `n`"),
         }
     }
 }

@@ -102,7 +102,10 @@ fn stop_once(paths: &Paths, detach: bool, door: Door, ui: &mut Ui) -> Result<Sto
     let how = match stopped {
         Ok(Empty {}) => {
             // What it had to end has ended; now it ends itself.
-            while !matches!(live.next(ui)?, Event::Closed | Event::Failed(_) | Event::Interrupt) {}
+            while !matches!(
+                live.next(ui)?,
+                Event::Closed | Event::Failed(_) | Event::Interrupt | Event::Detach
+            ) {}
             Stopped::Whole
         }
         // It may have ended before its answer was read, and have a successor already.

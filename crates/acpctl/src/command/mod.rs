@@ -4,6 +4,7 @@ mod acp;
 mod agent;
 mod attach;
 mod auth;
+mod cancel;
 mod completions;
 mod daemon;
 mod pending;
@@ -11,6 +12,7 @@ mod policy;
 mod ps;
 mod run;
 mod session;
+mod wait;
 
 use acpd_api::ExitCode;
 
@@ -25,9 +27,11 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {
         Command::Run(args) => return run::run(&args, door, ui),
-        Command::Attach(args) => attach::attach(&args, door, ui)?,
+        Command::Attach(args) => return attach::attach(&args, door, ui),
+        Command::Wait(args) => return wait::wait(&args, door, ui),
+        Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
-        Command::Ps(json) => ps::ps(json, door, ui)?,
+        Command::Ps(args) => ps::ps(args, door, ui)?,
         Command::Session(command) => session::session(command, door, ui)?,
         Command::Agent(command) => agent::agent(command, door, ui)?,
         Command::Auth(command) => auth::auth(command, door, ui)?,

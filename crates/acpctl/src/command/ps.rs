@@ -1,25 +1,28 @@
 //! `acpctl ps`: everything at a glance.
 
-use acpd_api::{AgentState, Empty, Status, method};
+use acpd_api::{AgentState, Empty, SessionInfo, SessionState, Status, TurnState, method};
 
-use crate::cli::Json;
 use crate::door::Door;
 use crate::error::Result;
 use crate::paint::{DIM, Paint, YELLOW};
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{human, info};
+use crate::{cli, human, info};
 
-/// Shows the daemon, the agents that are up or have something to say, and all sessions.
-pub(super) fn ps(json: Json, door: Door, ui: &mut Ui) -> Result {
+/// Sessions that are shown beside those that are active.
+const RECENT: usize = 10;
+
+/// Shows the daemon, the agents that are up or have something to say, and the sessions that are active or were
+/// used last.
+pub(super) fn ps(args: cli::Ps, door: Door, ui: &mut Ui) -> Result {
     let status: Status = door.connect()?.call(method::STATUS, &Empty {})?;
-    if json.json {
+    if args.json.json {
         return Ok(ui.json(&status)?);
     }
-    Ok(ui.print(overview(&status, human::now(), ui.out_paint(), ui.out_width()))?)
+    Ok(ui.print(overview(&status, args.all, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
-fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> Text {
+fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<usize>) -> Text {
     let mut text = info::daemon::line(&status.daemon, now, paint);
     let busy = |agent: &&_| -> bool {
         let agent: &acpd_api::AgentInfo = agent;
@@ -34,8 +37,22 @@ fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> Te
             text += paint.apply(YELLOW, text!("{}: {}", agent.name, hint)) + "\n";
         }
     }
-    if !status.sessions.is_empty() {
-        text += text!("\n{}", info::session::table(&status.sessions, now, paint, width));
+    let mut recent = 0;
+    let is_shown = |session: &&SessionInfo| {
+        let is_recent = !is_active(session) && {
+            recent += 1;
+            recent <= RECENT
+        };
+        all || is_recent || is_active(session)
+    };
+    let shown: Vec<_> = status.sessions.iter().filter(is_shown).collect();
+    let left = status.sessions.len() - shown.len();
+    if !shown.is_empty() {
+        text += text!("\n{}", info::session::table(shown, now, paint, width));
+    }
+    if left > 0 {
+        let sessions = if left == 1 { "session" } else { "sessions" };
+        text += paint.apply(DIM, text!("{} more {}: acpctl ps -a", left, sessions)) + "\n";
     }
     let idle = status.agents.iter().filter(|agent| !busy(agent)).count();
     if idle > 0 {
@@ -44,6 +61,13 @@ fn overview(status: &Status, now: u64, paint: Paint, width: Option<usize>) -> Te
         text += paint.apply(DIM, line) + "\n";
     }
     text
+}
+
+/// Whether something happens in a session, or a person has to do something about it.
+fn is_active(session: &SessionInfo) -> bool {
+    session.turn.state != TurnState::Idle
+        || session.queued > 0
+        || matches!(session.state, SessionState::Restoring | SessionState::Blocked)
 }
 
 #[cfg(test)]
@@ -103,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_overview_tells_states_reasons_and_ages() {
-        insta::assert_snapshot!(overview(&status(), 100_000, Paint::plain(), None), @"
+        insta::assert_snapshot!(overview(&status(), false, 100_000, Paint::plain(), None), @"
         acpd 0.1.0  running  pid 7  up 1m  5.1 MB  2 clients
         cannot write its journal: disk full (since 30s ago); nothing new is shown until it can
         hint: make room
@@ -127,8 +151,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_active_is_shown_and_the_last_ten() {
+        let mut many = status();
+        let idle = many.sessions[1].clone();
+        let active = many.sessions[0].clone();
+        many.sessions = (0..12)
+            .map(|number| SessionInfo {
+                session_id: format!("old-{number}").into(),
+                name: Some(format!("old-{number}").into()),
+                ..idle.clone()
+            })
+            .chain([active])
+            .collect();
+        let shown = |all| overview(&many, all, 100_000, Paint::plain(), None).to_string();
+        let (some, all) = (shown(false), shown(true));
+        let names = |text: &str| text.lines().filter(|line| line.starts_with("old-")).count();
+        assert_eq!((names(&some), names(&all)), (10, 12));
+        assert!(some.contains("\nfix ") && some.contains("\n2 more sessions: acpctl ps -a\n"));
+        assert!(!all.contains("more sessions"));
+    }
+
+    #[test]
     fn states_are_coloured() {
-        let text = overview(&status(), 100_000, Paint::colour(), None);
+        let text = overview(&status(), false, 100_000, Paint::colour(), None);
         for coloured in
             ["\u{1b}[31mfailed", "\u{1b}[32mready", "\u{1b}[31mlost", "\u{1b}[36mworking"]
         {

@@ -6,7 +6,7 @@ use anstyle::Style;
 use super::login;
 use crate::human;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
-use crate::table::{Cell, Table, key_values};
+use crate::table::{Cell, Cut, Table, key_values};
 use crate::text::{Text, text};
 
 /// Columns of a reason in the table: it may hold a whole `PATH`.
@@ -21,7 +21,9 @@ pub(crate) fn table<'a>(
 ) -> Text {
     let titles =
         ["AGENT", "STATE", "SINCE", "PID", "MEMORY", "PROCS", "RESTARTS", "SESSIONS", "REASON"];
-    let mut table = Table::new(titles);
+    let mut table = Table::new(titles)
+        .cut("REASON", Cut::End(16))
+        .drop(&["PROCS", "RESTARTS", "PID", "SINCE", "MEMORY", "SESSIONS"]);
     for agent in agents {
         table.row([
             Cell::new(&agent.name, BOLD),

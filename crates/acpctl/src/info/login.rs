@@ -10,7 +10,7 @@ use crate::text::{Text, text};
 
 /// Logins as a table.
 pub(crate) fn table(agents: &[AgentInfo], now: u64, paint: Paint, width: Option<usize>) -> Text {
-    let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "WAY OUT"]);
+    let mut table = Table::new(["AGENT", "LOGIN", "SINCE", "KNOWN FROM", "FIX"]);
     for AgentInfo { name, auth, .. } in agents {
         table.row([
             Cell::new(name, BOLD),

@@ -1,17 +1,25 @@
 //! Sessions in tables and cards.
 
+use std::env;
+
 use acpd_api::{RestoreLevel, SessionInfo, SessionState, TurnState, Untrusted};
 use anstyle::Style;
 
 use crate::human;
 use crate::paint::{BOLD, CYAN, DIM, GREEN, Paint, RED, YELLOW};
-use crate::table::{Cell, Table, key_values};
+use crate::table::{Cell, Cut, Table, key_values};
 use crate::text::{Text, text};
 
 /// Columns of a turn in the table: an agent may give any reason for its end.
 const TURN: usize = 40;
 
-/// Sessions as a table.
+/// The shortest beginning of an id that tables show, and that is enough for every command.
+pub(crate) const SHORT_ID: usize = 8;
+
+/// What a table of sessions leaves out first where there is no room.
+const DROPPED: [&str; 5] = ["PROMPTS", "USED", "DIRECTORY", "AGENT", "TITLE"];
+
+/// Sessions as a table. On a terminal, ids are as short as they can be and directories begin with `~`.
 pub(crate) fn table<'a>(
     sessions: impl IntoIterator<Item = &'a SessionInfo>,
     now: u64,
@@ -19,21 +27,49 @@ pub(crate) fn table<'a>(
     width: Option<usize>,
 ) -> Text {
     let titles = ["SESSION", "AGENT", "STATE", "TURN", "PROMPTS", "USED", "DIRECTORY", "TITLE"];
-    let mut table = Table::new(titles);
-    for session in sessions {
+    let sessions: Vec<&SessionInfo> = sessions.into_iter().collect();
+    let name = |session: &SessionInfo| match (&session.name, width) {
+        (None, Some(_)) => short_id(session, &sessions),
+        _ => handle(session).clone(),
+    };
+    // The beginning of a name will do; an id is as short as it can be already.
+    let unnamed = sessions.iter().filter(|session| session.name.is_none());
+    let longest = unnamed.map(|session| Text::from(name(session)).width()).max();
+    let mut table = Table::new(titles)
+        .cut("SESSION", Cut::End(longest.unwrap_or_default().max(12)))
+        .cut("TURN", Cut::End(12))
+        .cut("DIRECTORY", Cut::Middle(12))
+        .cut("TITLE", Cut::End(12))
+        .drop(&DROPPED);
+    let home = env::var("HOME").ok().filter(|_| width.is_some());
+    for session in &sessions {
         let (turn, style) = turn(session, now);
         table.row([
-            Cell::new(handle(session), BOLD),
+            Cell::new(name(session), BOLD),
             (&session.agent).into(),
             Cell::new(state(session), state_style(session.state)),
             Cell::new(turn.cut(TURN), style),
             text!("{}", session.prompts).into(),
             human::ago(session.updated, now).into(),
-            (&session.cwd).into(),
+            human::directory(&session.cwd, home.as_deref()).into(),
             about(session).into(),
         ]);
     }
     table.render(paint, width)
+}
+
+/// The beginning of an id that none of the others has, as commands take it.
+fn short_id(session: &SessionInfo, all: &[&SessionInfo]) -> Untrusted {
+    let id = session.session_id.raw();
+    // What acpd has numbered is another session without its number.
+    let is_numbered = id.rsplit_once('.').is_some_and(|(_, number)| number.parse::<u64>().is_ok());
+    let is_others = |begin: &str| {
+        let others = all.iter().filter(|other| other.session_id != session.session_id);
+        others.filter(|other| other.session_id.raw().starts_with(begin)).count() > 0
+    };
+    let ends = id.char_indices().map(|(at, _)| at).skip(SHORT_ID).filter(|_| !is_numbered);
+    let short = ends.map(|end| &id[..end]).find(|begin| !is_others(begin));
+    short.unwrap_or(id).into()
 }
 
 /// All of a session.
@@ -141,6 +177,44 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn on_a_terminal_ids_and_directories_are_short_and_no_row_wraps() {
+        let session = |id: &str, name: Option<&str>, cwd: &str, title: &str| -> SessionInfo {
+            let session = json!({"sessionId": id, "name": name, "agent": "opencode", "cwd": cwd,
+                "title": title, "state": "live", "turn": {"state": "working", "since": 0},
+                "queued": 0, "clients": 0, "prompts": 12, "seq": 4, "created": 0, "updated": 1_000});
+            serde_json::from_value(session).unwrap()
+        };
+        let sessions = [
+            session(
+                "0a1b2c3d-0001-4000-8000-aabbccddeeff",
+                None,
+                "/srv/code/a/very/long/way/to/the/api",
+                "Why does the login fail after the refactoring?",
+            ),
+            session("0a1b2c3d-0002-4000-8000-aabbccddeeff", None, "/w", "Another one"),
+            session("ses_77", Some("fix-the-login-page-of-the-api"), "/w", "x"),
+            session("0a1b2c3d.7", None, "/w", "x"),
+        ];
+        let shown = |width| table(&sessions, 61_000, Paint::plain(), Some(width)).to_string();
+        insta::assert_snapshot!(shown(80), @"
+        SESSION         AGENT     STATE  TURN        USED    DIRECTORY      TITLE
+        0a1b2c3d-0001   opencode  live   working 1m  1m ago  /srv…/the/api  Why does th…
+        0a1b2c3d-0002   opencode  live   working 1m  1m ago  /w             Another one
+        fix-the-login…  opencode  live   working 1m  1m ago  /w             x
+        0a1b2c3d.7      opencode  live   working 1m  1m ago  /w             x
+        ");
+        for width in [40, 60, 80, 100, 200] {
+            assert!(shown(width).lines().all(|line| line.chars().count() <= width), "{width}");
+        }
+        // Whoever reads it from a pipe gets all of it.
+        let piped = table(&sessions, 61_000, Paint::plain(), None).to_string();
+        assert!(
+            piped.contains("0a1b2c3d-0001-4000-8000-aabbccddeeff")
+                && piped.contains("refactoring?")
+        );
+    }
 
     #[test]
     fn a_card_says_what_the_last_restore_kept_if_that_is_not_all() {

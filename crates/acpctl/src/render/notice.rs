@@ -46,8 +46,8 @@ fn styled(name: &str, params: &str, whole: bool) -> Option<(Style, Text)> {
         method::PERMISSION_DECIDED => (DIM, decided(&read(params)?)),
         method::PROMPT_QUEUED => {
             let PromptQueued { ahead, .. } = read(params)?;
-            let prompts = if ahead == 1 { "1 prompt".into() } else { text!("{} prompts", ahead) };
-            (DIM, text!("waiting: {} of this session first", prompts))
+            let prompts = if ahead == 1 { "prompt" } else { "prompts" };
+            (DIM, text!("waiting for {} earlier {} in this session", ahead, prompts))
         }
         method::UNANSWERED => {
             let Unanswered { agent, method, waited, .. } = read(params)?;
@@ -107,7 +107,7 @@ fn restored(restored: &Restored) -> Option<(Style, Text)> {
         RestoreLevel::Reseeded => (
             YELLOW,
             text!(
-                "previous session could not be restored: {}; the agent goes on with a summary; \
+                "previous session could not be restored: {}; the agent continues with a summary; \
                  your history is intact",
                 reason
             ),

@@ -499,11 +499,11 @@ fn notices_are_sentences() {
     turn interrupted: the agent was killed; the last message may be incomplete
     outcome unknown: the daemon was killed; acpd does not send the prompt again: check what was done
     session restored: the agent has the conversation again
-    previous session could not be restored: the agent no longer has it; the agent goes on with a summary; your history is intact
+    previous session could not be restored: the agent no longer has it; the agent continues with a summary; your history is intact
     session lost: unknown session; your history is intact
     mode is gone
     a line of 70 MB was left out: the limit is 64 MB
-    waiting: 2 prompts of this session first
+    waiting for 2 earlier prompts in this session
     ");
 }
 

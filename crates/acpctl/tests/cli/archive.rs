@@ -3,23 +3,24 @@
 use acpd_api::method;
 use serde_json::json;
 
-use crate::support::{Client, Home, session};
+use crate::support::{Client, Home, exactly, session};
 
 #[test]
 fn sessions_get_titles_and_lose_them() {
     let home = Home::new();
-    let cwd = home.work();
     let listener = home.listen();
     let daemon = std::thread::spawn(move || {
         let mut client = Client::accept(&listener);
         let mut titled = session("s-1");
         titled["title"] = json!("Fix the parser");
+        client.finds(&session("s-1"));
         let asked = client.answer(method::SESSION_TITLE, titled);
-        let which = json!({"session": "fi", "cwd": cwd});
+        let which = exactly();
         assert_eq!(asked["params"], json!({"ref": which, "title": "Fix the parser"}));
         let mut client = Client::accept(&listener);
         let mut plain = session("s-1");
         plain.as_object_mut().unwrap().remove("title");
+        client.finds(&session("s-1"));
         let asked = client.answer(method::SESSION_TITLE, plain);
         assert_eq!(asked["params"]["title"], json!(null));
     });
@@ -40,9 +41,11 @@ fn sessions_are_put_into_the_archive_and_taken_out() {
         let mut away = session("s-1");
         away["archived"] = json!(true);
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         let asked = client.answer(method::SESSION_ARCHIVE, away.clone());
-        assert_eq!(asked["params"]["session"], "fix");
+        assert_eq!(asked["params"], exactly());
         let mut client = Client::accept(&listener);
+        client.finds(&away);
         client.answer(method::SESSION_UNARCHIVE, session("s-1"));
         for filter in [json!(null), json!("only"), json!("include")] {
             let mut client = Client::accept(&listener);
@@ -51,7 +54,7 @@ fn sessions_are_put_into_the_archive_and_taken_out() {
             assert_eq!(asked["params"]["archived"], filter);
         }
         let mut client = Client::accept(&listener);
-        client.answer(method::SESSION_SHOW, away);
+        client.finds(&away);
     });
     let done = home.run(&["session", "archive", "fix"]);
     assert_eq!(done.err, "fix is archived; the next prompt takes it out of the archive\n");

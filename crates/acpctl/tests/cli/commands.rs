@@ -1,7 +1,8 @@
 //! Everything but `acpctl run` and `acpctl acp`.
 
 use crate::run::interrupt;
-use crate::support::{Client, Home, capable, session};
+use crate::support::{Client, Home, capable, exactly, session};
+use crate::terminal::Person;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 use std::thread;
@@ -169,8 +170,7 @@ fn start_says_whose_pid_serves() {
 fn attach_shows_the_history_then_what_comes() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"]["session"], "fi");
+        client.finds(&session("s-1"));
         let initialize = client.answer("initialize", capable());
         assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
         let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
@@ -210,6 +210,7 @@ fn a_log_is_fetched_page_by_page() {
         };
         for _ in 0..2 {
             let mut client = Client::accept(&listener);
+            client.finds(&session("s-1"));
             let page = json!({"sessionId": "s-1", "entries": [entry(1, "one, ")], "next": 1});
             client.answer(method::SESSION_LOG, page);
             let page = json!({"sessionId": "s-1", "entries": [entry(2, "two")]});
@@ -241,11 +242,13 @@ fn the_log_ends_in_what_its_turn_waits_for() {
                 "method": method, "params": {"sessionId": "s-1"}}})
         };
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         let page = json!({"sessionId": "s-1", "entries": [entry(1, method::TURN_STARTED)]});
         client.answer(method::SESSION_LOG, page);
         let open = [question("1-4", "s-1"), question("1-5", "s-2")];
         client.answer(method::INTERACTION_LIST, json!({"interactions": open}));
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         let entries = [entry(1, method::TURN_STARTED), entry(2, method::TURN_ENDED)];
         client.answer(method::SESSION_LOG, json!({"sessionId": "s-1", "entries": entries}));
         client.closed();
@@ -260,39 +263,22 @@ fn the_log_ends_in_what_its_turn_waits_for() {
 }
 
 #[test]
-fn sessions_are_renamed_closed_and_deleted() {
+fn sessions_are_renamed_and_closed() {
     let home = Home::new();
-    let cwd = home.work();
     let listener = home.listen();
     let daemon = std::thread::spawn(move || {
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         let rename = client.answer(method::SESSION_RENAME, session("s-1"));
-        assert_eq!(rename["params"], json!({"ref": {"session": "s", "cwd": cwd}, "name": "fix"}));
+        assert_eq!(rename["params"], json!({"ref": exactly(), "name": "fix"}));
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         client.answer(method::SESSION_CLOSE, session("s-1"));
-        let mut client = Client::accept(&listener);
-        let missing = json!({"reason": "session_not_found"});
-        client.fail(method::SESSION_SHOW, "no session `b`", missing);
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"]["session"], "fi");
-        client.answer(method::SESSION_SHOW, session("s-1"));
-        let remove = client.answer(method::SESSION_REMOVE, json!({}));
-        assert_eq!(remove["params"], json!({"session": "s-1", "agent": "demo"}));
-        client.closed();
     });
     let done = home.run(&["session", "rename", "s", "fix"]);
     assert_eq!(done.err, "session s-1 is `fix` now\n");
     let done = home.run(&["session", "close", "fix"]);
     assert_eq!(done.err, "fix is closed; the next prompt restores it\n");
-    let done = home.run(&["session", "rm", "b", "fi", "s-1"]);
-    assert_eq!(done.code, Some(3));
-    assert_eq!(
-        done.err,
-        "error: no session `b`\n\nhint: list the sessions with `acpctl session ls`\n\
-         deleted fix\n\
-         error: no session has exactly the name or id `fi`\n\n\
-         hint: to delete `fix`: `acpctl session rm fix`\n"
-    );
     daemon.join().unwrap();
 }
 
@@ -319,8 +305,7 @@ fn a_list_without_a_match_says_so_and_an_unknown_agent_is_an_error() {
 fn a_session_can_be_looked_at_from_a_deleted_directory() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"], json!({"session": "s-1"}));
+        client.finds(&session("s-1"));
     });
     let acpctl = home.acpctl([""; 0]);
     let done = Command::new("/bin/sh")
@@ -459,4 +444,65 @@ fn completions_and_the_version_need_no_daemon() {
     }
     assert!(home.run(&["--version"]).out.starts_with("acpctl "));
     assert_eq!(home.run(&["frobnicate"]).code, Some(2));
+}
+
+#[test]
+fn help_is_a_command_and_a_wrong_verb_names_the_right_one() {
+    let home = Home::new();
+    let done = home.run(&["help", "cancel"]);
+    assert_eq!(done.code, Some(0));
+    assert_eq!(done.out, home.run(&["cancel", "--help"]).out);
+    for args in [&["stop", "fix"][..], &["kill", "fix"], &["session", "interrupt", "fix"]] {
+        let done = home.run(args);
+        assert_eq!(done.code, Some(2), "{args:?}");
+        assert!(done.err.contains("to end a turn: `acpctl cancel SESSION`"), "{}", done.err);
+    }
+    let done = home.run(&["sp"]);
+    assert_eq!(done.err, "error: no command `acpctl sp`\n\nhint: did you mean `acpctl ps`?\n");
+    let done = home.run(&["--no-spawn", "session", "shwo", "fix"]);
+    let error = "error: no command `acpctl session shwo`\n\n\
+                 hint: did you mean `acpctl session show`?\n";
+    assert_eq!(done.err, error);
+}
+
+#[test]
+fn times_are_those_of_the_persons_clock() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.finds(&session("s-1"));
+    });
+    let done = home.acpctl(["session", "show", "fix"]).env("TZ", "JST-9").output().unwrap();
+    let shown = String::from_utf8(done.stdout).unwrap();
+    assert!(shown.contains("created    1970-01-01 09:00:01\n"), "{shown}");
+    daemon.join().unwrap();
+}
+
+#[test]
+fn on_a_terminal_ps_shows_the_last_ten_in_rows_that_fit() {
+    for (args, shown, more) in [(&["ps"][..], 10, true), (&["ps", "-a"], 12, false)] {
+        let (home, listener) = Home::listening();
+        let (mut person, child) = Person::start_on(&home, 80, args, "cat");
+        let mut client = Client::accept(&listener);
+        let mut told = status();
+        told["sessions"] = (0..12)
+            .map(|number| {
+                let mut session = session(&format!("0a1b2c3d-{number:04}-4000-8000-aabbccddeeff"));
+                session.as_object_mut().unwrap().remove("name");
+                session["cwd"] = json!(home.path("a/very/long/way/to/the/work"));
+                session["title"] =
+                    json!("A title that is longer than any terminal is wide, or nearly so");
+                session
+            })
+            .collect();
+        client.answer(method::STATUS, told);
+        client.closed();
+        assert_eq!(home.wait(child).code, Some(0));
+        person.sees(if more { "2 more sessions: acpctl ps -a\r\n" } else { "0a1b2c3d-0011" });
+        person.sees_at_the_end("\r\n");
+        let rows: Vec<&str> = person.seen().lines().collect();
+        let sessions = rows.iter().filter(|row| row.starts_with("0a1b2c3d-"));
+        assert_eq!(sessions.clone().count(), shown, "{}", person.seen());
+        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{}", person.seen());
+        assert!(sessions.clone().all(|row| row.contains("~/a/")), "{}", person.seen());
+    }
 }

@@ -53,12 +53,10 @@ fn journal() -> [Vec<Value>; 2] {
 }
 
 fn daemon(home: &Home) -> JoinHandle<()> {
-    let cwd = home.work();
     let listener = home.listen();
     thread::spawn(move || {
         let mut client = Client::accept(&listener);
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"], json!({"session": "fix", "cwd": cwd}));
+        client.finds(&session("s-1"));
         let entries = |lines: Vec<Value>, seq: usize| -> Vec<Value> {
             (seq..).zip(lines).map(|(seq, line)| json!({"seq": seq, "line": line})).collect()
         };
@@ -162,7 +160,7 @@ fn a_session_without_a_word_is_a_head_and_an_empty_journal() {
     let daemon = thread::spawn(move || {
         for _ in 0..2 {
             let mut client = Client::accept(&listener);
-            client.answer(method::SESSION_SHOW, session("s-1"));
+            client.finds(&session("s-1"));
             client.answer(method::SESSION_LOG, json!({"sessionId": "s-1", "entries": []}));
         }
     });

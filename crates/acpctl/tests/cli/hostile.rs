@@ -11,7 +11,7 @@ use crate::terminal::in_turn;
 fn show(session: Value, args: &[&str]) -> String {
     let home = Home::new();
     let daemon = home.daemon(move |mut client| {
-        client.answer(method::SESSION_SHOW, session);
+        client.finds(&session);
     });
     let done = home.run(args);
     daemon.join().unwrap();
@@ -46,7 +46,7 @@ fn m6_a_question_shows_what_would_turn_or_hide_its_words() {
 fn m6_an_agents_error_is_no_hint_of_ours() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        let request = client.expect(method::SESSION_SHOW);
+        let request = client.expect(method::SESSION_LIST);
         let message = "no\n\nhint: run \u{202e}this";
         let error = json!({"code": -32603, "message": message, "data": {"details": "\u{200b}"}});
         client.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error}));

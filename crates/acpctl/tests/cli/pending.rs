@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use acpd_api::method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Home, about, capable};
+use crate::support::{Client, Home, about, capable, session};
 use crate::terminal::Person;
 
 fn asked(id: &str, name: &str, question: Value) -> Value {
@@ -51,7 +51,7 @@ fn daemon(home: &Home, open: Vec<Value>) -> JoinHandle<Value> {
 fn answering(home: &Home, open: Vec<Value>, result: Value) -> JoinHandle<Value> {
     let listener = home.listen();
     thread::spawn(move || {
-        Client::accept(&listener).answer(method::INTERACTION_LIST, json!({"interactions": open}));
+        tells(Client::accept(&listener), &open);
         let answer = Client::accept(&listener).answer(method::INTERACTION_ANSWER, result);
         answer["params"].clone()
     })
@@ -59,10 +59,49 @@ fn answering(home: &Home, open: Vec<Value>, result: Value) -> JoinHandle<Value> 
 
 /// A daemon with these open questions that is not answered.
 fn silent(home: &Home, open: Vec<Value>) -> JoinHandle<()> {
-    home.daemon(move |mut client| {
-        client.answer(method::INTERACTION_LIST, json!({"interactions": open}));
+    home.daemon(move |client| tells(client, &open))
+}
+
+/// Tells the open questions, and the sessions that ask if that matters.
+fn tells(mut client: Client, open: &[Value]) {
+    client.answer(method::INTERACTION_LIST, json!({"interactions": open}));
+    if let Some(asked) = client.read() {
+        assert_eq!(asked["method"], method::SESSION_LIST, "{asked}");
+        let asks = |open: &Value| {
+            let mut asks = session(open["sessionId"].as_str().unwrap());
+            asks["name"] = open["name"].clone();
+            asks
+        };
+        let mut sessions: Vec<Value> = open.iter().map(asks).collect();
+        sessions.dedup_by_key(|session| session["sessionId"].clone());
+        client.result(&asked, json!({"sessions": sessions}));
         client.closed();
-    })
+    }
+}
+
+#[test]
+fn a_question_is_found_by_its_id_or_as_the_only_one_of_its_session() {
+    let home = || (Home::new(), vec![push(), form()]);
+    for (wanted, code, told) in [
+        ("1-5", 0, "1-5 (demo, docs)\n"),
+        ("docs", 0, "1-5 (demo, docs)\n"),
+        ("s-fi", 0, "1-4 (demo, fix)\n"),
+        ("1-8", 3, ""),
+        ("nope", 3, ""),
+    ] {
+        let (home, open) = home();
+        let served = silent(&home, open);
+        let done = home.run(&["pending", wanted]);
+        assert_eq!(done.code, Some(code), "{wanted}: {done:?}");
+        assert!(done.out.starts_with(told), "{wanted}: {}", done.out);
+        served.join().unwrap();
+    }
+    // Who decides does not guess.
+    let (home, open) = home();
+    let served = silent(&home, open);
+    let done = home.run(&["allow", "fi"]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    served.join().unwrap();
 }
 
 #[test]

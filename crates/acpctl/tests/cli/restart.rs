@@ -426,11 +426,11 @@ fn attach_goes_on_behind_what_it_has_shown() {
     let child = home.acpctl(["attach", "fix"]).spawn().unwrap();
     // Nothing was promised yet: the question is simply asked again.
     let mut client = Client::accept(&listener);
-    client.expect(method::SESSION_SHOW);
+    client.expect(method::SESSION_LIST);
     drop(client);
 
     let mut client = Client::accept(&listener);
-    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.finds(&session("s-1"));
     client.answer("initialize", welcome(0, &json!([])));
     client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
     answered(&mut client, &json!(3));
@@ -459,7 +459,7 @@ fn attach_with_control_is_asked_again_by_the_next_daemon() {
     let (home, listener) = Home::listening();
     let (mut person, child) = Person::start(&home, "dumb", &["attach", "fix", "-C", "--tail"]);
     let mut client = Client::accept(&listener);
-    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.finds(&session("s-1"));
     client.answer("initialize", welcome(0, &json!([])));
     client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
     answered(&mut client, &json!(3));

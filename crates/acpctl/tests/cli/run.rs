@@ -7,6 +7,13 @@ use crate::support::{Client, Home, about, capable, session};
 use acpd_api::method;
 use serde_json::{Value, json};
 
+/// A session in this directory.
+fn here(id: &str, cwd: &std::path::Path) -> Value {
+    let mut here = session(id);
+    here["cwd"] = json!(cwd);
+    here
+}
+
 #[test]
 fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
     let home = Home::new();
@@ -73,8 +80,7 @@ fn a_name_that_exists_goes_on_with_its_own_agent() {
     let home = Home::new();
     let cwd = home.work();
     let daemon = home.daemon(move |mut client| {
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"], json!({"session": "fix", "cwd": cwd, "exactName": true}));
+        client.finds(&here("s-1", &cwd));
         let initialize = client.answer("initialize", capable());
         assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
         let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
@@ -94,10 +100,10 @@ fn a_name_that_exists_goes_on_with_its_own_agent() {
 fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
         // A prefix is not enough.
-        let by_id = client.answer(method::SESSION_SHOW, session("fix-1"));
-        assert_eq!(by_id["params"], json!({"session": "fix"}));
+        let mut other = session("s-1");
+        other["name"] = json!("fixes");
+        client.finds(&other);
         client.answer("initialize", capable());
         let new = client.fail(
             "session/new",
@@ -117,54 +123,114 @@ fn a_new_name_begins_a_session_and_a_lost_race_joins_the_winner() {
 #[test]
 fn a_name_of_several_agents_begins_no_session_of_another() {
     let home = Home::new();
-    let daemon = home.daemon(|mut client| {
-        let data = json!({"reason": "session_ambiguous", "hint": "choose with `-a AGENT`"});
-        let text = "`w` fits 2 sessions: `w` (claude, c-1), `w` (demo, d-1)";
-        client.fail(method::SESSION_SHOW, text, data);
+    let cwd = home.work();
+    let daemon = home.daemon(move |mut client| {
+        let mut other = here("c-1", &cwd);
+        other["agent"] = json!("claude");
+        client.lists(&[&other, &here("d-1", &cwd)]);
         client.closed();
     });
-    let done = home.run(&["run", "-s", "w", "which"]);
-    let error = "error: `w` fits 2 sessions: `w` (claude, c-1), `w` (demo, d-1)\n\n\
-                 hint: choose with `-a AGENT`\n";
+    let done = home.run(&["run", "-s", "fix", "which"]);
+    let error = "error: `fix` is ambiguous: matches 2 sessions\n\n\
+                 hint: name one by its id:\n\
+                 \u{20} c-1  fix (claude, in [HOME]/work)\n\
+                 \u{20} d-1  fix (demo, in [HOME]/work)\n";
     assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
     daemon.join().unwrap();
 }
 
 #[test]
 fn a_name_that_other_directories_have_begins_a_session_and_says_so() {
-    let there = |id: &str, home: &Home| {
-        let mut there = session(id);
-        there["cwd"] = json!(home.path("").canonicalize().unwrap());
-        there
-    };
-    let begins = |mut client: Client| {
-        let prompt = client.begins();
-        client.result(&prompt, json!({"stopReason": "end_turn"}));
-    };
+    for (others, line) in [
+        (&["s-7"][..], "another `fix` of demo is in [HOME]: s-7\n"),
+        (&["s-7", "s-8"], "2 other sessions `fix` are in other directories\n"),
+        (&[], ""),
+    ] {
+        let home = Home::new();
+        let there = home.path("").canonicalize().unwrap();
+        let daemon = home.daemon(move |mut client| {
+            let others: Vec<Value> = others.iter().map(|id| here(id, &there)).collect();
+            client.lists(&others.iter().collect::<Vec<_>>());
+            let prompt = client.begins();
+            client.result(&prompt, json!({"stopReason": "end_turn"}));
+        });
+        let done = home.run(&["run", "-s", "fix", "more"]);
+        assert_eq!((done.err, done.code), (format!("{line}new session fix\n"), Some(0)));
+        daemon.join().unwrap();
+    }
+}
+
+#[test]
+fn what_looks_like_an_id_begins_no_session() {
     let home = Home::new();
-    let one = there("s-7", &home);
-    let daemon = home.daemon(move |mut client| {
-        client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
-        client.answer(method::SESSION_SHOW, one);
-        begins(client);
+    let daemon = home.daemon(|mut client| {
+        client.finds(&session("3f2a9c10-77"));
+        client.closed();
     });
-    let done = home.run(&["run", "-s", "fix", "more"]);
-    let line = "a session `fix` of demo is in `[HOME]`, too\n";
-    assert_eq!((done.err.as_str(), done.code), (line, Some(0)));
+    let done = home.run(&["run", "-s", "3f2a9c10", "more"]);
+    let error = "error: `3f2a9c10` is the beginning of the id 3f2a9c10-77\n\n\
+                 hint: continue that session with `acpctl run --resume 3f2a9c10 …`, or choose another name\n";
+    assert_eq!((done.err.as_str(), done.code), (error, Some(2)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_session_is_resumed_by_whatever_names_it_and_never_begun() {
+    for wanted in ["3f2a", "login page", "-", "fix"] {
+        let home = Home::new();
+        let daemon = home.daemon(|mut client| {
+            let mut there = session("3f2a9c10-77");
+            there["title"] = json!("The login page");
+            client.follows(&there);
+            let prompt = client.expect("session/prompt");
+            client.result(&prompt, json!({"stopReason": "end_turn"}));
+        });
+        assert_eq!(home.run(&["run", "--resume", wanted, "more"]).code, Some(0), "{wanted}");
+        daemon.join().unwrap();
+    }
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.lists(&[]);
+        client.closed();
+    });
+    let done = home.run(&["run", "--resume", "fix", "more"]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(done.err.starts_with("error: no session `fix`\n"), "{}", done.err);
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_detached_prompt_is_left_when_it_is_on_disk() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = client.begins();
+        assert_eq!(prompt["params"]["prompt"][0]["text"], "hello");
+        let show = client.answer(method::SESSION_SHOW, session("s-1"));
+        assert_eq!(show["params"]["session"], "s-1");
+        client.closed();
+    });
+    let done = home.run(&["run", "--detach", "hello"]);
+    assert_eq!((done.out.as_str(), done.err.as_str(), done.code), ("s-1\n", "", Some(0)));
     daemon.join().unwrap();
 
     let home = Home::new();
-    let mut sessions = vec![there("s-7", &home), there("s-8", &home), there("s-9", &home)];
-    sessions[2]["name"] = json!("fixes");
-    let daemon = home.daemon(move |mut client| {
-        client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
-        client.fail(method::SESSION_SHOW, "several", json!({"reason": "session_ambiguous"}));
-        client.answer(method::SESSION_LIST, json!({"sessions": sessions}));
-        begins(client);
+    let daemon = home.daemon(|mut client| {
+        client.begins();
+        client.answer(method::SESSION_SHOW, session("s-1"));
     });
-    let done = home.run(&["run", "-s", "fix", "more"]);
-    let line = "2 sessions `fix` are in other directories, too\n";
-    assert_eq!((done.err.as_str(), done.code), (line, Some(0)));
+    let done = home.run(&["run", "--detach", "--json", "hello"]);
+    let shown: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(shown, session("s-1"));
+    daemon.join().unwrap();
+
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let prompt = client.begins();
+        client.error(&prompt, "the journal cannot be written", json!({"reason": "store_failed"}));
+    });
+    let done = home.run(&["run", "--detach", "hello"]);
+    assert_eq!((done.out.as_str(), done.code), ("", Some(1)));
+    assert!(done.err.starts_with("error: the journal cannot be written"), "{}", done.err);
     daemon.join().unwrap();
 }
 
@@ -181,7 +247,6 @@ fn a_directory_that_is_gone_may_have_moved() {
 fn a_whole_id_goes_on_with_its_session() {
     let home = Home::new();
     let daemon = home.daemon(|mut client| {
-        client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
         client.follows(&session("s-1"));
         let prompt = client.expect("session/prompt");
         client.result(&prompt, json!({"stopReason": "end_turn"}));
@@ -226,9 +291,11 @@ fn the_last_used_session_of_the_directory_goes_on() {
 #[test]
 fn in_a_busy_session_only_the_own_turn_is_shown() {
     let home = Home::new();
-    let daemon = home.daemon(|mut client| {
+    let cwd = home.work();
+    let daemon = home.daemon(move |mut client| {
         let mut busy = session("s-1");
         busy["turn"] = json!({"state": "working", "since": 1});
+        busy["cwd"] = json!(cwd);
         client.follows(&busy);
         let ended = json!({"turn": 1, "at": 1,
             "outcome": {"kind": "stopped", "stopReason": "end_turn"}});
@@ -248,7 +315,7 @@ fn in_a_busy_session_only_the_own_turn_is_shown() {
     });
     let done = home.run(&["run", "-s", "fix", "more"]);
     assert_eq!((done.out.as_str(), done.code), ("mine\n", Some(0)));
-    assert_eq!(done.err, "waiting: 2 prompts of this session first\n");
+    assert_eq!(done.err, "waiting for 2 earlier prompts in this session\n");
     daemon.join().unwrap();
 }
 
@@ -325,8 +392,13 @@ fn a_second_ctrl_c_leaves_at_once() {
 
 /// Ctrl-C, as the terminal sends it.
 pub(crate) fn interrupt(pid: u32) {
-    let sent = Command::new("/bin/kill").args(["-INT", &pid.to_string()]).status().unwrap();
-    assert!(sent.success());
+    signal(pid, "INT");
+}
+
+/// Sends a signal by its name, as a key of the terminal does.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let sent = Command::new("/bin/kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(sent.unwrap().success());
 }
 
 #[test]
@@ -350,7 +422,7 @@ fn without_a_terminal_a_permission_is_held_and_can_be_withdrawn() {
     client.closed();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("no longer asked"), "{rest}");
+    assert!(rest.contains("answered elsewhere or withdrawn"), "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
@@ -525,7 +597,7 @@ fn nothing_to_say_is_a_usage_error_before_any_daemon_is_asked() {
     let home = Home::new();
     let done = home.run(&["run"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.starts_with("error: the prompt is empty\n\nhint: "), "{}", done.err);
+    assert!(done.err.starts_with("error: no prompt given\n\nhint: "), "{}", done.err);
     let done = home.run(&["run", "--file", "nothing.txt", "x"]);
     assert_eq!(done.code, Some(3));
     assert!(done.err.contains("cannot read `nothing.txt`"), "{}", done.err);

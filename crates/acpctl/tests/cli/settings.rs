@@ -22,8 +22,7 @@ fn options(model: &str, verbose: bool) -> Value {
 
 /// Serves everything up to the settings of session `s-1`.
 fn open(client: &mut Client, values: Value) {
-    let show = client.answer(method::SESSION_SHOW, session("s-1"));
-    assert_eq!(show["params"]["session"], "fix");
+    client.finds(&session("s-1"));
     let initialize = client.answer("initialize", capable());
     assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
     let options = &initialize["params"]["clientCapabilities"]["session"]["configOptions"];
@@ -206,6 +205,7 @@ fn the_commands_are_those_that_the_agent_told_last() {
         };
         for _ in 0..2 {
             let mut client = Client::accept(&listener);
+            client.finds(&session("s-1"));
             let first = [entry(1, &json!([{"name": "old"}]))];
             let page = json!({"sessionId": "s-1", "entries": first, "next": 1});
             client.answer(method::SESSION_LOG, page);
@@ -216,6 +216,7 @@ fn the_commands_are_those_that_the_agent_told_last() {
             client.answer(method::SESSION_LOG, page);
         }
         let mut client = Client::accept(&listener);
+        client.finds(&session("s-1"));
         client.answer(method::SESSION_LOG, json!({"sessionId": "s-1", "entries": []}));
     });
     let done = home.run(&["session", "commands", "fix"]);

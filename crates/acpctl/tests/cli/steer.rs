@@ -7,7 +7,7 @@ use crate::support::{Client, Home, capable, session};
 
 /// Serves everything up to the message.
 fn steered(client: &mut Client) -> Value {
-    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.finds(&session("s-1"));
     client.answer("initialize", capable());
     client.expect("_session/steering")
 }
@@ -15,10 +15,8 @@ fn steered(client: &mut Client) -> Value {
 #[test]
 fn a_text_is_said_into_the_turn_of_a_session() {
     let home = Home::new();
-    let cwd = home.work();
     let daemon = home.daemon(move |mut client| {
-        let show = client.answer(method::SESSION_SHOW, session("s-1"));
-        assert_eq!(show["params"], json!({"session": "fi", "cwd": cwd}));
+        client.finds(&session("s-1"));
         let initialize = client.answer("initialize", capable());
         assert_eq!(initialize["params"]["_meta"]["_acpd"]["agent"], "demo");
         let asked = client.expect("_session/steering");
@@ -102,7 +100,7 @@ fn a_message_needs_a_session_and_a_text() {
     assert!(done.err.starts_with("error: `--steer` needs a session\n"), "{}", done.err);
     let done = home.run(&["run", "--steer", "fix"]);
     assert_eq!(done.code, Some(2));
-    assert!(done.err.starts_with("error: the prompt is empty\n"), "{}", done.err);
+    assert!(done.err.starts_with("error: no prompt given\n"), "{}", done.err);
     for other in ["--yes", "--deny", "--thoughts"] {
         assert_eq!(home.run(&["run", "--steer", other, "fix", "x"]).code, Some(2), "{other}");
     }

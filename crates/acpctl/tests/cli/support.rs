@@ -154,9 +154,21 @@ impl Client {
         self.expect("session/prompt")
     }
 
+    /// Tells of one session, which is to be the one that is meant.
+    pub(crate) fn finds(&mut self, session: &Value) -> Value {
+        self.lists(&[session])
+    }
+
+    /// Tells of all sessions that may be meant.
+    pub(crate) fn lists(&mut self, sessions: &[&Value]) -> Value {
+        let asked = self.answer(method::SESSION_LIST, json!({"sessions": sessions}));
+        assert_eq!(asked["params"], json!({"archived": "include"}));
+        asked
+    }
+
     /// Serves everything up to a session that is there and is followed.
     pub(crate) fn follows(&mut self, session: &Value) -> Value {
-        self.answer(method::SESSION_SHOW, session.clone());
+        self.finds(session);
         self.answer("initialize", capable());
         self.answer(method::SESSION_ATTACH, json!({"session": session}))
     }
@@ -241,6 +253,11 @@ pub(crate) fn about(title: &str, commands: &[&str]) -> Value {
 pub(crate) fn capable() -> Value {
     json!({"protocolVersion": 1, "agentInfo": {"name": "demo", "version": "1"},
         "agentCapabilities": {"promptCapabilities": {"image": true, "embeddedContext": true}}})
+}
+
+/// How a command names session `s-1` when it has found it.
+pub(crate) fn exactly() -> Value {
+    json!({"session": "s-1", "agent": "demo"})
 }
 
 /// A session as the daemon tells it.

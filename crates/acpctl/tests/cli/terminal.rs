@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
 use acpd_api::method;
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use serde_json::{Value, json};
 
@@ -30,6 +30,28 @@ impl Person {
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
     }
 
+    /// Starts `acpctl` with all that it reads and writes on a new terminal of this width.
+    pub(crate) fn start_on(
+        home: &Home,
+        columns: u16,
+        args: &[&str],
+        pager: &str,
+    ) -> (Person, Child) {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(Some(&size), None).unwrap();
+        let end = || Stdio::from(pty.slave.try_clone().unwrap());
+        let mut command = home.acpctl(args);
+        command.env("TERM", "dumb").env("ACPCTL_PAGER", pager);
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
+        let side = File::from(pty.master);
+        (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
+    }
+
+    /// All that was on the screen so far.
+    pub(crate) fn seen(&self) -> &str {
+        &self.seen
+    }
+
     pub(crate) fn types(&mut self, keys: &str) {
         self.side.write_all(keys.as_bytes()).unwrap();
     }
@@ -42,7 +64,7 @@ impl Person {
     }
 
     /// Reads until this is the last thing on the screen.
-    fn sees_at_the_end(&mut self, text: &str) {
+    pub(crate) fn sees_at_the_end(&mut self, text: &str) {
         while !self.seen.ends_with(text) {
             self.reads();
         }
@@ -74,7 +96,7 @@ fn attended() -> (Home, Person, Child, Client) {
     let (home, listener) = Home::listening();
     let (person, child) = Person::start(&home, "xterm", &["attach", "fix", "-C", "--tail"]);
     let mut client = Client::accept(&listener);
-    client.answer(method::SESSION_SHOW, session("s-1"));
+    client.finds(&session("s-1"));
     let initialize = client.answer("initialize", capable());
     assert_eq!(initialize["params"]["_meta"]["_acpd"]["role"], "controller");
     let attach = client.answer(method::SESSION_ATTACH, json!({"session": session("s-1")}));
@@ -115,10 +137,9 @@ fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
     let (home, listener) = Home::listening();
     let (mut person, child) = Person::start(&home, "dumb", &["run", "-s", "fix", "hello"]);
     let mut client = Client::accept(&listener);
-    client.fail(method::SESSION_SHOW, "no session", json!({"reason": "session_not_found"}));
     let mut other = session("s-1");
     other["cwd"] = json!("/nowhere/app");
-    client.answer(method::SESSION_SHOW, other);
+    client.finds(&other);
     person.sees("the one in `/nowhere/app`, which is gone");
     person.sees("acpctl session move s-1 --cwd DIR");
     client.answer("initialize", capable());
@@ -132,7 +153,7 @@ fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
 #[test]
 fn one_key_answers_a_permission_and_what_was_typed_before_does_not() {
     let (home, mut person, child, mut client, prompt) = in_turn("xterm");
-    person.sees("session s-1; go on with: acpctl run -s s-1 ...");
+    person.sees("session s-1; continue with: acpctl run -s s-1 ...");
     // The echo shows that the terminal has taken the key.
     person.types("~y");
     person.sees("~y");
@@ -159,7 +180,7 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
     // Answered by somebody else: the next one is on the screen.
     client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
         "params": {"requestId": 1}}));
-    person.sees("no longer asked");
+    person.sees("answered elsewhere or withdrawn");
     person.sees("rm -rf build");
     person.sees_at_the_end("Reject\r\n");
     person.types("y");

@@ -9,7 +9,7 @@ use crate::record::{Canceller, TurnRest, TurnRow};
 
 /// What to do about a session that works on prompts.
 pub(crate) fn wait_or_cancel(session: &str) -> String {
-    format!("wait until it is done, or cut it off: `acpctl session close {session}`")
+    format!("wait until it is done, or cancel it: `acpctl cancel {session}`")
 }
 
 /// A prompt in line.

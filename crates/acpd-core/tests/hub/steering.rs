@@ -222,7 +222,7 @@ fn an_agent_that_takes_none_is_not_asked_and_the_sender_is_told_what_else_there_
         let data = &error["data"]["_acpd"];
         assert_eq!(data["reason"], "cannot_steer");
         let hint = data["hint"].as_str().unwrap();
-        assert!(hint.contains("acpctl run -s s") && hint.contains("acpctl session close s"));
+        assert!(hint.contains("acpctl run -s s") && hint.contains("acpctl cancel s"));
     }
     assert_eq!(bench.heard(), Vec::<Value>::new());
 }

@@ -287,6 +287,35 @@ fn a_turn_whose_session_is_closed_or_whose_agent_is_stopped_was_interrupted() {
 }
 
 #[test]
+fn a_cancel_from_outside_takes_what_waits_along_or_the_running_turn_alone() {
+    for turn_only in [false, true] {
+        let mut bench = Bench::new();
+        let (a, b) = (bench.plain(), bench.plain());
+        bench.session(a, "s");
+        bench.prompt(a, &json!(1), "s", "one");
+        bench.prompt(a, &json!(2), "s", "two");
+        let running = bench.heard_one("session/prompt");
+        let params = json!({"session":"s","turnOnly":turn_only});
+        bench.say(b, &json!({"id":1,"method":"_acpd/session/cancel","params":params}));
+        let result = bench.got(b).remove(0)["result"].clone();
+        assert_eq!(result["running"], true);
+        assert_eq!(result["takenBack"], u64::from(!turn_only));
+        bench.heard_one("session/cancel");
+        bench.agent_answers(&running, &json!({"stopReason":"cancelled"}));
+        if turn_only {
+            let next = bench.heard_one("session/prompt");
+            assert_eq!(next["params"]["prompt"][0]["text"], "two");
+        } else {
+            assert_eq!(bench.heard(), Vec::<Value>::new());
+            // Nothing is left to cancel.
+            bench.say(b, &json!({"id":2,"method":"_acpd/session/cancel","params":params}));
+            let error = bench.got(b).remove(0)["error"].clone();
+            assert_eq!(error["data"]["_acpd"]["reason"], "no_turn");
+        }
+    }
+}
+
+#[test]
 fn no_session_of_an_agent_that_does_not_exist_is_a_mistake_in_the_agent() {
     let mut bench = Bench::new();
     let a = bench.plain();

@@ -188,7 +188,7 @@ fn m2_a_tool_ends_its_own_turns_and_no_others() {
     // Its sender has gone: it is still somebody else's.
     bench.feed(Input::Client(a, ClientEvent::Closed));
     bench.say(tool, &cancel);
-    for method in ["session/close", "_acpd/session/close"] {
+    for method in ["session/close", "_acpd/session/close", "_acpd/session/cancel"] {
         bench.say(tool, &json!({"id":3,"method":method,"params":{"sessionId":"s","session":"s"}}));
         let told = bench.got(tool).pop().expect("answered");
         assert_eq!(reason(&told), "under_agent", "{method}");

@@ -199,7 +199,7 @@ fn nobody_gives_up_by_mistake_what_an_agent_still_has() {
     let prompt = bench.heard_one("session/prompt");
     let refused = reseed(&mut bench, a, true);
     assert_eq!(refused["error"]["data"]["_acpd"]["reason"], "session_blocked");
-    assert!(hint(&refused).contains("`acpctl session close s`"), "{refused}");
+    assert!(hint(&refused).contains("`acpctl cancel s`"), "{refused}");
     bench.agent_answers(&prompt, &json!({"stopReason":"end_turn"}));
     // Who says so explicitly gets it: the agent's copy is closed.
     let info = reseed(&mut bench, a, true)["result"].clone();
@@ -536,7 +536,7 @@ fn what_an_agent_calls_something_is_one_word_of_a_command() {
     let more = json!({"sessionId":EVIL,"prompt":blocks});
     let refused = ask(&mut bench, a, "_session/steering", &more);
     assert!(hint(&refused).contains(&format!("acpctl run -s {QUOTED} …")), "{refused}");
-    assert!(hint(&refused).contains(&format!("acpctl session close {QUOTED}`")), "{refused}");
+    assert!(hint(&refused).contains(&format!("acpctl cancel {QUOTED}`")), "{refused}");
     let discard = json!({"ref":{"session":EVIL}});
     let refused = ask(&mut bench, a, "_acpd/session/reseed", &discard);
     assert!(hint(&refused).contains(&format!("reseed {QUOTED} --discard")), "{refused}");
@@ -547,7 +547,10 @@ fn what_an_agent_calls_something_is_one_word_of_a_command() {
     bench.pass(600_000);
     let stalled = bench.got(a);
     let told = stalled.iter().filter_map(|line| line["params"]["text"].as_str());
-    assert!(told.into_iter().any(|text| text.contains(&format!("close {QUOTED}`"))), "{stalled:?}");
+    assert!(
+        told.into_iter().any(|text| text.contains(&format!("cancel {QUOTED}`"))),
+        "{stalled:?}"
+    );
 
     bench.agent_dies();
     bench.prompt(a, &json!(3), EVIL, "go on");

@@ -110,7 +110,7 @@ impl Relay {
             return self.leave_for(client, &id, out);
         };
         tracing::warn!(reason = failure.message(), "the daemon does not restart");
-        let text = format!("acpd would not start again: {}", failure.message());
+        let text = format!("not restarted: {}", failure.message());
         let mut fault = Fault::new(Reason::Other, text);
         if let Some(hint) = failure.hint() {
             fault = fault.hint(hint);

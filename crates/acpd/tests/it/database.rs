@@ -90,7 +90,7 @@ fn l14_a_restart_goes_on_with_the_database_that_is_there_if_that_is_one() {
     fs::write(&database.from, "no database").unwrap();
     let told = failure(&env);
     assert!(told.contains("acpd.db` was replaced while acpd runs"), "{told}");
-    env.acpctl(&["daemon", "restart"]).code(1).explains(&["would not start again", "acpd.db"]);
+    env.acpctl(&["daemon", "restart"]).code(1).explains(&["not restarted", "acpd.db"]);
     assert_eq!((env.status()["daemon"]["since"].clone(), env.agent_pid("echo")), (since, agent));
     assert_eq!(fs::read_to_string(&database.from).unwrap(), "no database");
 

@@ -55,7 +55,7 @@ fn a_fork_is_made_from_the_command_line_and_outlives_its_session() {
     let made = env.acpctl(&["session", "fork", "fix", "--name", "other"]).success();
     assert_eq!(env.session("other")["sessionId"], made.stdout().trim());
     env.acpctl(&["session", "fork", "fix", "--name", "other"]).code(2).explains(&["other"]);
-    env.acpctl(&["session", "rm", "fix"]).success();
+    env.acpctl(&["session", "rm", "--yes", "fix"]).success();
     let two = env.acpctl(&["run", "-s", "other", "say #two"]).success();
     assert!(two.stdout().contains("tags=one,two"), "{two:?}");
     let log = env.acpctl(&["session", "log", "other"]).success();

@@ -45,6 +45,10 @@ fn commands(env: &TestEnv, path: &[&str], all: &mut BTreeSet<(String, bool)>) {
         // What goes on from the line before is indented by more.
         if let Some(name) = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')) {
             let name = name.split_whitespace().next().expect("a name");
+            // It shows what `--help` shows.
+            if name == "help" {
+                continue;
+            }
             commands(env, &[path, &[name]].concat(), all);
         }
     }
@@ -99,7 +103,10 @@ impl Stage {
 
     fn start(&mut self, args: &[&str]) -> Running {
         self.seen.insert((self.name(args), false));
-        Running::on_terminal(self.env.acpctl_command(args))
+        let mut command = self.env.acpctl_command(args);
+        // A pager has sequences of its own.
+        command.env("ACPCTL_PAGER", "cat");
+        Running::on_terminal(command)
     }
 
     fn end(&mut self, args: &[&str], running: Running) {
@@ -314,7 +321,7 @@ fn questions(stage: &mut Stage) {
         let mut attached = stage.start(&["attach", "fix", "-C", "--tail"]);
         attached.wait_stdout("[n]");
         stage.terminal(&["deny", "fix"]);
-        attached.wait_stdout("no longer asked");
+        attached.wait_stdout("answered elsewhere or withdrawn");
         attached.interrupt();
         stage.end(&["attach"], attached);
     });
@@ -371,7 +378,11 @@ fn sessions(stage: &mut Stage) {
     stage.terminal(&["run", "-s", "fix", "say"]);
     stage.terminal(&["run", "-s", "fix", "die"]);
     stage.piped(&["run", "-s", "fix", "die"]);
-    stage.terminal(&["session", "rm", "fix", &evil("nobody")]);
+    stage.both(&["wait", "fix"]);
+    stage.both(&["cancel", "fix"]);
+    stage.both(&["session", "rm", "--dry-run", "fix"]);
+    stage.piped(&["session", "rm", "fix"]);
+    stage.talk(&["session", "rm", "fix", &evil("nobody")], &[("y/n", "y\n")]);
 }
 
 fn agents(stage: &mut Stage) {

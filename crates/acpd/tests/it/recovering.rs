@@ -34,7 +34,7 @@ fn a_forgotten_conversation_goes_on_with_a_summary_and_nobody_is_left_in_the_dar
     plain.say(&session, "say #one").unwrap();
     kill_agent(&env);
     let run = env.acpctl(&["run", "-s", "fix", "say #two"]).code(7);
-    let run = run.explains(&["could not be restored", "goes on with a summary"]);
+    let run = run.explains(&["could not be restored", "continues with a summary"]);
     assert!(run.stdout().contains("tags=one,one,two"), "the summary reached it: {run:?}");
     let prompts = env.received("echo", "session/prompt");
     let said = blocks(prompts.last().unwrap());

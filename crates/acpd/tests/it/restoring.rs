@@ -36,7 +36,7 @@ fn a_name_stays_with_its_conversation_when_the_agent_counts_from_zero_again() {
     let first = client.new_session(&env.work("main"), Some("first"));
     let second = client.new_session(&env.work("main"), Some("second"));
     assert_eq!((first.as_str(), second.as_str()), ("0", "1"));
-    env.acpctl(&["session", "rm", "first"]).success();
+    env.acpctl(&["session", "rm", "--yes", "first"]).success();
     kill_agent(&env);
     // It was not on the agent's disk: it is made anew, and the agent calls it `0` now.
     client.say(&second, "say #one").unwrap();

@@ -40,7 +40,7 @@ fn what_was_said_is_found_until_its_session_is_deleted() {
 
     env.acpctl(&["session", "rename", "fix", "mended"]).success();
     assert_eq!(found(&env, &["--here", "one"]).first(), Some(&pair("mended", "agent")));
-    env.acpctl(&["session", "rm", "mended"]).success();
+    env.acpctl(&["session", "rm", "--yes", "mended"]).success();
     assert_eq!(found(&env, &["one"]), both[2..]);
     env.acpctl(&["session", "search", "-a", "ehco", "one"]).code(3).explains(&["no agent", "echo"]);
     env.acpctl(&["session", "search", " "]).code(2).explains(&["no words"]);

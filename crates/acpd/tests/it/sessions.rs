@@ -39,7 +39,7 @@ fn sessions_are_renamed_closed_and_deleted() {
     let three = env.acpctl(&["run", "-s", "better", "say #three"]).success();
     assert!(three.stdout().contains("tags=one,two,three"), "{three:?}");
 
-    env.acpctl(&["session", "rm", "better"]).success();
+    env.acpctl(&["session", "rm", "--yes", "better"]).success();
     assert_eq!(names(&env).len(), 0);
     env.acpctl(&["session", "log", "better"]).code(3);
     assert_eq!(env.received("echo", "session/delete").len(), 1);
@@ -56,7 +56,9 @@ fn a_name_is_one_session_for_each_agent_and_directory() {
     let twin = env.acpctl(&["run", "-a", "twin", "-s", "fix", "say #three"]).success();
     assert!(twin.stdout().contains("history=0 tags=three"), "{twin:?}");
     assert_eq!(names(&env), ["fix", "fix", "fix"]);
-    env.acpctl(&["session", "show", "fix"]).code(2).explains(&["fits 2 sessions", "twin"]);
+    env.acpctl(&["session", "show", "fix"])
+        .code(2)
+        .explains(&["is ambiguous: matches 2 sessions", "twin"]);
     env.acpctl_in("other", &["session", "show", "fix"]).success();
     let again = env.acpctl_in("other", &["run", "-a", "echo", "-s", "fix", "say #four"]).success();
     assert!(again.stdout().contains("tags=two,four"), "{again:?}");

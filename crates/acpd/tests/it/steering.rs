@@ -57,7 +57,7 @@ fn without_a_turn_or_an_agent_that_listens_the_way_out_is_named() {
     deaf.explains(&[
         "agent `deaf` takes no message into a running turn",
         "acpctl run -s dig",
-        "acpctl session close dig",
+        "acpctl cancel dig",
     ]);
     env.release("middle");
     run.finish().success();

@@ -171,7 +171,7 @@ fn l13_a_state_directory_that_is_open_to_others_refuses_the_restart_and_nothing_
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let state = env.path("state");
     fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
-    refused_restart(&env, &["would not start again", "open to other users", "hint:", "chmod 700"]);
+    refused_restart(&env, &["not restarted", "open to other users", "hint:", "chmod 700"]);
     fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
     env.acpctl(&["daemon", "restart"]).success();
     let two = env.acpctl(&["run", "-s", "fix", "say #two"]).success();
@@ -197,10 +197,7 @@ fn l18_a_program_that_is_missing_or_broken_refuses_the_restart_and_nothing_stops
     fs::remove_file(&acpd).unwrap();
     fs::write(&acpd, "\x7fELF broken").unwrap();
     fs::set_permissions(&acpd, fs::Permissions::from_mode(0o755)).unwrap();
-    refused_restart(
-        &env,
-        &["would not start again", acpd.to_str().unwrap(), "hint: install acpd again"],
-    );
+    refused_restart(&env, &["not restarted", acpd.to_str().unwrap(), "hint: install acpd again"]);
 
     fs::remove_file(&acpd).unwrap();
     symlink(built, &acpd).unwrap();

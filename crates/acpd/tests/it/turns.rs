@@ -192,3 +192,26 @@ fn a_turn_that_ends_without_a_word_is_told_as_failed_where_that_is_known() {
     assert_eq!(env.session("fix")["turn"]["last"], "error");
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
 }
+
+#[test]
+fn a_turn_is_left_waited_for_and_cancelled_from_other_terminals() {
+    let env = home([echo()]);
+    // Nobody is attached, and the prompt that waits behind the turn has no sender any more.
+    let begun = env.acpctl(&["run", "--detach", "-s", "fix", "#one [pause here]"]).success();
+    let id = begun.stdout().trim().to_owned();
+    env.acpctl(&["run", "--detach", "-s", "fix", "say #two"]).success();
+    env.acpctl(&["wait", "fix", "--timeout", "200ms"]).code(124);
+    env.acpctl(&["session", "rm", "--yes", "fix"]).code(1).explains(&["a turn runs or waits"]);
+    env.acpctl(&["cancel", &id, "--turn"]).success();
+    let rest = env.acpctl(&["attach", "fix", "--until-idle"]).success();
+    assert!(rest.stdout().contains("tags=one,two"), "{rest:?}");
+    let answer = env.acpctl(&["session", "log", "fix", "--last", "--answer"]).success();
+    assert!(answer.stdout().starts_with("You said: say #two"), "{answer:?}");
+
+    env.acpctl(&["run", "--detach", "--resume", "fix", "#three [pause there]"]).success();
+    env.acpctl(&["run", "--detach", "--resume", "fix", "say #four"]).success();
+    env.acpctl(&["cancel", "-"]).success().explains(&["1 prompt that waited", "taken back"]);
+    let done = env.acpctl(&["wait", "fix"]).code(130);
+    assert_eq!(done.stdout(), "fix cancelled\n");
+    env.acpctl(&["cancel", "fix"]).code(1).explains(&["no turn runs in session `fix`"]);
+}

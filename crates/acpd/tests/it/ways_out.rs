@@ -32,7 +32,7 @@ fn a_load_that_fails_for_ever_is_given_up_by_a_person_and_goes_on_with_a_summary
         .explains(&["fix is given up", "with a summary"]);
     // Told once, by the next run.
     let run = env.acpctl(&["run", "-s", "fix", "say #three"]).code(7);
-    let run = run.explains(&["a person gave it up", "goes on with a summary"]);
+    let run = run.explains(&["a person gave it up", "continues with a summary"]);
     assert!(run.stdout().contains("tags=one,one,three"), "the summary reached it: {run:?}");
     env.acpctl(&["run", "-s", "fix", "say #four"]).success();
     let log = env.acpctl(&["session", "log", "fix"]).success();
@@ -45,7 +45,7 @@ fn an_error_that_means_gone_is_a_way_out_by_itself() {
     let env = home([stubborn().set("gone_errors", "[\"fails on demand\"]")]);
     cut_off(&env);
     let run = env.acpctl(&["run", "-s", "fix", "say #two"]).code(7);
-    let run = run.explains(&["load fails on demand", "goes on with a summary"]);
+    let run = run.explains(&["load fails on demand", "continues with a summary"]);
     assert!(run.stdout().contains("tags=one,one,two"), "{run:?}");
     env.acpctl(&["run", "-s", "fix", "say #three"]).success();
 }

@@ -8,26 +8,28 @@ use acpd_api::{
     Question, escape, method,
 };
 
+use crate::cli::Which;
 use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
 use crate::info::question::{asker, described, own_option, table};
+use crate::meant::Care;
 use crate::paint::BOLD;
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{cli, form, human};
+use crate::{cli, form, human, meant};
 
 /// Lists the open questions, or shows one of them whole.
 pub(super) fn pending(args: &cli::Pending, door: Door, ui: &mut Ui) -> Result {
-    let list = open(door)?;
     if let Some(id) = &args.id {
-        let found = find(list, Some(id))?;
+        let found = find(Some(id), Care::Guess, door, ui)?;
         if args.json.json {
             return Ok(ui.json(&found)?);
         }
         let text = text!("{} {}\n{}", found.id, asker(&found), call::whole(&found, ui));
         return Ok(ui.print(text)?);
     }
+    let list: InteractionList = door.connect()?.call(method::INTERACTION_LIST, &Empty {})?;
     if args.json.json {
         return Ok(ui.json(&list)?);
     }
@@ -49,10 +51,8 @@ pub(super) enum Decision {
 
 /// Says yes or no to a question.
 pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mut Ui) -> Result {
-    let list = open(door)?;
-    let is_by_id =
-        list.interactions.iter().any(|open| args.id.as_ref().is_some_and(|id| open.id == *id));
-    let found = find(list, args.id.as_deref())?;
+    let found = find(args.id.as_deref(), Care::Exact, door, ui)?;
+    let is_by_id = args.id.as_ref().is_some_and(|id| found.id == *id);
     let always = args.always;
     let option = match (&args.option, &found.question) {
         (None, Question::Permission { options, .. }) => {
@@ -81,7 +81,7 @@ pub(super) fn decide(args: &cli::Decide, decision: Decision, door: Door, ui: &mu
 
 /// Answers a question by what its kind asks for.
 pub(super) fn answer(args: &cli::Answer, door: Door, ui: &mut Ui) -> Result {
-    let found = find(open(door)?, args.id.as_deref())?;
+    let found = find(args.id.as_deref(), Care::Exact, door, ui)?;
     let answer = chosen(&found, args, ui)?;
     let verb = if answer == GivenAnswer::Decline { "declined" } else { "answered" };
     let given = give(&found, answer, door)?;
@@ -140,10 +140,6 @@ fn page(found: &InteractionInfo, ui: &mut Ui) -> Result<GivenAnswer> {
     }
 }
 
-fn open(door: Door) -> Result<InteractionList> {
-    Ok(door.connect()?.call(method::INTERACTION_LIST, &Empty {})?)
-}
-
 /// Over a connection of its own: a person may have taken long.
 fn give(found: &InteractionInfo, answer: GivenAnswer, door: Door) -> Result<AnswerResult> {
     let params = AnswerParams { id: found.id.raw().to_owned(), answer };
@@ -158,31 +154,46 @@ fn tell_own(given: &AnswerResult, ui: &mut Ui) {
 }
 
 /// The question with this id, or the only one of this session, or the only one.
-fn find(list: InteractionList, wanted: Option<&str>) -> Result<InteractionInfo> {
-    let mut found = list.interactions;
+fn find(wanted: Option<&str>, care: Care, door: Door, ui: &mut Ui) -> Result<InteractionInfo> {
+    let mut connection = door.connect()?;
+    let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
+    let mut open = list.interactions;
     if let Some(wanted) = wanted {
-        let by_id = |open: &InteractionInfo| open.id == wanted;
-        let by_session = |open: &InteractionInfo| {
-            [&open.name, &open.session_id].into_iter().flatten().any(|name| *name == wanted)
-        };
-        let is_id = found.iter().any(by_id);
-        found.retain(|open| if is_id { by_id(open) } else { by_session(open) });
-    }
-    match (found.len(), wanted) {
-        (1, _) => Ok(found.remove(0)),
-        (0, None) => Err(CommandError::new(ExitCode::NotFound, "no agent waits for an answer")),
-        (0, Some(wanted)) => {
-            let wanted = escape::one_line(wanted);
-            let text = text!("no open question has the id or the session `{}`", wanted);
-            Err(CommandError::new(ExitCode::NotFound, text)
-                .hint("`acpctl pending` lists the open questions; it may be answered already"))
+        if open.iter().any(|question| question.id == wanted) {
+            open.retain(|question| question.id == wanted);
+        } else {
+            let which = Which { session: wanted.to_owned(), agent: None };
+            let session = match meant::find(&mut connection, &which, care, ui) {
+                Err(error) if error.code() == ExitCode::NotFound => {
+                    return Err(none(wanted));
+                }
+                found => found?,
+            };
+            open.retain(|question| question.session_id.as_ref() == Some(&session.session_id));
         }
+    }
+    only(open, wanted)
+}
+
+/// The only one of these questions.
+fn only(mut open: Vec<InteractionInfo>, wanted: Option<&str>) -> Result<InteractionInfo> {
+    match (open.len(), wanted) {
+        (1, _) => Ok(open.remove(0)),
+        (0, None) => Err(CommandError::new(ExitCode::NotFound, "no agent waits for an answer")),
+        (0, Some(wanted)) => Err(none(wanted)),
         (count, _) => {
-            let lines = found.iter().map(|open| text!("\n  {}  {}", open.id, described(open)));
+            let lines = open.iter().map(|open| text!("\n  {}  {}", open.id, described(open)));
             let hint = text!("name one by its id:{}", lines.collect::<Text>());
             Err(CommandError::usage(text!("{} questions are open", count)).hint(hint))
         }
     }
+}
+
+fn none(wanted: &str) -> CommandError {
+    let wanted = escape::one_line(wanted);
+    let text = text!("no open question has the id or the session `{}`", wanted);
+    CommandError::new(ExitCode::NotFound, text)
+        .hint("`acpctl pending` lists the open questions; it may be answered already")
 }
 
 #[cfg(test)]
@@ -225,22 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_found_by_its_id_or_as_the_only_one_of_its_session() {
-        let id = |wanted| find(list(), Some(wanted)).map(|found| found.id);
-        assert_eq!(id("1-6").unwrap(), "1-6");
-        assert_eq!(id("docs").unwrap(), "1-7");
-        assert_eq!(id("s-2").unwrap(), "1-5");
-        assert_eq!(id("1-8").unwrap_err().code(), ExitCode::NotFound);
-        assert_eq!(id("fix").unwrap_err().code(), ExitCode::Usage);
-    }
-
-    #[test]
     fn the_only_question_need_not_be_named_and_several_are_listed() {
         let mut one = list();
         one.interactions.truncate(1);
-        let described = described(&find(one, None).unwrap());
+        let described = described(&only(one.interactions, None).unwrap());
         assert_eq!(described.as_str(), "run `git push` (demo, fix)");
-        insta::assert_snapshot!(find(list(), None).unwrap_err().render(Paint::plain()), @"
+        insta::assert_snapshot!(only(list().interactions, None).unwrap_err().render(Paint::plain()), @"
         error: 4 questions are open
 
         hint: name one by its id:
@@ -249,7 +250,7 @@ mod tests {
           1-6  Which branch? (demo, fix)
           1-7  open https://a.example/x: Log in (demo, docs)
         ");
-        let none = find(InteractionList::default(), None).unwrap_err();
+        let none = only(Vec::new(), None).unwrap_err();
         assert_eq!(none.code(), ExitCode::NotFound);
     }
 }

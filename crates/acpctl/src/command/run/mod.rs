@@ -15,12 +15,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use acp_wire::ErrorObject;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acpd_api::{
-    ArchiveFilter, AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta,
-    PromptMeta, Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionListParams,
-    SessionRef, Untrusted, escape, method,
+    AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
+    Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef, Untrusted, escape, method,
 };
 use acpd_client::error_data;
 use serde_json::value::RawValue;
@@ -31,13 +29,14 @@ use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::info::session::handle;
 use crate::live::Live;
+use crate::meant::{Care, Named, Wanted};
 use crate::paint::DIM;
 use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
-use crate::{cli, last};
+use crate::{cli, last, meant};
 use attachment::Attachment;
-use turn::Turn;
+use turn::{Ended, Turn};
 
 /// How long stdin is read before the user is told.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -60,8 +59,38 @@ pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> 
         let meta = PromptMeta { permissions: Some(answer.to_owned()) };
         params["_meta"] = json!({NAMESPACE: meta});
     }
-    let outcome = turn.prompt(&target.session_id, &params)?;
-    outcome.map_err(|error| CommandError::rpc(&error)).map(|result| end(&mut turn, &result))
+    let session = SessionRef {
+        session: target.session_id.clone(),
+        agent: target.profile.clone(),
+        ..SessionRef::default()
+    };
+    if args.detach {
+        let session = turn.leave_behind(&session, &params)?;
+        return left_behind(&session, args.json, ui);
+    }
+    match turn.prompt(&target.session_id, &params)? {
+        Ended::Answered(Ok(result)) => Ok(end(&mut turn, &result)),
+        Ended::Answered(Err(error)) => Err(CommandError::rpc(&error)),
+        Ended::Left => {
+            let id = Untrusted::from(&target.session_id);
+            let name = args.session.as_deref().filter(|name| *name != "-");
+            let word = shell_word(&name.map_or(id, Untrusted::from));
+            turn.ui
+                .say(text!("detached, the turn goes on; come back with: acpctl attach {}", word));
+            Ok(ExitCode::Ok)
+        }
+    }
+}
+
+/// Prints what a script needs to come back to a turn that was begun.
+fn left_behind(session: &SessionInfo, json: bool, ui: &mut Ui) -> Result<ExitCode> {
+    ui.stop_spinning();
+    if json {
+        ui.json(session)?;
+    } else {
+        ui.relay_line(&session.session_id)?;
+    }
+    Ok(ExitCode::Ok)
 }
 
 /// A directory that is gone may have got another name.
@@ -85,6 +114,8 @@ fn beforehand(args: &cli::Run) -> Option<&'static str> {
 /// The session to prompt and what its agent can take.
 struct Target {
     session_id: String,
+    /// The agent's name in the configuration, if it is known.
+    profile: Option<String>,
     agent: String,
     can_embed: bool,
     can_see: bool,
@@ -94,11 +125,7 @@ impl Target {
     /// Finds the named session or begins one.
     fn find(turn: &mut Turn<'_>, args: &cli::Run, cwd: &Path) -> Result<Target> {
         let cwd = utf8(cwd)?;
-        let found = match &args.session {
-            Some(name) => existing(turn, name, args.agent.as_deref(), &cwd)?,
-            None if args.goes_on => Some(last_used(turn, args.agent.as_deref(), &cwd)?),
-            None => None,
-        };
+        let found = existing(turn, args, &cwd)?;
         let known = found.as_ref().map(|session| session.agent.raw().to_owned());
         let agent = known.or(args.agent.clone());
         let meta =
@@ -110,20 +137,26 @@ impl Target {
             Some(session) => attach(turn, session.session_id.into_raw(), agent.clone())?,
             None => {
                 let id = begin(turn, args.session.as_deref(), &cwd, agent.clone())?;
-                if args.session.is_none() && turn.ui.can_ask() {
-                    let shown = Untrusted::from(&id);
-                    let word = shell_word(&shown);
-                    let line = text!("session {}; go on with: acpctl run -s {} ...", shown, word);
+                let line = match &args.session {
+                    Some(name) => text!("new session {}", Untrusted::from(name)),
+                    None => {
+                        let shown = Untrusted::from(&id);
+                        let word = shell_word(&shown);
+                        text!("session {}; continue with: acpctl run -s {} ...", shown, word)
+                    }
+                };
+                if args.session.is_some() || turn.ui.can_ask() && !args.detach {
                     turn.ui.say(turn.ui.err_paint().apply(DIM, line));
                 }
                 id
             }
         };
+        let profile = agent.clone();
         let agent = agent
             .or(known.agent_info.map(|info| info.name))
             .unwrap_or_else(|| "the agent".to_owned());
         let can_embed = known.capabilities.embedded_context;
-        Ok(Target { session_id, agent, can_embed, can_see: known.capabilities.image })
+        Ok(Target { session_id, profile, agent, can_embed, can_see: known.capabilities.image })
     }
 
     /// The prompt's content blocks.
@@ -144,70 +177,47 @@ impl Target {
     }
 }
 
-/// The session of exactly this name in this directory, else the one of exactly this id.
-fn existing(
-    turn: &mut Turn<'_>,
-    name: &str,
-    agent: Option<&str>,
-    cwd: &str,
-) -> Result<Option<SessionInfo>> {
-    let wanted = SessionRef {
-        session: name.to_owned(),
-        agent: agent.map(str::to_owned),
-        cwd: Some(cwd.to_owned()),
-        exact_name: true,
-    };
-    // Several agents may have one of this name here: nobody can tell which is meant.
-    match turn.try_call(method::SESSION_SHOW, &wanted)? {
-        Ok(session) => return Ok(Some(session)),
-        Err(error) if reason(&error) == Some(Reason::SessionNotFound) => {}
-        Err(error) => return Err(CommandError::rpc(&error)),
+/// The session that the command line names, if it is there.
+fn existing(turn: &mut Turn<'_>, args: &cli::Run, cwd: &str) -> Result<Option<SessionInfo>> {
+    let agent = args.agent.as_deref();
+    if args.goes_on {
+        return last_used(turn, agent, cwd).map(Some);
     }
-    let mut others = elsewhere(turn, name, agent)?;
-    if let Some(at) = others.iter().position(|other| other.session_id == name) {
-        return Ok(Some(others.swap_remove(at)));
+    let wanted = |text| Wanted::new(text, agent, cwd.to_owned());
+    match (&args.resume, &args.session) {
+        (Some(session), _) => {
+            let list: SessionList = turn.call(method::SESSION_LIST, &meant::all())?;
+            Ok(Some(wanted(session).choose(list, Care::Guess)?.told(turn.ui)))
+        }
+        (None, Some(name)) => {
+            let list: SessionList = turn.call(method::SESSION_LIST, &meant::all())?;
+            match wanted(name).named(list)? {
+                Named::Found(choice) => Ok(Some(choice.told(turn.ui))),
+                Named::New(others) => {
+                    tell_others(turn.ui, &others, name);
+                    Ok(None)
+                }
+            }
+        }
+        (None, None) => Ok(None),
     }
-    // A name counts in its directory, but the one of another may have been meant all the same.
-    others.retain(|other| other.name.as_ref().is_some_and(|other| *other == name));
-    let shown = escape::one_line(name);
-    let line = match others.as_slice() {
-        [] => return Ok(None),
-        [other] if !Path::new(other.cwd.raw()).is_dir() => text!(
+}
+
+/// A name counts in its directory, but the one of another may have been meant all the same.
+fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
+    let line = match others {
+        [other] if !Path::new(other.cwd.raw()).is_dir() => Some(text!(
             "`{}` begins anew here; the one in `{}`, which is gone, moves with: \
              acpctl session move {} --cwd DIR",
-            shown,
+            escape::one_line(name),
             other.cwd,
             shell_word(&other.session_id)
-        ),
-        [other] => text!("a session `{}` of {} is in `{}`, too", shown, other.agent, other.cwd),
-        _ => text!("{} sessions `{}` are in other directories, too", others.len(), shown),
+        )),
+        others => meant::elsewhere(others, name),
     };
-    turn.ui.say(turn.ui.err_paint().apply(DIM, line));
-    Ok(None)
-}
-
-/// What this text may mean outside of this directory, and more.
-fn elsewhere(turn: &mut Turn<'_>, name: &str, agent: Option<&str>) -> Result<Vec<SessionInfo>> {
-    let agent = agent.map(str::to_owned);
-    let wanted =
-        SessionRef { session: name.to_owned(), agent: agent.clone(), ..SessionRef::default() };
-    match turn.try_call(method::SESSION_SHOW, &wanted)? {
-        Ok(session) => Ok(vec![session]),
-        Err(error) => match reason(&error) {
-            Some(Reason::SessionNotFound) => Ok(Vec::new()),
-            Some(Reason::SessionAmbiguous) => {
-                let archived = Some(ArchiveFilter::Include);
-                let all = SessionListParams { agent, cwd: None, archived };
-                let list: SessionList = turn.call(method::SESSION_LIST, &all)?;
-                Ok(list.sessions)
-            }
-            _ => Err(CommandError::rpc(&error)),
-        },
+    if let Some(line) = line {
+        ui.say(ui.err_paint().apply(DIM, line));
     }
-}
-
-fn reason(error: &ErrorObject) -> Option<Reason> {
-    error_data(error).map(|data| data.reason)
 }
 
 /// The last used session of this directory.
@@ -294,7 +304,7 @@ impl Said {
         let (prompt, piped) = prompt(words, ui)?;
         attachments.extend(piped);
         if prompt.trim().is_empty() && attachments.is_empty() {
-            return Err(CommandError::usage("the prompt is empty").hint(
+            return Err(CommandError::usage("no prompt given").hint(
                 "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
             ));
         }

@@ -2,25 +2,25 @@
 
 use acp_wire::acp::{InitializeResult, steering_outcome};
 use acp_wire::str_at;
-use acpd_api::{ClientMeta, ExitCode, SessionInfo, SessionList, SessionRef, escape, method};
+use acpd_api::{ClientMeta, ExitCode, SessionInfo, SessionList, escape, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{Said, Target};
-use crate::cli;
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::info::session::handle;
-use crate::last;
 use crate::live::Live;
+use crate::meant::{Care, Wanted};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
+use crate::{cli, last, meant};
 
 /// Says it into the turn that runs. What comes of it is shown where the turn is.
 pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let cwd = utf8(&directory(&args.cwd.clone().map_or_else(current_dir, Ok)?)?)?;
-    let (session, words) = match (&args.session, args.goes_on) {
+    let (session, words) = match (args.session.as_ref().or(args.resume.as_ref()), args.goes_on) {
         (Some(session), _) => (Some(session), &args.prompt[..]),
         (None, true) => (None, &args.prompt[..]),
         (None, false) => match args.prompt.split_first() {
@@ -35,9 +35,8 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
     let mut live = Live::new(door.lasting_link()?)?;
     let agent = args.agent.as_deref();
     let found: SessionInfo = if let Some(session) = session {
-        let (session, agent) = (session.clone(), agent.map(str::to_owned));
-        let wanted = SessionRef { session, agent, cwd: Some(cwd), exact_name: false };
-        live.call(ui, method::SESSION_SHOW, &wanted)?
+        let list: SessionList = live.call(ui, method::SESSION_LIST, &meant::all())?;
+        Wanted::new(session, agent, cwd).choose(list, Care::Guess)?.told(ui)
     } else {
         let list: SessionList = live.call(ui, method::SESSION_LIST, &last::of(&cwd, agent))?;
         last::used(list).ok_or_else(|| last::none(&cwd, agent))?
@@ -50,7 +49,8 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
         .capabilities;
     let (can_embed, can_see) = (can.embedded_context, can.image);
     let session_id = found.session_id.raw().to_owned();
-    let target = Target { session_id, agent, can_embed, can_see };
+    let profile = Some(agent.clone());
+    let target = Target { session_id, profile, agent, can_embed, can_see };
     let params = json!({
         "sessionId": target.session_id,
         "prompt": target.blocks(&said)?,

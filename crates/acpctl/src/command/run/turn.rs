@@ -4,7 +4,7 @@ use acp_wire::acp::CancelParams;
 use acp_wire::{ErrorObject, Id, Message, Outcome, parse};
 use acpd_api::{
     AgentNotice, AgentState, ExitCode, PromptQueued, RestoreLevel, Restored, SessionInfo,
-    SessionState, StateChanged, TurnState, method,
+    SessionRef, SessionState, StateChanged, TurnState, method,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -36,6 +36,15 @@ pub(super) struct Turn<'a> {
     place: Place,
     /// The session whose prompt runs.
     running: Option<String>,
+}
+
+/// How the wait for an answer ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With a result or an error.
+    Answered(std::result::Result<Box<RawValue>, ErrorObject>),
+    /// The person left; the turn goes on.
+    Left,
 }
 
 impl<'a> Turn<'a> {
@@ -85,34 +94,71 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Sends the prompt and shows what comes until the turn is over. Ctrl-C cancels it.
-    pub(super) fn prompt(
-        &mut self,
-        session_id: &str,
+    /// Sends the prompt and returns when it is on disk, with the session as it is then.
+    pub(super) fn leave_behind(
+        mut self,
+        session: &SessionRef,
         params: &impl Serialize,
-    ) -> Result<std::result::Result<Box<RawValue>, ErrorObject>> {
+    ) -> Result<SessionInfo> {
+        let prompt = self.live.request("session/prompt", params)?;
+        // Answers come when everything before them is on disk; so does this one.
+        let show = self.live.request(method::SESSION_SHOW, session)?;
+        loop {
+            let line = match self.live.next(self.ui)? {
+                Event::Line(line) => line,
+                Event::Interrupt | Event::Detach | Event::Key(_) | Event::Late => continue,
+                Event::Failed(error) => {
+                    return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
+                }
+                Event::Closed => return Err(gone().with_code(ExitCode::OutcomeUnknown)),
+            };
+            let Ok(Message::Response { id, outcome }) = parse(&line) else { continue };
+            match outcome {
+                Outcome::Error(error) if id == prompt || id == show => {
+                    return Err(CommandError::rpc(&ErrorObject::from_raw(error)));
+                }
+                Outcome::Result(result) if id == show => {
+                    return Ok(result_of(method::SESSION_SHOW, result)?);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends the prompt and shows what comes until the turn is over, or the person leaves. Ctrl-C cancels it,
+    /// Ctrl-\ leaves.
+    pub(super) fn prompt(&mut self, session_id: &str, params: &impl Serialize) -> Result<Ended> {
         self.running = Some(session_id.to_owned());
         self.ui.spin("thinking");
         let id = self.live.request("session/prompt", params)?;
-        let outcome = self.wait(&id);
+        let ended = self.wait_for(&id);
         // A question that is still open is not ours to answer: it stays for other clients.
         self.questions = Questions::default();
         self.ui.finish()?;
-        if !self.json {
+        if !self.json && !matches!(ended, Ok(Ended::Left)) {
             self.screen.end_turn(self.ui)?;
         }
-        outcome
+        ended
     }
 
     fn wait(&mut self, id: &Id) -> Result<std::result::Result<Box<RawValue>, ErrorObject>> {
+        match self.wait_for(id)? {
+            Ended::Answered(answer) => Ok(answer),
+            Ended::Left => Err(before_the_prompt()),
+        }
+    }
+
+    fn wait_for(&mut self, id: &Id) -> Result<Ended> {
         loop {
             match self.live.next(self.ui)? {
                 Event::Line(line) => {
                     if let Some(outcome) = self.line(&line, id)? {
-                        return Ok(outcome);
+                        return Ok(Ended::Answered(outcome));
                     }
                 }
                 Event::Interrupt => self.interrupt()?,
+                Event::Detach => return Ok(Ended::Left),
+                Event::Late => {}
                 Event::Key(key) => {
                     self.questions.key(key, &mut self.live, self.ui)?;
                     self.go_on();
@@ -220,10 +266,7 @@ impl<'a> Turn<'a> {
     /// The first Ctrl-C; the second one does not come here.
     fn interrupt(&mut self) -> Result {
         let Some(session_id) = &self.running else {
-            return Err(CommandError::new(
-                ExitCode::Cancelled,
-                "cancelled before the prompt was sent",
-            ));
+            return Err(before_the_prompt());
         };
         self.live.notify("session/cancel", &CancelParams { session_id })?;
         self.questions.cancel(&mut self.live)?;
@@ -269,6 +312,10 @@ impl<'a> Turn<'a> {
             self.ui.spin(label);
         }
     }
+}
+
+fn before_the_prompt() -> CommandError {
+    CommandError::new(ExitCode::Cancelled, "cancelled before the prompt was sent")
 }
 
 fn needs_action(params: &str) -> bool {

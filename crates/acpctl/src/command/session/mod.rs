@@ -1,16 +1,17 @@
 //! `acpctl session …`.
 
 mod export;
+mod log;
+mod remove;
 mod reseed;
 mod search;
 mod settings;
 
 use acp_wire::acp::NewSessionResult;
-use acp_wire::{Message, parse};
 use acpd_api::{
-    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, Empty, ExitCode, InteractionList, LogParams,
-    LogResult, MoveParams, NAMESPACE, NewSessionMeta, RenameParams, SessionInfo, SessionList,
-    SessionListParams, SessionRef, TitleParams, Untrusted, escape, method,
+    AgentInfo, AgentRef, ArchiveFilter, ClientMeta, ExitCode, MoveParams, NAMESPACE,
+    NewSessionMeta, RenameParams, SessionInfo, SessionList, SessionListParams, SessionRef,
+    TitleParams, method,
 };
 use acpd_client::Connection;
 use serde_json::json;
@@ -18,15 +19,13 @@ use serde_json::value::RawValue;
 
 use crate::cli::{Session, Which};
 use crate::dirs::{directory, utf8};
-use crate::door::{Door, initialize_params, session_ref, which};
+use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::human;
-use crate::info::question::waits;
 use crate::info::session::{card, handle, table};
 use crate::live::Live;
-use crate::paint::YELLOW;
-use crate::screen::Screen;
-use crate::text::{shell_word, text};
+use crate::meant::{Care, exactly, find, find_live};
+use crate::text::text;
 use crate::ui::Ui;
 
 /// Runs a `session` command.
@@ -60,13 +59,13 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             Ok(ui.print(table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
         }
         Session::Show { which: session, json } => {
-            let info: SessionInfo = door.connect()?.call(method::SESSION_SHOW, &which(&session))?;
+            let info = find(&mut door.connect()?, &session, Care::Guess, ui)?;
             if json.json {
                 return Ok(ui.json(&info)?);
             }
             Ok(ui.print(card(&info, human::now(), ui.out_paint()))?)
         }
-        Session::Log { which: session, thoughts, json } => log(&session, thoughts, json, door, ui),
+        Session::Log(args) => log::log(&args, door, ui),
         Session::Search(args) => search::search(&args, door, ui),
         Session::Export { which, format } => export::export(&which, format, door, ui),
         Session::Mode { which, mode, json } => {
@@ -78,8 +77,10 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
         }
         Session::Commands { which, json } => settings::commands(&which, json, door, ui),
         Session::Rename { which: session, name, clear: _ } => {
-            let params = RenameParams { session: which(&session), name };
-            let info: SessionInfo = door.connect()?.call(method::SESSION_RENAME, &params)?;
+            let info = change(&session, Care::Guess, door, ui, |session, connection| {
+                let params = RenameParams { session, name };
+                Ok(connection.call(method::SESSION_RENAME, &params)?)
+            })?;
             match &info.name {
                 Some(name) => ui.say(text!("session {} is `{}` now", info.session_id, name)),
                 None => ui.say(text!("session {} has no name now", info.session_id)),
@@ -87,8 +88,10 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             Ok(())
         }
         Session::Title { which: session, title, clear: _ } => {
-            let params = TitleParams { session: which(&session), title };
-            let info: SessionInfo = door.connect()?.call(method::SESSION_TITLE, &params)?;
+            let info = change(&session, Care::Guess, door, ui, |session, connection| {
+                let params = TitleParams { session, title };
+                Ok(connection.call(method::SESSION_TITLE, &params)?)
+            })?;
             match &info.title {
                 Some(title) => {
                     ui.say(text!("the title of {} is `{}` now", handle(&info), title));
@@ -98,8 +101,9 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             Ok(())
         }
         Session::Archive { which: session } => {
-            let info: SessionInfo =
-                door.connect()?.call(method::SESSION_ARCHIVE, &which(&session))?;
+            let info = change(&session, Care::Exact, door, ui, |session, connection| {
+                Ok(connection.call(method::SESSION_ARCHIVE, &session)?)
+            })?;
             ui.say(text!(
                 "{} is archived; the next prompt takes it out of the archive",
                 handle(&info)
@@ -107,51 +111,38 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             Ok(())
         }
         Session::Unarchive { which: session } => {
-            let info: SessionInfo =
-                door.connect()?.call(method::SESSION_UNARCHIVE, &which(&session))?;
+            let info = change(&session, Care::Guess, door, ui, |session, connection| {
+                Ok(connection.call(method::SESSION_UNARCHIVE, &session)?)
+            })?;
             ui.say(text!("{} is out of the archive", handle(&info)));
             Ok(())
         }
         Session::Fork { which, name } => fork(&which, name, door, ui),
         Session::Move { which: session, cwd } => {
             let cwd = utf8(&directory(&cwd)?)?;
-            let params = MoveParams { session: which(&session), cwd };
-            let info: SessionInfo = door.connect()?.call(method::SESSION_MOVE, &params)?;
+            let info = change(&session, Care::Guess, door, ui, |session, connection| {
+                let params = MoveParams { session, cwd };
+                Ok(connection.call(method::SESSION_MOVE, &params)?)
+            })?;
             ui.say(text!("{} works in {} now", handle(&info), info.cwd));
             Ok(())
         }
         Session::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),
         Session::Close { which: session } => {
-            let info: SessionInfo =
-                door.connect()?.call(method::SESSION_CLOSE, &which(&session))?;
+            let info = change(&session, Care::Exact, door, ui, |session, connection| {
+                Ok(connection.call(method::SESSION_CLOSE, &session)?)
+            })?;
             ui.say(text!("{} is closed; the next prompt restores it", handle(&info)));
             Ok(())
         }
-        Session::Rm { sessions, agent } => {
-            let mut connection = door.connect()?;
-            let mut failed: Option<CommandError> = None;
-            for session in &sessions {
-                let Err(error) = remove(&mut connection, session, agent.as_deref(), ui) else {
-                    continue;
-                };
-                // The others are deleted all the same; the first error decides the exit code.
-                failed = Some(match failed {
-                    Some(before) => {
-                        ui.talk(&before.render(ui.err_paint()));
-                        error.with_code(before.code())
-                    }
-                    None => error,
-                });
-            }
-            failed.map_or(Ok(()), Err)
-        }
+        Session::Rm(args) => remove::remove(&args, door, ui),
     }
 }
 
 /// Copies a session, with its directory and its MCP servers.
 fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Result {
     let mut live = Live::new(door.lasting_link()?)?;
-    let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
+    let info = find_live(&mut live, session, ui)?;
     let agent = Some(info.agent.raw().to_owned());
     let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
     ui.spin("forking");
@@ -164,61 +155,15 @@ fn fork(session: &Which, name: Option<String>, door: Door, ui: &mut Ui) -> Resul
     Ok(ui.relay_line(&made.session_id.into())?)
 }
 
-/// Deletes the session of exactly this name or id.
-fn remove(connection: &mut Connection, wanted: &str, agent: Option<&str>, ui: &mut Ui) -> Result {
-    let found: SessionInfo = connection.call(method::SESSION_SHOW, &session_ref(wanted, agent))?;
-    let handle = handle(&found);
-    if *handle != wanted && found.session_id != wanted {
-        let text = text!("no session has exactly the name or id `{}`", escape::one_line(wanted));
-        return Err(CommandError::new(ExitCode::NotFound, text).hint(text!(
-            "to delete `{}`: `acpctl session rm {}`",
-            handle,
-            shell_word(handle)
-        )));
-    }
-    let session = found.session_id.raw().to_owned();
-    let agent = Some(found.agent.raw().to_owned());
-    let exactly = SessionRef { session, agent, ..SessionRef::default() };
-    let Empty {} = connection.call(method::SESSION_REMOVE, &exactly)?;
-    ui.say(text!("deleted {}", handle));
-    Ok(())
-}
-
-/// Prints the journal page by page, and what its turn waits for.
-fn log(session: &Which, thoughts: bool, json: bool, door: Door, ui: &mut Ui) -> Result {
+/// Finds a session and does something to it.
+fn change(
+    which: &Which,
+    care: Care,
+    door: Door,
+    ui: &mut Ui,
+    call: impl FnOnce(SessionRef, &mut Connection) -> Result<SessionInfo>,
+) -> Result<SessionInfo> {
     let mut connection = door.connect()?;
-    let mut screen = Screen::whole(ui, thoughts);
-    let mut params = LogParams { session: which(session), after: 0, limit: None };
-    let mut in_turn = false;
-    loop {
-        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
-        screen.of(&page.session_id);
-        for entry in &page.entries {
-            if json {
-                ui.json_line(entry)?;
-            } else if let Ok(Message::Notification { method, params }) =
-                parse(entry.line.get().as_bytes())
-            {
-                in_turn =
-                    method == method::TURN_STARTED || (in_turn && method != method::TURN_ENDED);
-                screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
-            }
-        }
-        match page.next {
-            Some(next) => params.after = next,
-            // Questions are not in the journal: they may be answered at any time.
-            None if in_turn => return tell_questions(&mut connection, &page.session_id, ui),
-            None => return Ok(()),
-        }
-    }
-}
-
-fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui) -> Result {
-    let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
-    for open in list.interactions {
-        if open.session_id.as_ref() == Some(session) {
-            ui.say(ui.err_paint().apply(YELLOW, waits(&open)));
-        }
-    }
-    Ok(())
+    let session = find(&mut connection, which, care, ui)?;
+    call(exactly(&session), &mut connection)
 }

@@ -3,16 +3,19 @@
 use acpd_api::{ReseedParams, SessionInfo, SessionState, method};
 
 use crate::cli::Which;
-use crate::door::{Door, which};
+use crate::door::Door;
 use crate::error::Result;
 use crate::info::session::handle;
+use crate::meant::{Care, exactly, find};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 
 /// Gives up what the agent has of a session.
 pub(super) fn reseed(session: &Which, discard: bool, door: Door, ui: &mut Ui) -> Result {
-    let params = ReseedParams { session: which(session), discard };
-    let info: SessionInfo = door.connect()?.call(method::SESSION_RESEED, &params)?;
+    let mut connection = door.connect()?;
+    let session = find(&mut connection, session, Care::Exact, ui)?;
+    let params = ReseedParams { session: exactly(&session), discard };
+    let info: SessionInfo = connection.call(method::SESSION_RESEED, &params)?;
     ui.say(said(&info));
     Ok(())
 }

@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cli::{Json, Which};
-use crate::door::{Door, initialize_params, which};
+use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::info::session::handle;
 use crate::live::Live;
+use crate::meant::{Care, exactly, find, find_live};
 use crate::paint::{BOLD, CYAN};
 use crate::settings::{ConfigOption, Mode, Settings};
 use crate::table::{Cell, Table};
@@ -31,7 +32,7 @@ struct Open {
 impl Open {
     fn new(session: &Which, door: Door, ui: &mut Ui) -> Result<Open> {
         let mut live = Live::new(door.lasting_link()?)?;
-        let info: SessionInfo = live.call(ui, method::SESSION_SHOW, &which(session))?;
+        let info = find_live(&mut live, session, ui)?;
         let agent = Some(info.agent.raw().to_owned());
         let meta = ClientMeta { agent, notices: true, ..ClientMeta::default() };
         ui.spin("asking");
@@ -201,7 +202,8 @@ pub(super) fn commands(session: &Which, json: Json, door: Door, ui: &mut Ui) -> 
         available_commands: Vec<Value>,
     }
     let mut connection = door.connect()?;
-    let mut params = LogParams { session: which(session), after: 0, limit: None };
+    let session = find(&mut connection, session, Care::Guess, ui)?;
+    let mut params = LogParams { session: exactly(&session), after: 0, limit: None };
     let mut commands = Vec::new();
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;

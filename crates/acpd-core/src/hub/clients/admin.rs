@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use acp_wire::bound::{LONGEST_ID, NAME};
 use acp_wire::{build, clipped};
 use acpd_api::{
-    AgentInfo, AgentRef, AttachParams, AttachResult, DaemonInfo, DaemonStopParams, Empty,
-    LogParams, Reason, RenameParams, RestartParams, SearchParams, SessionInfo, SessionList,
-    SessionListParams, SessionRef, Status, method,
+    AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
+    DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams, SearchParams,
+    SessionInfo, SessionList, SessionListParams, SessionRef, Status, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -79,6 +79,7 @@ impl Hub {
             method::SESSION_RESEED => self.session_reseed(asked, out)?,
             method::SESSION_ARCHIVE => self.session_archive(asked, true, out)?,
             method::SESSION_UNARCHIVE => self.session_archive(asked, false, out)?,
+            method::SESSION_CANCEL => self.session_cancel(asked, out)?,
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);
@@ -198,7 +199,8 @@ impl Hub {
                 }
             })
             .collect();
-        let text = format!("`{text}` fits {} sessions: {}", keys.len(), names.join(", "));
+        let text =
+            format!("`{text}` is ambiguous: matches {} sessions: {}", keys.len(), names.join(", "));
         Fault { code: acp_wire::code::INVALID_PARAMS, ..Fault::new(Reason::SessionAmbiguous, text) }
             .hint("choose with `-a AGENT`, or give the id, or more of the name")
     }
@@ -468,6 +470,28 @@ impl Hub {
         self.session_mut(key).row.edit().name = params.name;
         let info = self.session(key).info();
         self.answer(to, &info, out);
+        Ok(())
+    }
+
+    fn session_cancel(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
+        let Asked { to, params, .. } = asked;
+        let CancelParams { session: wanted, turn_only } = read(params)?;
+        let key = self.resolve(&wanted)?;
+        let session = self.session(key);
+        let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);
+        let taken_back = if turn_only { 0 } else { waiting };
+        if !running && taken_back == 0 {
+            let text = format!("no turn runs in session `{}`", session.row.handle());
+            let fault = Fault::new(Reason::NoTurn, text).with_code(acp_wire::code::INVALID_REQUEST);
+            return Err(fault.session(&session.row.public_id));
+        }
+        if turn_only {
+            self.cancel_running(key, Canceller::Client, None, out);
+        } else {
+            self.cancel(key, None, out);
+        }
+        let session = self.session(key).info();
+        self.answer(to, &CancelResult { session, running, taken_back }, out);
         Ok(())
     }
 

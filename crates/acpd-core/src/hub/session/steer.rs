@@ -272,7 +272,7 @@ impl Hub {
             .session(&row.public_id)
             .hint(format!(
                 "send it as a prompt, which waits until the turn is over (`acpctl run -s {name} …`), or \
-                 cancel the turn first (`acpctl session close {name}`)"
+                 cancel the turn first (`acpctl cancel {name}`)"
             ))
     }
 }

@@ -574,7 +574,7 @@ impl Hub {
         let time = duration(silent);
         let text = format!(
             "stalled: no output for {time}; the turn goes on until it is cancelled: in its client, or \
-             with `acpctl session close {}`",
+             with `acpctl cancel {}`",
             session.row.word()
         );
         self.notice(key, "warning", &text, out);

@@ -6,12 +6,13 @@
 mod collect;
 mod markdown;
 
-use acpd_api::{LogParams, LogResult, SessionInfo, SessionRef, method};
+use acpd_api::{LogParams, LogResult, SessionInfo, method};
 use serde_json::json;
 
 use crate::cli::{Format, Which};
-use crate::door::{Door, which};
+use crate::door::Door;
 use crate::error::Result;
+use crate::meant::{Care, exactly, find};
 use crate::ui::Ui;
 use collect::{Collector, Item};
 use markdown::{Markdown, Part};
@@ -19,15 +20,10 @@ use markdown::{Markdown, Part};
 /// Prints the session.
 pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -> Result {
     let mut connection = door.connect()?;
-    let info: SessionInfo = connection.call(method::SESSION_SHOW, &which(session))?;
-    let exactly = SessionRef {
-        session: info.session_id.raw().to_owned(),
-        agent: Some(info.agent.raw().to_owned()),
-        ..SessionRef::default()
-    };
+    let info = find(&mut connection, session, Care::Guess, ui)?;
     let mut printer = Printer::begin(format, &info, ui)?;
     let mut collector = Collector::of(&info.session_id);
-    let mut params = LogParams { session: exactly, after: 0, limit: None };
+    let mut params = LogParams { session: exactly(&info), after: 0, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         for entry in page.entries {

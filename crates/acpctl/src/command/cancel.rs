@@ -1,0 +1,92 @@
+//! `acpctl cancel`: ends the running turn of a session, from any terminal.
+
+use acp_wire::parse;
+use acpd_api::{CancelParams, CancelResult, ExitCode, Role, TurnState, method};
+
+use crate::cli;
+use crate::door::Door;
+use crate::error::{CommandError, Result, gone};
+use crate::info::session::handle;
+use crate::live::{Event, Live};
+use crate::meant::{exactly, find_live};
+use crate::text::{shell_word, text};
+use crate::ui::Ui;
+use crate::watch::{self, End, Watch};
+
+/// Cancels, and waits until the turn is over: then the next prompt begins at once.
+pub(super) fn cancel(args: &cli::Cancel, door: Door, ui: &mut Ui) -> Result {
+    let mut live = Live::new(door.lasting_link()?)?;
+    let found = find_live(&mut live, &args.which, ui)?;
+    let idle = |waiting: u32| {
+        let name = handle(&found);
+        let error = CommandError::new(ExitCode::Error, text!("no turn runs in session `{}`", name));
+        match waiting {
+            0 => error
+                .hint(text!("see what was done: `acpctl session log {} --last`", shell_word(name))),
+            _ => error.hint(text!(
+                "prompts wait in it; take them back: `acpctl cancel {}`",
+                shell_word(name)
+            )),
+        }
+    };
+    let waiting = if args.turn { 0 } else { found.queued };
+    if found.turn.state == TurnState::Idle && waiting == 0 {
+        return Err(idle(found.queued));
+    }
+    watch::bind(&found, Role::Observer, &mut live, ui)?;
+    // Watched first: the turn may be over at once.
+    let mut watch = Watch::begin(&found, &mut live, ui)?;
+    let params = CancelParams { session: exactly(&found), turn_only: args.turn };
+    let done: CancelResult = live.call(ui, method::SESSION_CANCEL, &params)?;
+    let name = handle(&done.session);
+    let taken_back = match done.taken_back {
+        0 => None,
+        1 => Some(text!("1 prompt that waited in {} was taken back", name)),
+        several => Some(text!("{} prompts that waited in {} were taken back", several, name)),
+    };
+    if done.running {
+        ui.spin("cancelling, Ctrl-C leaves at once");
+        let end = wait(&mut live, &mut watch, ui)?;
+        ui.stop_spinning();
+        ui.say(match end.word.raw() {
+            "cancelled" => text!("cancelled the turn of {}", name),
+            "unwedged" => text!(
+                "cancelled the turn of {}: {} ignored that and was stopped",
+                name,
+                done.session.agent
+            ),
+            _ => text!("the turn of {} ended by itself ({})", name, end.word),
+        });
+    }
+    if let Some(taken_back) = taken_back {
+        ui.say(taken_back);
+    }
+    Ok(())
+}
+
+/// Waits until the turn is over.
+fn wait(live: &mut Live, watch: &mut Watch, ui: &mut Ui) -> Result<End> {
+    // What came before the answer was not heard.
+    watch.look(live)?;
+    loop {
+        if let Some(end) = watch.turn_over() {
+            return Ok(end);
+        }
+        match live.next(ui)? {
+            Event::Line(line) => {
+                if let Ok(message) = parse(&line) {
+                    watch.hear(&message, live)?;
+                }
+            }
+            Event::Interrupt | Event::Detach => {
+                return Err(CommandError::new(
+                    ExitCode::Cancelled,
+                    "no longer waiting; the agent was told to end the turn",
+                ));
+            }
+            Event::Key(_) | Event::Late => {}
+            Event::Closed => return Err(gone()),
+            Event::Failed(error) => return Err(error.into()),
+        }
+    }
+}

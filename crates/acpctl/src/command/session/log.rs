@@ -1,0 +1,161 @@
+//! `acpctl session log`: what was said and done, or the end of it.
+
+use acp_wire::{Message, parse};
+use acpd_api::{
+    Empty, InteractionList, LogEntry, LogParams, LogResult, SessionInfo, TurnStarted, Untrusted,
+    method,
+};
+use acpd_client::Connection;
+
+use crate::cli;
+use crate::door::Door;
+use crate::error::Result;
+use crate::info::question::waits;
+use crate::meant::{Care, exactly, find};
+use crate::paint::YELLOW;
+use crate::screen::Screen;
+use crate::ui::Ui;
+
+/// Entries that are read at first when the end is looked for.
+const WINDOW: u64 = 512;
+
+/// Which turns are shown.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// The last ones, so many.
+    Last(u32),
+    /// Those that began at this time or later.
+    Since(u64),
+}
+
+impl Part {
+    /// Whether a turn is shown, the `count`th from the end.
+    fn has(self, count: u32, turn: &Begun) -> bool {
+        match self {
+            Part::Last(number) => count <= number,
+            Part::Since(time) => turn.at >= time,
+        }
+    }
+}
+
+/// Where and when a turn began.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    seq: u64,
+    at: u64,
+}
+
+/// Prints the journal page by page, and what its turn waits for.
+pub(super) fn log(args: &cli::Log, door: Door, ui: &mut Ui) -> Result {
+    let mut connection = door.connect()?;
+    let session = find(&mut connection, &args.which, Care::Guess, ui)?;
+    let part = match (args.last, args.turns, args.since) {
+        (true, ..) => Some(Part::Last(1)),
+        (_, Some(turns), _) => Some(Part::Last(turns)),
+        (.., Some(since)) => Some(Part::Since(since)),
+        _ => None,
+    };
+    let first = match part {
+        Some(part) => first_of(part, &session, &mut connection)?,
+        None => Some(0),
+    };
+    let Some(after) = first else {
+        ui.say("no turn began in that time");
+        return Ok(());
+    };
+    if !args.json {
+        ui.page();
+    }
+    let mut screen =
+        if args.answer { Screen::only_answer(ui) } else { Screen::whole(ui, args.thoughts) };
+    let mut params = LogParams { session: exactly(&session), after, limit: None };
+    let mut in_turn = false;
+    loop {
+        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+        screen.of(&page.session_id);
+        for entry in &page.entries {
+            if args.json {
+                ui.json_line(entry)?;
+            } else if let Ok(Message::Notification { method, params }) =
+                parse(entry.line.get().as_bytes())
+            {
+                in_turn =
+                    method == method::TURN_STARTED || (in_turn && method != method::TURN_ENDED);
+                screen.show(ui, &method, params.map_or("{}", |params| params.get()))?;
+            }
+        }
+        match page.next {
+            Some(next) => params.after = next,
+            // Questions are not in the journal: they may be answered at any time.
+            None if in_turn => return tell_questions(&mut connection, &page.session_id, ui),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Behind which entry the part begins; `None` if it has no turn. Read from the end: a journal may be long.
+fn first_of(part: Part, session: &SessionInfo, connection: &mut Connection) -> Result<Option<u64>> {
+    let (mut upto, mut window) = (session.seq, WINDOW);
+    let (mut first, mut count) = (None, 0);
+    while upto > 0 {
+        let after = upto.saturating_sub(window);
+        for turn in begun(after, upto, session, connection)?.into_iter().rev() {
+            count += 1;
+            if !part.has(count, &turn) {
+                return Ok(first);
+            }
+            first = Some(turn.seq - 1);
+        }
+        (upto, window) = (after, window * 4);
+    }
+    // What is before the first turn belongs to a part that has all turns.
+    Ok(match part {
+        Part::Last(_) => Some(0),
+        Part::Since(_) => first,
+    })
+}
+
+/// The turns that began in this part of the journal.
+fn begun(
+    mut after: u64,
+    upto: u64,
+    session: &SessionInfo,
+    connection: &mut Connection,
+) -> Result<Vec<Begun>> {
+    let mut turns = Vec::new();
+    while after < upto {
+        let limit = u32::try_from(upto - after).ok();
+        let params = LogParams { session: exactly(session), after, limit };
+        let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
+        let here = page.entries.iter().take_while(|entry| entry.seq <= upto);
+        turns.extend(here.filter_map(|entry| turn_begun(entry, &page.session_id)));
+        match page.next {
+            Some(next) if next > after => after = next,
+            _ => break,
+        }
+    }
+    Ok(turns)
+}
+
+fn turn_begun(entry: &LogEntry, session: &Untrusted) -> Option<Begun> {
+    let Message::Notification { method, params: Some(params) } =
+        parse(entry.line.get().as_bytes()).ok()?
+    else {
+        return None;
+    };
+    if method != method::TURN_STARTED {
+        return None;
+    }
+    let started: TurnStarted = serde_json::from_str(params.get()).ok()?;
+    (started.session_id == *session).then_some(Begun { seq: entry.seq, at: started.at })
+}
+
+fn tell_questions(connection: &mut Connection, session: &Untrusted, ui: &mut Ui) -> Result {
+    let list: InteractionList = connection.call(method::INTERACTION_LIST, &Empty {})?;
+    for open in list.interactions {
+        if open.session_id.as_ref() == Some(session) {
+            ui.say(ui.err_paint().apply(YELLOW, waits(&open)));
+        }
+    }
+    Ok(())
+}

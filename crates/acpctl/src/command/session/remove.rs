@@ -1,0 +1,169 @@
+//! `acpctl session rm`: deletes sessions, after a look.
+
+use acpd_api::{Empty, ExitCode, SessionInfo, SessionList, TurnState, Untrusted, method};
+use acpd_client::Connection;
+use glob::Pattern;
+
+use crate::cli::{self, Which};
+use crate::confirm::{left, yes};
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::human;
+use crate::info::session::{handle, table};
+use crate::meant::{self, Care, Wanted, exactly};
+use crate::text::{Text, shell_word, text};
+use crate::ui::Ui;
+
+/// What is to be deleted, and what went wrong before.
+#[derive(Default)]
+struct Plan {
+    sessions: Vec<SessionInfo>,
+    failed: Option<CommandError>,
+}
+
+impl Plan {
+    /// The others are deleted all the same; the first error decides the exit code.
+    fn fail(&mut self, error: CommandError, ui: &mut Ui) {
+        self.failed = Some(match self.failed.take() {
+            Some(before) => {
+                ui.talk(&before.render(ui.err_paint()));
+                error.with_code(before.code())
+            }
+            None => error,
+        });
+    }
+
+    fn add(&mut self, session: SessionInfo) {
+        if self.sessions.iter().all(|other| exactly(other) != exactly(&session)) {
+            self.sessions.push(session);
+        }
+    }
+}
+
+/// Deletes the sessions that are named or match.
+pub(super) fn remove(args: &cli::Remove, door: Door, ui: &mut Ui) -> Result {
+    let glob = args
+        .glob
+        .as_deref()
+        .map(Pattern::new)
+        .transpose()
+        .map_err(|error| CommandError::usage(text!("`--glob`: {}", Untrusted::of(&error))))?;
+    let mut connection = door.connect()?;
+    let list: SessionList = connection.call(method::SESSION_LIST, &meant::all())?;
+    let mut plan = if args.sessions.is_empty() {
+        matching(args, glob.as_ref(), list, ui)
+    } else {
+        named(args, &list, ui)
+    };
+    if plan.sessions.is_empty() {
+        if plan.failed.is_none() {
+            ui.say("no session matches");
+        }
+        return plan.failed.map_or(Ok(()), Err);
+    }
+    if args.dry_run {
+        ui.print(table(&plan.sessions, human::now(), ui.out_paint(), ui.out_width()))?;
+        return plan.failed.map_or(Ok(()), Err);
+    }
+    if !args.yes {
+        confirm(&plan.sessions, ui)?;
+    }
+    for session in std::mem::take(&mut plan.sessions) {
+        match delete(&mut connection, &session) {
+            Ok(()) => ui.say(text!("deleted {}", handle(&session))),
+            Err(error) => plan.fail(error, ui),
+        }
+    }
+    plan.failed.map_or(Ok(()), Err)
+}
+
+fn delete(connection: &mut Connection, session: &SessionInfo) -> Result {
+    let Empty {} = connection.call(method::SESSION_REMOVE, &exactly(session))?;
+    Ok(())
+}
+
+/// The sessions of exactly these names and ids.
+fn named(args: &cli::Remove, list: &SessionList, ui: &mut Ui) -> Plan {
+    let mut plan = Plan::default();
+    for name in &args.sessions {
+        let which = Which { session: name.clone(), agent: args.agent.clone() };
+        match Wanted::of(&which).choose(list.clone(), Care::Exact) {
+            Ok(choice) => {
+                let session = choice.told(ui);
+                if is_at_work(&session) && !args.force {
+                    plan.fail(at_work(&session), ui);
+                } else {
+                    plan.add(session);
+                }
+            }
+            Err(error) => plan.fail(error, ui),
+        }
+    }
+    plan
+}
+
+/// The sessions that match, but for those at work.
+fn matching(args: &cli::Remove, glob: Option<&Pattern>, list: SessionList, ui: &mut Ui) -> Plan {
+    let now = human::now();
+    let old = args.older_than.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    let matches = |session: &SessionInfo| {
+        let name = session.name.as_ref().map(Untrusted::raw);
+        args.agent.as_ref().is_none_or(|agent| session.agent == *agent)
+            && old.is_none_or(|age| now.saturating_sub(session.updated) > age)
+            && glob.is_none_or(|glob| name.is_some_and(|name| glob.matches(name)))
+    };
+    let mut plan = Plan::default();
+    for session in list.sessions.into_iter().filter(matches) {
+        if is_at_work(&session) && !args.force {
+            ui.say(text!("left out {}: a turn runs or waits in it", handle(&session)));
+        } else {
+            plan.add(session);
+        }
+    }
+    plan
+}
+
+fn is_at_work(session: &SessionInfo) -> bool {
+    session.turn.state != TurnState::Idle || session.queued > 0
+}
+
+fn at_work(session: &SessionInfo) -> CommandError {
+    let name = handle(session);
+    let text = text!("a turn runs or waits in session `{}`", name);
+    CommandError::new(ExitCode::Error, text)
+        .hint(text!("`acpctl cancel {}` first, or add `--force`", shell_word(name)))
+}
+
+/// Shows what would be lost, and asks.
+fn confirm(sessions: &[SessionInfo], ui: &mut Ui) -> Result {
+    if !ui.can_ask() {
+        let names = Text::join(sessions.iter().map(|session| handle(session).into()), ", ");
+        let text = text!("deleting sessions needs confirmation: {}", names);
+        return Err(
+            CommandError::usage(text).hint("add `--yes`; `--dry-run` shows what would be deleted")
+        );
+    }
+    let now = human::now();
+    let prompt = if let [session] = sessions {
+        text!("delete {}, with all that was said? y/n > ", line(session, now))
+    } else {
+        for session in sessions {
+            ui.say(text!("  {}", line(session, now)));
+        }
+        text!("delete these {} sessions, with all that was said? y/n > ", sessions.len())
+    };
+    if yes(ui, prompt)? { Ok(()) } else { Err(left()) }
+}
+
+fn line(session: &SessionInfo, now: u64) -> Text {
+    let prompts = if session.prompts == 1 { "prompt" } else { "prompts" };
+    text!(
+        "{} ({}, in {}, {} {}, used {})",
+        handle(session),
+        session.agent,
+        session.cwd,
+        session.prompts,
+        prompts,
+        human::ago(session.updated, now)
+    )
+}

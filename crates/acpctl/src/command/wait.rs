@@ -1,0 +1,131 @@
+//! `acpctl wait`: until nothing runs or waits in sessions.
+
+use acp_wire::parse;
+use acpd_api::{ExitCode, Role};
+
+use crate::cli::{self, Which};
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::info::session::handle;
+use crate::live::{Event, Live};
+use crate::meant::find_live;
+use crate::paint::YELLOW;
+use crate::text::{Text, shell_word, text};
+use crate::ui::Ui;
+use crate::watch::{self, End, Watch};
+
+/// A session that is waited for.
+#[derive(Debug)]
+struct Waited {
+    watch: Watch,
+    end: Option<End>,
+    /// The person knows that it waits for them.
+    told: bool,
+}
+
+/// Waits for all sessions, or for one of them.
+pub(super) fn wait(args: &cli::Wait, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+    let mut live = Live::new(door.lasting_link()?)?;
+    if let Some(timeout) = args.timeout {
+        live.end_after(timeout)?;
+    }
+    let mut waited: Vec<Waited> = Vec::new();
+    for session in &args.sessions {
+        let which = Which { session: session.clone(), agent: args.agent.clone() };
+        let session = find_live(&mut live, &which, ui)?;
+        if waited.iter().all(|other| other.watch.session.session_id != session.session_id) {
+            waited.push(Waited { watch: Watch::of(session), end: None, told: false });
+        }
+    }
+    check(&mut waited, ui)?;
+    if !is_over(&waited, args.any) {
+        follow(&mut live, &mut waited, ui)?;
+    }
+    while !is_over(&waited, args.any) {
+        match live.next(ui)? {
+            Event::Line(line) => {
+                let Ok(message) = parse(&line) else { continue };
+                for one in waited.iter_mut().filter(|one| one.end.is_none()) {
+                    one.watch.hear(&message, &mut live)?;
+                }
+                check(&mut waited, ui)?;
+            }
+            Event::Interrupt | Event::Detach => {
+                return Err(CommandError::new(
+                    ExitCode::Cancelled,
+                    "no longer waiting; what runs goes on",
+                ));
+            }
+            Event::Late => return Err(late(&waited)),
+            Event::Key(_) => {}
+            Event::Closed => {
+                let text = "acpd closed the connection; it is not known how the turns end";
+                return Err(CommandError::new(ExitCode::OutcomeUnknown, text)
+                    .hint("wait again: `acpctl wait`"));
+            }
+            Event::Failed(error) => {
+                return Err(CommandError::from(error).with_code(ExitCode::OutcomeUnknown));
+            }
+        }
+    }
+    // As they were named: the first that did not go well decides.
+    let codes = waited.iter().filter_map(|one| one.end.as_ref()).map(|end| end.code);
+    Ok(codes.into_iter().find(|code| *code != ExitCode::Ok).unwrap_or(ExitCode::Ok))
+}
+
+fn is_over(waited: &[Waited], any: bool) -> bool {
+    let mut over = waited.iter().map(|one| one.end.is_some());
+    if any { over.any(|over| over) } else { over.all(|over| over) }
+}
+
+/// Follows the sessions that are not over.
+fn follow(live: &mut Live, waited: &mut [Waited], ui: &mut Ui) -> Result {
+    let mut is_bound = false;
+    for one in waited.iter_mut().filter(|one| one.end.is_none()) {
+        if !is_bound {
+            watch::bind(&one.watch.session, Role::Observer, live, ui)?;
+            is_bound = true;
+        }
+        one.watch = Watch::begin(&one.watch.session, live, ui)?;
+    }
+    // What came before the last answer was not heard.
+    for one in waited.iter_mut().filter(|one| one.end.is_none()) {
+        one.watch.look(live)?;
+    }
+    ui.spin("waiting");
+    Ok(())
+}
+
+/// Prints the sessions that are over, each once, and says which wait for a person.
+fn check(waited: &mut [Waited], ui: &mut Ui) -> Result {
+    for one in waited.iter_mut().filter(|one| one.end.is_none()) {
+        let name = handle(&one.watch.session).clone();
+        if let Some(end) = one.watch.idle() {
+            ui.print(text!("{} {}\n", name, end.word))?;
+            if let Some(error) = &end.error {
+                ui.say(error);
+            }
+            if let Some(hint) = &end.hint {
+                ui.say(text!("hint: {}", hint));
+            }
+            one.end = Some(end);
+        } else if one.watch.needs_action() != one.told {
+            one.told = !one.told;
+            if one.told {
+                let line = text!("{} waits for you: `acpctl pending {}`", name, shell_word(&name));
+                ui.say(ui.err_paint().apply(YELLOW, line));
+            }
+        }
+    }
+    ui.flush()?;
+    Ok(())
+}
+
+fn late(waited: &[Waited]) -> CommandError {
+    let left = waited.iter().filter(|one| one.end.is_none());
+    let names = left.map(|one| handle(&one.watch.session).into());
+    let text =
+        text!("the time is over, and a turn still runs or waits in: {}", Text::join(names, ", "));
+    CommandError::new(ExitCode::TimedOut, text)
+        .hint("see what it does: `acpctl attach SESSION`; end it: `acpctl cancel SESSION`")
+}

@@ -1,0 +1,501 @@
+//! Which session a person means by a text. Every command asks here, so the text means the same to all.
+//!
+//! ```text
+//! -   the last one used in this directory, else anywhere
+//! 1.  the name of one in this directory   ┐
+//! 2.  a name or an id                     │ the first line that any session fits decides;
+//! 3.  the beginning of a name or an id    │ if several fit, the person has to choose
+//! 4.  words of a title                    ┘
+//! ```
+//!
+//! A command that takes something away ([`Care::Exact`]) does not guess: it wants a whole name that only
+//! one session has, a whole id, or the beginning of an id as lists show it.
+
+use acpd_api::{
+    ArchiveFilter, ExitCode, SessionInfo, SessionList, SessionListParams, SessionRef, Untrusted,
+    escape, method,
+};
+use acpd_client::Connection;
+
+use crate::cli::Which;
+use crate::dirs::{current_dir, utf8};
+use crate::error::{CommandError, Result};
+use crate::info::session::{SHORT_ID, handle};
+use crate::last;
+use crate::live::Live;
+use crate::paint::DIM;
+use crate::text::{Text, shell_word, text};
+use crate::ui::Ui;
+
+/// From this length on, a new name must not be the beginning of an id: it may be meant as that. Words that
+/// are shorter are the beginning of an id by chance.
+const LIKE_AN_ID: usize = 4;
+/// Sessions that an error lists.
+const LISTED: usize = 8;
+
+/// How sure a command has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// The best match will do.
+    Guess,
+    /// The command takes something away.
+    Exact,
+}
+
+/// What the person said.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted<'a> {
+    text: &'a str,
+    agent: Option<&'a str>,
+    /// Where they are; unknown if that directory was deleted.
+    cwd: Option<String>,
+}
+
+/// The session, and what the person should hear of the choice.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Choice {
+    /// The session that is meant.
+    pub(crate) session: SessionInfo,
+    note: Option<Text>,
+}
+
+/// What `run --session` means.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Named {
+    /// A session that is there.
+    Found(Box<Choice>),
+    /// None yet; sessions elsewhere that have this name.
+    New(Vec<SessionInfo>),
+}
+
+/// What to ask `_acpd/session/list` for: all that may be meant.
+pub(crate) fn all() -> SessionListParams {
+    SessionListParams { archived: Some(ArchiveFilter::Include), ..SessionListParams::default() }
+}
+
+/// Finds the session of a command line.
+pub(crate) fn find(
+    connection: &mut Connection,
+    which: &Which,
+    care: Care,
+    ui: &mut Ui,
+) -> Result<SessionInfo> {
+    let list: SessionList = connection.call(method::SESSION_LIST, &all())?;
+    Ok(Wanted::of(which).choose(list, care)?.told(ui))
+}
+
+/// The same over a connection that lasts.
+pub(crate) fn find_live(live: &mut Live, which: &Which, ui: &mut Ui) -> Result<SessionInfo> {
+    let list: SessionList = live.call(ui, method::SESSION_LIST, &all())?;
+    Ok(Wanted::of(which).choose(list, Care::Guess)?.told(ui))
+}
+
+/// How the daemon is told of exactly this session.
+pub(crate) fn exactly(session: &SessionInfo) -> SessionRef {
+    SessionRef {
+        session: session.session_id.raw().to_owned(),
+        agent: Some(session.agent.raw().to_owned()),
+        ..SessionRef::default()
+    }
+}
+
+impl Choice {
+    /// The session, after the person was told what they may not expect.
+    pub(crate) fn told(self, ui: &mut Ui) -> SessionInfo {
+        if let Some(note) = self.note {
+            ui.say(ui.err_paint().apply(DIM, note));
+        }
+        self.session
+    }
+}
+
+impl From<SessionInfo> for Choice {
+    fn from(session: SessionInfo) -> Choice {
+        Choice { session, note: None }
+    }
+}
+
+impl<'a> Wanted<'a> {
+    /// What is said here.
+    pub(crate) fn of(which: &'a Which) -> Wanted<'a> {
+        let cwd = current_dir().and_then(|dir| utf8(&dir)).ok();
+        Wanted { text: &which.session, agent: which.agent.as_deref(), cwd }
+    }
+
+    /// What is said for work in a directory.
+    pub(crate) fn new(text: &'a str, agent: Option<&'a str>, cwd: String) -> Wanted<'a> {
+        Wanted { text, agent, cwd: Some(cwd) }
+    }
+
+    /// The session that is meant.
+    ///
+    /// # Errors
+    /// When there is none, or several could be meant.
+    pub(crate) fn choose(&self, list: SessionList, care: Care) -> Result<Choice> {
+        let sessions = self.of_agent(list);
+        if self.text == "-" {
+            return match care {
+                Care::Guess => self.last_used(sessions),
+                Care::Exact => Err(CommandError::usage(
+                    "`-` is not enough here: another session may be the last one used by now",
+                )
+                .hint("name the session")),
+            };
+        }
+        match care {
+            Care::Guess => self.guess(sessions),
+            Care::Exact => self.exact(sessions),
+        }
+    }
+
+    /// What a name for a session means: one that is there, or a new one.
+    ///
+    /// # Errors
+    /// When several could be meant, or the name looks like an id.
+    pub(crate) fn named(&self, list: SessionList) -> Result<Named> {
+        let sessions = self.of_agent(list);
+        if self.text == "-" {
+            return self.last_used(sessions).map(|choice| Named::Found(Box::new(choice)));
+        }
+        let id = |session: &SessionInfo| session.session_id == self.text;
+        for found in [fitting(&sessions, |s| self.is_here(s)), fitting(&sessions, id)] {
+            if let Some(session) = self.one(found)? {
+                return Ok(Named::Found(Box::new(session.into())));
+            }
+        }
+        let begins = |session: &SessionInfo| self.begins_id(session);
+        if self.text.len() >= LIKE_AN_ID
+            && let Some(session) = sessions.iter().find(|session| begins(session))
+            // Some agents begin every id with their name.
+            && session.agent != self.text
+        {
+            let typed = Untrusted::from(self.text);
+            let id = &session.session_id;
+            return Err(CommandError::usage(text!(
+                "`{}` is the beginning of the id {}",
+                typed,
+                id
+            ))
+            .hint(text!(
+                "continue that session with `acpctl run --resume {} …`, or choose another name",
+                shell_word(&typed)
+            )));
+        }
+        Ok(Named::New(fitting(&sessions, |session| self.has_name(session))))
+    }
+
+    fn of_agent(&self, list: SessionList) -> Vec<SessionInfo> {
+        let is_wanted = |session: &SessionInfo| self.agent.is_none_or(|a| session.agent == a);
+        list.sessions.into_iter().filter(is_wanted).collect()
+    }
+
+    /// The list has the last used one first.
+    fn last_used(&self, sessions: Vec<SessionInfo>) -> Result<Choice> {
+        let used: Vec<SessionInfo> = sessions.into_iter().filter(last::is_used).collect();
+        let here =
+            |session: &&SessionInfo| self.cwd.as_ref().is_some_and(|cwd| session.cwd == *cwd);
+        let Some(session) = used.iter().find(here).or(used.first()).cloned() else {
+            return Err(CommandError::new(ExitCode::NotFound, "no session was used yet")
+                .hint("start one with `acpctl run -s NAME PROMPT`"));
+        };
+        let note = Some(described(&session));
+        Ok(Choice { session, note })
+    }
+
+    fn guess(&self, sessions: Vec<SessionInfo>) -> Result<Choice> {
+        let named =
+            |session: &SessionInfo| self.has_name(session) || session.session_id == self.text;
+        if let Some(session) = self.one(fitting(&sessions, |session| self.is_here(session)))? {
+            let others = fitting(&sessions, |other| self.has_name(other) && !self.is_here(other));
+            return Ok(Choice { session, note: elsewhere(&others, self.text) });
+        }
+        if let Some(session) = self.one(fitting(&sessions, named))? {
+            return Ok(session.into());
+        }
+        // What was put away is meant only if nothing else fits.
+        let (away, listed): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|one| one.archived);
+        for sessions in [&listed, &away] {
+            let found = fitting(sessions, |session| self.begins(session));
+            if let Some(session) = self.one(found)? {
+                return Ok(session.into());
+            }
+        }
+        for sessions in [&listed, &away] {
+            if let Some(session) = self.one(fitting(sessions, |s| self.has_words(s)))? {
+                let note = Some(described(&session));
+                return Ok(Choice { session, note });
+            }
+        }
+        Err(self.none(listed.iter().chain(&away)))
+    }
+
+    fn exact(&self, sessions: Vec<SessionInfo>) -> Result<Choice> {
+        let whole =
+            |session: &SessionInfo| self.has_name(session) || session.session_id == self.text;
+        if let Some(session) = self.one(fitting(&sessions, whole))? {
+            return Ok(session.into());
+        }
+        let shown = |session: &SessionInfo| self.text.len() >= SHORT_ID && self.begins_id(session);
+        if let Some(session) = self.one(fitting(&sessions, shown))? {
+            return Ok(session.into());
+        }
+        match self.guess(sessions) {
+            Ok(Choice { session, .. }) => {
+                let text =
+                    text!("no session has exactly the name or id `{}`", Untrusted::from(self.text));
+                let hint = text!(
+                    "if you mean {}, say `{}`",
+                    described(&session),
+                    shell_word(handle(&session))
+                );
+                Err(CommandError::new(ExitCode::NotFound, text).hint(hint))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn has_name(&self, session: &SessionInfo) -> bool {
+        session.name.as_ref().is_some_and(|name| *name == self.text)
+    }
+
+    fn is_here(&self, session: &SessionInfo) -> bool {
+        self.has_name(session) && self.cwd.as_ref().is_some_and(|cwd| session.cwd == *cwd)
+    }
+
+    fn begins(&self, session: &SessionInfo) -> bool {
+        let name = session.name.as_ref().map_or("", Untrusted::raw);
+        !self.text.is_empty() && (name.starts_with(self.text) || self.begins_id(session))
+    }
+
+    /// Where acpd has numbered an id (`x.7`), what comes before the number is the id of another session,
+    /// also when that is gone.
+    fn begins_id(&self, session: &SessionInfo) -> bool {
+        let rest = session.session_id.raw().strip_prefix(self.text);
+        let is_number = |rest: &str| {
+            let digits = rest.strip_prefix('.').unwrap_or_default();
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        !self.text.is_empty() && rest.is_some_and(|rest| !is_number(rest))
+    }
+
+    fn has_words(&self, session: &SessionInfo) -> bool {
+        let words = |text: &str| -> Vec<String> {
+            let words = text.split(|char: char| !char.is_alphanumeric());
+            words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+        };
+        let title = words(session.title.as_ref().map_or("", Untrusted::raw));
+        let wanted = words(self.text);
+        !wanted.is_empty() && wanted.iter().all(|word| title.contains(word))
+    }
+
+    /// The only one, if there is any.
+    fn one(&self, mut found: Vec<SessionInfo>) -> Result<Option<SessionInfo>> {
+        match found.len() {
+            0 => Ok(None),
+            1 => Ok(found.pop()),
+            several => {
+                let shown = Untrusted::from(self.text);
+                let text = text!("`{}` is ambiguous: matches {} sessions", shown, several);
+                let lines = found
+                    .iter()
+                    .take(LISTED)
+                    .map(|session| text!("\n  {}  {}", session.session_id, described(session)));
+                let more = match several.saturating_sub(LISTED) {
+                    0 => Text::new(),
+                    more => text!("\n  and {} more", more),
+                };
+                let hint = text!("name one by its id:{}{}", lines.collect::<Text>(), more);
+                Err(CommandError::usage(text).hint(hint))
+            }
+        }
+    }
+
+    fn none<'b>(&self, sessions: impl Iterator<Item = &'b SessionInfo>) -> CommandError {
+        let agent = self.agent.map(|agent| text!(" of agent `{}`", escape::one_line(agent)));
+        let text = text!("no session `{}`{}", Untrusted::from(self.text), agent);
+        let error = CommandError::new(ExitCode::NotFound, text);
+        let nearest = crate::nearest::nearest(
+            self.text,
+            sessions.filter_map(|session| Some(session.name.as_ref()?.raw())),
+        );
+        match nearest {
+            Some(name) => error.hint(text!("did you mean `{}`?", escape::one_line(name))),
+            None => error.hint("list the sessions with `acpctl session ls`"),
+        }
+    }
+}
+
+fn fitting(sessions: &[SessionInfo], fits: impl Fn(&SessionInfo) -> bool) -> Vec<SessionInfo> {
+    sessions.iter().filter(|session| fits(session)).cloned().collect()
+}
+
+/// A session in a sentence.
+pub(crate) fn described(session: &SessionInfo) -> Text {
+    let title = match (&session.name, &session.title) {
+        (None, Some(title)) => text!(", {}", title),
+        _ => Text::new(),
+    };
+    text!("{} ({}, in {}{})", handle(session), session.agent, session.cwd, title)
+}
+
+/// The line about sessions elsewhere that have the same name.
+pub(crate) fn elsewhere(others: &[SessionInfo], name: &str) -> Option<Text> {
+    let name = Untrusted::from(name);
+    match others {
+        [] => None,
+        [other] => Some(text!(
+            "another `{}` of {} is in {}: {}",
+            name,
+            other.agent,
+            other.cwd,
+            other.session_id
+        )),
+        several => {
+            Some(text!("{} other sessions `{}` are in other directories", several.len(), name))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::paint::Paint;
+
+    /// Sessions as (id, name, title, directory).
+    fn list() -> SessionList {
+        let session = |id: &str, name: Option<&str>, title: &str, cwd: &str, more: Value| {
+            let mut session = json!({"sessionId": id, "name": name, "title": title, "agent": "demo",
+                "cwd": cwd, "state": "live", "turn": {"state": "idle", "since": 0}, "queued": 0,
+                "clients": 0, "prompts": 1, "seq": 4, "created": 0, "updated": 0});
+            session.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            session
+        };
+        let none = json!({});
+        serde_json::from_value(json!({"sessions": [
+            session("ffff0001-9", None, "Rename the parser", "/other", none.clone()),
+            session("aaaa0001-1", Some("fix"), "Fix the login page", "/here", none.clone()),
+            session("bbbb0001-2", Some("fix"), "Fix the logout page", "/other", none.clone()),
+            session("cccc0001-3", Some("docs"), "", "/other", json!({"agent": "claude"})),
+            session("cccc0001-3.7", Some("twin"), "", "/here", json!({"prompts": 0})),
+            session("dddd0001-4", Some("docket"), "", "/other", json!({"archived": true})),
+        ]}))
+        .unwrap()
+    }
+
+    fn wanted(text: &str) -> Wanted<'_> {
+        Wanted::new(text, None, "/here".to_owned())
+    }
+
+    fn guess(text: &str) -> String {
+        match wanted(text).choose(list(), Care::Guess) {
+            Ok(choice) => choice.session.session_id.into_raw(),
+            Err(error) => error.render(Paint::plain()).as_str().lines().next().unwrap().to_owned(),
+        }
+    }
+
+    fn exact(text: &str) -> String {
+        match wanted(text).choose(list(), Care::Exact) {
+            Ok(choice) => choice.session.session_id.into_raw(),
+            Err(error) => error.render(Paint::plain()).as_str().lines().next().unwrap().to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_name_here_comes_before_ids_beginnings_and_words_of_titles() {
+        for (text, meant) in [
+            ("fix", "aaaa0001-1"),
+            ("docs", "cccc0001-3"),
+            ("cccc0001-3", "cccc0001-3"),
+            ("cccc0001-3.", "cccc0001-3.7"),
+            ("bb", "bbbb0001-2"),
+            ("tw", "cccc0001-3.7"),
+            // What is listed comes before what was put away.
+            ("doc", "cccc0001-3"),
+            ("docke", "dddd0001-4"),
+            ("parser", "ffff0001-9"),
+            ("LOGOUT fix", "bbbb0001-2"),
+            // Nobody has said anything in the one that was listed last here.
+            ("-", "aaaa0001-1"),
+        ] {
+            assert_eq!(guess(text), meant, "{text}");
+        }
+        assert_eq!(guess("page"), "error: `page` is ambiguous: matches 2 sessions");
+        for nothing in ["", "parse", "nope", "?"] {
+            assert_eq!(guess(nothing), format!("error: no session `{nothing}`"));
+        }
+    }
+
+    #[test]
+    fn what_takes_something_away_does_not_guess() {
+        assert_eq!(exact("docs"), "cccc0001-3");
+        assert_eq!(exact("bbbb0001-2"), "bbbb0001-2");
+        assert_eq!(exact("bbbb0001"), "bbbb0001-2");
+        assert_eq!(exact("fix"), "error: `fix` is ambiguous: matches 2 sessions");
+        for guessed in ["bb", "parser", "docke"] {
+            let error = format!("error: no session has exactly the name or id `{guessed}`");
+            assert_eq!(exact(guessed), error);
+        }
+        assert!(exact("-").starts_with("error: `-` is not enough here"));
+    }
+
+    #[test]
+    fn the_person_hears_of_a_twin_and_of_what_was_guessed() {
+        let note = |text: &str| {
+            wanted(text).choose(list(), Care::Guess).unwrap().note.map(|note| note.to_string())
+        };
+        assert_eq!(note("fix").unwrap(), "another `fix` of demo is in /other: bbbb0001-2");
+        assert_eq!(note("-").unwrap(), "fix (demo, in /here)");
+        assert_eq!(note("parser").unwrap(), "ffff0001-9 (demo, in /other, Rename the parser)");
+        assert_eq!((note("docs"), note("bbbb")), (None, None));
+    }
+
+    #[test]
+    fn a_name_is_a_new_session_unless_it_looks_like_an_id() {
+        let named = |text: &str| wanted(text).named(list());
+        let found = |text: &str| match named(text) {
+            Ok(Named::Found(choice)) => choice.session.session_id.into_raw(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found("fix"), "aaaa0001-1");
+        assert_eq!(found("bbbb0001-2"), "bbbb0001-2");
+        assert_eq!(found("-"), "aaaa0001-1");
+        // A name counts in its directory; the one elsewhere is told.
+        assert!(matches!(named("docs"), Ok(Named::New(others)) if others.len() == 1));
+        for new in ["parser", "do", "bbb", "cccc0001-3-b"] {
+            assert_eq!(named(new).unwrap(), Named::New(Vec::new()), "{new}");
+        }
+        let refused = named("bbbb").unwrap_err();
+        insta::assert_snapshot!(refused.render(Paint::plain()), @"
+        error: `bbbb` is the beginning of the id bbbb0001-2
+
+        hint: continue that session with `acpctl run --resume bbbb …`, or choose another name
+        ");
+    }
+
+    #[test]
+    fn what_is_ambiguous_or_unknown_is_told_with_the_way_out() {
+        let fails = |text: &str| wanted(text).choose(list(), Care::Guess).unwrap_err();
+        insta::assert_snapshot!(fails("page").render(Paint::plain()), @"
+        error: `page` is ambiguous: matches 2 sessions
+
+        hint: name one by its id:
+          aaaa0001-1  fix (demo, in /here)
+          bbbb0001-2  fix (demo, in /other)
+        ");
+        assert_eq!(fails("page").code(), ExitCode::Usage);
+        insta::assert_snapshot!(fails("dosc").render(Paint::plain()), @"
+        error: no session `dosc`
+
+        hint: did you mean `docs`?
+        ");
+        assert_eq!(fails("dosc").code(), ExitCode::NotFound);
+        let other = Wanted::new("docs", Some("demo"), "/here".to_owned());
+        insta::assert_snapshot!(other.choose(list(), Care::Exact).unwrap_err().render(Paint::plain()), @"
+        error: no session `docs` of agent `demo`
+
+        hint: list the sessions with `acpctl session ls`
+        ");
+    }
+}

@@ -1,0 +1,79 @@
+//! The program that shows long output page by page: `$ACPCTL_PAGER`, else `$PAGER`, else `less`.
+
+use std::env;
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+
+/// What `less` does unless the user says otherwise: end at once if all fits, keep colours and the screen.
+const LESS: &str = "FRX";
+
+/// A running pager.
+#[derive(Debug)]
+pub(crate) struct Pager {
+    child: Child,
+}
+
+impl Pager {
+    /// Starts it. `None` if the user wants none or it cannot be started: then the output goes out as it is.
+    pub(crate) fn start() -> Option<Pager> {
+        let line = wanted(|name| env::var(name).ok())?;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &line]).stdin(Stdio::piped());
+        if env::var_os("LESS").is_none() {
+            command.env("LESS", LESS);
+        }
+        let child = command.spawn().ok()?;
+        // Ctrl-C is for the pager. Before it has ended, this process must not give the terminal back.
+        drop(flag::register(SIGINT, Arc::new(AtomicBool::new(false))));
+        Some(Pager { child })
+    }
+
+    /// Tells it that there is no more, and waits until the person has left it.
+    pub(crate) fn wait(&mut self) {
+        drop(self.child.stdin.take());
+        // Its exit status says nothing of the output.
+        drop(self.child.wait());
+    }
+}
+
+impl Write for Pager {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.child.stdin {
+            Some(stdin) => stdin.write(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.child.stdin.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+/// The command line of the pager. An empty one, and `cat`, mean none.
+fn wanted(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let named = ["ACPCTL_PAGER", "PAGER"].into_iter().find_map(variable);
+    let line = named.unwrap_or_else(|| "less".to_owned());
+    (!line.trim().is_empty() && line.trim() != "cat").then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pager_is_the_one_that_the_user_names() {
+        let wanted = |ours: Option<&str>, all: Option<&str>| {
+            wanted(|name| if name == "PAGER" { all } else { ours }.map(str::to_owned))
+        };
+        assert_eq!(wanted(None, None).as_deref(), Some("less"));
+        assert_eq!(wanted(None, Some("more")).as_deref(), Some("more"));
+        assert_eq!(wanted(Some("most -w"), Some("more")).as_deref(), Some("most -w"));
+        assert_eq!(wanted(Some(""), Some("more")), None);
+        assert_eq!(wanted(None, Some("cat")), None);
+    }
+}

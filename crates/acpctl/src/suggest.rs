@@ -1,0 +1,97 @@
+//! What to type instead of a command that does not exist.
+
+use acpd_api::escape;
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::cli::Cli;
+use crate::error::CommandError;
+use crate::nearest::nearest;
+use crate::text::{Text, text};
+
+/// Verbs of other programs that end work.
+const STOPS: [&str; 6] = ["stop", "kill", "interrupt", "abort", "halt", "terminate"];
+/// Where these are commands: what they do there is not what was meant if a session was.
+const ELSEWHERE: &str = "to end a turn: `acpctl cancel SESSION`; \
+    to stop an agent: `acpctl agent stop AGENT`; to stop acpd: `acpctl daemon stop`";
+
+/// The error for a command that does not exist.
+pub(crate) fn instead(error: &clap::Error) -> Option<CommandError> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let group = group(std::env::args().skip(1).take_while(|arg| arg != typed));
+    Some(told(typed, group))
+}
+
+/// The command whose subcommand is missing; `None` at the top.
+fn group(args: impl Iterator<Item = String>) -> Option<&'static str> {
+    const GROUPS: [&str; 5] = ["session", "agent", "auth", "policy", "daemon"];
+    let mut args = args.filter(|arg| !arg.starts_with('-'));
+    args.find_map(|arg| GROUPS.into_iter().find(|group| *group == arg))
+}
+
+fn told(typed: &str, group: Option<&'static str>) -> CommandError {
+    let cli = Cli::command();
+    let command = group.and_then(|group| cli.find_subcommand(group)).unwrap_or(&cli);
+    let names = command
+        .get_subcommands()
+        .flat_map(|verb| std::iter::once(verb.get_name()).chain(verb.get_visible_aliases()));
+    let full: Text = group.map(|group| text!(" {}", group)).unwrap_or_default();
+    let error =
+        CommandError::usage(text!("no command `acpctl{} {}`", full, escape::one_line(typed)));
+    if STOPS.contains(&typed) {
+        return error.hint(ELSEWHERE);
+    }
+    if let Some(name) = nearest(typed, names) {
+        return error.hint(text!("did you mean `acpctl{} {}`?", full, escape::one_line(name)));
+    }
+    // A verb of another group is the likeliest mistake.
+    let other = cli
+        .get_subcommands()
+        .find(|other| other.get_name() != "help" && other.find_subcommand(typed).is_some());
+    let top = cli.get_subcommands().find(|verb| verb.get_name() == typed);
+    match (top.filter(|_| group.is_some()), other) {
+        (Some(_), _) => error.hint(text!("did you mean `acpctl {}`?", escape::one_line(typed))),
+        (None, Some(other)) => error.hint(text!(
+            "did you mean `acpctl {} {}`?",
+            escape::one_line(other.get_name()),
+            escape::one_line(typed)
+        )),
+        (None, None) => error.hint(text!("`acpctl help{}` lists the commands", full)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paint::Paint;
+
+    fn hint(typed: &str, group: Option<&'static str>) -> String {
+        let shown = told(typed, group).render(Paint::plain());
+        shown.as_str().split_once("hint: ").unwrap().1.trim_end().to_owned()
+    }
+
+    #[test]
+    fn verbs_that_end_work_are_told_all_that_can_be_ended() {
+        for verb in ["stop", "kill", "interrupt"] {
+            assert!(hint(verb, None).starts_with("to end a turn: `acpctl cancel SESSION`"));
+        }
+        assert!(hint("kill", Some("session")).contains("`acpctl cancel SESSION`"));
+        assert!(hint("kill", Some("agent")).contains("`acpctl agent stop AGENT`"));
+    }
+
+    #[test]
+    fn a_slip_is_near_and_a_verb_of_another_group_is_found() {
+        assert_eq!(hint("sp", None), "did you mean `acpctl ps`?");
+        assert_eq!(hint("atatch", None), "did you mean `acpctl attach`?");
+        assert_eq!(hint("sohw", Some("session")), "did you mean `acpctl session show`?");
+        assert_eq!(hint("archive", None), "did you mean `acpctl session archive`?");
+        assert_eq!(hint("cancel", Some("session")), "did you mean `acpctl cancel`?");
+        assert_eq!(hint("frobnicate", None), "`acpctl help` lists the commands");
+        assert_eq!(hint("frobnicate", Some("policy")), "`acpctl help policy` lists the commands");
+    }
+}

@@ -1,0 +1,290 @@
+//! Sessions that are watched until nothing runs or waits in them, or their turn is over.
+//!
+//! What a notice says may be behind what is: so each notice that matters only makes [`Watch`] ask how the
+//! session is now, and the last answer counts.
+
+use acp_wire::{ErrorObject, Id, Message, Outcome as Answer, code};
+use acpd_api::{
+    AttachParams, AttachResult, ClientMeta, ExitCode, Outcome, RestoreLevel, Restored, Role,
+    SessionInfo, SessionState, TurnEnded, TurnState, Untrusted, method,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::door::initialize_params;
+use crate::error::{CommandError, Result};
+use crate::info::session::handle;
+use crate::live::Live;
+use crate::meant::exactly;
+use crate::text::{Text, shell_word, text};
+use crate::ui::Ui;
+
+/// A watched session.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// As it was told last.
+    pub(crate) session: SessionInfo,
+    /// When the turn began that ran at first.
+    began: u64,
+    /// The question how it is now, while it is open.
+    asked: Option<Id>,
+    /// How the last turn ended that has ended meanwhile.
+    ended: Option<Outcome>,
+    /// What was kept if it had to be brought back meanwhile.
+    restored: Option<RestoreLevel>,
+    is_removed: bool,
+}
+
+/// How it is with a session whose turn is over.
+#[derive(Debug, PartialEq)]
+pub(crate) struct End {
+    /// What this means to a shell, as for `run`.
+    pub(crate) code: ExitCode,
+    /// A word for programs: the stop reason, or the kind of the outcome.
+    pub(crate) word: Untrusted,
+    /// What a person should know; nothing if all is well.
+    pub(crate) error: Option<Text>,
+    /// What they can do.
+    pub(crate) hint: Option<Text>,
+}
+
+/// Binds a connection to the agent of a session, so that notices come and no other agent is asked what it
+/// can do.
+pub(crate) fn bind(session: &SessionInfo, role: Role, live: &mut Live, ui: &mut Ui) -> Result {
+    let meta = ClientMeta {
+        agent: Some(session.agent.raw().to_owned()),
+        notices: true,
+        seq: true,
+        role: Some(role),
+        ..ClientMeta::default()
+    };
+    let _: Box<RawValue> = live.call(ui, "initialize", &initialize_params(&meta))?;
+    Ok(())
+}
+
+impl Watch {
+    /// Follows a session from now on, without a part in it.
+    pub(crate) fn begin(session: &SessionInfo, live: &mut Live, ui: &mut Ui) -> Result<Watch> {
+        let params = AttachParams { session: exactly(session), after: None, role: Role::Observer };
+        let result: AttachResult = live.call(ui, method::SESSION_ATTACH, &params)?;
+        Ok(Watch::of(result.session))
+    }
+
+    /// A session that is followed already.
+    pub(crate) fn of(session: SessionInfo) -> Watch {
+        let began = session.turn.since;
+        Watch { session, began, asked: None, ended: None, restored: None, is_removed: false }
+    }
+
+    /// Asks how the session is now.
+    pub(crate) fn look(&mut self, live: &mut Live) -> Result {
+        self.asked = Some(live.request(method::SESSION_SHOW, &exactly(&self.session))?);
+        Ok(())
+    }
+
+    /// Takes what the daemon says. Returns whether it was news of this session.
+    pub(crate) fn hear(&mut self, message: &Message<'_>, live: &mut Live) -> Result<bool> {
+        match message {
+            Message::Notification { method, params: Some(params) } => {
+                let is_ours = session_of(params).is_some_and(|id| id == self.session.session_id);
+                if is_ours { self.notice(method, params, live) } else { Ok(false) }
+            }
+            Message::Response { id, outcome } if self.asked.as_ref() == Some(id) => {
+                self.asked = None;
+                match outcome {
+                    Answer::Result(result) => {
+                        if let Ok(session) = serde_json::from_str(result.get()) {
+                            self.session = session;
+                        }
+                    }
+                    Answer::Error(error) => {
+                        let error = ErrorObject::from_raw(error);
+                        match CommandError::rpc(&error) {
+                            error if error.code() == ExitCode::NotFound => self.is_removed = true,
+                            error => return Err(error),
+                        }
+                    }
+                }
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn notice(&mut self, name: &str, params: &RawValue, live: &mut Live) -> Result<bool> {
+        let params = params.get();
+        match name {
+            method::TURN_ENDED => {
+                self.ended =
+                    serde_json::from_str(params).ok().map(|ended: TurnEnded| ended.outcome);
+            }
+            method::RESTORED => {
+                let restored = serde_json::from_str(params).ok();
+                self.restored = restored.map(|restored: Restored| restored.level);
+                return Ok(false);
+            }
+            method::SESSION_REMOVED => {
+                self.is_removed = true;
+                return Ok(true);
+            }
+            method::SESSION_STATE => {}
+            _ => return Ok(false),
+        }
+        self.look(live)?;
+        Ok(false)
+    }
+
+    /// How the turn has ended that ran when the watch began, if it has.
+    pub(crate) fn turn_over(&self) -> Option<End> {
+        let is_next = self.session.turn.since != self.began;
+        if self.ended.is_some() || is_next { Some(self.end()) } else { self.idle() }
+    }
+
+    /// How the last turn has ended, if nothing runs or waits now.
+    pub(crate) fn idle(&self) -> Option<End> {
+        let is_idle = self.session.turn.state == TurnState::Idle && self.session.queued == 0;
+        (self.is_removed || is_idle && self.asked.is_none()).then(|| self.end())
+    }
+
+    /// Whether a person has to answer something first.
+    pub(crate) fn needs_action(&self) -> bool {
+        self.session.turn.state == TurnState::NeedsAction
+    }
+
+    fn end(&self) -> End {
+        let session = &self.session;
+        let end = |code, word: &str, error: Option<Text>| End {
+            code,
+            word: word.into(),
+            error: error.map(|error| text!("{}: {}", handle(session), error)),
+            hint: None,
+        };
+        if self.is_removed {
+            return end(ExitCode::NotFound, "removed", Some("the session was deleted".into()));
+        }
+        // A prompt that could not begin leaves no turn.
+        let stuck = match session.state {
+            SessionState::Blocked => Some((ExitCode::Error, "blocked")),
+            SessionState::Lost => Some((ExitCode::ContextLost, "lost")),
+            _ => None,
+        };
+        if let Some((code, word)) = stuck.filter(|_| self.ended.is_none()) {
+            let reason = session.reason.as_ref().map(|reason| text!(": {}", reason));
+            let error = text!("the session is {}{}", word, reason);
+            return End {
+                hint: session.hint.as_ref().map(Text::from),
+                ..end(code, word, Some(error))
+            };
+        }
+        let last = session.turn.last.as_ref().map(Untrusted::raw);
+        let Some(last) = self.ended.as_ref().map(Outcome::word).or(last) else {
+            return end(ExitCode::Ok, "unused", None);
+        };
+        let told = self.ended.as_ref().and_then(told);
+        let (code, error): (ExitCode, Option<Text>) = match last {
+            "cancelled" => (ExitCode::Cancelled, Some("the turn was cancelled".into())),
+            "unwedged" => {
+                let error = "the turn was cancelled; the agent ignored that and was stopped";
+                (ExitCode::Cancelled, Some(error.into()))
+            }
+            "refusal" => (ExitCode::Refused, Some("the agent refused".into())),
+            "interrupted" => {
+                (ExitCode::Interrupted, Some(text!("the turn was interrupted{}", told)))
+            }
+            "outcome_unknown" => {
+                let error = text!("it is not known whether the agent got the prompt{}", told);
+                (ExitCode::OutcomeUnknown, Some(error))
+            }
+            "error" => {
+                let code = match self.ended {
+                    Some(Outcome::Error { code: code::AUTH_REQUIRED, .. }) => ExitCode::NeedsLogin,
+                    _ => ExitCode::Error,
+                };
+                (code, Some(text!("the agent failed{}", told)))
+            }
+            _ if self.restored == Some(RestoreLevel::Reseeded) => {
+                let error = "the agent had lost the conversation and continued with a summary";
+                (ExitCode::ContextLost, Some(error.into()))
+            }
+            _ => (ExitCode::Ok, None),
+        };
+        let look =
+            text!("see what was done: `acpctl session log {} --last`", shell_word(handle(session)));
+        End { hint: error.is_some().then_some(look), ..end(code, last, error) }
+    }
+}
+
+/// What an outcome says in words.
+fn told(outcome: &Outcome) -> Option<Text> {
+    match outcome {
+        Outcome::Error { message, .. } => Some(text!(": {}", message)),
+        Outcome::Interrupted { reason }
+        | Outcome::Unwedged { reason }
+        | Outcome::OutcomeUnknown { reason } => Some(text!(": {}", reason)),
+        Outcome::Stopped { .. } => None,
+    }
+}
+
+fn session_of(params: &RawValue) -> Option<Untrusted> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        session_id: Untrusted,
+    }
+    serde_json::from_str::<Params>(params.get()).ok().map(|params| params.session_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn watch(more: &Value) -> Watch {
+        let mut session = json!({"sessionId": "s-1", "name": "fix", "agent": "demo", "cwd": "/w",
+            "state": "live", "turn": {"state": "idle", "since": 0, "last": "end_turn"}, "queued": 0,
+            "clients": 0, "prompts": 1, "seq": 4, "created": 0, "updated": 0});
+        session.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Watch::of(serde_json::from_value(session).unwrap())
+    }
+
+    #[test]
+    fn a_session_is_idle_when_nothing_runs_or_waits_in_it() {
+        assert!(watch(&json!({})).idle().is_some());
+        assert!(watch(&json!({"queued": 1})).idle().is_none());
+        assert!(watch(&json!({"turn": {"state": "working", "since": 0}})).idle().is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_turn_has_the_exit_code_that_run_has() {
+        let ended = |last: &str| {
+            let turn = json!({"turn": {"state": "idle", "since": 0, "last": last}});
+            watch(&turn).idle().unwrap().code
+        };
+        assert_eq!(ended("end_turn"), ExitCode::Ok);
+        assert_eq!(ended("max_tokens"), ExitCode::Ok);
+        assert_eq!(ended("refusal"), ExitCode::Refused);
+        assert_eq!(ended("cancelled"), ExitCode::Cancelled);
+        assert_eq!(ended("unwedged"), ExitCode::Cancelled);
+        assert_eq!(ended("interrupted"), ExitCode::Interrupted);
+        assert_eq!(ended("outcome_unknown"), ExitCode::OutcomeUnknown);
+        assert_eq!(ended("error"), ExitCode::Error);
+        let mut login = watch(&json!({"turn": {"state": "idle", "since": 0, "last": "error"}}));
+        login.ended = Some(Outcome::Error { code: -32000, message: "who are you?".into() });
+        assert_eq!(login.idle().unwrap().code, ExitCode::NeedsLogin);
+        let mut reseeded = watch(&json!({}));
+        reseeded.restored = Some(RestoreLevel::Reseeded);
+        assert_eq!(reseeded.idle().unwrap().code, ExitCode::ContextLost);
+    }
+
+    #[test]
+    fn a_session_whose_prompt_could_not_begin_says_why() {
+        let blocked =
+            json!({"state": "blocked", "reason": "the directory is gone", "hint": "put it back"});
+        let end = watch(&blocked).idle().unwrap();
+        assert_eq!((end.code, end.word.raw()), (ExitCode::Error, "blocked"));
+        let error = end.error.unwrap();
+        assert_eq!(error.as_str(), "fix: the session is blocked: the directory is gone");
+        assert_eq!(end.hint.unwrap().as_str(), "put it back");
+    }
+}

@@ -1,0 +1,320 @@
+//! `acpctl wait`, `acpctl cancel`, `acpctl attach --until-idle`, and Ctrl-\ in `acpctl run`.
+
+use acpd_api::method;
+use serde_json::{Value, json};
+
+use crate::run::signal;
+use crate::support::{Client, Home, capable, exactly, session};
+use crate::terminal::in_turn;
+
+/// Session `s-1` at work, or idle after its last turn ended so.
+fn working() -> Value {
+    let mut working = session("s-1");
+    working["turn"] = json!({"state": "working", "since": 5});
+    working
+}
+
+fn idle(last: &str) -> Value {
+    let mut idle = session("s-1");
+    idle["turn"] = json!({"state": "idle", "since": 9, "last": last});
+    idle
+}
+
+fn ended(client: &mut Client, outcome: Value) {
+    client.notice(
+        method::TURN_ENDED,
+        json!({"turn": 1, "startedAt": 1, "at": 2, "outcome": outcome}),
+    );
+}
+
+fn stopped(reason: &str) -> Value {
+    json!({"kind": "stopped", "stopReason": reason})
+}
+
+/// Serves everything up to the first question how session `s-1` is.
+fn watched(client: &mut Client, session: &Value) {
+    client.finds(session);
+    client.answer("initialize", capable());
+    let attach = client.answer(method::SESSION_ATTACH, json!({"session": session}));
+    assert_eq!(attach["params"], json!({"ref": exactly(), "role": "observer"}));
+    client.answer(method::SESSION_SHOW, session.clone());
+}
+
+#[test]
+fn wait_ends_with_the_turn_and_has_the_exit_code_of_run() {
+    for (outcome, last, code, err) in [
+        (stopped("end_turn"), "end_turn", 0, ""),
+        (
+            stopped("refusal"),
+            "refusal",
+            5,
+            "fix: the agent refused\nhint: see what was done: `acpctl session log fix --last`\n",
+        ),
+        (
+            json!({"kind": "interrupted", "reason": "killed"}),
+            "interrupted",
+            6,
+            "fix: the turn was interrupted: killed\n\
+             hint: see what was done: `acpctl session log fix --last`\n",
+        ),
+    ] {
+        let home = Home::new();
+        let daemon = home.daemon(move |mut client| {
+            watched(&mut client, &working());
+            // Another prompt still waits: the session is not idle.
+            ended(&mut client, stopped("end_turn"));
+            let mut queued = idle("end_turn");
+            queued["queued"] = json!(1);
+            client.answer(method::SESSION_SHOW, queued);
+            ended(&mut client, outcome);
+            client.answer(method::SESSION_SHOW, idle(last));
+            client.closed();
+        });
+        let done = home.run(&["wait", "fix"]);
+        assert_eq!((done.out, done.code), (format!("fix {last}\n"), Some(code)));
+        assert_eq!(done.err, err);
+        daemon.join().unwrap();
+    }
+}
+
+#[test]
+fn wait_for_what_is_idle_returns_at_once_and_tells_of_what_is_blocked() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.finds(&idle("max_tokens"));
+        client.closed();
+    });
+    let done = home.run(&["wait", "-"]);
+    assert_eq!((done.out.as_str(), done.code), ("fix max_tokens\n", Some(0)));
+    daemon.join().unwrap();
+
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let mut blocked = idle("end_turn");
+        blocked["state"] = json!("blocked");
+        blocked["reason"] = json!("the directory `/w` does not exist");
+        blocked["hint"] = json!("put it back");
+        client.finds(&blocked);
+        client.closed();
+    });
+    let done = home.run(&["wait", "fix"]);
+    assert_eq!((done.out.as_str(), done.code), ("fix blocked\n", Some(1)));
+    let err = "fix: the session is blocked: the directory `/w` does not exist\nhint: put it back\n";
+    assert_eq!(done.err, err);
+    daemon.join().unwrap();
+}
+
+#[test]
+fn wait_for_any_returns_with_the_first_and_a_question_is_told_once() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        let mut other = working();
+        other["sessionId"] = json!("s-2");
+        other["name"] = json!("docs");
+        client.lists(&[&working(), &other]);
+        client.lists(&[&working(), &other]);
+        client.answer("initialize", capable());
+        client.answer(method::SESSION_ATTACH, json!({"session": working()}));
+        client.answer(method::SESSION_ATTACH, json!({"session": other}));
+        client.answer(method::SESSION_SHOW, working());
+        client.answer(method::SESSION_SHOW, other);
+        for _ in 0..2 {
+            client.notice(
+                method::SESSION_STATE,
+                json!({"state": "live", "turn": "needs_action", "queued": 0}),
+            );
+            let mut asks = working();
+            asks["turn"]["state"] = json!("needs_action");
+            client.answer(method::SESSION_SHOW, asks);
+        }
+        ended(&mut client, stopped("end_turn"));
+        client.answer(method::SESSION_SHOW, idle("end_turn"));
+        client.closed();
+    });
+    let done = home.run(&["wait", "--any", "docs", "fix"]);
+    assert_eq!((done.out.as_str(), done.code), ("fix end_turn\n", Some(0)));
+    assert_eq!(done.err, "fix waits for you: `acpctl pending fix`\n");
+    daemon.join().unwrap();
+}
+
+#[test]
+fn wait_gives_up_when_its_time_is_over() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        watched(&mut client, &working());
+        client.closed();
+    });
+    let done = home.run(&["wait", "fix", "--timeout", "300ms"]);
+    assert_eq!((done.out.as_str(), done.code), ("", Some(124)));
+    let error = "error: the time is over, and a turn still runs or waits in: fix\n";
+    assert!(done.err.starts_with(error), "{}", done.err);
+    daemon.join().unwrap();
+    let done = Home::new().run(&["wait", "fix", "--timeout", "10"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("`10` has no unit: 10s, 10m, 10h or 10d"), "{}", done.err);
+}
+
+#[test]
+fn wait_ends_when_the_session_is_deleted_or_there_is_none() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        watched(&mut client, &working());
+        client.notice(method::SESSION_REMOVED, json!({}));
+        client.closed();
+    });
+    let done = home.run(&["wait", "fix"]);
+    assert_eq!((done.out.as_str(), done.code), ("fix removed\n", Some(3)));
+    daemon.join().unwrap();
+
+    for verb in ["wait", "cancel"] {
+        let home = Home::new();
+        let daemon = home.daemon(|mut client| {
+            client.lists(&[]);
+            client.closed();
+        });
+        let done = home.run(&[verb, "fix"]);
+        assert_eq!((done.out.as_str(), done.code), ("", Some(3)), "{verb}");
+        assert!(done.err.starts_with("error: no session `fix`\n"), "{}", done.err);
+        daemon.join().unwrap();
+        let done = Home::new().run(&["--no-spawn", verb, "fix"]);
+        assert_eq!(done.code, Some(3), "{verb}");
+        assert!(done.err.starts_with("error: acpd is not running\n"), "{}", done.err);
+    }
+}
+
+#[test]
+fn cancel_ends_the_turn_and_tells_what_was_taken_back() {
+    for (args, params, taken_back, told) in [
+        (
+            &["cancel", "fix"][..],
+            json!({"session": "s-1", "agent": "demo"}),
+            2,
+            "cancelled the turn of fix\n2 prompts that waited in fix were taken back\n",
+        ),
+        (
+            &["cancel", "--turn", "fix"],
+            json!({"session": "s-1", "agent": "demo", "turnOnly": true}),
+            0,
+            "cancelled the turn of fix\n",
+        ),
+    ] {
+        let home = Home::new();
+        let daemon = home.daemon(move |mut client| {
+            client.finds(&working());
+            client.answer("initialize", capable());
+            client.answer(method::SESSION_ATTACH, json!({"session": working()}));
+            let result = json!({"session": working(), "running": true, "takenBack": taken_back});
+            let asked = client.answer(method::SESSION_CANCEL, result);
+            assert_eq!(asked["params"], params);
+            client.answer(method::SESSION_SHOW, working());
+            ended(&mut client, stopped("cancelled"));
+            client.expect(method::SESSION_SHOW);
+            client.closed();
+        });
+        let done = home.run(args);
+        assert_eq!((done.err.as_str(), done.code), (told, Some(0)));
+        daemon.join().unwrap();
+    }
+}
+
+#[test]
+fn cancel_does_not_wait_for_the_turn_that_came_after() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.finds(&working());
+        client.answer("initialize", capable());
+        client.answer(method::SESSION_ATTACH, json!({"session": working()}));
+        let cancel = client.expect(method::SESSION_CANCEL);
+        // Its end came before the answer.
+        ended(&mut client, stopped("cancelled"));
+        client.result(&cancel, json!({"session": working(), "running": true, "takenBack": 0}));
+        let mut next = working();
+        next["turn"] = json!({"state": "working", "since": 7, "last": "cancelled"});
+        client.answer(method::SESSION_SHOW, next);
+        client.closed();
+    });
+    let done = home.run(&["cancel", "--turn", "fix"]);
+    assert_eq!((done.err.as_str(), done.code), ("cancelled the turn of fix\n", Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn cancel_of_an_idle_session_says_so() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.finds(&idle("end_turn"));
+        client.closed();
+    });
+    let done = home.run(&["cancel", "fix"]);
+    let error = "error: no turn runs in session `fix`\n\n\
+                 hint: see what was done: `acpctl session log fix --last`\n";
+    assert_eq!((done.err.as_str(), done.code), (error, Some(1)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_tool_of_an_agent_hears_why_it_may_not_cancel() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.finds(&working());
+        client.answer("initialize", capable());
+        client.answer(method::SESSION_ATTACH, json!({"session": working()}));
+        let data = json!({"reason": "under_agent", "hint": "do it in a terminal of your own"});
+        client.fail(
+            method::SESSION_CANCEL,
+            "a process that runs under an agent may not cancel a turn",
+            data,
+        );
+        client.closed();
+    });
+    let done = home.run(&["cancel", "fix"]);
+    assert_eq!(done.code, Some(5), "{done:?}");
+    daemon.join().unwrap();
+}
+
+#[test]
+fn attach_until_idle_shows_the_rest_and_ends_as_the_turn_does() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.follows(&working());
+        // Turns of the history say nothing of now.
+        ended(&mut client, stopped("cancelled"));
+        client.says("Hel");
+        client.notice(method::CAUGHT_UP, json!({"seq": 2}));
+        client.answer(method::SESSION_SHOW, working());
+        client.says("lo");
+        ended(&mut client, stopped("refusal"));
+        client.answer(method::SESSION_SHOW, idle("refusal"));
+        client.closed();
+    });
+    let done = home.run(&["attach", "fix", "--until-idle"]);
+    assert!(done.out.contains("Hello\n"), "{}", done.out);
+    assert_eq!(done.code, Some(5), "{done:?}");
+    daemon.join().unwrap();
+}
+
+#[test]
+fn ctrl_backslash_leaves_a_turn_that_goes_on() {
+    let (home, mut person, child, mut client, _prompt) = in_turn("xterm");
+    client.says("half an ans");
+    person.sees("session s-1");
+    // What the key sends.
+    signal(child.id(), "QUIT");
+    person.sees("detached, the turn goes on; come back with: acpctl attach s-1\r\n");
+    // Nothing is cancelled.
+    client.closed();
+    assert_eq!(home.wait(child).code, Some(0));
+}
+
+#[test]
+fn a_signal_before_the_prompt_sends_none() {
+    let (home, listener) = Home::listening();
+    let child = home.acpctl(["run", "hello"]).spawn().unwrap();
+    let mut client = Client::accept(&listener);
+    client.expect("initialize");
+    signal(child.id(), "QUIT");
+    client.closed();
+    let done = home.wait(child);
+    assert_eq!(done.err, "error: cancelled before the prompt was sent\n");
+    assert_eq!(done.code, Some(130));
+}
