@@ -36,14 +36,15 @@ use crate::stop::Stop;
 const TICK: Duration = Duration::from_secs(5);
 /// How often a tree that is going down is looked at, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
-/// How long a process may take to end after it has closed its connection, before that is told alone.
+/// How long the shim waits for a process's exit status after a TCP agent has closed its connection.
 const HOLD: Duration = Duration::from_millis(100);
 /// The most that a pipe holds, in bytes.
 const PIPE: usize = 1 << 20;
 
 /// Runs as the shim whose directory is `dir`: reads the launch from stdin, starts the agent, says on stdout
-/// how that went, and stays until the agent is gone and its end is recorded. To be called first in
-/// `main`: it closes every descriptor but stdin, stdout and stderr.
+/// how that went, and stays until the agent is gone and either the daemon has its end, or the lease is over
+/// and the rest is on disk. To be called first in `main`: it closes every descriptor but stdin, stdout and
+/// stderr.
 pub fn run(dir: &Path) -> ExitCode {
     match Shim::start(ShimDir::at(dir)) {
         Ok((shim, started)) => {
@@ -122,21 +123,21 @@ struct Shim {
     /// Until then it is not told that the connection was closed: the process may end because of
     /// that, and how it ended says more.
     hold: Option<Instant>,
-    /// Bytes that may still be read after the leader's end: what others add later is not its.
+    /// Bytes still read after the leader's end, a full pipe at most: what descendants write later is dropped.
     left: usize,
     /// No more output is added.
     sealed: bool,
     /// Nothing of the agent runs.
     gone: bool,
-    /// The exit is recorded by the daemon.
-    over: bool,
+    /// The daemon has recorded the exit.
+    acknowledged: bool,
     /// What is not recorded could not be left behind; tried again at the next tick.
     stuck: bool,
     /// There is more to tell than was told in one go.
     busy: bool,
     tick: Instant,
     /// Memory is to be given back before the next wait.
-    rest: bool,
+    trim_memory: bool,
     /// When a tree that is going down is looked at next, and how long after that.
     look_at: Instant,
     look: Duration,
@@ -206,11 +207,11 @@ impl Shim {
             left: PIPE,
             sealed: false,
             gone: false,
-            over: false,
+            acknowledged: false,
             stuck: false,
             busy: false,
             tick: now + TICK,
-            rest: true,
+            trim_memory: true,
             look_at: now,
             look: LOOK.0,
             scratch: Vec::new(),
@@ -244,7 +245,7 @@ impl Shim {
             self.pass_time(now);
             self.drain();
             self.talk();
-            if self.over {
+            if self.acknowledged {
                 self.end();
                 // What stays is the directory of a dead shim.
                 self.dir.remove().ok();
@@ -252,7 +253,7 @@ impl Shim {
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
                 // A shim that was told to end does so even if the disk takes nothing.
-                if self.leave() || self.leaving {
+                if self.keep_on_disk() || self.leaving {
                     return self.end();
                 }
                 self.stuck = true;
@@ -265,7 +266,7 @@ impl Shim {
 
     /// Puts everything that is not recorded into the directory, for a later daemon to find. False if
     /// the disk does not take it: it would be lost with us.
-    fn leave(&mut self) -> bool {
+    fn keep_on_disk(&mut self) -> bool {
         // Beyond every limit: it is lost otherwise.
         while !self.sealed {
             self.read_rest(PIECE);
@@ -328,7 +329,7 @@ impl Shim {
         match self.lease {
             Some(lease) if !linked => {
                 let end = self.alone.checked_add(lease).unwrap_or(next);
-                // A lease that is over has had its effect, but for the end itself.
+                // An expired lease wakes the loop only if it can end the shim now.
                 if end > Instant::now() || (self.gone && !self.stuck) {
                     next.min(end)
                 } else {
@@ -368,7 +369,7 @@ impl Shim {
         for (index, stderr) in self.agent.stderr.iter().enumerate() {
             add(stderr.as_fd(), PollFlags::POLLIN, Ready::Stderr(index));
         }
-        if std::mem::take(&mut self.rest) {
+        if std::mem::take(&mut self.trim_memory) {
             // Right before the wait, so that only what the wait itself needs comes back.
             limits::give_back_unused();
         }
@@ -437,12 +438,12 @@ impl Shim {
             link.give_back();
         }
         self.scratch = Vec::new();
-        self.rest = true;
+        self.trim_memory = true;
     }
 }
 
 /// The buffer for what is read, which takes no memory before it is used.
-fn whole(scratch: &mut Vec<u8>) -> &mut [u8] {
+fn scratch_buffer(scratch: &mut Vec<u8>) -> &mut [u8] {
     if scratch.is_empty() {
         *scratch = vec![0; PIECE];
     }

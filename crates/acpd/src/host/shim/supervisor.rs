@@ -83,14 +83,14 @@ pub(super) struct Supervisor {
     pub(super) step: Option<StopStep>,
     /// In milliseconds; 0: for ever.
     pub(super) lease: u64,
-    /// When patience with the shim ends, if it was told to kill: after so long a silence.
+    /// When the shim is killed: set by a kill order, moved on while the shim talks or we do not listen.
     pub(super) force_at: Option<Instant>,
-    /// It was told that the shim cannot be killed.
+    /// The log already says that the shim cannot be verified, and so not be killed.
     unverified: bool,
     pub(super) forget: bool,
     pub(super) dismiss: bool,
     pub(super) told: Told,
-    /// Output is missing, so what comes of it counts no more.
+    /// Output or input is missing: the agent is being killed, and its further output is discarded.
     pub(super) given_up: bool,
     /// The leader, as far as it is known.
     leader: ProcessId,
@@ -219,7 +219,7 @@ impl Supervisor {
         }
     }
 
-    /// What changes while something comes of the connections with the shim.
+    /// Compared before and after a connection: if it is equal, the connection achieved nothing.
     fn progress(&self) -> (u64, u64, u64, Told) {
         (self.output.received(), self.output.acked(), self.written, self.told)
     }
@@ -530,12 +530,12 @@ impl Supervisor {
             let end = move || Tree::leftovers("", record.shim).signal_group(StopSignal::Term).ok();
             tokio::task::spawn_blocking(end).await.ok();
         }
-        self.is_dead_in_time().await;
+        self.wait_for_shim_end().await;
         self.report(HostEvent::Gone).await;
     }
 
-    /// Waits for the shim's end; false if it takes too long.
-    async fn is_dead_in_time(&self) -> bool {
+    /// Waits until the shim has ended, at most [`LAST`]. Returns whether it has.
+    async fn wait_for_shim_end(&self) -> bool {
         let end = Instant::now() + LAST;
         let mut wait = AGAIN.0;
         while self.shim_dir.verify() != Identity::Dead {
@@ -551,7 +551,7 @@ impl Supervisor {
     /// The end is on disk, and the shim knows it or is dead: removes what is left of it.
     async fn clean_up(self) {
         // It removes its directory itself, unless it was killed.
-        if !self.is_dead_in_time().await {
+        if !self.wait_for_shim_end().await {
             tracing::warn!(host = self.host.0, "an agent has ended, but its shim still runs");
             return;
         }
