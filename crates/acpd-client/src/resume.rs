@@ -478,7 +478,13 @@ impl Resumption {
         self.connection = Connection::Up;
         self.refusal = None;
         self.held_bytes = 0;
-        // Under their own numbers, with the loads where they were.
+        self.resend_uncommitted(out);
+        self.renumber_unknown(&resumed.again, out);
+        Ok(())
+    }
+
+    /// Sends again what acpd has not committed, under the same numbers; a load continues where it was cut off.
+    fn resend_uncommitted(&self, out: &mut VecDeque<Bytes>) {
         let first = self.committed + 1;
         out.extend(self.uncommitted.iter().cloned());
         let at = out.len() - self.uncommitted.len();
@@ -487,13 +493,16 @@ impl Resumption {
                 out[at + (request.number - first) as usize] = self.again(id, request);
             }
         }
-        // Of these acpd knows nothing any more: they get new numbers, in their old order.
+    }
+
+    /// Sends again the committed requests that acpd knows no more, under new numbers in their old order.
+    fn renumber_unknown(&mut self, unknown: &[RawId], out: &mut VecDeque<Bytes>) {
         let mut again: Vec<(u64, Id)> = self
             .open
             .iter()
             .filter(|(id, request)| {
-                let named = resumed.again.iter().any(|again| again.0.get() == id.raw());
-                request.number < first && (named || request.kind.is_never_kept())
+                let named = unknown.iter().any(|unknown| unknown.0.get() == id.raw());
+                request.number <= self.committed && (named || request.kind.is_never_kept())
             })
             .map(|(id, request)| (request.number, id.clone()))
             .collect();
@@ -507,7 +516,6 @@ impl Resumption {
             }
             out.push_back(self.again(&id, &self.open[&id]));
         }
-        Ok(())
     }
 
     /// The line of a request that is sent again: a load continues where it was cut off.
@@ -566,25 +574,25 @@ impl Resumption {
                 }
             }
             name if name.starts_with("_acpd/client/") => return Verdict::Swallow,
-            _ => {
-                let seq =
-                    locate(text, &["_meta", NAMESPACE, "seq"]).and_then(|at| number(&text[at]));
-                // A line of a subagent says in whose journal it has its number.
-                let session = str_at(text, &["_meta", NAMESPACE, "session"])
-                    .or_else(|| str_at(text, &["sessionId"]));
-                if let (Some(seq), Some(session)) = (seq, session) {
-                    let is_new = Cursor::advance(&mut self.cursors, &session, seq);
-                    if !is_new && self.returned {
-                        return Verdict::Swallow;
-                    }
-                }
-                // Some clients make arguments of whatever is in `_meta`.
-                if seq.is_some() && !self.numbers {
-                    return Verdict::Unnumber;
-                }
-            }
+            _ => return self.numbered_line(text),
         }
         Verdict::Pass
+    }
+
+    /// A line of a journal: the user gets it once, and its number only if it wants numbers.
+    fn numbered_line(&mut self, text: &[u8]) -> Verdict {
+        let seq = locate(text, &["_meta", NAMESPACE, "seq"]).and_then(|at| number(&text[at]));
+        // A line of a subagent says in whose journal it has its number.
+        let session =
+            str_at(text, &["_meta", NAMESPACE, "session"]).or_else(|| str_at(text, &["sessionId"]));
+        if let (Some(seq), Some(session)) = (seq, session) {
+            let is_new = Cursor::advance(&mut self.cursors, &session, seq);
+            if !is_new && self.returned {
+                return Verdict::Swallow;
+            }
+        }
+        // Some clients make arguments of whatever is in `_meta`.
+        if seq.is_some() && !self.numbers { Verdict::Unnumber } else { Verdict::Pass }
     }
 
     /// What we have, for the next `initialize`.
