@@ -149,13 +149,7 @@ impl Shim {
         let shim = |what: &str, error: &dyn std::fmt::Display| {
             Report::Shim(format!("cannot {what}: {error}"))
         };
-        // The rest is as well done without these.
-        close_inherited().ok();
-        nix::unistd::setsid().ok();
-        become_subreaper().ok();
-        limits::no_core_dumps().ok();
-        limits::private_files();
-        limits::return_small_buffers();
+        set_up_process();
         let signals = signals::catch().map_err(|error| shim("catch signals", &error))?;
         let launch =
             Launch::receive(io::stdin().lock()).map_err(|error| shim("read the launch", &error))?;
@@ -172,7 +166,6 @@ impl Shim {
                 cgroup.iter().for_each(Cgroup::remove);
                 std::fs::remove_file(&launch.socket).ok();
             })?;
-        let now = Instant::now();
         let record = Record {
             version: VERSION,
             shim: own,
@@ -181,10 +174,30 @@ impl Shim {
             cgroup: cgroup.as_ref().map(|cgroup| cgroup.dir().to_owned()),
         };
         let started = Started { shim: own, agent: agent.leader };
-        let output = Output::new(shim_dir.clone(), launch.memory, launch.spool);
-        let mut shim_process = Shim {
+        let mut shim_process =
+            Shim { cgroup, errors, ..Shim::new(shim_dir, lock, signals, listener, agent, launch) };
+        if let Err(error) = shim_process.dir.write_record(&record) {
+            shim_process.give_up();
+            return Err(shim("record the start", &error));
+        }
+        shim_process.look_around();
+        Ok((shim_process, started))
+    }
+
+    /// A shim with a new agent; the caller adds the cgroup and what the agent has said on stderr.
+    fn new(
+        dir: ShimDir,
+        lock: InstanceLock,
+        signals: Signals,
+        listener: UnixListener,
+        agent: Agent,
+        launch: Launch,
+    ) -> Shim {
+        let now = Instant::now();
+        Shim {
             tree: agent.leader.map(|leader| Tree::below_us(&launch.marker, leader)),
-            dir: shim_dir,
+            output: Output::new(dir.clone(), launch.memory, launch.spool),
+            dir,
             _lock: lock,
             signals,
             listener,
@@ -192,10 +205,9 @@ impl Shim {
             marker: launch.marker,
             agent,
             recorded: Vec::new(),
-            cgroup,
+            cgroup: None,
             input: Input::new(),
-            output,
-            errors,
+            errors: Errors::default(),
             stop: Stop::new(launch.ladder),
             link: None,
             candidate: None,
@@ -215,13 +227,7 @@ impl Shim {
             look_at: now,
             look: LOOK.0,
             scratch: Vec::new(),
-        };
-        if let Err(error) = shim_process.dir.write_record(&record) {
-            shim_process.give_up();
-            return Err(shim("record the start", &error));
         }
-        shim_process.look_around();
-        Ok((shim_process, started))
     }
 
     /// Ends an agent that nobody knows of.
@@ -440,6 +446,16 @@ impl Shim {
         self.scratch = Vec::new();
         self.trim_memory = true;
     }
+}
+
+/// Prepares this process as far as the system lets us; the shim works without that, too.
+fn set_up_process() {
+    close_inherited().ok();
+    nix::unistd::setsid().ok();
+    become_subreaper().ok();
+    limits::no_core_dumps().ok();
+    limits::private_files();
+    limits::return_small_buffers();
 }
 
 /// The buffer for what is read, which takes no memory before it is used.
