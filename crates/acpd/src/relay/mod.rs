@@ -218,6 +218,11 @@ impl Relay {
             self.hub.seal(&mut out);
             self.submit(out);
         }
+        self.wind_down(from).await
+    }
+
+    /// Ends what still runs, as far as the end wants it, and closes the connections.
+    async fn wind_down(mut self, mut from: Sources) -> Ended {
         match self.end {
             Some(End::Aborted) => self.hosts.end_all(&mut from.hosts).await,
             Some(End::Left) => {

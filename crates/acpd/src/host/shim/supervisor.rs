@@ -7,7 +7,7 @@ use std::time::Duration;
 use acp_wire::Frame;
 use acpd_core::ids::HostId;
 use acpd_core::{Adopt, HostEvent, SpawnError, StopStep, ToHost};
-use acpd_shim::frame::Hello;
+use acpd_shim::frame::{Hello, Status};
 use acpd_shim::launch;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::{Identity, Leftover, Record, ShimDir};
@@ -402,31 +402,10 @@ impl Supervisor {
         let exit = self.shim_dir.exit().ok().flatten();
         let leftover = self.leftover();
         if self.told == Told::Nothing {
-            let ProcessId { pid, start } =
-                record.and_then(|record| record.agent).unwrap_or(self.leader);
-            if exit.is_some() || leftover.is_some() {
-                let length = leftover.as_ref().map_or(0, |leftover| leftover.bytes.limit());
-                let end = self.output.received() + length;
-                self.told = Told::Running;
-                self.report(HostEvent::Adopted { pid, start, end }).await;
-            } else {
-                self.told = Told::Ended;
-                let reason = "the agent's shim process was killed".to_owned();
-                self.report(HostEvent::Lost { reason }).await;
-            }
+            self.report_found(record, exit.is_some(), leftover.as_ref()).await;
         }
         if self.told == Told::Running {
-            let mut status = exit.map_or_else(|| DEATH.to_owned(), |status| status.to_string());
-            if let Some(leftover) = leftover
-                && let Err(error) = self.read_leftover(leftover).await
-            {
-                let (host, dir) = (self.host.0, self.shim_dir.path().display());
-                tracing::error!(host, %dir, %error, "the last output of an agent cannot be read");
-                status.push_str(", and a part of its output could not be read");
-            }
-            for event in self.last_words(status, String::new()) {
-                self.report(event).await;
-            }
+            self.report_end(exit, leftover).await;
         }
         if self.told == Told::Ended {
             self.told = Told::Gone;
@@ -443,6 +422,42 @@ impl Supervisor {
             }
         }
         self.clean_up().await;
+    }
+
+    /// A dead shim that was looked for is reported: with what it left, or as lost.
+    async fn report_found(
+        &mut self,
+        record: Option<Record>,
+        has_exit: bool,
+        leftover: Option<&Leftover>,
+    ) {
+        let ProcessId { pid, start } =
+            record.and_then(|record| record.agent).unwrap_or(self.leader);
+        if has_exit || leftover.is_some() {
+            let length = leftover.map_or(0, |leftover| leftover.bytes.limit());
+            let end = self.output.received() + length;
+            self.told = Told::Running;
+            self.report(HostEvent::Adopted { pid, start, end }).await;
+        } else {
+            self.told = Told::Ended;
+            let reason = "the agent's shim process was killed".to_owned();
+            self.report(HostEvent::Lost { reason }).await;
+        }
+    }
+
+    /// Hands over the leftover output of an agent that ran, then reports its end.
+    async fn report_end(&mut self, exit: Option<Status>, leftover: Option<Leftover>) {
+        let mut status = exit.map_or_else(|| DEATH.to_owned(), |status| status.to_string());
+        if let Some(leftover) = leftover
+            && let Err(error) = self.read_leftover(leftover).await
+        {
+            let (host, dir) = (self.host.0, self.shim_dir.path().display());
+            tracing::error!(host, %dir, %error, "the last output of an agent cannot be read");
+            status.push_str(", and a part of its output could not be read");
+        }
+        for event in self.last_words(status, String::new()) {
+            self.report(event).await;
+        }
     }
 
     /// What the dead shim kept of the output, if nothing is missing before it.
