@@ -495,7 +495,8 @@ impl Resumption {
         }
     }
 
-    /// Sends again the committed requests that acpd knows no more, under new numbers in their old order.
+    /// Sends again the other requests that acpd knows no more, under new numbers in their old order; an
+    /// `initialize` has no number.
     fn renumber_unknown(&mut self, unknown: &[RawId], out: &mut VecDeque<Bytes>) {
         let mut again: Vec<(u64, Id)> = self
             .open
