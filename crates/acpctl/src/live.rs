@@ -1,7 +1,7 @@
 //! A connection that delivers events at any time, together with the keyboard.
 
 use std::io;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// How long the last words to the daemon may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What happens.
+/// What the caller of [`Live::next`] gets.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The daemon sent a line.
@@ -52,7 +52,7 @@ pub(crate) enum Event {
     Key(u8),
 }
 
-/// What happens, and how the connection is.
+/// What the threads report.
 #[derive(Debug)]
 enum News {
     Event(Event),
@@ -62,7 +62,7 @@ enum News {
     Looked(Option<NotAnswering>),
 }
 
-/// What happens, or does not.
+/// What one wait ended with.
 #[derive(Debug)]
 enum Step {
     Event(Event),
@@ -181,13 +181,9 @@ impl Live {
         loop {
             let news = match self.news.try_recv() {
                 Ok(news) => news,
-                Err(TryRecvError::Disconnected) => return Ok(Step::Event(Event::Closed)),
-                Err(TryRecvError::Empty) => {
+                Err(_) => {
                     ui.flush()?;
-                    match self.wait(ui) {
-                        Some(news) => news,
-                        None => return Ok(Step::Event(Event::Closed)),
-                    }
+                    self.wait(ui)
                 }
             };
             match news {
@@ -229,24 +225,21 @@ impl Live {
         }
     }
 
-    /// Waits for news; none will come any more if there are none.
-    fn wait(&mut self, ui: &mut Ui) -> Option<News> {
+    /// Waits for news. The channel never closes: we hold a sender ourselves.
+    fn wait(&mut self, ui: &mut Ui) -> News {
         loop {
             let news = match self.presence {
-                _ if ui.spins() => self.news.recv_timeout(TICK),
+                _ if ui.spins() => self.news.recv_timeout(TICK).ok(),
                 Presence::AwaySince(since) => {
-                    self.news.recv_timeout(QUIET.saturating_sub(since.elapsed()))
+                    self.news.recv_timeout(QUIET.saturating_sub(since.elapsed())).ok()
                 }
-                Presence::There => self.news.recv_timeout(LOOK),
-                Presence::Told | Presence::Silent => {
-                    self.news.recv().map_err(RecvTimeoutError::from)
-                }
+                Presence::There => self.news.recv_timeout(LOOK).ok(),
+                Presence::Told | Presence::Silent => self.news.recv().ok(),
             };
-            match news {
-                Ok(news) => return Some(news),
-                Err(RecvTimeoutError::Timeout) => ui.tick(),
-                Err(RecvTimeoutError::Disconnected) => return None,
+            if let Some(news) = news {
+                return news;
             }
+            ui.tick();
             match self.presence {
                 Presence::AwaySince(since) if since.elapsed() >= QUIET => {
                     note(ui, "acpd is restarting...");

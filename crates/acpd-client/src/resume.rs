@@ -1,13 +1,13 @@
 //! Resuming a connection: a client's memory, with which a lost connection loses and repeats no line. No I/O.
 //!
-//! Three things are kept: the lines of ours that acpd has not committed (`unsafe_lines`), the requests
+//! Three things are kept: the lines of ours that acpd has not committed (`uncommitted`), the requests
 //! that wait for an answer in either direction (`open`, `asked`), and per session the last sequence
 //! number (`cursors`). The next `initialize` reports them, and its answer says which requests to send
 //! again. See `docs/protocol.md`, "Coming back after a lost connection".
 //!
 //! ```text
-//! Bare ── initialize ──> Greeting ── answer ──> Riding (the connection can be resumed) ── leave ──> Left
-//!   ^────── error ──────────┘ └─── answer ────> Plain  (an older daemon)
+//! Bare ── initialize ──> Greeting ── answer ──> Resumable ── leave ──> Left
+//!   ^────── error ──────────┘ └─── answer ────> Plain (an older daemon)
 //! ```
 //!
 //! Lines that follow an unanswered `initialize` wait for its answer, because before it nobody knows whether
@@ -33,7 +33,7 @@ use crate::request::{Cursor, Kind, member};
 
 /// The id of the `initialize` that resumes a connection. The user has no such id.
 const RETURN_ID: &str = "\"acpd-return\"";
-/// Takes the place of an answered request that is not safe yet, so that it does not run twice.
+/// Takes the place of an answered request that is not committed yet, so that it does not run twice.
 const NO_OP: &[u8] = br#"{"jsonrpc":"2.0","method":"_acpd/client/answered","params":{"ids":[]}}"#;
 /// Lines up to this length are copied when they are kept: a slice would keep its whole block alive.
 const COPIED: usize = 16 * 1024;
@@ -78,7 +78,7 @@ enum Phase {
         id: Id,
     },
     Plain,
-    Riding {
+    Resumable {
         generation: String,
     },
     /// The user has ended the connection: nothing passes any more.
@@ -86,7 +86,7 @@ enum Phase {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum Connection {
     Up,
     Down,
     /// Our `initialize` is not answered yet.
@@ -106,7 +106,7 @@ struct Open {
 pub struct Resumption {
     token: String,
     phase: Phase,
-    line: Line,
+    connection: Connection,
     /// The connection was lost at least once.
     returned: bool,
     /// The user's `initialize`; as soon as it is answered, with the agent that it was bound to.
@@ -117,17 +117,17 @@ pub struct Resumption {
     numbers: bool,
     /// Requests from before `initialize`, not counted.
     early: Vec<(Id, Bytes)>,
-    /// Lines that wait for the answer to `initialize` or for a connection, not counted yet.
+    /// Lines that wait for a connection or for the answer to the first `initialize`; they have no number yet.
     held: VecDeque<Bytes>,
     held_bytes: usize,
     /// What acpd said when it last closed the connection, or did not take us back.
     refusal: Option<ErrorObject>,
     /// How many of our lines are committed.
-    safe: u64,
-    /// The lines after those; the first one has the number `safe + 1`.
-    unsafe_lines: VecDeque<Bytes>,
+    committed: u64,
+    /// The lines after those; the first one has the number `committed + 1`.
+    uncommitted: VecDeque<Bytes>,
     open: HashMap<Id, Open>,
-    /// Requests whose id was open already, and the numbers of their lines: acpd refuses them.
+    /// Requests that reused the id of an open one, with their line numbers: acpd refuses them.
     twins: Vec<(Id, u64)>,
     /// acpd's requests, and the number of the line that answered.
     asked: HashMap<Id, Option<u64>>,
@@ -140,7 +140,7 @@ impl Resumption {
         Resumption {
             token,
             phase: Phase::Bare,
-            line: Line::Up,
+            connection: Connection::Up,
             returned: false,
             hello: Bytes::new(),
             notices: false,
@@ -149,8 +149,8 @@ impl Resumption {
             held: VecDeque::new(),
             held_bytes: 0,
             refusal: None,
-            safe: 0,
-            unsafe_lines: VecDeque::new(),
+            committed: 0,
+            uncommitted: VecDeque::new(),
             open: HashMap::new(),
             twins: Vec::new(),
             asked: HashMap::new(),
@@ -160,10 +160,10 @@ impl Resumption {
 
     /// Whether lines pass, both ways.
     pub fn is_up(&self) -> bool {
-        self.line == Line::Up
+        self.connection == Connection::Up
     }
 
-    /// Whether the user waits for acpd: for an answer, or with something that it said without one.
+    /// Returns whether the user waits for acpd: for an answer, or for a line that is held back.
     pub fn waits(&self) -> bool {
         let greets = matches!(self.phase, Phase::Greeting { .. });
         greets || self.held_bytes > 0 || !self.open.is_empty() || !self.early.is_empty()
@@ -172,8 +172,8 @@ impl Resumption {
     /// Whether acpd closed the connection with a word while the user waited for something, and has
     /// nothing of it that could be taken up again: another attempt would end in the same way.
     pub fn is_turned_away(&self) -> bool {
-        let is_riding = matches!(self.phase, Phase::Riding { .. });
-        self.refusal.is_some() && !is_riding && self.waits()
+        let is_resumable = matches!(self.phase, Phase::Resumable { .. });
+        self.refusal.is_some() && !is_resumable && self.waits()
     }
 
     /// Whether the connection cannot be resumed any more.
@@ -195,8 +195,8 @@ impl Resumption {
     pub fn send(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
         match self.phase {
             Phase::Plain => out.push_back(line),
-            Phase::Riding { .. } => self.count(line, out),
-            Phase::Bare if self.line == Line::Up => self.send_bare(line, out),
+            Phase::Resumable { .. } => self.send_counted(line, out),
+            Phase::Bare if self.connection == Connection::Up => self.send_bare(line, out),
             Phase::Bare | Phase::Greeting { .. } => self.hold(line),
             Phase::Left => {}
         }
@@ -204,12 +204,12 @@ impl Resumption {
 
     /// The user leaves for good; adds to `out` what to write now.
     pub fn leave(&mut self, out: &mut VecDeque<Bytes>) {
-        if !matches!(self.phase, Phase::Riding { .. }) {
+        if !matches!(self.phase, Phase::Resumable { .. }) {
             return;
         }
         self.phase = Phase::Left;
         self.held_bytes = 0;
-        if self.line == Line::Up {
+        if self.connection == Connection::Up {
             out.push_back(build::notification(method::CLIENT_LEAVE, &Empty {}));
         }
     }
@@ -232,7 +232,7 @@ impl Resumption {
         match (message, &self.phase) {
             (_, Phase::Plain) => Ok(Verdict::Pass),
             (_, Phase::Left) => Ok(Verdict::Swallow),
-            (Message::Response { id, outcome }, Phase::Riding { .. }) => {
+            (Message::Response { id, outcome }, Phase::Resumable { .. }) => {
                 self.answer(&id, outcome, out)
             }
             (Message::Response { id, outcome }, Phase::Greeting { id: hello }) if id == *hello => {
@@ -243,8 +243,8 @@ impl Resumption {
                 self.early.retain(|(early, _)| *early != id);
                 Ok(Verdict::Pass)
             }
-            (Message::Request { id, .. }, Phase::Riding { .. }) => Ok(self.ask(id)),
-            (Message::Notification { method, params }, Phase::Riding { .. }) => {
+            (Message::Request { id, .. }, Phase::Resumable { .. }) => Ok(self.ask(id)),
+            (Message::Notification { method, params }, Phase::Resumable { .. }) => {
                 Ok(self.notified(&method, params.unwrap_or(RawValue::NULL)))
             }
             _ => Ok(Verdict::Pass),
@@ -267,7 +267,7 @@ impl Resumption {
 
     /// The connection is lost. `false`: it cannot be taken up again.
     pub fn lost(&mut self) -> bool {
-        self.line = Line::Down;
+        self.connection = Connection::Down;
         self.returned = true;
         self.cursors.values_mut().for_each(Cursor::cut_off);
         !self.is_over()
@@ -276,17 +276,17 @@ impl Resumption {
     /// There is a new connection: returns what to write to it first.
     pub fn back(&mut self) -> VecDeque<Bytes> {
         let mut out: VecDeque<Bytes> = self.early.iter().map(|(_, line)| line.clone()).collect();
-        self.line = Line::Up;
+        self.connection = Connection::Up;
         self.refusal = None;
         match &self.phase {
             Phase::Plain | Phase::Left => {}
             Phase::Bare => self.release(&mut out),
             Phase::Greeting { .. } => out.push_back(self.with_token(&self.hello, None)),
-            Phase::Riding { generation } => {
+            Phase::Resumable { generation } => {
                 let resume = self.resume(generation.clone());
                 let id = Id::from_raw(&raw(RETURN_ID)).unwrap_or_else(Id::null);
                 out.push_back(set_id(&self.with_token(&self.hello, Some(resume)), &id));
-                self.line = Line::Returning;
+                self.connection = Connection::Returning;
             }
         }
         out
@@ -336,7 +336,7 @@ impl Resumption {
         self.phase = match outcome {
             Outcome::Error(_) => Phase::Bare,
             Outcome::Result(result) => match resumed(result) {
-                Some(Resumed { generation, .. }) => Phase::Riding { generation },
+                Some(Resumed { generation, .. }) => Phase::Resumable { generation },
                 None => Phase::Plain,
             },
         };
@@ -355,14 +355,13 @@ impl Resumption {
     }
 
     /// Numbers a line of the user and remembers what it begins or ends.
-    fn count(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
+    fn send_counted(&mut self, line: Bytes, out: &mut VecDeque<Bytes>) {
         let line = if line.len() <= COPIED { Bytes::copy_from_slice(&line) } else { line };
-        let number = self.safe + self.unsafe_lines.len() as u64 + 1;
+        let number = self.committed + self.uncommitted.len() as u64 + 1;
         match parse(&line) {
-            // Sent once more by the user, because the first failed: never counted. The connection has
-            // its token already.
+            // A second `initialize` of the user: acpd never counts it. The connection has its token already.
             Ok(Message::Request { id, method, .. }) if method == "initialize" => {
-                if self.line == Line::Up {
+                if self.connection == Connection::Up {
                     out.push_back(line.clone());
                 }
                 match self.open.entry(id) {
@@ -386,8 +385,8 @@ impl Resumption {
             }
             _ => {}
         }
-        self.unsafe_lines.push_back(line.clone());
-        if self.line == Line::Up {
+        self.uncommitted.push_back(line.clone());
+        if self.connection == Connection::Up {
             out.push_back(line);
         } else {
             self.held_bytes += line.len();
@@ -400,7 +399,7 @@ impl Resumption {
         outcome: Outcome<'_>,
         out: &mut VecDeque<Bytes>,
     ) -> Result<Verdict, Unresumable> {
-        if self.line == Line::Returning {
+        if self.connection == Connection::Returning {
             match outcome {
                 // Without an id: the connection itself is refused.
                 Outcome::Error(error) if id.raw() == RETURN_ID || id.is_null() => {
@@ -414,7 +413,7 @@ impl Resumption {
                 _ => {}
             }
         }
-        if self.is_of_twin(id, outcome) {
+        if self.take_twin_answer(id, outcome) {
             return Ok(Verdict::Pass);
         }
         let Some(request) = self.open.remove(id) else {
@@ -423,7 +422,7 @@ impl Resumption {
             let known = !self.returned || id.is_null() || self.early.len() < early;
             return Ok(if known { Verdict::Pass } else { Verdict::Swallow });
         };
-        self.is_done(request.number);
+        self.neutralize(request.number);
         if request.kind == Kind::Initialize {
             self.bound(outcome);
         }
@@ -433,13 +432,13 @@ impl Resumption {
         };
         request.kind.end(id, result, &mut self.cursors);
         let answered = Answered { ids: vec![raw_id(id)] };
-        self.count(build::notification(method::CLIENT_ANSWERED, &answered), out);
+        self.send_counted(build::notification(method::CLIENT_ANSWERED, &answered), out);
         Ok(Verdict::Pass)
     }
 
-    /// Whether this answers not the first request of its id but one that was sent while that was
-    /// open. acpd refuses such a request at once.
-    fn is_of_twin(&mut self, id: &Id, outcome: Outcome<'_>) -> bool {
+    /// Takes the answer to a request that reused the id of an open one: acpd refuses it at once. Returns
+    /// whether it is such an answer.
+    fn take_twin_answer(&mut self, id: &Id, outcome: Outcome<'_>) -> bool {
         let Some(at) = self.twins.iter().position(|(twin, _)| twin == id) else { return false };
         let is_refused = matches!(outcome, Outcome::Error(error)
             if ErrorObject::from_raw(error).code == code::INVALID_REQUEST);
@@ -447,15 +446,15 @@ impl Resumption {
             return false;
         }
         let (_, number) = self.twins.remove(at);
-        self.is_done(number);
+        self.neutralize(number);
         true
     }
 
-    /// The request with this number is answered, and must not run again.
-    fn is_done(&mut self, number: u64) {
-        if number > self.safe {
-            let at = (number - self.safe - 1) as usize;
-            self.unsafe_lines[at] = Bytes::from_static(NO_OP);
+    /// Replaces the line of an answered request with a no-op, so that it does not run twice if it is sent again.
+    fn neutralize(&mut self, number: u64) {
+        if number > self.committed {
+            let at = (number - self.committed - 1) as usize;
+            self.uncommitted[at] = Bytes::from_static(NO_OP);
         }
     }
 
@@ -466,49 +465,58 @@ impl Resumption {
         out: &mut VecDeque<Bytes>,
     ) -> Result<(), Unresumable> {
         match &self.phase {
-            Phase::Riding { generation } if *generation == resumed.generation => {}
+            Phase::Resumable { generation } if *generation == resumed.generation => {}
             _ => return Err(Unresumable::OtherJournal),
         }
-        let sent = self.safe + self.unsafe_lines.len() as u64;
-        if !(self.safe..=sent).contains(&resumed.received) {
+        let sent = self.committed + self.uncommitted.len() as u64;
+        if !(self.committed..=sent).contains(&resumed.received) {
             return Err(Unresumable::Forgotten);
         }
-        self.committed(resumed.received);
+        self.drop_committed(resumed.received);
         // Of the others the answers are lost, if there were any.
-        self.twins.retain(|(_, number)| *number > self.safe);
-        self.line = Line::Up;
+        self.twins.retain(|(_, number)| *number > self.committed);
+        self.connection = Connection::Up;
         self.refusal = None;
         self.held_bytes = 0;
-        // Under their own numbers, with the loads where they were.
-        let first = self.safe + 1;
-        out.extend(self.unsafe_lines.iter().cloned());
-        let at = out.len() - self.unsafe_lines.len();
+        self.resend_uncommitted(out);
+        self.renumber_unknown(&resumed.again, out);
+        Ok(())
+    }
+
+    /// Sends again what acpd has not committed, under the same numbers; a load continues where it was cut off.
+    fn resend_uncommitted(&self, out: &mut VecDeque<Bytes>) {
+        let first = self.committed + 1;
+        out.extend(self.uncommitted.iter().cloned());
+        let at = out.len() - self.uncommitted.len();
         for (id, request) in &self.open {
             if request.number >= first {
                 out[at + (request.number - first) as usize] = self.again(id, request);
             }
         }
-        // Of these acpd knows nothing any more: they get new numbers, in their old order.
+    }
+
+    /// Sends again the other requests that acpd knows no more, under new numbers in their old order; an
+    /// `initialize` has no number.
+    fn renumber_unknown(&mut self, unknown: &[RawId], out: &mut VecDeque<Bytes>) {
         let mut again: Vec<(u64, Id)> = self
             .open
             .iter()
             .filter(|(id, request)| {
-                let named = resumed.again.iter().any(|again| again.0.get() == id.raw());
-                request.number < first && (named || request.kind.is_never_kept())
+                let named = unknown.iter().any(|unknown| unknown.0.get() == id.raw());
+                request.number <= self.committed && (named || request.kind.is_never_kept())
             })
             .map(|(id, request)| (request.number, id.clone()))
             .collect();
         again.sort_unstable();
         for (_, id) in again {
-            let number = self.safe + self.unsafe_lines.len() as u64 + 1;
+            let number = self.committed + self.uncommitted.len() as u64 + 1;
             let Some(request) = self.open.get_mut(&id) else { continue };
             if request.kind != Kind::Initialize {
                 request.number = number;
-                self.unsafe_lines.push_back(request.line.clone());
+                self.uncommitted.push_back(request.line.clone());
             }
             out.push_back(self.again(&id, &self.open[&id]));
         }
-        Ok(())
     }
 
     /// The line of a request that is sent again: a load continues where it was cut off.
@@ -523,12 +531,12 @@ impl Resumption {
     }
 
     /// Drops the lines that are committed now.
-    fn committed(&mut self, lines: u64) {
-        while self.safe < lines && self.unsafe_lines.pop_front().is_some() {
-            self.safe += 1;
+    fn drop_committed(&mut self, lines: u64) {
+        while self.committed < lines && self.uncommitted.pop_front().is_some() {
+            self.committed += 1;
         }
-        let safe = self.safe;
-        self.asked.retain(|_, answered| answered.is_none_or(|number| number > safe));
+        let committed = self.committed;
+        self.asked.retain(|_, answered| answered.is_none_or(|number| number > committed));
     }
 
     fn ask(&mut self, id: Id) -> Verdict {
@@ -545,7 +553,7 @@ impl Resumption {
             }
             method::CLIENT_RECEIVED => {
                 if let Ok(Received { lines }) = serde_json::from_str(params.get()) {
-                    self.committed(lines);
+                    self.drop_committed(lines);
                 }
                 return Verdict::Swallow;
             }
@@ -567,25 +575,25 @@ impl Resumption {
                 }
             }
             name if name.starts_with("_acpd/client/") => return Verdict::Swallow,
-            _ => {
-                let seq =
-                    locate(text, &["_meta", NAMESPACE, "seq"]).and_then(|at| number(&text[at]));
-                // A line of a subagent says in whose journal it has its number.
-                let session = str_at(text, &["_meta", NAMESPACE, "session"])
-                    .or_else(|| str_at(text, &["sessionId"]));
-                if let (Some(seq), Some(session)) = (seq, session) {
-                    let is_new = Cursor::advance(&mut self.cursors, &session, seq);
-                    if !is_new && self.returned {
-                        return Verdict::Swallow;
-                    }
-                }
-                // Some clients make arguments of whatever is in `_meta`.
-                if seq.is_some() && !self.numbers {
-                    return Verdict::Unnumber;
-                }
-            }
+            _ => return self.numbered_line(text),
         }
         Verdict::Pass
+    }
+
+    /// A line of a journal: the user gets it once, and its number only if it wants numbers.
+    fn numbered_line(&mut self, text: &[u8]) -> Verdict {
+        let seq = locate(text, &["_meta", NAMESPACE, "seq"]).and_then(|at| number(&text[at]));
+        // A line of a subagent says in whose journal it has its number.
+        let session =
+            str_at(text, &["_meta", NAMESPACE, "session"]).or_else(|| str_at(text, &["sessionId"]));
+        if let (Some(seq), Some(session)) = (seq, session) {
+            let is_new = Cursor::advance(&mut self.cursors, &session, seq);
+            if !is_new && self.returned {
+                return Verdict::Swallow;
+            }
+        }
+        // Some clients make arguments of whatever is in `_meta`.
+        if seq.is_some() && !self.numbers { Verdict::Unnumber } else { Verdict::Pass }
     }
 
     /// What we have, for the next `initialize`.

@@ -117,8 +117,8 @@ pub struct Explanation {
 ///
 /// In this order: a question that only a person can answer is asked; a `reject` rule; `--deny`; a
 /// remembered no; an `allow` rule; `--yes`; a remembered yes; an `ask` rule; the default. Of the
-/// rules only the first that matches counts, with one exception: `--yes` or a remembered yes passes
-/// over an `ask` rule only if no later `reject` rule matches.
+/// rules only the first that matches counts, with one exception: `--yes` or a remembered yes is used
+/// only if no `reject` rule matches anywhere.
 ///
 /// A rule that might match asks, in the place of what would allow. `--yes` does not pass over such a
 /// `reject` rule wherever it stands; a remembered yes does, since it is an answer to this very call.
@@ -223,8 +223,9 @@ fn answer(
     let reject = |by| choose(request, Verdict::Reject, by);
     let allow = |by| choose(request, Verdict::Allow, by);
 
+    // The first rule that surely matches, and the doubtful rule before it, if there is one.
     let sure = rules.iter().find(|rule| rule.is_sure());
-    let doubtful = rules.first().filter(|rule| !rule.is_sure());
+    let doubtful_first = rules.first().filter(|rule| !rule.is_sure());
     if let Some(rule) = sure.filter(|rule| rule.says(Ruling::Reject)) {
         return reject(rule.by());
     }
@@ -234,7 +235,7 @@ fn answer(
     if let Some(by) = said(Verdict::Reject) {
         return reject(by);
     }
-    if let (None, Some(rule)) = (doubtful, sure.filter(|rule| rule.says(Ruling::Allow))) {
+    if let (None, Some(rule)) = (doubtful_first, sure.filter(|rule| rule.says(Ruling::Allow))) {
         return allow(rule.by());
     }
     let known = said(Verdict::Allow);
@@ -248,7 +249,7 @@ fn answer(
             (None, None) => allow(yes),
         };
     }
-    match (doubtful, sure, default) {
+    match (doubtful_first, sure, default) {
         (None, Some(rule), _) => rule.ask(),
         (None, None, Ruling::Ask) => Decision::Ask { why: "no rule matches".to_owned() },
         (None, None, Ruling::Allow) => allow(By::Default),

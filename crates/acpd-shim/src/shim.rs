@@ -36,14 +36,15 @@ use crate::stop::Stop;
 const TICK: Duration = Duration::from_secs(5);
 /// How often a tree that is going down is looked at, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
-/// How long a process may take to end after it has closed its connection, before that is told alone.
+/// How long the shim waits for a process's exit status after a TCP agent has closed its connection.
 const HOLD: Duration = Duration::from_millis(100);
 /// The most that a pipe holds, in bytes.
 const PIPE: usize = 1 << 20;
 
 /// Runs as the shim whose directory is `dir`: reads the launch from stdin, starts the agent, says on stdout
-/// how that went, and stays until the agent is gone and its end is recorded. To be called first in
-/// `main`: it closes every descriptor but stdin, stdout and stderr.
+/// how that went, and stays until the agent is gone and either the daemon has its end, or the lease is over
+/// and the rest is on disk. To be called first in `main`: it closes every descriptor but stdin, stdout and
+/// stderr.
 pub fn run(dir: &Path) -> ExitCode {
     match Shim::start(ShimDir::at(dir)) {
         Ok((shim, started)) => {
@@ -122,21 +123,21 @@ struct Shim {
     /// Until then it is not told that the connection was closed: the process may end because of
     /// that, and how it ended says more.
     hold: Option<Instant>,
-    /// Bytes that may still be read after the leader's end: what others add later is not its.
+    /// Bytes still read after the leader's end, a full pipe at most: what descendants write later is dropped.
     left: usize,
     /// No more output is added.
     sealed: bool,
     /// Nothing of the agent runs.
     gone: bool,
-    /// The exit is recorded by the daemon.
-    over: bool,
+    /// The daemon has recorded the exit.
+    acknowledged: bool,
     /// What is not recorded could not be left behind; tried again at the next tick.
     stuck: bool,
     /// There is more to tell than was told in one go.
     busy: bool,
     tick: Instant,
     /// Memory is to be given back before the next wait.
-    rest: bool,
+    trim_memory: bool,
     /// When a tree that is going down is looked at next, and how long after that.
     look_at: Instant,
     look: Duration,
@@ -148,13 +149,7 @@ impl Shim {
         let shim = |what: &str, error: &dyn std::fmt::Display| {
             Report::Shim(format!("cannot {what}: {error}"))
         };
-        // The rest is as well done without these.
-        close_inherited().ok();
-        nix::unistd::setsid().ok();
-        become_subreaper().ok();
-        limits::no_core_dumps().ok();
-        limits::private_files();
-        limits::return_small_buffers();
+        set_up_process();
         let signals = signals::catch().map_err(|error| shim("catch signals", &error))?;
         let launch =
             Launch::receive(io::stdin().lock()).map_err(|error| shim("read the launch", &error))?;
@@ -171,7 +166,6 @@ impl Shim {
                 cgroup.iter().for_each(Cgroup::remove);
                 std::fs::remove_file(&launch.socket).ok();
             })?;
-        let now = Instant::now();
         let record = Record {
             version: VERSION,
             shim: own,
@@ -180,10 +174,30 @@ impl Shim {
             cgroup: cgroup.as_ref().map(|cgroup| cgroup.dir().to_owned()),
         };
         let started = Started { shim: own, agent: agent.leader };
-        let output = Output::new(shim_dir.clone(), launch.memory, launch.spool);
-        let mut shim_process = Shim {
+        let mut shim_process =
+            Shim { cgroup, errors, ..Shim::new(shim_dir, lock, signals, listener, agent, launch) };
+        if let Err(error) = shim_process.dir.write_record(&record) {
+            shim_process.give_up();
+            return Err(shim("record the start", &error));
+        }
+        shim_process.look_around();
+        Ok((shim_process, started))
+    }
+
+    /// A shim with a new agent; the caller adds the cgroup and what the agent has said on stderr.
+    fn new(
+        dir: ShimDir,
+        lock: InstanceLock,
+        signals: Signals,
+        listener: UnixListener,
+        agent: Agent,
+        launch: Launch,
+    ) -> Shim {
+        let now = Instant::now();
+        Shim {
             tree: agent.leader.map(|leader| Tree::below_us(&launch.marker, leader)),
-            dir: shim_dir,
+            output: Output::new(dir.clone(), launch.memory, launch.spool),
+            dir,
             _lock: lock,
             signals,
             listener,
@@ -191,10 +205,9 @@ impl Shim {
             marker: launch.marker,
             agent,
             recorded: Vec::new(),
-            cgroup,
+            cgroup: None,
             input: Input::new(),
-            output,
-            errors,
+            errors: Errors::default(),
             stop: Stop::new(launch.ladder),
             link: None,
             candidate: None,
@@ -206,21 +219,15 @@ impl Shim {
             left: PIPE,
             sealed: false,
             gone: false,
-            over: false,
+            acknowledged: false,
             stuck: false,
             busy: false,
             tick: now + TICK,
-            rest: true,
+            trim_memory: true,
             look_at: now,
             look: LOOK.0,
             scratch: Vec::new(),
-        };
-        if let Err(error) = shim_process.dir.write_record(&record) {
-            shim_process.give_up();
-            return Err(shim("record the start", &error));
         }
-        shim_process.look_around();
-        Ok((shim_process, started))
     }
 
     /// Ends an agent that nobody knows of.
@@ -244,7 +251,7 @@ impl Shim {
             self.pass_time(now);
             self.drain();
             self.talk();
-            if self.over {
+            if self.acknowledged {
                 self.end();
                 // What stays is the directory of a dead shim.
                 self.dir.remove().ok();
@@ -252,7 +259,7 @@ impl Shim {
             }
             if self.gone && self.link.is_none() && self.lease_is_over(now) && !self.stuck {
                 // A shim that was told to end does so even if the disk takes nothing.
-                if self.leave() || self.leaving {
+                if self.keep_on_disk() || self.leaving {
                     return self.end();
                 }
                 self.stuck = true;
@@ -265,7 +272,7 @@ impl Shim {
 
     /// Puts everything that is not recorded into the directory, for a later daemon to find. False if
     /// the disk does not take it: it would be lost with us.
-    fn leave(&mut self) -> bool {
+    fn keep_on_disk(&mut self) -> bool {
         // Beyond every limit: it is lost otherwise.
         while !self.sealed {
             self.read_rest(PIECE);
@@ -328,7 +335,7 @@ impl Shim {
         match self.lease {
             Some(lease) if !linked => {
                 let end = self.alone.checked_add(lease).unwrap_or(next);
-                // A lease that is over has had its effect, but for the end itself.
+                // An expired lease wakes the loop only if it can end the shim now.
                 if end > Instant::now() || (self.gone && !self.stuck) {
                     next.min(end)
                 } else {
@@ -368,7 +375,7 @@ impl Shim {
         for (index, stderr) in self.agent.stderr.iter().enumerate() {
             add(stderr.as_fd(), PollFlags::POLLIN, Ready::Stderr(index));
         }
-        if std::mem::take(&mut self.rest) {
+        if std::mem::take(&mut self.trim_memory) {
             // Right before the wait, so that only what the wait itself needs comes back.
             limits::give_back_unused();
         }
@@ -437,12 +444,22 @@ impl Shim {
             link.give_back();
         }
         self.scratch = Vec::new();
-        self.rest = true;
+        self.trim_memory = true;
     }
 }
 
+/// Prepares this process as far as the system lets us; the shim works without that, too.
+fn set_up_process() {
+    close_inherited().ok();
+    nix::unistd::setsid().ok();
+    become_subreaper().ok();
+    limits::no_core_dumps().ok();
+    limits::private_files();
+    limits::return_small_buffers();
+}
+
 /// The buffer for what is read, which takes no memory before it is used.
-fn whole(scratch: &mut Vec<u8>) -> &mut [u8] {
+fn scratch_buffer(scratch: &mut Vec<u8>) -> &mut [u8] {
     if scratch.is_empty() {
         *scratch = vec![0; PIECE];
     }

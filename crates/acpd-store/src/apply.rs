@@ -1,4 +1,5 @@
-//! Records in SQL, with the meaning of [`acpd_core::record::Snapshot::apply`].
+//! Records in SQL, with the meaning of [`acpd_core::record::Snapshot::apply`]. The writer thread runs them, one
+//! `Apply` per transaction.
 
 use std::collections::HashMap;
 
@@ -11,8 +12,8 @@ use acpd_core::record::{
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::code::{
-    MAX_SEQ, SLOTS, canceller_code, desired_code, event_key, int, json_code, kind_code, rest_code,
-    restore_code, seq_of, slot_code,
+    MAX_SEQ, STATE_KEYS, canceller_code, desired_code, event_key, int, json_code, kind_code,
+    rest_code, restore_code, seq_of, state_key_code,
 };
 use crate::error::StoreError;
 use crate::reader::event;
@@ -27,11 +28,11 @@ pub(crate) struct Apply<'c> {
     tails: HashMap<SessionKey, Option<Tail>>,
 }
 
-/// How the events of this transaction move a session; 0 is "not at all".
+/// New head and last states of a session after this transaction; 0 = unchanged.
 #[derive(Debug, Default)]
 struct Tail {
     head: Seq,
-    states: [Seq; SLOTS.len()],
+    states: [Seq; STATE_KEYS.len()],
 }
 
 impl<'c> Apply<'c> {
@@ -152,12 +153,12 @@ impl<'c> Apply<'c> {
                     params![session.0, int(tail.head)],
                 )?;
             }
-            for (slot, seq) in SLOTS.into_iter().zip(tail.states) {
+            for (state_key, seq) in STATE_KEYS.into_iter().zip(tail.states) {
                 if seq != 0 {
                     self.run(
                         "INSERT OR REPLACE INTO session_state (session, slot, seq) \
                          VALUES (?1, ?2, ?3)",
-                        params![session.0, slot_code(slot), int(seq)],
+                        params![session.0, state_key_code(state_key), int(seq)],
                     )?;
                 }
             }
@@ -294,8 +295,8 @@ impl<'c> Apply<'c> {
         Ok(())
     }
 
-    /// Copies the lines of another journal. Its lines are read one by one while they are written:
-    /// they are in another range of the table.
+    /// Copies the newest lines of another journal, `fork.most` bytes of them; one line stands for the older
+    /// ones. The copy reads and writes at the same time, in two ranges of one table.
     fn forked(&mut self, fork: &Forked) -> Result<(), StoreError> {
         let begins = self.head(fork.session)? == Some(0);
         if !begins || self.head(fork.from)?.is_none() {
@@ -355,8 +356,8 @@ impl<'c> Apply<'c> {
         }
         let Some(Some(tail)) = self.tails.get_mut(&row.session) else { return Ok(()) };
         tail.head = row.seq;
-        if let EventKind::State(slot) = row.kind {
-            tail.states[place(slot)] = row.seq;
+        if let EventKind::State(state_key) = row.kind {
+            tail.states[place(state_key)] = row.seq;
         }
         self.insert_event.execute(params![
             key,
@@ -437,7 +438,7 @@ impl<'c> Apply<'c> {
     }
 }
 
-/// A slot's place in [`Tail::states`], the order of [`SLOTS`].
-fn place(slot: StateKey) -> usize {
-    slot_code(slot) as usize
+/// A state key's place in [`Tail::states`], the order of [`STATE_KEYS`].
+fn place(key: StateKey) -> usize {
+    state_key_code(key) as usize
 }

@@ -41,15 +41,15 @@ pub(crate) fn int(value: u64) -> i64 {
 }
 
 /// State keys in the order in which their last values are sent.
-pub(crate) const SLOTS: [StateKey; 6] = StateKey::ALL;
+pub(crate) const STATE_KEYS: [StateKey; 6] = StateKey::ALL;
 
-/// Kinds from this code on are state, the key's slot number above it.
+/// Kinds from this code on are state, the key's code above it.
 pub(crate) const STATE: i64 = 16;
 /// Code of [`EventKind::Live`].
 pub(crate) const LIVE: i64 = 1;
 
-/// Slot number of a state key.
-pub(crate) fn slot_code(key: StateKey) -> i64 {
+/// The code of a state key, in the column `slot`.
+pub(crate) fn state_key_code(key: StateKey) -> i64 {
     match key {
         StateKey::Plan => 0,
         StateKey::Commands => 1,
@@ -69,7 +69,7 @@ pub(crate) fn kind_code(kind: EventKind) -> i64 {
         EventKind::Imported => 4,
         EventKind::Banner => 5,
         EventKind::Child => 6,
-        EventKind::State(slot) => STATE + slot_code(slot),
+        EventKind::State(key) => STATE + state_key_code(key),
     }
 }
 
@@ -83,8 +83,8 @@ pub(crate) fn kind_of(code: i64) -> Result<EventKind, StoreError> {
         5 => EventKind::Banner,
         6 => EventKind::Child,
         _ => {
-            let slot = SLOTS.into_iter().find(|slot| STATE + slot_code(*slot) == code);
-            EventKind::State(slot.ok_or_else(|| unknown("event kind", &code.to_string()))?)
+            let key = STATE_KEYS.into_iter().find(|key| STATE + state_key_code(*key) == code);
+            EventKind::State(key.ok_or_else(|| unknown("event kind", &code.to_string()))?)
         }
     })
 }

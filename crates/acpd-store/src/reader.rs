@@ -10,7 +10,9 @@ use acpd_core::record::{EventRow, ValueKey};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::code::{LIVE, MAX_SEQ, SLOTS, STATE, event_key, kind_of, seq_of, slot_code, value_of};
+use crate::code::{
+    LIVE, MAX_SEQ, STATE, STATE_KEYS, event_key, kind_of, seq_of, state_key_code, value_of,
+};
 use crate::connection::{LOCK_WAIT, connect};
 use crate::error::StoreError;
 use crate::snapshot::{bytes, number};
@@ -86,14 +88,14 @@ impl Reader {
         self.page(sql, session, after, upto, max_bytes)
     }
 
-    /// The last event of each state slot at position `upto`, in the order of the slots.
+    /// The last event of each state key at position `upto`, in the order of the keys.
     pub fn states(&mut self, session: SessionKey, upto: Seq) -> Result<Vec<EventRow>, StoreError> {
         let tx = self.conn.transaction()?;
-        let mut rows = Vec::with_capacity(SLOTS.len());
-        for slot in SLOTS {
+        let mut rows = Vec::with_capacity(STATE_KEYS.len());
+        for state_key in STATE_KEYS {
             let last: Option<i64> = tx
                 .prepare_cached("SELECT seq FROM session_state WHERE session = ?1 AND slot = ?2")?
-                .query_row(params![session.0, slot_code(slot)], |row| row.get(0))
+                .query_row(params![session.0, state_key_code(state_key)], |row| row.get(0))
                 .optional()?;
             let Some(last) = last else { continue };
             // `session_state` knows the present only. If it is already past `upto`, look back.
@@ -101,7 +103,7 @@ impl Reader {
             let bounds = params![
                 event_key(session, from)?,
                 event_key(session, upto.min(MAX_SEQ))?,
-                STATE + slot_code(slot)
+                STATE + state_key_code(state_key)
             ];
             let mut statement = tx.prepare_cached(
                 "SELECT key, pv, kind, at, line, origin FROM events \

@@ -23,7 +23,7 @@ use crate::error::{OpenError, StoreError};
 /// - `events`: the journals. `key` is `session << 36 | seq`, so each journal is one range of the
 ///   table. `kind` stands before `line`: filtering by it must not touch a long line's pages.
 /// - `sessions.head`: last `seq` of the journal, moved once per transaction.
-/// - `session_state`: for each slot (a state key's number) the `seq` of its last event.
+/// - `session_state`: for each state key (`slot` is its code) the `seq` of its last event.
 /// - `turns`: those that have not ended; `sessions.last_ticket` remembers the others. `sender` is JSON.
 /// - `secrets`: `mcpServers` of clients, for as long as there is the session.
 /// - `interactions`: open questions; `session` is 0 for one about a request, `frozen` is JSON.

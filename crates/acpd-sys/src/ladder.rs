@@ -47,6 +47,15 @@ pub struct Patience {
     pub kill: Duration,
 }
 
+/// Pauses between two looks, each twice as long as the one before.
+#[derive(Debug, Clone, Copy)]
+pub struct Pauses {
+    /// The first.
+    pub first: Duration,
+    /// The longest.
+    pub longest: Duration,
+}
+
 /// A stop, from its first step on.
 #[derive(Debug)]
 pub struct Ladder {
@@ -94,13 +103,10 @@ impl Ladder {
         };
     }
 
-    /// Calls `look` until it returns that nothing is left, with pauses that grow from the first to the second
-    /// duration. `look` gets the signal that it has to send. Blocks the thread.
-    pub fn climb(
-        mut self,
-        (mut pause, longest): (Duration, Duration),
-        mut look: impl FnMut(Option<StopSignal>) -> bool,
-    ) {
+    /// Calls `look` until it returns that nothing is left. `look` gets the signal that it has to send. Blocks
+    /// the thread.
+    pub fn climb(mut self, pauses: Pauses, mut look: impl FnMut(Option<StopSignal>) -> bool) {
+        let Pauses { first: mut pause, longest } = pauses;
         while !look(self.step(Instant::now()).and_then(Step::signal)) {
             thread::sleep(pause);
             pause = (pause * 2).min(longest);

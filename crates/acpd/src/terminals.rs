@@ -40,11 +40,17 @@ pub struct Terminals {
     marks: String,
 }
 
-enum Order {
+/// What is to be done with a command.
+pub(crate) enum Order {
+    /// Run it, and answer the request that has its number.
     Create { terminal: InteractionId, request: Box<CreateTerminal> },
+    /// Answer a request with its output.
     Output { request: InteractionId, terminal: InteractionId },
+    /// Tell the last of what it has written, if it is not released.
     Look { terminal: InteractionId },
+    /// End it.
     Kill { terminal: InteractionId },
+    /// End and forget it, if it is there.
     Release { terminal: InteractionId },
 }
 
@@ -102,26 +108,6 @@ impl Terminals {
         self.order(Order::Create { terminal, request });
     }
 
-    /// Answers a request with the output of a command.
-    pub fn output(&self, request: InteractionId, terminal: InteractionId) {
-        self.order(Order::Output { request, terminal });
-    }
-
-    /// Tells the last of what a command has written, if it is not released.
-    pub fn look(&self, terminal: InteractionId) {
-        self.order(Order::Look { terminal });
-    }
-
-    /// Ends a command.
-    pub fn kill(&self, terminal: InteractionId) {
-        self.order(Order::Kill { terminal });
-    }
-
-    /// Ends and forgets a command, if there is one.
-    pub fn release(&self, terminal: InteractionId) {
-        self.order(Order::Release { terminal });
-    }
-
     /// Ends all commands, and waits for that as long as it is worth waiting.
     pub async fn end(self) {
         drop(self.orders);
@@ -130,7 +116,8 @@ impl Terminals {
         }
     }
 
-    fn order(&self, order: Order) {
+    /// Has something done with a command.
+    pub(crate) fn order(&self, order: Order) {
         // The task ends with the daemon.
         self.orders.send(order).ok();
     }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use acpd_sys::ladder::Ladder;
+use acpd_sys::ladder::{Ladder, Pauses};
 use acpd_sys::process::{ProcessId, StopSignal};
 use acpd_sys::tree::Tree;
 use tokio::sync::watch;
 
 use super::types::Children;
 
-/// How often a tree that is going down is looked at, at first and at last.
-const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+/// How often a tree that is going down is looked at.
+const LOOK: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(50) };
 /// How often a tree that runs is looked at, to know what it starts before that hides.
 const WALK: Duration = Duration::from_secs(5);
 
@@ -76,7 +76,7 @@ impl Keeper {
 
     fn end(&mut self) {
         let Keeper { tree, ended, .. } = self;
-        Ladder::term_first(self.grace, LOOK.1).climb(LOOK, |signal| {
+        Ladder::term_first(self.grace, LOOK.longest).climb(LOOK, |signal| {
             match signal {
                 // In one go. It can only fail when there is nothing to signal.
                 Some(StopSignal::Term) if !*ended => drop(tree.signal_group(StopSignal::Term)),

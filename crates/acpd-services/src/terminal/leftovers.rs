@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use acpd_sys::ladder::Ladder;
+use acpd_sys::ladder::{Ladder, Pauses};
 use acpd_sys::process::StopSignal;
 use acpd_sys::tree::{Tree, marks};
 
-/// How often what is left is looked at, at first and at last.
-const LOOK: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+/// How often what is left is looked at.
+const LOOK: Pauses = Pauses { first: Duration::from_millis(5), longest: Duration::from_secs(1) };
 
 /// Ends all processes of terminals with such markers, and returns when nothing is left. `grace` is
 /// the time from SIGTERM to SIGKILL.
 pub fn end_leftovers(is_left: impl Fn(&str) -> bool, grace: Duration) {
     let mut left: HashMap<String, Tree> = HashMap::new();
-    Ladder::term_first(grace, LOOK.1).climb(LOOK, |signal| {
+    Ladder::term_first(grace, LOOK.longest).climb(LOOK, |signal| {
         for (mark, process) in marks() {
             if is_left(&mark) && !left.contains_key(&mark) {
                 let mut tree = Tree::leftovers(mark.clone(), process);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use acpd_sys::process::ProcessId;
 use acpd_sys::socket::{own_uid, peer_of};
 
-use super::{Shim, whole};
+use super::{Shim, scratch_buffer};
 use crate::frame::{
     FrameError, Hello, Inbox, PIECE, Stage, ToDaemon, ToShim, VERSION, put_out_head,
 };
@@ -28,7 +28,7 @@ impl Shim {
 
     /// Reads what the daemon says; `None` if the connection is lost.
     pub(super) fn hear(&mut self, mut link: Link) -> Option<Link> {
-        link.read(whole(&mut self.scratch)).ok()?;
+        link.read(scratch_buffer(&mut self.scratch)).ok()?;
         let mut inbox: Inbox = std::mem::take(&mut link.inbox);
         loop {
             let frame: Result<Option<ToShim<'_>>, FrameError> = inbox.next_frame();
@@ -59,7 +59,7 @@ impl Shim {
                 self.stop.order(step, now);
                 self.take_step(step);
             }
-            ToShim::Exit => self.over = self.gone,
+            ToShim::Exit => self.acknowledged = self.gone,
         }
         Some(())
     }

@@ -8,7 +8,7 @@ use acpd_sys::process::{ProcessId, StopSignal, reap, reap_orphans, try_wait_lead
 use acpd_sys::tree::Tree;
 use nix::sys::socket::{Shutdown, shutdown};
 
-use super::{HOLD, LOOK, Shim, whole};
+use super::{HOLD, LOOK, Shim, scratch_buffer};
 use crate::frame::{PIECE, Status, Step};
 
 impl Shim {
@@ -46,7 +46,7 @@ impl Shim {
             // Read into nothing, it would look like its end.
             return;
         }
-        match stdout.read(&mut whole(&mut self.scratch)[..most]) {
+        match stdout.read(&mut scratch_buffer(&mut self.scratch)[..most]) {
             Ok(count) if count > 0 => {
                 if !self.sealed {
                     self.output.push(&self.scratch[..count]);
@@ -78,7 +78,7 @@ impl Shim {
 
     pub(super) fn read_stderr(&mut self, index: usize) {
         let Some(stderr) = self.agent.stderr.get_mut(index) else { return };
-        match stderr.read(whole(&mut self.scratch)) {
+        match stderr.read(scratch_buffer(&mut self.scratch)) {
             Ok(count) if count > 0 => self.errors.push(&self.scratch[..count]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -193,8 +193,8 @@ impl Store {
         if read.style == ReadStyle::History && upto == read.upto {
             let mut states = BTreeMap::new();
             for row in journal.rows.iter().take_while(|row| row.seq <= upto) {
-                if let EventKind::State(slot) = row.kind {
-                    states.insert(slot, row.clone());
+                if let EventKind::State(key) = row.kind {
+                    states.insert(key, row.clone());
                 }
             }
             rows.extend(states.into_values());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use acp_wire::acp::{Implementation, InitializeParams, InitializeResult, Services};
 use acp_wire::{ErrorObject, Id, build};
-use acpd_sys::ladder::{Ladder, Patience, Step};
+use acpd_sys::ladder::{Ladder, Patience, Pauses, Step};
 use acpd_sys::process::{ProcessId, detach_child_alone, reap, reap_orphans, try_wait_leader};
 use acpd_sys::tree::Tree;
 use serde::Deserialize;
@@ -185,8 +185,9 @@ fn wait(
 /// Waits for the end of all processes, whose input is closed; after a while with signals.
 fn end(tree: &mut Tree) {
     let patience = Patience { eof: STEP, term: STEP, kill: STEP };
+    let pauses = Pauses { first: LOOK / 10, longest: LOOK / 10 };
     let begin = Instant::now();
-    Ladder::new(patience, Step::CloseStdin, begin).climb((LOOK / 10, LOOK / 10), |signal| {
+    Ladder::new(patience, Step::CloseStdin, begin).climb(pauses, |signal| {
         if let Some(signal) = signal {
             tree.signal_all(signal);
         }

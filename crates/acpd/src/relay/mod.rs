@@ -10,8 +10,8 @@
 //! one grows, so the size of a transaction follows the load.
 //!
 //! Architecture invariant: the effects of a batch are performed after its records are committed, and
-//! batches in their order. While the store fails, hosts are held back and only `urgent` effects go
-//! out.
+//! batches in their order. `urgent` effects are no part of this: they never wait. While the store
+//! fails, hosts are held back and nothing else goes out.
 
 mod commits;
 mod effects;
@@ -47,10 +47,10 @@ use crate::signals::Stops;
 use crate::suspend::SuspendWatch;
 use crate::terminals::Terminals;
 
-/// Events that one batch takes up at most.
-const EVENTS: usize = 256;
-/// Lines of clients that one batch takes up at most: an answer can be far longer than its question,
-/// and what waits for a client is counted only when the batch goes out.
+/// Rounds of one drain; each takes at most one client event and one host event.
+const ROUNDS: usize = 256;
+/// After so many lines of clients a drain takes no more of them: an answer can be far longer than its
+/// question, and what waits for a client is counted only when the batch goes out.
 const LINES: usize = 1024;
 /// How long a daemon that leaves its agents waits for its last effects.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -218,6 +218,11 @@ impl Relay {
             self.hub.seal(&mut out);
             self.submit(out);
         }
+        self.wind_down(from).await
+    }
+
+    /// Ends what still runs, as far as the end wants it, and closes the connections.
+    async fn wind_down(mut self, mut from: Sources) -> Ended {
         match self.end {
             Some(End::Aborted) => self.hosts.end_all(&mut from.hosts).await,
             Some(End::Left) => {
@@ -247,7 +252,7 @@ impl Relay {
     /// Takes up what else is ready, so that one commit covers it.
     fn drain(&mut self, from: &mut Sources, hosts_may: bool, out: &mut Batch) {
         let mut asked = 0;
-        for _ in 0..EVENTS {
+        for _ in 0..ROUNDS {
             let mut idle = true;
             while let Ok(report) = from.reports.try_recv() {
                 self.reported(report, &mut from.pulse, out);
@@ -271,7 +276,7 @@ impl Relay {
         }
     }
 
-    /// Sends a round through hub and store, for the service manager.
+    /// Sends an empty commit through the store; its report is the sign of life for the service manager.
     fn pulse(&mut self, pulse: &mut Pulse) {
         if self.commits.is_failing() {
             // The store has answered: it tries again by itself, and says nothing until it can.

@@ -1,5 +1,6 @@
 //! Titles, the archive, and `session/status`.
 
+use acpd_test::harness::until;
 use serde_json::{Value, json};
 
 use crate::{echo, home};
@@ -15,7 +16,9 @@ fn a_session_goes_into_the_archive_and_comes_out_with_the_next_prompt() {
     env.acpctl(&["run", "-s", "fix", "say #one"]).success();
     let agent = env.agent_pid("echo");
     env.acpctl(&["session", "archive", "fix"]).success();
-    assert_eq!(env.received("echo", "session/close").len(), 1);
+    // The answer does not wait for the agent.
+    let told = || (env.received("echo", "session/close").len() == 1).then_some(());
+    until("the agent to be told", told);
     assert_eq!(env.agent_pid("echo"), agent, "others may use it");
     let listed = env.acpctl(&["session", "ls"]).success();
     assert_eq!(listed.stdout(), "", "{listed:?}");

@@ -307,12 +307,12 @@ impl Hub {
                 EventKind::Update
             }
             UpdateClass::Live => EventKind::Live,
-            UpdateClass::State(slot) => {
-                self.note_state(key, slot, &line, out);
-                if slot == StateKey::Info {
+            UpdateClass::State(state_key) => {
+                self.note_state(key, state_key, &line, out);
+                if state_key == StateKey::Info {
                     line = self.with_own_title(key, line);
                 }
-                EventKind::State(slot)
+                EventKind::State(state_key)
             }
         };
         self.append(key, kind, line.clone(), None, out);
@@ -332,9 +332,9 @@ impl Hub {
         self.session_mut(key).follow_tool(id, update, status);
     }
 
-    fn note_state(&mut self, key: SessionKey, slot: StateKey, line: &Bytes, out: &mut Batch) {
+    fn note_state(&mut self, key: SessionKey, state_key: StateKey, line: &Bytes, out: &mut Batch) {
         let restoring = matches!(self.session(key).state, State::Restoring(_));
-        match slot {
+        match state_key {
             StateKey::Mode if !restoring => {
                 let mode = str_at(line, &["params", "update", "currentModeId"])
                     .or_else(|| str_at(line, &["params", "update", "modeId"]));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use acp_wire::Frame;
 use acpd_core::ids::HostId;
 use acpd_core::{Adopt, HostEvent, SpawnError, StopStep, ToHost};
-use acpd_shim::frame::Hello;
+use acpd_shim::frame::{Hello, Status};
 use acpd_shim::launch;
 use acpd_shim::orphans::Orphans;
 use acpd_shim::shim_dir::{Identity, Leftover, Record, ShimDir};
@@ -83,14 +83,14 @@ pub(super) struct Supervisor {
     pub(super) step: Option<StopStep>,
     /// In milliseconds; 0: for ever.
     pub(super) lease: u64,
-    /// When patience with the shim ends, if it was told to kill: after so long a silence.
+    /// When the shim is killed: set by a kill order, moved on while the shim talks or we do not listen.
     pub(super) force_at: Option<Instant>,
-    /// It was told that the shim cannot be killed.
+    /// The log already says that the shim cannot be verified, and so not be killed.
     unverified: bool,
     pub(super) forget: bool,
     pub(super) dismiss: bool,
     pub(super) told: Told,
-    /// Output is missing, so what comes of it counts no more.
+    /// Output or input is missing: the agent is being killed, and its further output is discarded.
     pub(super) given_up: bool,
     /// The leader, as far as it is known.
     leader: ProcessId,
@@ -219,7 +219,7 @@ impl Supervisor {
         }
     }
 
-    /// What changes while something comes of the connections with the shim.
+    /// Compared before and after a connection: if it is equal, the connection achieved nothing.
     fn progress(&self) -> (u64, u64, u64, Told) {
         (self.output.received(), self.output.acked(), self.written, self.told)
     }
@@ -402,31 +402,10 @@ impl Supervisor {
         let exit = self.shim_dir.exit().ok().flatten();
         let leftover = self.leftover();
         if self.told == Told::Nothing {
-            let ProcessId { pid, start } =
-                record.and_then(|record| record.agent).unwrap_or(self.leader);
-            if exit.is_some() || leftover.is_some() {
-                let length = leftover.as_ref().map_or(0, |leftover| leftover.bytes.limit());
-                let end = self.output.received() + length;
-                self.told = Told::Running;
-                self.report(HostEvent::Adopted { pid, start, end }).await;
-            } else {
-                self.told = Told::Ended;
-                let reason = "the agent's shim process was killed".to_owned();
-                self.report(HostEvent::Lost { reason }).await;
-            }
+            self.report_found(record, exit.is_some(), leftover.as_ref()).await;
         }
         if self.told == Told::Running {
-            let mut status = exit.map_or_else(|| DEATH.to_owned(), |status| status.to_string());
-            if let Some(leftover) = leftover
-                && let Err(error) = self.read_leftover(leftover).await
-            {
-                let (host, dir) = (self.host.0, self.shim_dir.path().display());
-                tracing::error!(host, %dir, %error, "the last output of an agent cannot be read");
-                status.push_str(", and a part of its output could not be read");
-            }
-            for event in self.last_words(status, String::new()) {
-                self.report(event).await;
-            }
+            self.report_end(exit, leftover).await;
         }
         if self.told == Told::Ended {
             self.told = Told::Gone;
@@ -443,6 +422,42 @@ impl Supervisor {
             }
         }
         self.clean_up().await;
+    }
+
+    /// A dead shim that was looked for is reported: with what it left, or as lost.
+    async fn report_found(
+        &mut self,
+        record: Option<Record>,
+        has_exit: bool,
+        leftover: Option<&Leftover>,
+    ) {
+        let ProcessId { pid, start } =
+            record.and_then(|record| record.agent).unwrap_or(self.leader);
+        if has_exit || leftover.is_some() {
+            let length = leftover.map_or(0, |leftover| leftover.bytes.limit());
+            let end = self.output.received() + length;
+            self.told = Told::Running;
+            self.report(HostEvent::Adopted { pid, start, end }).await;
+        } else {
+            self.told = Told::Ended;
+            let reason = "the agent's shim process was killed".to_owned();
+            self.report(HostEvent::Lost { reason }).await;
+        }
+    }
+
+    /// Hands over the leftover output of an agent that ran, then reports its end.
+    async fn report_end(&mut self, exit: Option<Status>, leftover: Option<Leftover>) {
+        let mut status = exit.map_or_else(|| DEATH.to_owned(), |status| status.to_string());
+        if let Some(leftover) = leftover
+            && let Err(error) = self.read_leftover(leftover).await
+        {
+            let (host, dir) = (self.host.0, self.shim_dir.path().display());
+            tracing::error!(host, %dir, %error, "the last output of an agent cannot be read");
+            status.push_str(", and a part of its output could not be read");
+        }
+        for event in self.last_words(status, String::new()) {
+            self.report(event).await;
+        }
     }
 
     /// What the dead shim kept of the output, if nothing is missing before it.
@@ -530,12 +545,12 @@ impl Supervisor {
             let end = move || Tree::leftovers("", record.shim).signal_group(StopSignal::Term).ok();
             tokio::task::spawn_blocking(end).await.ok();
         }
-        self.is_dead_in_time().await;
+        self.wait_for_shim_end().await;
         self.report(HostEvent::Gone).await;
     }
 
-    /// Waits for the shim's end; false if it takes too long.
-    async fn is_dead_in_time(&self) -> bool {
+    /// Waits until the shim has ended, at most [`LAST`]. Returns whether it has.
+    async fn wait_for_shim_end(&self) -> bool {
         let end = Instant::now() + LAST;
         let mut wait = AGAIN.0;
         while self.shim_dir.verify() != Identity::Dead {
@@ -551,7 +566,7 @@ impl Supervisor {
     /// The end is on disk, and the shim knows it or is dead: removes what is left of it.
     async fn clean_up(self) {
         // It removes its directory itself, unless it was killed.
-        if !self.is_dead_in_time().await {
+        if !self.wait_for_shim_end().await {
             tracing::warn!(host = self.host.0, "an agent has ended, but its shim still runs");
             return;
         }
