@@ -13,7 +13,7 @@ mod info;
 mod last;
 mod live;
 mod log_file;
-mod meant;
+mod lookup;
 mod nearest;
 mod pager;
 mod paint;

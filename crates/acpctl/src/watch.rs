@@ -15,7 +15,7 @@ use crate::door::initialize_params;
 use crate::error::{CommandError, Result};
 use crate::info::session::handle;
 use crate::live::Live;
-use crate::meant::exactly;
+use crate::lookup::exactly;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 

@@ -28,9 +28,9 @@ use serde_json::value::RawValue;
 use crate::cli::Which;
 use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
-use crate::meant::Care;
+use crate::lookup::Care;
 use crate::text::text;
-use crate::{cli, last, meant, signal};
+use crate::{cli, last, lookup, signal};
 
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
@@ -60,9 +60,9 @@ pub(super) fn acp(args: &cli::Acp, door: Door) -> Result<ExitCode> {
     let first = match &args.attach {
         Some(wanted) => {
             let which = Which { session: wanted.clone(), agent: args.agent.clone() };
-            let list: SessionList = door.connect()?.call(method::SESSION_LIST, &meant::all())?;
+            let list: SessionList = door.connect()?.call(method::SESSION_LIST, &lookup::all())?;
             // Stderr is the editor's: what was guessed is not told there.
-            First::This(Box::new(meant::Wanted::of(&which).choose(list, Care::Guess)?.session))
+            First::This(Box::new(lookup::Wanted::of(&which).choose(list, Care::Guess)?.session))
         }
         None if args.goes_on => First::LastUsed,
         None => First::New,

@@ -14,7 +14,7 @@ use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
 use crate::info::session::handle;
 use crate::live::{Event, Live};
-use crate::meant::{exactly, find_live};
+use crate::lookup::{exactly, find_live};
 use crate::paint::YELLOW;
 use crate::permission::Questions;
 use crate::screen::Screen;

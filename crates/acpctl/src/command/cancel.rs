@@ -8,7 +8,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result, gone};
 use crate::info::session::handle;
 use crate::live::{Event, Live};
-use crate::meant::{exactly, find_live};
+use crate::lookup::{exactly, find_live};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::watch::{self, End, Watch};

@@ -8,7 +8,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::info::session::handle;
 use crate::live::{Event, Live};
-use crate::meant::find_live;
+use crate::lookup::find_live;
 use crate::paint::YELLOW;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;

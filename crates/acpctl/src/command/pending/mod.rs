@@ -13,11 +13,11 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::form::{nothing, wrong};
 use crate::info::question::{asker, described, own_option, table};
-use crate::meant::Care;
+use crate::lookup::Care;
 use crate::paint::BOLD;
 use crate::text::{Text, text};
 use crate::ui::Ui;
-use crate::{cli, form, human, meant};
+use crate::{cli, form, human, lookup};
 
 /// Lists the open questions, or shows one of them whole.
 pub(super) fn pending(args: &cli::Pending, door: Door, ui: &mut Ui) -> Result {
@@ -163,7 +163,7 @@ fn find(wanted: Option<&str>, care: Care, door: Door, ui: &mut Ui) -> Result<Int
             open.retain(|question| question.id == wanted);
         } else {
             let which = Which { session: wanted.to_owned(), agent: None };
-            let session = match meant::find(&mut connection, &which, care, ui) {
+            let session = match lookup::find(&mut connection, &which, care, ui) {
                 Err(error) if error.code() == ExitCode::NotFound => {
                     return Err(none(wanted));
                 }

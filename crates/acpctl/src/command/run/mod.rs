@@ -29,12 +29,12 @@ use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::info::session::handle;
 use crate::live::Live;
-use crate::meant::{Care, Named, Wanted};
+use crate::lookup::{Care, Named, Wanted};
 use crate::paint::DIM;
 use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
-use crate::{cli, last, meant};
+use crate::{cli, last, lookup};
 use attachment::Attachment;
 use turn::{Ended, Turn};
 
@@ -186,11 +186,11 @@ fn existing(turn: &mut Turn<'_>, args: &cli::Run, cwd: &str) -> Result<Option<Se
     let wanted = |text| Wanted::new(text, agent, cwd.to_owned());
     match (&args.resume, &args.session) {
         (Some(session), _) => {
-            let list: SessionList = turn.call(method::SESSION_LIST, &meant::all())?;
+            let list: SessionList = turn.call(method::SESSION_LIST, &lookup::all())?;
             Ok(Some(wanted(session).choose(list, Care::Guess)?.told(turn.ui)))
         }
         (None, Some(name)) => {
-            let list: SessionList = turn.call(method::SESSION_LIST, &meant::all())?;
+            let list: SessionList = turn.call(method::SESSION_LIST, &lookup::all())?;
             match wanted(name).named(list)? {
                 Named::Found(choice) => Ok(Some(choice.told(turn.ui))),
                 Named::New(others) => {
@@ -213,7 +213,7 @@ fn tell_others(ui: &mut Ui, others: &[SessionInfo], name: &str) {
             other.cwd,
             shell_word(&other.session_id)
         )),
-        others => meant::elsewhere(others, name),
+        others => lookup::elsewhere(others, name),
     };
     if let Some(line) = line {
         ui.say(ui.err_paint().apply(DIM, line));

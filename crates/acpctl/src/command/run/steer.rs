@@ -12,10 +12,10 @@ use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::info::session::handle;
 use crate::live::Live;
-use crate::meant::{Care, Wanted};
+use crate::lookup::{Care, Wanted};
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
-use crate::{cli, last, meant};
+use crate::{cli, last, lookup};
 
 /// Says it into the turn that runs. What comes of it is shown where the turn is.
 pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
@@ -35,7 +35,7 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
     let mut live = Live::new(door.lasting_link()?)?;
     let agent = args.agent.as_deref();
     let found: SessionInfo = if let Some(session) = session {
-        let list: SessionList = live.call(ui, method::SESSION_LIST, &meant::all())?;
+        let list: SessionList = live.call(ui, method::SESSION_LIST, &lookup::all())?;
         Wanted::new(session, agent, cwd).choose(list, Care::Guess)?.told(ui)
     } else {
         let list: SessionList = live.call(ui, method::SESSION_LIST, &last::of(&cwd, agent))?;

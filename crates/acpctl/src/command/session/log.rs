@@ -11,7 +11,7 @@ use crate::cli;
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::question::waits;
-use crate::meant::{Care, exactly, find};
+use crate::lookup::{Care, exactly, find};
 use crate::paint::YELLOW;
 use crate::screen::Screen;
 use crate::ui::Ui;

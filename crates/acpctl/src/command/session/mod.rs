@@ -24,7 +24,7 @@ use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::{card, handle, table};
 use crate::live::Live;
-use crate::meant::{Care, exactly, find, find_live};
+use crate::lookup::{Care, exactly, find, find_live};
 use crate::text::text;
 use crate::ui::Ui;
 

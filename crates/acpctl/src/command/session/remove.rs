@@ -10,7 +10,7 @@ use crate::door::Door;
 use crate::error::{CommandError, Result};
 use crate::human;
 use crate::info::session::{handle, table};
-use crate::meant::{self, Care, Wanted, exactly};
+use crate::lookup::{self, Care, Wanted, exactly};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 
@@ -49,7 +49,7 @@ pub(super) fn remove(args: &cli::Remove, door: Door, ui: &mut Ui) -> Result {
         .transpose()
         .map_err(|error| CommandError::usage(text!("`--glob`: {}", Untrusted::of(&error))))?;
     let mut connection = door.connect()?;
-    let list: SessionList = connection.call(method::SESSION_LIST, &meant::all())?;
+    let list: SessionList = connection.call(method::SESSION_LIST, &lookup::all())?;
     let mut plan = if args.sessions.is_empty() {
         matching(args, glob.as_ref(), list, ui)
     } else {

@@ -6,7 +6,7 @@ use crate::cli::Which;
 use crate::door::Door;
 use crate::error::Result;
 use crate::info::session::handle;
-use crate::meant::{Care, exactly, find};
+use crate::lookup::{Care, exactly, find};
 use crate::text::{Text, text};
 use crate::ui::Ui;
 

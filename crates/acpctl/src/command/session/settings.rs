@@ -13,7 +13,7 @@ use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
 use crate::info::session::handle;
 use crate::live::Live;
-use crate::meant::{Care, exactly, find, find_live};
+use crate::lookup::{Care, exactly, find, find_live};
 use crate::paint::{BOLD, CYAN};
 use crate::settings::{ConfigOption, Mode, Settings};
 use crate::table::{Cell, Table};

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cli::{Format, Which};
 use crate::door::Door;
 use crate::error::Result;
-use crate::meant::{Care, exactly, find};
+use crate::lookup::{Care, exactly, find};
 use crate::ui::Ui;
 use collect::{Collector, Item};
 use markdown::{Markdown, Part};
