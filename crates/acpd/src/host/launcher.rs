@@ -275,7 +275,5 @@ fn resolve(address: &str) -> Result<SocketAddr, SpawnError> {
 
 /// The environment of an agent.
 fn environment(profile: &Profile) -> Vec<(OsString, OsString)> {
-    // On Unix the system knows the home; on Windows nothing needs the variable.
-    let home = if cfg!(unix) { std::env::home_dir() } else { None };
-    config::environment(profile, config::with_home(std::env::vars_os(), home))
+    config::environment(profile, config::with_home(std::env::vars_os(), std::env::home_dir()))
 }

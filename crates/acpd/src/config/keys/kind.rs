@@ -190,8 +190,14 @@ impl Kind for Address {
     }
 }
 
+/// A size in bytes, at most `MOST`.
+pub(crate) struct SizeUpTo<const MOST: u64>;
+
 /// A size in bytes.
-pub(crate) struct Size;
+pub(crate) type Size = SizeUpTo<{ i64::MAX as u64 }>;
+
+/// How long a line may be, in bytes.
+pub(crate) type LineSize = SizeUpTo<LONGEST_LINE>;
 
 /// The longest line that can be allowed, in bytes: what hosts keep of an agent's output must hold it
 /// twice.
@@ -203,7 +209,7 @@ const LEAST_SIZE: u64 = 4096;
 const SIZE_UNITS: [(&str, u64); 4] =
     [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-impl Kind for Size {
+impl<const MOST: u64> Kind for SizeUpTo<MOST> {
     type Value = u64;
 
     fn describe() -> String {
@@ -217,9 +223,15 @@ impl Kind for Size {
             _ => return Err(Fault::wrong_type(value, &Self::describe())),
         };
         match size.filter(|size| i64::try_from(*size).is_ok()) {
-            Some(size) if size >= LEAST_SIZE => Ok(size),
-            Some(size) => Err(Fault::new(value, format!("is too small at {size} bytes"))
-                .hint("the least is \"4KiB\"; the units are B, KiB, MiB and GiB")),
+            Some(size) if size < LEAST_SIZE => {
+                Err(Fault::new(value, format!("is too small at {size} bytes"))
+                    .hint("the least is \"4KiB\"; the units are B, KiB, MiB and GiB"))
+            }
+            Some(size) if size > MOST => {
+                Err(Fault::new(value, format!("is too large at {size} bytes"))
+                    .hint(format!("the most is {}", Self::show(&MOST))))
+            }
+            Some(size) => Ok(size),
             None => Err(Fault::new(value, format!("must be {}", Self::describe()))
                 .hint("the units are B, KiB, MiB and GiB")),
         }
@@ -227,29 +239,6 @@ impl Kind for Size {
 
     fn show(value: &u64) -> String {
         quoted(&shortest(*value, &SIZE_UNITS))
-    }
-}
-
-/// How long a line may be, in bytes.
-pub(crate) struct LineSize;
-
-impl Kind for LineSize {
-    type Value = u64;
-
-    fn describe() -> String {
-        Size::describe()
-    }
-
-    fn read(value: &Spanned<DeValue<'_>>) -> Result<u64, Fault> {
-        match Size::read(value)? {
-            size if size <= LONGEST_LINE => Ok(size),
-            size => Err(Fault::new(value, format!("is too large at {size} bytes"))
-                .hint(format!("the most is {}", Size::show(&LONGEST_LINE)))),
-        }
-    }
-
-    fn show(value: &u64) -> String {
-        Size::show(value)
     }
 }
 
