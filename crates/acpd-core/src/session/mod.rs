@@ -1,5 +1,5 @@
-//! A session in memory: its row, its turns, who is there, what it waits for. Rooms below know nothing of it;
-//! the hub's `session` files change it, the diagram is in `hub/session/sessions.rs`.
+//! A session in memory: its row, its turns, who is there, what it waits for. All of `hub/` changes its
+//! fields; only `hub/session/` changes `state`. The diagram is in `hub/session/sessions.rs`.
 
 pub(crate) mod replay;
 pub(crate) mod reseed;
@@ -48,7 +48,7 @@ pub(crate) struct Session {
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
-    /// What it was about, while the agent has to be told.
+    /// Summary still owed after a reseed.
     pub(crate) summary: Summary,
     /// What the agent has said about the tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
@@ -60,7 +60,7 @@ pub(crate) enum State {
     Live,
     Restoring(Box<Restore>),
     /// Nothing; the row says why.
-    Resting,
+    Dormant,
 }
 
 /// A request of a client about a session, to be relayed.
@@ -72,7 +72,7 @@ pub(crate) struct Relayed {
     pub(crate) line: Bytes,
 }
 
-/// Tool calls whose end is remembered; more are not closed by us when the agent dies.
+/// Open tool calls that a session remembers; acpd does not close more when the agent dies.
 pub(crate) const OPEN_TOOLS: usize = 256;
 
 impl Session {
@@ -102,12 +102,12 @@ impl Session {
             (State::Live, Dormant::NeedsLogin) => SessionState::Blocked,
             (State::Live, _) => SessionState::Live,
             (State::Restoring(_), _) => SessionState::Restoring,
-            (State::Resting, Dormant::Parked) => SessionState::Parked,
-            (State::Resting, Dormant::Closed) => SessionState::Closed,
-            (State::Resting, Dormant::NeedsLogin | Dormant::Failed | Dormant::NoDirectory) => {
+            (State::Dormant, Dormant::Parked) => SessionState::Parked,
+            (State::Dormant, Dormant::Closed) => SessionState::Closed,
+            (State::Dormant, Dormant::NeedsLogin | Dormant::Failed | Dormant::NoDirectory) => {
                 SessionState::Blocked
             }
-            (State::Resting, Dormant::Lost) => SessionState::Lost,
+            (State::Dormant, Dormant::Lost) => SessionState::Lost,
         }
     }
 

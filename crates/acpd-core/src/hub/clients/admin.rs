@@ -487,7 +487,7 @@ impl Hub {
         }
         if live || restoring || self.session(key).row.rest == Dormant::Parked {
             self.timers.clear(crate::timers::Timer::Restore(key));
-            self.rest(key, Dormant::Closed, Some("closed".to_owned()), out);
+            self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()), out);
         }
         self.check_idle(self.session(key).slot, out);
     }

@@ -1,4 +1,4 @@
-//! Turns that acpd has given up and the agent has not: their session was closed or deleted.
+//! Abandoned turns: acpd has given up, the agent is still working. Their session was closed or deleted.
 //!
 //! ```text
 //!  close, delete ─▶ abandoned ── the agent answers the prompt ─▶ over: the session may come back

@@ -34,7 +34,7 @@ use crate::session::{State, TITLE};
 use crate::tool_calls::call::update_in;
 use crate::views::without_boolean_options;
 
-/// Bytes that are kept for sessions whose `session/new` is not answered yet.
+/// Most bytes parked for new sessions of one process; an adoption has a limit of its own.
 const PARKED_BYTES: usize = 4 << 20;
 
 /// Characters of a line of a program that is no agent that are told.
@@ -227,11 +227,11 @@ impl Hub {
             self.append(key, EventKind::Extension, line, None, out);
         }
         if let Some(child) = child {
-            self.read_parked(slot, host, child, out);
+            self.deliver_parked(slot, host, child, out);
         }
     }
 
-    /// A line for a session that is not known: kept while a `session/new` is open, else dropped.
+    /// Keeps a line for an unknown session while an open request may name that session; drops it otherwise.
     fn park(
         &mut self,
         slot: SlotId,
@@ -250,7 +250,7 @@ impl Hub {
                     |(id, _): &(&String, &Parked)| self.requests.adoption_ask(host, id).is_none();
                 let parked = self.processes[&slot].parked.iter().filter(of_new);
                 let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
-                self.requests.new_pending(host) && bytes + line.len() <= PARKED_BYTES
+                self.requests.may_name_session(host) && bytes + line.len() <= PARKED_BYTES
             }
         };
         if fits {
@@ -278,7 +278,7 @@ impl Hub {
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
             let mut said = running.echo.iter().chain(&running.added);
-            // Of a turn that an earlier daemon began, it is not known what was added to it, but for the last.
+            // For a turn that an earlier daemon began, acpd knows only the hash of the last text sent.
             let is_last = || !running.whole && is_said(&line, session.row.last_prompt);
             if is_user && (said.any(|said| is_echo(&line, said)) || is_last()) {
                 return;
@@ -286,7 +286,7 @@ impl Hub {
             running.touched |= is_work(class);
             if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
                 running.echo = None;
-                self.heard(key);
+                self.note_spoken(key);
             }
         }
         self.journal_update(key, line, class, out);
@@ -397,13 +397,13 @@ impl Hub {
             }
             Purpose::Restore { session, .. } => {
                 self.restore_answered(session, outcome, out);
-                self.unpark(slot, host, out);
+                self.drop_parked(slot, host, out);
             }
             Purpose::Steer(steer) => self.steered(slot, *steer, line, outcome, out),
             Purpose::Relay { to, session, method, params } => {
                 self.relay_answered(slot, to, session, &method, params, line, outcome, out);
             }
-            Purpose::GivenUp { .. } => self.unpark(slot, host, out),
+            Purpose::GivenUp { .. } => self.drop_parked(slot, host, out),
             Purpose::Title { .. } | Purpose::Farewell => {}
         }
         if self.processes.contains_key(&slot) {
@@ -446,16 +446,16 @@ impl Hub {
                     // The next process is asked the same.
                     if new.fork.is_some() {
                         self.fork_again(new, out);
-                        return self.unpark(slot, host, out);
+                        return self.drop_parked(slot, host, out);
                     }
                     let new = NewSession { params: undeclared(&new.params), ..new };
                     let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
                     self.slot_mut(slot).waiting.push(waiting);
-                    return self.unpark(slot, host, out);
+                    return self.drop_parked(slot, host, out);
                 }
                 let line = self.for_client(slot, &new.to, line);
                 self.respond(&new.to, None, line, out);
-                return self.unpark(slot, host, out);
+                return self.drop_parked(slot, host, out);
             }
             Outcome::Result(result) => NewSessionResult::from_raw(result),
         };
@@ -464,13 +464,13 @@ impl Hub {
             Err(error) => {
                 let text = format!("the agent's answer to `{method}` cannot be used: {error}");
                 self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
-                return self.unpark(slot, host, out);
+                return self.drop_parked(slot, host, out);
             }
         };
         if !self.claim_id(slot, &made.session_id, out) {
             let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
             self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
-            return self.unpark(slot, host, out);
+            return self.drop_parked(slot, host, out);
         }
         self.note_success(slot, method, out);
         let key = self.adopt_new(slot, &new, &made.session_id, out);
@@ -497,12 +497,12 @@ impl Hub {
         if let Some(point) = &new.fork {
             self.drop_replay_of_fork(key, point.session);
         }
-        self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
-        self.unpark(slot, host, out);
+        self.deliver_parked(slot, host, self.session(key).row.agent_id.clone(), out);
+        self.drop_parked(slot, host, out);
     }
 
-    /// What the agent said about a session before it said its id.
-    pub(crate) fn read_parked(
+    /// Reads the lines that were parked for a session, which acpd knows now.
+    pub(crate) fn deliver_parked(
         &mut self,
         slot: SlotId,
         host: HostId,
@@ -516,9 +516,9 @@ impl Hub {
         }
     }
 
-    /// With no `session/new` open any more, what is still parked belongs to nobody.
-    pub(crate) fn unpark(&mut self, slot: SlotId, host: HostId, out: &mut Batch) {
-        if self.requests.new_pending(host) {
+    /// Drops all parked lines once no open request can name a session any more.
+    pub(crate) fn drop_parked(&mut self, slot: SlotId, host: HostId, out: &mut Batch) {
+        if self.requests.may_name_session(host) {
             return;
         }
         let parked = std::mem::take(&mut self.slot_mut(slot).parked);
@@ -709,21 +709,21 @@ impl Hub {
             }
             Purpose::NewSession(new) => {
                 self.refuse(&new.to, fault, out);
-                self.unpark(slot, host, out);
+                self.drop_parked(slot, host, out);
             }
             Purpose::Relay { to, .. } => self.refuse(&to, fault, out),
             Purpose::Steer(steer) => self.refuse(&steer.to, fault, out),
             Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
             Purpose::Adopt(adoption) => {
                 self.refuse_adoption(&adoption, fault, out);
-                self.unpark(slot, host, out);
+                self.drop_parked(slot, host, out);
             }
             Purpose::Restore { session, .. } => {
                 self.timers.clear(crate::timers::Timer::Restore(session));
                 self.restore_failed(session, fault.data.reason, &fault.message, out);
-                self.unpark(slot, host, out);
+                self.drop_parked(slot, host, out);
             }
-            Purpose::GivenUp { .. } => self.unpark(slot, host, out),
+            Purpose::GivenUp { .. } => self.drop_parked(slot, host, out),
             Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
             Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
         }
@@ -742,7 +742,8 @@ impl Hub {
     }
 }
 
-/// Whether a line repeats what was said to the agent: some echo it, and acpd journals it itself.
+/// Returns whether the text of a line, which may be empty, is a part of `said`: some agents echo the prompt
+/// in pieces, and acpd has journalled it already.
 fn is_echo(line: &[u8], said: &str) -> bool {
     let text = str_at(line, &["params", "update", "content", "text"]);
     text.is_some_and(|text| said.contains(text.trim()))

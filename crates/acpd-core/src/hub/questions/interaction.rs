@@ -224,7 +224,7 @@ impl Hub {
         out: &mut Batch,
     ) -> bool {
         // Late answers, answers to notifications and answers to nothing end here.
-        let Some(interaction) = self.questions.answered(client, id) else { return false };
+        let Some(interaction) = self.questions.take_offer(client, id) else { return false };
         let Some(open) = self.questions.get(interaction) else { return false };
         if !self.may_answer(client, open) {
             return true;
@@ -246,7 +246,7 @@ impl Hub {
 
     /// An answer that means nothing is no answer: the client is asked again, but not for ever.
     fn ask_again(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
-        if !self.questions.refuse(client, interaction) {
+        if !self.questions.count_invalid_answer(client, interaction) {
             return;
         }
         let Some(open) = self.questions.get(interaction) else { return };

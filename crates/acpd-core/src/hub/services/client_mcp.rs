@@ -180,7 +180,7 @@ impl Hub {
         }
         let names = || brought.iter().map(|item| label(item)).collect();
         let may = may && self.may_control(client, key).is_ok();
-        if !may || !matches!(self.session(key).state, State::Resting) {
+        if !may || !matches!(self.session(key).state, State::Dormant) {
             return names();
         }
         let slot = self.session(key).slot;
@@ -250,12 +250,12 @@ impl Hub {
     fn server(&self, slot: SlotId, host: HostId, name: &str) -> Option<(Server, String)> {
         let number = Server::number_in(name)?;
         let held = |session: &&crate::session::Session| {
-            session.slot == slot && !matches!(session.state, State::Resting)
+            session.slot == slot && !matches!(session.state, State::Dormant)
         };
         let sessions = self.sessions.values().filter(held);
         let mut lists = sessions.filter_map(|session| session.mcp_servers.as_ref());
         lists.find_map(|list| find(list, number)).or_else(|| {
-            let mut made = self.requests.made(host).filter_map(list);
+            let mut made = self.requests.params_of_openings(host).filter_map(list);
             made.find_map(|list| find(&list, number))
         })
     }

@@ -418,20 +418,20 @@ impl Hub {
                 let error = ErrorObject::from_raw(error);
                 if self.note_refusal(slot, "session/load", &error, out) == Refusal::Renewed {
                     self.refuse_adoption(adoption, &renewed_fault(), out);
-                    return self.unpark(slot, host, out);
+                    return self.drop_parked(slot, host, out);
                 }
                 for opener in &adoption.openers {
                     let line = self.for_client(slot, &opener.to, line);
                     self.respond(&opener.to, None, line, out);
                 }
-                return self.unpark(slot, host, out);
+                return self.drop_parked(slot, host, out);
             }
             Outcome::Result(result) => result,
         };
         if !self.claim_id(slot, &adoption.id, out) {
             let text = format!("the agent holds another session under the id `{}`", adoption.id);
             self.refuse_adoption(adoption, &Fault::new(Reason::AgentProtocol, text), out);
-            return self.unpark(slot, host, out);
+            return self.drop_parked(slot, host, out);
         }
         self.note_success(slot, "session/load", out);
         let new = NewSession {
@@ -456,7 +456,7 @@ impl Hub {
         row.last_prompt = last_prompt;
         let (modes, options) = values_of(result);
         self.take_values(key, modes, options, true, out);
-        self.read_parked(slot, host, adoption.id.clone(), out);
+        self.deliver_parked(slot, host, adoption.id.clone(), out);
         let session = self.session_mut(key);
         // Its turns are over, whatever they left open.
         session.calls.clear();
@@ -469,7 +469,7 @@ impl Hub {
         for text in &adoption.notices {
             self.notice(key, "warning", text, out);
         }
-        self.unpark(slot, host, out);
+        self.drop_parked(slot, host, out);
     }
 
     fn open_adopted(&mut self, openers: &[Opener], key: SessionKey, out: &mut Batch) {

@@ -143,7 +143,7 @@ impl Hub {
             running.last_line = now;
             running.touched |= class.is_some_and(is_work);
             if matches!(class, Some(UpdateClass::Conversation | UpdateClass::ToolCall)) {
-                self.heard(key);
+                self.note_spoken(key);
             }
         }
         self.append(key, EventKind::Child, line.clone(), None, out);
@@ -174,7 +174,7 @@ impl Hub {
                 let host = self.processes[&session.slot].usable_host();
                 restore.hears_news() && (session.doubtful.is_none() || session.doubtful != host)
             }
-            State::Live | State::Resting => true,
+            State::Live | State::Dormant => true,
         }
     }
 

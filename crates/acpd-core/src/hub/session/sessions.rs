@@ -43,7 +43,7 @@ impl Hub {
     }
 
     /// The agent has said something of its own.
-    pub(crate) fn heard(&mut self, key: SessionKey) {
+    pub(crate) fn note_spoken(&mut self, key: SessionKey) {
         if !self.session(key).row.heard {
             self.session_mut(key).row.edit().heard = true;
         }
@@ -115,7 +115,7 @@ impl Hub {
         self.sessions.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
             State::Live => true,
             State::Restoring(restore) => restore.is_back(),
-            State::Resting => false,
+            State::Dormant => false,
         })
     }
 
@@ -188,7 +188,7 @@ impl Hub {
                 self.dispatch_next(key, out);
             }
             State::Restoring(_) => {}
-            State::Resting => {
+            State::Dormant => {
                 let Session { slot, row, .. } = self.session(key);
                 let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
                 if free && self.wants_host(key) {
@@ -203,7 +203,7 @@ impl Hub {
         let was_live = match self.session(key).state {
             State::Live => true,
             State::Restoring(_) => false,
-            State::Resting => return,
+            State::Dormant => return,
         };
         self.timers.clear(crate::timers::Timer::Restore(key));
         self.sessions.unroute(key);
@@ -227,13 +227,13 @@ impl Hub {
         if self.waits_for_login(key) {
             // It would be refused again.
             let reason = self.session(key).row.reason.clone();
-            return self.rest(key, Dormant::NeedsLogin, reason, out);
+            return self.make_dormant(key, Dormant::NeedsLogin, reason, out);
         }
-        self.rest(key, Dormant::Parked, Some(fault.message.clone()), out);
+        self.make_dormant(key, Dormant::Parked, Some(fault.message.clone()), out);
     }
 
     /// Leaves a session without a process, for a reason.
-    pub(crate) fn rest(
+    pub(crate) fn make_dormant(
         &mut self,
         key: SessionKey,
         rest: Dormant,
@@ -246,7 +246,7 @@ impl Hub {
         self.end_children(key, out);
         self.drop_terminals(key, out);
         let session = self.session_mut(key);
-        session.state = State::Resting;
+        session.state = State::Dormant;
         let row = session.row.edit();
         row.host = None;
         row.rest = rest;

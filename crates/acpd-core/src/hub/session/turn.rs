@@ -34,7 +34,7 @@ use crate::own::without_own;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
 use crate::prompt::{continues, once, prompt_text};
-use crate::record::{Canceller, Dormant, EventKind, Record, TurnRest, TurnRow};
+use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::turn::{Queued, Running, wait_or_cancel};
 use crate::session::{Session, State};
@@ -107,7 +107,7 @@ impl Hub {
         let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
         if stays_lost
             && session.row.rest == Dormant::Lost
-            && matches!(session.state, State::Resting)
+            && matches!(session.state, State::Dormant)
         {
             return Err(self.lost_fault(key));
         }
@@ -119,7 +119,7 @@ impl Hub {
         session.last_ticket += 1;
         let ticket = session.last_ticket;
         let prompt = Queued { ticket, sender: to, line, at: now };
-        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnRest::Queued));
+        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
         out.records.push(Record::Turn(TurnRow { sender, line, ..row }));
         session.queue.push_back(prompt);
         Ok(ahead)
@@ -131,7 +131,7 @@ impl Hub {
         self.set_archived(key, false, out);
         let slot = self.session(key).slot;
         let needed = match self.session(key).state {
-            State::Resting => self.need_agent(slot, asker, out),
+            State::Dormant => self.need_agent(slot, asker, out),
             State::Live | State::Restoring(_) => self.may_start(slot),
         };
         if let Err(fault) = needed {
@@ -217,7 +217,7 @@ impl Hub {
         let session = self.session_mut(key);
         for prompt in &mut session.queue {
             if prompt.sender.take_if(|sender| sender.client == client).is_some() {
-                out.records.push(Record::Turn(prompt.row(key, TurnRest::Queued)));
+                out.records.push(Record::Turn(prompt.row(key, TurnStage::Queued)));
             }
         }
         let running = session.running.as_mut();
@@ -234,7 +234,7 @@ impl Hub {
         out.records.push(Record::Turn(TurnRow {
             sender: running.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
             cancelling: running.cancelling,
-            ..running.row(key, TurnRest::Dispatched { host, chunk: running.chunk })
+            ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
         }));
     }
 
@@ -287,15 +287,15 @@ impl Hub {
         let ended = match outcome {
             WireOutcome::Result(result) => {
                 // A prompt that is refused has not been taken in, nor has the summary before it.
-                self.heard(key);
+                self.note_spoken(key);
                 let stop_reason =
                     stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
-                if let Some(fault) = self.empty_turn(key, &stop_reason) {
+                if let Some(fault) = self.empty_turn_fault(key, &stop_reason) {
                     let (code, message) = (fault.code, fault.message.clone());
                     failed = Some(fault);
                     Outcome::Error { code, message: message.into() }
                 } else {
-                    failed = self.cut_off(key, &stop_reason);
+                    failed = self.cut_off_fault(key, &stop_reason);
                     self.slot_mut(slot).renewed = false;
                     self.note_success(slot, "session/prompt", out);
                     Outcome::Stopped { stop_reason: stop_reason.into() }
@@ -353,7 +353,7 @@ impl Hub {
 
     /// The error for a turn that failed although its agent says that it ended: some do so when their
     /// provider refuses them, and without a word.
-    fn empty_turn(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
+    fn empty_turn_fault(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
         let Session { slot, running, row, .. } = self.session(key);
         let profile = self.profile_of(*slot);
         let running = running.as_ref()?;
@@ -369,7 +369,7 @@ impl Hub {
 
     /// The error for who waits for a turn that its agent ended in peace because acpd asked for that, on its
     /// way to stop the agent: nobody cancelled the turn.
-    fn cut_off(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
+    fn cut_off_fault(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
         let Session { slot, running, row, .. } = self.session(key);
         let is_cut_off = stop_reason == "cancelled"
             && running.as_ref()?.cancelling == Some(Canceller::Acpd)
@@ -386,14 +386,15 @@ impl Hub {
     /// process that may not work any more, so it is started anew unless it works for somebody else.
     fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let slot = self.session(key).slot;
-        self.rest(key, Dormant::Parked, Some(reason), out);
+        self.make_dormant(key, Dormant::Parked, Some(reason), out);
         if !self.is_at_work(slot) && self.processes[&slot].is_up() {
             let reason = Some("it forgot a session that it held".to_owned());
             self.begin_stop(slot, StopWhy::Wedged, reason, out);
         }
     }
 
-    /// The running turn is over, in whatever way.
+    /// Records and announces the end of the running turn. Does not answer the prompt: take `sender` out before
+    /// and answer it after.
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
         let now = self.now;
         let session = self.session_mut(key);
@@ -422,10 +423,11 @@ impl Hub {
         self.hook_turn_end(key, &ended, out);
         out.effects.push(Effect::Index(key));
         self.lease(self.session(key).slot, out);
-        out.records.push(Record::Turn(running.row(key, TurnRest::Ended)));
+        out.records.push(Record::Turn(running.row(key, TurnStage::Ended)));
     }
 
-    /// The process that worked on the running turn is gone.
+    /// Ends the running turn without the agent's answer, and answers its sender: the process is gone, or acpd
+    /// abandons the turn.
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let (sender, cancelling, chunk) =
@@ -623,5 +625,5 @@ fn says_forgotten(error: &ErrorObject) -> bool {
 
 /// A prompt leaves the line without having been dispatched.
 fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
-    out.records.push(Record::Turn(prompt.row(key, TurnRest::Ended)));
+    out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
 }
