@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::answer::Answer as ToAgent;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, Effect, ToClient};
 use crate::questions::question::{Answer, Question, Scope};
 use crate::questions::{Closed, Interaction};
@@ -28,46 +28,46 @@ use crate::record::{InteractionRow, Record};
 use crate::views::with_own_terminals;
 
 impl Hub {
-    /// `session/request_permission` or `elicitation/create` of an agent, and whether the line is as the
-    /// agent wrote it.
+    /// `session/request_permission` or `elicitation/create` of an agent; `is_intact`: the line is as the agent
+    /// wrote it.
     pub(crate) fn person_asked(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         id: &Id,
-        line: (&Bytes, bool),
+        line: &Bytes,
+        is_intact: bool,
         out: &mut Batch,
     ) {
-        if let Err(refusal) = self.take_question(slot, host, id, line, out) {
+        if let Err(refusal) = self.take_question(process, id, line, is_intact, out) {
             let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
-            self.host_write(slot, build::error(id, &error), out);
+            self.host_write(process.slot, build::error(id, &error), out);
         }
     }
 
     fn take_question(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         id: &Id,
-        (line, is_intact): (&Bytes, bool),
+        line: &Bytes,
+        is_intact: bool,
         out: &mut Batch,
     ) -> Result<(), String> {
         let (scope, question) = Question::read(line)?;
-        if self.questions.asked_as(host, id).is_some() {
+        if self.questions.asked_as(process.host, id).is_some() {
             return Err(format!("the id {id} is open already"));
         }
         let key = match scope {
             Scope::Session(session) => {
-                let key = self.sessions.routed(slot, &session);
+                let key = self.sessions.routed(process.slot, &session);
                 Some(key.ok_or_else(|| format!("no session `{session}`"))?)
             }
             Scope::Request(_) => None,
         };
-        self.questions.check_room(key, host)?;
+        self.questions.check_room(key, process.host)?;
         let cancelling = key.and_then(|key| self.session(key).running.as_ref()?.cancelling);
         if cancelling.is_some() {
             // The turn is to end; asking a person now would only hold it up.
-            self.host_write(slot, build::response(id, &question.cancelled()), out);
+            self.host_write(process.slot, build::response(id, &question.cancelled()), out);
             return Ok(());
         }
         let line = match key {
@@ -79,11 +79,12 @@ impl Hub {
         if let (Some(key), Some(frozen)) = (key, &frozen)
             && let Some(answer) = self.decided(key, frozen, &question, out)
         {
-            self.host_write(slot, build::response(id, &answer), out);
+            self.host_write(process.slot, build::response(id, &answer), out);
             return Ok(());
         }
         let (interaction, at) = (InteractionId(self.ids.issue()), self.now);
-        let row = InteractionRow { id: interaction, session: key, host, line, at, frozen };
+        let row =
+            InteractionRow { id: interaction, session: key, host: process.host, line, at, frozen };
         self.open_interaction(row, id.clone(), question, out);
         Ok(())
     }
@@ -367,20 +368,16 @@ impl Hub {
     }
 
     /// `$/cancel_request` of an agent for a request of its own.
-    pub(crate) fn withdraw_request(
-        &mut self,
-        slot: SlotId,
-        host: HostId,
-        request: &Id,
-        out: &mut Batch,
-    ) {
-        if self.cancel_client_method(host, request, out) || self.cancel_call(host, request, out) {
+    pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id, out: &mut Batch) {
+        if self.cancel_client_method(process.host, request, out)
+            || self.cancel_call(process.host, request, out)
+        {
             return;
         }
-        let Some(interaction) = self.questions.asked_as(host, request) else { return };
+        let Some(interaction) = self.questions.asked_as(process.host, request) else { return };
         let Some(closed) = self.questions.close(interaction) else { return };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        self.host_write(slot, build::error(request, &error), out);
+        self.host_write(process.slot, build::error(request, &error), out);
         self.tell_closed(interaction, &closed, out);
     }
 }

@@ -29,7 +29,7 @@ use serde_json::value::RawValue;
 use crate::auth::Refusal;
 use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
+use crate::ids::{Process, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::raw;
 use crate::profile::OnLost;
@@ -302,7 +302,7 @@ impl Hub {
         self.sessions.route(key);
         out.durable = true;
         if let Some(host) = self.processes[&slot].usable_host() {
-            self.deliver_parked(slot, host, agent_id, out);
+            self.deliver_parked(Process { slot, host }, agent_id, out);
         }
         true
     }
