@@ -51,6 +51,15 @@ const QUEUE_LIMIT: usize = 32;
 /// Bytes of prompts that may wait in one session, beside one line of any length.
 const QUEUE_BYTES: usize = 8 << 20;
 
+/// How an agent's answer to a prompt ends the turn.
+struct PromptEnd {
+    outcome: Outcome,
+    /// What the sender gets in place of the agent's answer.
+    fault: Option<Fault>,
+    /// The agent's error.
+    refused: Option<ErrorObject>,
+}
+
 impl Hub {
     /// A client's `session/prompt`.
     ///
@@ -258,10 +267,8 @@ impl Hub {
             && let Ok(params) = PromptParams::from_raw(params)
         {
             for content in params.blocks {
-                let update = SessionUpdate {
-                    session_id: &session_id,
-                    update: Update::UserMessageChunk { content, message_id: None },
-                };
+                let update = Update::UserMessageChunk { content, message_id: None };
+                let update = SessionUpdate { session_id: &session_id, update };
                 let line = build::notification("session/update", &update);
                 self.append(key, EventKind::Update, line, sender, out);
             }
@@ -273,7 +280,7 @@ impl Hub {
         &mut self,
         key: SessionKey,
         line: &Bytes,
-        outcome: WireOutcome<'_>,
+        answer: WireOutcome<'_>,
         out: &mut Batch,
     ) {
         // A question that is still open gets its answer, as for a cancel: nobody will give another.
@@ -283,57 +290,68 @@ impl Hub {
         let again = running.again();
         let sender = running.sender.take();
         let slot = self.session(key).slot;
-        let (mut forgotten, mut refused, mut failed) = (None, None, None);
-        let ended = match outcome {
-            WireOutcome::Result(result) => {
-                // A prompt that is refused has not been taken in, nor has the summary before it.
-                self.note_spoken(key);
-                let stop_reason =
-                    stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
-                if let Some(fault) = self.empty_turn_fault(key, &stop_reason) {
-                    let (code, message) = (fault.code, fault.message.clone());
-                    failed = Some(fault);
-                    Outcome::Error { code, message: message.into() }
-                } else {
-                    failed = self.cut_off_fault(key, &stop_reason);
-                    self.slot_mut(slot).renewed = false;
-                    self.note_success(slot, "session/prompt", out);
-                    Outcome::Stopped { stop_reason: stop_reason.into() }
-                }
-            }
-            WireOutcome::Error(error) => {
-                let error = ErrorObject::from_raw(error);
-                let (code, message) = (error.code, error.message.clone());
-                forgotten = says_forgotten(&error).then(|| message.clone());
-                refused = Some(error);
-                Outcome::Error { code, message: message.into() }
-            }
-        };
-        self.end_turn(key, ended, out);
+        let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
+        self.end_turn(key, outcome, out);
         // When the turn is over, for then the process may be free to be started anew.
         let refusal =
             refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
         if refusal == Some(Refusal::Renewed) {
             match again {
                 Some(prompt) => return self.prompt_again(key, prompt, out),
-                None => failed = Some(renewed_fault()),
+                None => fault = Some(renewed_fault()),
             }
         }
         if let Some(sender) = sender {
-            let line = match failed {
+            let line = match fault {
                 Some(fault) => build::error(&sender.id, &fault.object()),
                 None => self.to_public_id_in_error(key, self.for_client(slot, &sender, line)),
             };
             self.respond(&sender, Some(key), line, out);
         }
-        if let Some(reason) = forgotten {
-            self.session_forgotten(key, reason, out);
-        } else if let (Some(Refusal::NeedsLogin), Some(error)) = (refusal, refused) {
-            self.hold_for_login(key, &error.message, out);
+        match refused {
+            Some(error) if says_forgotten(&error) => {
+                self.session_forgotten(key, error.message, out);
+            }
+            Some(error) if refusal == Some(Refusal::NeedsLogin) => {
+                self.hold_for_login(key, &error.message, out);
+            }
+            _ => {}
         }
         self.wake_session(key, out);
         self.turn_ended_while_stopping(slot, out);
         self.check_idle(slot, out);
+    }
+
+    /// Reads the answer to the prompt of the running turn.
+    fn read_prompt_end(
+        &mut self,
+        key: SessionKey,
+        answer: WireOutcome<'_>,
+        out: &mut Batch,
+    ) -> PromptEnd {
+        let result = match answer {
+            WireOutcome::Result(result) => result,
+            WireOutcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                let (code, message) = (error.code, error.message.clone().into());
+                let outcome = Outcome::Error { code, message };
+                return PromptEnd { outcome, fault: None, refused: Some(error) };
+            }
+        };
+        // A prompt that is refused has not been taken in, nor has the summary before it.
+        self.note_spoken(key);
+        let stop_reason = stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
+        if let Some(fault) = self.empty_turn_fault(key, &stop_reason) {
+            let (code, message) = (fault.code, fault.message.clone().into());
+            let outcome = Outcome::Error { code, message };
+            return PromptEnd { outcome, fault: Some(fault), refused: None };
+        }
+        let fault = self.cut_off_fault(key, &stop_reason);
+        let slot = self.session(key).slot;
+        self.slot_mut(slot).renewed = false;
+        self.note_success(slot, "session/prompt", out);
+        let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
+        PromptEnd { outcome, fault, refused: None }
     }
 
     /// The agent asks for something: in the turn of the session that this is about, or in any turn of the
@@ -443,33 +461,48 @@ impl Hub {
             AgentState::Stopping { why: StopWhy::Wedged, .. }
         );
         self.log_failure(slot, Some(key), "turn interrupted", None, out);
-        if self.is_undecided(slot, chunk) {
+        let is_undecided = self.is_undecided(slot, chunk);
+        if is_undecided {
             let reason = "acpd ended before it knew that the agent had got the prompt";
             fault = Fault::new(Reason::OutcomeUnknown, reason);
-            let reason = reason.to_owned();
-            self.end_turn(key, Outcome::OutcomeUnknown { reason: reason.into() }, out);
+        }
+        let reason = fault.message.clone().into();
+        let outcome = if is_undecided {
+            Outcome::OutcomeUnknown { reason }
         } else if cancelling.is_some() && is_wedged {
-            self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone().into() }, out);
+            Outcome::Unwedged { reason }
         } else {
-            self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone().into() }, out);
+            Outcome::Interrupted { reason }
+        };
+        self.end_turn(key, outcome, out);
+        match sender {
+            Some(sender) if cancelling == Some(Canceller::Client) => {
+                // The person wanted it to end and it has ended.
+                let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
+                self.respond(&sender, Some(key), line, out);
+            }
+            Some(sender) => self.answer_interrupted(&sender, key, fault, out),
+            None => {}
         }
-        let Some(sender) = sender else { return };
-        if cancelling == Some(Canceller::Client) {
-            // The person wanted it to end and it has ended.
-            let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
-            self.respond(&sender, Some(key), line, out);
-        } else {
-            let name = self.session(key).row.public_id.clone();
-            let hint = match fault.data.reason {
-                Reason::OutcomeUnknown => format!(
-                    "look at what was done (`acpctl session log {}`), then send it again if need be",
-                    self.session(key).row.word()
-                ),
-                _ => GOES_ON.to_owned(),
-            };
-            let error = fault.session(&name).hint(hint).object();
-            self.respond(&sender, Some(key), build::error(&sender.id, &error), out);
-        }
+    }
+
+    fn answer_interrupted(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        fault: Fault,
+        out: &mut Batch,
+    ) {
+        let row = &self.session(key).row;
+        let hint = match fault.data.reason {
+            Reason::OutcomeUnknown => format!(
+                "look at what was done (`acpctl session log {}`), then send it again if need be",
+                row.word()
+            ),
+            _ => GOES_ON.to_owned(),
+        };
+        let error = fault.session(&row.public_id).hint(hint).object();
+        self.respond(to, Some(key), build::error(&to.id, &error), out);
     }
 
     /// Whether it cannot be known that a process which is lost has got this line.
