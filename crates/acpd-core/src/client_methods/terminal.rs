@@ -56,7 +56,7 @@ pub(super) struct Mirror {
 }
 
 /// How far a command that runs is shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Growth {
     pub(super) tail: TerminalTail,
     pub(super) looked: Time,
@@ -64,13 +64,6 @@ pub(super) struct Growth {
     pub(super) steps: u32,
     /// A call that was shown anew lacks what was shown before.
     pub(super) again: bool,
-}
-
-impl Growth {
-    /// Of a command that is made now.
-    fn new(now: Time) -> Growth {
-        Growth { tail: TerminalTail::default(), looked: now, looks: 0, steps: 0, again: false }
-    }
 }
 
 /// What becomes of a call about a terminal of acpd's.
@@ -179,7 +172,8 @@ impl Terminals {
     pub(crate) fn made(&mut self, key: SessionKey, number: InteractionId, now: Time) -> Bytes {
         let name = TerminalName::Own(number).to_string();
         let result = json!({ "terminalId": name }).to_string();
-        let own = Own { number, released: false, end: None, growth: Growth::new(now) };
+        let growth = Growth { looked: now, ..Growth::default() };
+        let own = Own { number, released: false, end: None, growth };
         self.by_name.insert(name, Terminal { session: key, of: Of::Acpd(own) });
         result.into()
     }

@@ -107,11 +107,6 @@ impl Requests {
         gone.map(|(id, asked)| (id, asked.purpose)).collect()
     }
 
-    /// The client's request behind one of ours.
-    pub(crate) fn requester(&self, ask: u64) -> Option<&Requester> {
-        self.asked.get(&ask)?.purpose.requester()
-    }
-
     /// Requests of clients that wait for an agent's answer.
     pub(crate) fn requesters(&self) -> impl Iterator<Item = &Requester> {
         self.asked.values().filter_map(|asked| asked.purpose.requester())
@@ -130,11 +125,8 @@ impl Requests {
 
     /// Whether a host may still replay a session that nobody waits for any more.
     pub(crate) fn may_replay(&self, host: HostId, id: &str) -> bool {
-        self.asked.values().any(|asked| {
-            let of =
-                matches!(&asked.purpose, Purpose::GivenUp { session: Some(session) } if session == id);
-            asked.host == host && of
-        })
+        let may = |purpose: &Purpose| matches!(purpose, Purpose::GivenUp { session: Some(session) } if session == id);
+        self.of_host(host).any(may)
     }
 
     /// All adoptions, with their hosts and the ids of the requests.
@@ -169,15 +161,10 @@ impl Requests {
         Some(*id)
     }
 
-    /// The host that was asked and has not answered.
-    pub(crate) fn host_of(&self, ask: u64) -> Option<HostId> {
-        self.asked.get(&ask).map(|asked| asked.host)
-    }
-
     /// Sessions in which a host works on a turn that was given up, by the agent's ids.
     pub(crate) fn abandoned(&self, host: HostId) -> impl Iterator<Item = &str> {
-        self.asked.values().filter_map(move |asked| match &asked.purpose {
-            Purpose::Abandoned { session } if asked.host == host => Some(session.as_str()),
+        self.of_host(host).filter_map(|purpose| match purpose {
+            Purpose::Abandoned { session } => Some(session.as_str()),
             _ => None,
         })
     }
@@ -190,12 +177,11 @@ impl Requests {
 
     /// Returns whether a request is open whose answer may name or take over a session.
     pub(crate) fn may_name_session(&self, host: HostId) -> bool {
-        self.asked.values().any(|asked| {
-            let makes = matches!(
-                asked.purpose,
+        self.of_host(host).any(|purpose| {
+            matches!(
+                purpose,
                 Purpose::NewSession(_) | Purpose::Adopt(_) | Purpose::Restore { renews: true, .. }
-            );
-            asked.host == host && makes
+            )
         })
     }
 
@@ -226,8 +212,7 @@ impl Requests {
 
     /// The params with which a host was asked to make or load sessions for clients.
     pub(crate) fn params_of_openings(&self, host: HostId) -> impl Iterator<Item = &Bytes> {
-        let asked = self.asked.values().filter(move |asked| asked.host == host);
-        asked.filter_map(|asked| match &asked.purpose {
+        self.of_host(host).filter_map(|purpose| match purpose {
             Purpose::NewSession(new) => Some(&new.params),
             Purpose::Adopt(adoption) => Some(&adoption.params),
             _ => None,

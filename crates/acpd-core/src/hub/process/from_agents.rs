@@ -54,7 +54,12 @@ impl Hub {
                 inside
             }
         };
-        self.handed_over(process, OutputEnd { offset: frame.end, inside }, out);
+        let offset = frame.end;
+        self.processes.note_read(host, OutputEnd { offset, inside });
+        let Some(host) = self.processes.get_mut(slot).and_then(Slot::host_mut) else { return };
+        if host.catch_up.take_if(|upto| *upto <= offset).is_some() {
+            self.caught_up_with_host(slot, out);
+        }
     }
 
     /// A line that is no message: what begins like that may be no agent, and the line tells what it is.
@@ -112,8 +117,9 @@ impl Hub {
         if head.has_method {
             self.host_write(process.slot, build::error(id, &refusal), out);
         } else if let Some(why) = self.answered(process.host, id, out) {
-            self.answer_lost(process, why, fault, out);
-            self.forget_questions_about(id, out);
+            let may_name = why.may_name_session();
+            self.answer_lost(process.slot, why, fault, out);
+            self.request_ended(process, id, may_name, out);
         }
     }
 
@@ -161,11 +167,15 @@ impl Hub {
             }
             Message::Response { id, outcome } => match self.answered(process.host, &id, out) {
                 Some(why) => {
+                    let may_name = why.may_name_session();
                     self.agent_answered(process, why, line, outcome, out);
-                    self.forget_questions_about(&id, out);
+                    self.request_ended(process, &id, may_name, out);
                 }
                 None => {
-                    out.note(process.host, &format!("answered a request that is not open: id {id}"));
+                    out.note(
+                        process.host,
+                        &format!("answered a request that is not open: id {id}"),
+                    );
                 }
             },
         }
@@ -188,41 +198,62 @@ impl Hub {
         if method == "elicitation/complete" {
             return self.page_done(process.host, line, out);
         }
-        let session = str_at(line, &["params", "sessionId"]);
-        let Some(session) = session else {
-            if matches!(method, "session/update" | MESSAGE) {
+        let Some(session) = str_at(line, &["params", "sessionId"]) else {
+            return self.told_about_profile(process, method, params, line, out);
+        };
+        match self.sessions.routed(process.slot, &session) {
+            Some(key) => self.told_about_session(process, key, &session, method, line, out),
+            None => self.park(process, session, line, out),
+        }
+    }
+
+    /// A notification that is not about a session: news for everybody who uses this agent.
+    fn told_about_profile(
+        &mut self,
+        process: Process,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        match (method, params) {
+            ("session/update" | MESSAGE, _) => {
                 // Whose it is cannot be told, and it is nobody else's business.
                 return out.note(process.host, &format!("skipped a `{method}` without a session"));
             }
-            // Not about a session: news for everybody who uses this agent.
-            match (method, params) {
-                ("auth/status_update", Some(told)) => {
-                    self.auth_status_told(process.slot, told, out);
-                }
-                ("_auth/status_update", Some(told)) => self.account_told(process.slot, told, out),
-                _ => {}
-            }
-            let profile = self.processes[&process.slot].profile.clone();
-            return self.forward_to_profile(&profile, line, out);
-        };
-        let Some(key) = self.sessions.routed(process.slot, &session) else {
-            return self.park(process, session, line, out);
-        };
+            ("auth/status_update", Some(told)) => self.auth_status_told(process.slot, told, out),
+            ("_auth/status_update", Some(told)) => self.account_told(process.slot, told, out),
+            _ => {}
+        }
+        let profile = self.processes[&process.slot].profile.clone();
+        self.forward_to_profile(&profile, line, out);
+    }
+
+    /// A notification about a session, or about a subagent in it; `session` is the agent's id.
+    fn told_about_session(
+        &mut self,
+        process: Process,
+        key: SessionKey,
+        session: &str,
+        method: &str,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
         let is_update = method == "session/update";
         let update = is_update.then(|| str_at(line, &["params", "update", "sessionUpdate"]));
         let update = update.flatten();
         let child = match update.as_deref() {
-            Some("subagent_update") => self.announce_child(process.slot, key, line, out),
-            _ => Ok(None),
-        };
-        let child = match child {
-            Ok(child) => child,
-            Err(reason) => {
-                return out.note(process.host, &format!("skipped a `subagent_update`: {reason}"));
-            }
+            Some("subagent_update") => match self.announce_child(process.slot, key, line, out) {
+                Ok(child) => child,
+                Err(reason) => {
+                    let text = format!("skipped a `subagent_update`: {reason}");
+                    return out.note(process.host, &text);
+                }
+            },
+            _ => None,
         };
         let line = self.to_public_id(key, line.clone());
-        if self.session(key).row.children.contains_key(&*session) {
+        if self.session(key).row.children.contains_key(session) {
             self.child_told(key, line, out);
         } else if is_update {
             self.on_update(key, update.as_deref(), line, out);
@@ -236,31 +267,30 @@ impl Hub {
 
     /// Keeps a line for an unknown session while an open request may name that session; drops it otherwise.
     fn park(&mut self, process: Process, session: Cow<'_, str>, line: &Bytes, out: &mut Batch) {
-        let fits = match self.adoption_goes_on(process, &session) {
-            Some(bytes) if bytes + line.len() > HISTORY_BYTES => {
+        if let Some(bytes) = self.adoption_goes_on(process, &session) {
+            if bytes + line.len() > HISTORY_BYTES {
                 return self.adoption_too_long(process, &session, out);
             }
-            Some(_) => true,
-            None => {
-                let of_new = |(id, _): &(&String, &Parked)| {
-                    self.requests.adoption_ask(process.host, id).is_none()
-                };
-                let parked = self.processes[&process.slot].parked.iter().filter(of_new);
-                let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
-                self.requests.may_name_session(process.host) && bytes + line.len() <= PARKED_BYTES
-            }
-        };
-        if fits {
-            let session = session.into_owned();
-            let parked = &mut self.slot_mut(process.slot).parked;
-            parked.entry(session.clone()).or_default().push(line.clone());
-            out.records.push(Record::Parked { host: process.host, session, line: line.clone() });
-        } else {
+        } else if !self.may_park(process, line.len()) {
             if let Some(parked) = self.slot_mut(process.slot).parked.get_mut(&*session) {
                 parked.cut = true;
             }
-            out.note(process.host, &format!("skipped a line for the unknown session `{session}`"));
+            let text = format!("skipped a line for the unknown session `{session}`");
+            return out.note(process.host, &text);
         }
+        let session = session.into_owned();
+        let parked = &mut self.slot_mut(process.slot).parked;
+        parked.entry(session.clone()).or_default().push(line.clone());
+        out.records.push(Record::Parked { host: process.host, session, line: line.clone() });
+    }
+
+    /// Whether there is a place for so many bytes more about a session that may turn out to be new.
+    fn may_park(&self, process: Process, len: usize) -> bool {
+        let of_new =
+            |(id, _): &(&String, &Parked)| self.requests.adoption_ask(process.host, id).is_none();
+        let parked = self.processes[&process.slot].parked.iter().filter(of_new);
+        let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
+        self.requests.may_name_session(process.host) && bytes + len <= PARKED_BYTES
     }
 
     /// A `session/update` of a session, with its public id; `update` is its kind.
@@ -368,42 +398,33 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        if let Outcome::Error(error) = outcome {
-            let code = Some(ErrorObject::from_raw(error).code);
-            self.log_failure(process.slot, why.session(), why.what(), code, out);
-        }
+        let result = match outcome {
+            Outcome::Result(result) => Some(result),
+            Outcome::Error(error) => {
+                let code = Some(ErrorObject::from_raw(error).code);
+                self.log_failure(process.slot, why.session(), why.what(), code, out);
+                None
+            }
+        };
         match why {
             Purpose::Initialize => self.on_initialized(process.slot, outcome, out),
             Purpose::NewSession(new) => self.session_made(process, new, line, outcome, out),
-            Purpose::List { to, wanted } => {
-                let result = match outcome {
-                    Outcome::Result(result) => Some(result),
-                    Outcome::Error(_) => None,
-                };
-                self.listed(process.slot, &to, &wanted, result, out);
-            }
+            Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result, out),
             Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome, out),
             Purpose::Prompt { session } => self.prompt_answered(session, line, outcome, out),
             Purpose::Abandoned { .. } => self.abandoned_ended(process.slot, out),
             Purpose::AuthStatus => {
                 // One that fails says nothing.
-                if let Outcome::Result(result) = outcome {
+                if let Some(result) = result {
                     self.auth_status_told(process.slot, result, out);
                 }
             }
-            Purpose::Restore { session, .. } => {
-                self.restore_answered(session, outcome, out);
-                self.drop_parked(process, out);
-            }
+            Purpose::Restore { session, .. } => self.restore_answered(session, outcome, out),
             Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome, out),
             Purpose::Relay { to, session, method, params } => {
                 self.relay_answered(process.slot, to, session, &method, params, line, outcome, out);
             }
-            Purpose::GivenUp { .. } => self.drop_parked(process, out),
-            Purpose::Title { .. } | Purpose::Farewell => {}
-        }
-        if self.processes.contains_key(&process.slot) {
-            self.check_idle(process.slot, out);
+            Purpose::GivenUp { .. } | Purpose::Title { .. } | Purpose::Farewell => {}
         }
     }
 
@@ -433,41 +454,59 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        let method = new.method();
-        let made = match outcome {
+        let unusable = |text| Fault::new(Reason::AgentProtocol, text);
+        let result = match outcome {
             Outcome::Error(error) => {
-                let error = ErrorObject::from_raw(error);
-                if self.note_refusal(process.slot, method, &error, out) == Refusal::Renewed {
-                    // The next process is asked the same.
-                    if new.fork.is_some() {
-                        self.fork_again(new, out);
-                        return self.drop_parked(process, out);
-                    }
-                    let new = NewSession { params: undeclared(&new.params), ..new };
-                    let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
-                    self.slot_mut(process.slot).waiting.push(waiting);
-                    return self.drop_parked(process, out);
-                }
-                let line = self.for_client(process.slot, &new.to, line);
-                self.respond(&new.to, None, line, out);
-                return self.drop_parked(process, out);
+                return self.new_session_refused(process.slot, new, line, error, out);
             }
-            Outcome::Result(result) => NewSessionResult::from_raw(result),
+            Outcome::Result(result) => result,
         };
-        let made = match made {
-            Ok(made) => made,
+        match NewSessionResult::from_raw(result) {
             Err(error) => {
+                let method = new.method();
                 let text = format!("the agent's answer to `{method}` cannot be used: {error}");
-                self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
-                return self.drop_parked(process, out);
+                self.refuse(&new.to, &unusable(text), out);
             }
-        };
-        if !self.claim_id(process.slot, &made.session_id, out) {
-            let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
-            self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
-            return self.drop_parked(process, out);
+            Ok(made) if !self.claim_id(process.slot, &made.session_id, out) => {
+                let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
+                self.refuse(&new.to, &unusable(text), out);
+            }
+            Ok(made) => self.open_made_session(process, new, &made, line, out),
         }
-        self.note_success(process.slot, method, out);
+    }
+
+    /// The agent makes no session: the next process is asked the same, or the client gets the error.
+    fn new_session_refused(
+        &mut self,
+        slot: SlotId,
+        new: NewSession,
+        line: &Bytes,
+        error: &RawValue,
+        out: &mut Batch,
+    ) {
+        let error = ErrorObject::from_raw(error);
+        if self.note_refusal(slot, new.method(), &error, out) != Refusal::Renewed {
+            let line = self.for_client(slot, &new.to, line);
+            return self.respond(&new.to, None, line, out);
+        }
+        if new.fork.is_some() {
+            return self.fork_again(new, out);
+        }
+        let new = NewSession { params: undeclared(&new.params), ..new };
+        let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
+        self.slot_mut(slot).waiting.push(waiting);
+    }
+
+    /// A session that the agent has made belongs to acpd and to its client.
+    fn open_made_session(
+        &mut self,
+        process: Process,
+        new: NewSession,
+        made: &NewSessionResult<'_>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        self.note_success(process.slot, new.method(), out);
         let key = self.adopt_new(process.slot, &new, &made.session_id, out);
         if let Some(point) = &new.fork {
             self.begin_forked(key, point, out);
@@ -493,7 +532,6 @@ impl Hub {
             self.drop_replay_of_fork(key, point.session);
         }
         self.deliver_parked(process, self.session(key).row.agent_id.clone(), out);
-        self.drop_parked(process, out);
     }
 
     /// Reads the lines that were parked for a session, which acpd knows now.
@@ -536,25 +574,23 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        let ok = match outcome {
+        match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
                 if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
                     return self.refuse(&to, &renewed_fault(), out);
                 }
-                None
             }
-            Outcome::Result(result) => Some(result),
-        };
-        if let Some(result) = ok {
-            match method {
-                "authenticate" => self.authenticated(slot, out),
-                "logout" => self.logged_out(slot, out),
-                "auth/status" => self.auth_status_told(slot, result, out),
-                _ => {}
-            }
-            if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
-                self.setting_changed(key, to.client, method, params.as_deref(), result, out);
+            Outcome::Result(result) => {
+                match method {
+                    "authenticate" => self.authenticated(slot, out),
+                    "logout" => self.logged_out(slot, out),
+                    "auth/status" => self.auth_status_told(slot, result, out),
+                    _ => {}
+                }
+                if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
+                    self.setting_changed(key, to.client, method, params.as_deref(), result, out);
+                }
             }
         }
         let line = self.for_client(slot, &to, line);
@@ -674,13 +710,13 @@ impl Hub {
     }
 
     /// The answer to a request has come and cannot be had: who waits for it must not hang.
-    fn answer_lost(&mut self, process: Process, why: Purpose, fault: &Fault, out: &mut Batch) {
-        self.log_failure(process.slot, why.session(), why.what(), None, out);
+    fn answer_lost(&mut self, slot: SlotId, why: Purpose, fault: &Fault, out: &mut Batch) {
+        self.log_failure(slot, why.session(), why.what(), None, out);
         let error = fault.object();
         match why {
             Purpose::Initialize => {
                 let error = to_raw_value(&error).unwrap_or_default();
-                self.on_initialized(process.slot, Outcome::Error(&error), out);
+                self.on_initialized(slot, Outcome::Error(&error), out);
             }
             Purpose::Prompt { session } => {
                 let line = build::error(&Id::from(0), &error);
@@ -688,40 +724,32 @@ impl Hub {
                     self.prompt_answered(session, &line, outcome, out);
                 }
             }
-            Purpose::NewSession(new) => {
-                self.refuse(&new.to, fault, out);
-                self.drop_parked(process, out);
-            }
+            Purpose::NewSession(new) => self.refuse(&new.to, fault, out),
             Purpose::Relay { to, .. } => self.refuse(&to, fault, out),
             Purpose::Steer(steer) => self.refuse(&steer.to, fault, out),
-            Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, None, out),
-            Purpose::Adopt(adoption) => {
-                self.refuse_adoption(&adoption, fault, out);
-                self.drop_parked(process, out);
-            }
+            Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
+            Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault, out),
             Purpose::Restore { session, .. } => {
                 self.timers.clear(crate::timers::Timer::Restore(session));
                 self.restore_failed(session, fault.data.reason, &fault.message, out);
-                self.drop_parked(process, out);
             }
-            Purpose::GivenUp { .. } => self.drop_parked(process, out),
-            Purpose::Abandoned { .. } => self.abandoned_ended(process.slot, out),
-            Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
+            Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Purpose::GivenUp { .. }
+            | Purpose::AuthStatus
+            | Purpose::Title { .. }
+            | Purpose::Farewell => {}
+        }
+    }
+
+    /// What follows from the end of any request; `may_name`: lines may have been parked until then.
+    fn request_ended(&mut self, process: Process, id: &Id, may_name: bool, out: &mut Batch) {
+        if may_name {
+            self.drop_parked(process, out);
         }
         if self.processes.contains_key(&process.slot) {
             self.check_idle(process.slot, out);
         }
-    }
-
-    /// All output up to here is dealt with in this batch.
-    fn handed_over(&mut self, process: Process, end: OutputEnd, out: &mut Batch) {
-        self.processes.note_read(process.host, end);
-        let Some(host) = self.processes.get_mut(process.slot).and_then(Slot::host_mut) else {
-            return;
-        };
-        if host.catch_up.take_if(|upto| *upto <= end.offset).is_some() {
-            self.caught_up_with_host(process.slot, out);
-        }
+        self.forget_questions_about(id, out);
     }
 }
 

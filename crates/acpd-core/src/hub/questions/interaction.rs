@@ -117,7 +117,8 @@ impl Hub {
     /// A question about a request is for who sent that; if nobody is waited for, nobody is asked.
     fn offer_to_requester(&mut self, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.questions.get(interaction) else { return };
-        let requester = open.about.and_then(|ask| self.requests.requester(ask)).cloned();
+        let asked = open.about.and_then(|ask| self.requests.get(ask));
+        let requester = asked.and_then(|asked| asked.purpose.requester()).cloned();
         let Some(to) = requester
             .filter(|to| self.clients.token_of(to.client).is_some() || self.is_here(to.client))
         else {
@@ -208,7 +209,8 @@ impl Hub {
         let is_asked = match open.session {
             Some(key) => self.is_controller(client, key),
             None => {
-                let requester = open.about.and_then(|ask| self.requests.requester(ask));
+                let asked = open.about.and_then(|ask| self.requests.get(ask));
+                let requester = asked.and_then(|asked| asked.purpose.requester());
                 requester.is_some_and(|to| to.client == client)
             }
         };

@@ -406,21 +406,20 @@ impl Hub {
                 let error = ErrorObject::from_raw(error);
                 if self.note_refusal(process.slot, "session/load", &error, out) == Refusal::Renewed
                 {
-                    self.refuse_adoption(adoption, &renewed_fault(), out);
-                    return self.drop_parked(process, out);
+                    return self.refuse_adoption(adoption, &renewed_fault(), out);
                 }
                 for opener in &adoption.openers {
                     let line = self.for_client(process.slot, &opener.to, line);
                     self.respond(&opener.to, None, line, out);
                 }
-                return self.drop_parked(process, out);
+                return;
             }
             Outcome::Result(result) => result,
         };
         if !self.claim_id(process.slot, &adoption.id, out) {
             let text = format!("the agent holds another session under the id `{}`", adoption.id);
-            self.refuse_adoption(adoption, &Fault::new(Reason::AgentProtocol, text), out);
-            return self.drop_parked(process, out);
+            let fault = Fault::new(Reason::AgentProtocol, text);
+            return self.refuse_adoption(adoption, &fault, out);
         }
         self.note_success(process.slot, "session/load", out);
         let new = NewSession {
@@ -458,7 +457,6 @@ impl Hub {
         for text in &adoption.notices {
             self.notice(key, "warning", text, out);
         }
-        self.drop_parked(process, out);
     }
 
     fn open_adopted(&mut self, openers: &[Opener], key: SessionKey, out: &mut Batch) {
