@@ -291,7 +291,7 @@ impl Hub {
         let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };
         let Ok((_, question)) = Question::read(&row.line) else { return };
         if let Some(key) = row.session {
-            let Some(session) = self.sessions.get_mut(key) else { return };
+            let Some(session) = self.sessions.get(&key) else { return };
             if session.row.host != Some(row.host) {
                 // Asked in the middle of a restore, which begins anew.
                 out.records.push(Record::InteractionGone { id: row.id });
@@ -299,7 +299,6 @@ impl Hub {
                 self.host_write(slot, build::response(&id, &question.cancelled()), out);
                 return;
             }
-            session.interactions.insert(row.id);
         }
         if row.frozen.is_none() && matches!(question, Question::Permission(_)) {
             row.frozen = Some(Box::new(Frozen::of_old_question(&row.line)));

@@ -116,6 +116,16 @@ impl Questions {
         self.iter().filter(|(_, open)| is_meant(open)).map(|(id, _)| id).collect()
     }
 
+    /// The open questions of a session.
+    pub(crate) fn of_session(&self, key: SessionKey) -> Vec<InteractionId> {
+        self.which(|open| open.session == Some(key))
+    }
+
+    /// Whether a question of a session is open.
+    pub(crate) fn are_open(&self, key: SessionKey) -> bool {
+        self.open.values().any(|open| open.session == Some(key))
+    }
+
     /// What an agent asks with this id of its own.
     pub(crate) fn asked_as(&self, host: HostId, id: &Id) -> Option<InteractionId> {
         let mut open = self.iter();

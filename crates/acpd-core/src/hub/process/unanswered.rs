@@ -67,8 +67,7 @@ impl Hub {
         let askers = self.askers_of(&profile, &why);
         // A person who is asked about it is waited for, not the agent.
         let session = why.session();
-        let open = session.and_then(|key| self.sessions.get(&key));
-        let is_asked = open.is_some_and(|session| !session.interactions.is_empty());
+        let is_asked = session.is_some_and(|key| self.questions.are_open(key));
         if askers.is_empty() || is_asked || self.is_asked_about(ask) {
             return;
         }

@@ -105,7 +105,6 @@ impl Hub {
             self.offer_to_requester(interaction, out);
             return self.hook_question(interaction, out);
         };
-        self.session_mut(key).interactions.insert(interaction);
         self.tell_state(key, out);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
         for client in attached {
@@ -142,7 +141,7 @@ impl Hub {
 
     /// Offers every open interaction of a session to a client that has just come.
     pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        for interaction in self.session(key).interactions.clone() {
+        for interaction in self.questions.of_session(key) {
             self.offer(client, interaction, out);
         }
     }
@@ -344,10 +343,8 @@ impl Hub {
         }
         if let Some(key) = key {
             let now = self.now;
-            let session = self.session_mut(key);
-            session.interactions.remove(&interaction);
             // The agent was waiting until now: its silence begins here.
-            if let Some(running) = session.running.as_mut() {
+            if let Some(running) = self.session_mut(key).running.as_mut() {
                 running.last_line = now;
             }
             self.tell_state(key, out);
@@ -356,7 +353,7 @@ impl Hub {
 
     /// A client that goes on without a session, or only watches it, is not asked any more.
     pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        for interaction in self.session(key).interactions.clone() {
+        for interaction in self.questions.of_session(key) {
             if let Some(id) = self.questions.take_back(client, interaction) {
                 let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
                 self.send_behind(

@@ -60,7 +60,7 @@ impl Hub {
         let Asked { to, params, .. } = asked;
         let key = self.resolve(&read::<SessionRef>(params)?)?;
         self.set_archived(key, archived, out);
-        let info = self.session(key).info();
+        let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
     }

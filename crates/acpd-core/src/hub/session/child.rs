@@ -305,12 +305,10 @@ impl Hub {
         key: SessionKey,
         is_meant: impl Fn(&str) -> bool,
     ) -> Vec<InteractionId> {
-        let asks = |id: &InteractionId| {
-            let open = self.questions.get(*id)?;
-            str_at(&open.line, SESSION).map(|of| is_meant(&of))
-        };
-        let open = self.session(key).interactions.iter();
-        open.filter(|id| asks(id) == Some(true)).copied().collect()
+        self.questions.which(|open| {
+            let asks = || str_at(&open.line, SESSION).is_some_and(|of| is_meant(&of));
+            open.session == Some(key) && asks()
+        })
     }
 
     /// Those of the session itself.

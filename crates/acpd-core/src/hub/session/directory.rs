@@ -120,7 +120,7 @@ impl Hub {
             self.session_mut(key).eager = true;
             self.need_session(key, Asker::Policy, out);
         }
-        let info = self.session(key).info();
+        let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
     }

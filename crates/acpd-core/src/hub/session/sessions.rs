@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped, remove_member};
-use acpd_api::{SessionGone, SessionNotice, StateChanged, method};
+use acpd_api::{SessionGone, SessionInfo, SessionNotice, StateChanged, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -36,6 +36,10 @@ use crate::session::{Session, State, numbered};
 impl Hub {
     pub(crate) fn session(&self, key: SessionKey) -> &Session {
         &self.sessions[&key]
+    }
+
+    pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {
+        self.session(key).info(self.questions.are_open(key))
     }
 
     pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
@@ -159,7 +163,7 @@ impl Hub {
         let session = self.session(key);
         let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
         busy || self.wants_host(key)
-            || !session.interactions.is_empty()
+            || self.questions.are_open(key)
             || !session.attached.is_empty()
             || session.has_busy_child()
     }
@@ -283,7 +287,7 @@ impl Hub {
             session_id: session.row.public_id.clone().into(),
             state: session.api_state(),
             archived: session.row.archived,
-            turn: session.turn_state(),
+            turn: session.turn_state(self.questions.are_open(key)),
             queued: session.queue.len() as u32,
             reason: session.row.reason.clone().map(Into::into),
             hint: session.way_out().map(Into::into),

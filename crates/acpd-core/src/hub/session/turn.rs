@@ -601,8 +601,7 @@ impl Hub {
         let notice = self.profile_of(session.slot).stall_notice;
         let Some(running) = &session.running else { return };
         let silent = self.now.since(running.last_line);
-        if !session.interactions.is_empty() || !session.row.open_tools.is_empty() || silent < notice
-        {
+        if self.questions.are_open(key) || !session.row.open_tools.is_empty() || silent < notice {
             let from = if silent < notice { running.last_line } else { self.now };
             return self.timers.set(Timer::Stall(key), from.after(notice));
         }

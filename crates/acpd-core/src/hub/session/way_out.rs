@@ -85,7 +85,7 @@ impl Hub {
             self.close_session(key, out);
         }
         self.give_up_context(key, out);
-        let info = self.session(key).info();
+        let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
     }
