@@ -5,12 +5,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::Modes;
-use acp_wire::{code, locate};
+use acp_wire::code;
 use acpd_api::{Reason, RestoreLevel};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::ids::{Time, duration};
+use crate::params::raw_at;
 use crate::record::SessionRow;
 use crate::session::replay::Replay;
 
@@ -313,10 +314,7 @@ pub(crate) enum Setting {
 
 /// `modes` and `configOptions` of the answer to a load or a resume.
 pub(crate) fn values_of(result: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
-    let member = |name: &str| {
-        let range = locate(result.get().as_bytes(), &[name])?;
-        serde_json::from_str::<&RawValue>(&result.get()[range]).ok()
-    };
+    let member = |name: &str| raw_at(result.get().as_bytes(), &[name]);
     (member("modes"), member("configOptions"))
 }
 

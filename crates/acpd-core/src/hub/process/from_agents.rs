@@ -24,11 +24,13 @@ use crate::ids::{ClientId, HostId, Process, Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::mcp::client_mcp::{MESSAGE, undeclared};
 use crate::own::OWN;
+use crate::params::raw_at;
 use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
 use crate::session::replay::HISTORY_BYTES;
+use crate::session::restore::values_of;
 use crate::session::turn::is_work;
 use crate::session::{State, TITLE};
 use crate::tool_calls::call::update_in;
@@ -350,8 +352,7 @@ impl Hub {
     }
 
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
-        let Some(range) = locate(line, &["params"]) else { return };
-        let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
+        let Some(params) = raw_at(line, &["params"]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         let Some(id) = &head.tool_call_id else { return };
         self.note_call(key, id, update_in(line));
@@ -370,9 +371,7 @@ impl Hub {
                 }
             }
             StateKey::Options => {
-                let range = locate(line, &["params", "update", "configOptions"]);
-                let options =
-                    range.and_then(|r| serde_json::from_slice::<&RawValue>(&line[r]).ok());
+                let options = raw_at(line, &["params", "update", "configOptions"]);
                 self.take_values(key, None, options, !restoring, out);
             }
             StateKey::Info => {
@@ -610,9 +609,7 @@ impl Hub {
         if here.is_some_and(|client| !client.view.boolean_options) {
             line = without_boolean_options(&line, &["result", "configOptions"]);
         }
-        let error = locate(&line, &["error"]);
-        let error = error.and_then(|at| serde_json::from_slice::<&RawValue>(&line[at]).ok());
-        let error = error.map(ErrorObject::from_raw);
+        let error = raw_at(&line, &["error"]).map(ErrorObject::from_raw);
         if error.is_some_and(|error| self.wants_login(slot, "", &error).is_some()) {
             let data = ErrorData::new(Reason::NeedsLogin).with_hint(self.login_hint(slot));
             // What an agent says there in a text is not overwritten.
@@ -671,9 +668,7 @@ impl Hub {
         by: Option<ClientId>,
         out: &mut Batch,
     ) {
-        let range = locate(result.get().as_bytes(), &["configOptions"]);
-        let raw = range.and_then(|r| serde_json::from_str::<&RawValue>(&result.get()[r]).ok());
-        let Some(config_options) = raw else { return };
+        let (_, Some(config_options)) = values_of(result) else { return };
         let restoring = matches!(self.session(key).state, State::Restoring(_));
         self.take_values(key, None, Some(config_options), !restoring, out);
         let update = Update::ConfigOptionUpdate { config_options };

@@ -356,12 +356,8 @@ impl Hub {
         for interaction in self.questions.of_session(key) {
             if let Some(id) = self.questions.take_back(client, interaction) {
                 let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
-                self.send_behind(
-                    client,
-                    Some(key),
-                    Effect::Client(client, ToClient::Line(line)),
-                    out,
-                );
+                let effect = Effect::Client(client, ToClient::Line(line));
+                self.send_behind(client, Some(key), effect, out);
             }
         }
     }

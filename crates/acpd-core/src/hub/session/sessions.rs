@@ -18,6 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use acp_wire::acp::{SessionUpdate, Update};
 use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped, remove_member};
 use acpd_api::{SessionGone, SessionInfo, SessionNotice, StateChanged, method};
@@ -32,6 +33,7 @@ use crate::record::{Dormant, EventKind, Record, SessionRow, ValueKey};
 use crate::requests::purpose::NewSession;
 use crate::session::restore::option_map;
 use crate::session::{Session, State, numbered};
+use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn session(&self, key: SessionKey) -> &Session {
@@ -209,7 +211,7 @@ impl Hub {
             State::Restoring(_) => false,
             State::Dormant => return,
         };
-        self.timers.clear(crate::timers::Timer::Restore(key));
+        self.timers.clear(Timer::Restore(key));
         self.sessions.unroute(key);
         // There is nobody to answer to any more.
         self.close_questions(self.questions_of(key, |_| true), out);
@@ -314,10 +316,9 @@ impl Hub {
         }
         let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
         for tool_call_id in open {
-            let update = acp_wire::acp::SessionUpdate {
-                session_id: &self.session(key).row.public_id,
-                update: acp_wire::acp::Update::ToolCallFailed { tool_call_id: &tool_call_id },
-            };
+            let update = Update::ToolCallFailed { tool_call_id: &tool_call_id };
+            let session_id = &self.session(key).row.public_id;
+            let update = SessionUpdate { session_id, update };
             let line = build::notification("session/update", &update);
             self.append(key, EventKind::Update, line, None, out);
         }
@@ -334,11 +335,7 @@ impl Hub {
         self.withdraw_client_methods(key, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
-        for timer in [
-            crate::timers::Timer::Restore(key),
-            crate::timers::Timer::Cancel(key),
-            crate::timers::Timer::Stall(key),
-        ] {
+        for timer in [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key)] {
             self.timers.clear(timer);
         }
         self.give_up_restore(key, out);
