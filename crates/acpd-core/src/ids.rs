@@ -77,6 +77,13 @@ pub type Seq = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlotId(pub(crate) u32);
 
+/// A process in its slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process {
+    pub(crate) slot: SlotId,
+    pub(crate) host: HostId,
+}
+
 /// Issues ids: incarnation in the upper bits, so that numbers stay below 2⁵³ for JavaScript.
 #[derive(Debug)]
 pub(crate) struct IdSource {

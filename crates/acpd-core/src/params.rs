@@ -46,6 +46,11 @@ pub(crate) fn raw(json: &[u8]) -> Box<RawValue> {
     RawValue::from_string(text).unwrap_or_default()
 }
 
+/// The value at a path of a JSON text.
+pub(crate) fn raw_at<'a>(json: &'a [u8], path: &[&str]) -> Option<&'a RawValue> {
+    serde_json::from_slice(&json[locate(json, path)?]).ok()
+}
+
 /// A working directory as names are unique in it: without slashes at its end.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use acp_wire::StateKey;
 use acpd_core::ids::{HostId, Seq, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, AskedRow, EventKind, EventRow, Forked, HostRow, InteractionRow, Record, ReplyRow,
-    SessionRow, TurnRest, TurnRow,
+    SessionRow, TurnRow, TurnStage,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
@@ -380,12 +380,12 @@ impl<'c> Apply<'c> {
             return Ok(());
         }
         let (host, chunk) = match row.state {
-            TurnRest::Ended => {
+            TurnStage::Ended => {
                 self.run("DELETE FROM turns WHERE session = ?1 AND ticket = ?2", place)?;
                 return Ok(());
             }
-            TurnRest::Queued => (None, None),
-            TurnRest::Dispatched { host, chunk } => (Some(int(host.0)), Some(int(chunk))),
+            TurnStage::Queued => (None, None),
+            TurnStage::Dispatched { host, chunk } => (Some(int(host.0)), Some(int(chunk))),
         };
         self.run(
             "INSERT INTO turns (session, ticket, host, chunk, at, sender, cancelling, line) \

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use acpd_core::ids::{HostId, InteractionId, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, AskedRow, AuthRow, ClientState, HostRow, HostState, InteractionRow, Remembered,
-    ReplyRow, SessionRow, SessionState, Snapshot, TurnRest, TurnRow,
+    ReplyRow, SessionRow, SessionState, Snapshot, TurnRow, TurnStage,
 };
 use bytes::Bytes;
 use rusqlite::{Connection, Row};
@@ -195,8 +195,8 @@ fn turns(conn: &Connection) -> Result<BTreeMap<(SessionKey, u64), TurnRow>, Stor
             session,
             ticket,
             state: match optional_number(row, 2)? {
-                None => TurnRest::Queued,
-                Some(host) => TurnRest::Dispatched { host: HostId(host), chunk: number(row, 3)? },
+                None => TurnStage::Queued,
+                Some(host) => TurnStage::Dispatched { host: HostId(host), chunk: number(row, 3)? },
             },
             at: Time(number(row, 4)?),
             sender: sender.map(|json| json_of("sender of a turn", &json)).transpose()?,

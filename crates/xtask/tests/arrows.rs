@@ -61,6 +61,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "acpd",
     "acpd-api",
     "acpd-client",
+    "acpd-core",
     "acpd-demo",
     "acpd-policy",
     "acpd-services",

@@ -2,7 +2,7 @@
 //! is shown of them ([`crate::client_methods::terminal_mirror`]); the hub says which editors are there. The
 //! diagram is in `hub/services/terminal.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::bound::LONGEST_ID;
 use acp_wire::{ErrorObject, code, set_member, str_at};
@@ -10,9 +10,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::client_methods::Call;
-use crate::client_methods::terminal_mirror::{Growth, Mirror};
 use crate::ids::{InteractionId, SessionKey, Time};
-use crate::input::{Batch, Effect, TerminalEnd};
+use crate::input::{Batch, Effect, TerminalEnd, TerminalTail};
 use crate::views::terminal_name::TerminalName;
 
 /// Terminals of one session that are remembered.
@@ -44,6 +43,27 @@ pub(super) struct Own {
     released: bool,
     pub(super) end: Option<TerminalEnd>,
     pub(super) growth: Growth,
+}
+
+/// A tool call that shows commands that run.
+#[derive(Debug)]
+pub(super) struct Mirror {
+    /// As the agent gave it.
+    pub(super) content: Bytes,
+    pub(super) running: BTreeSet<InteractionId>,
+    /// The row of its last word.
+    pub(super) last_word: InteractionId,
+}
+
+/// How far a command that runs is shown.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    pub(super) tail: TerminalTail,
+    pub(super) looked: Time,
+    pub(super) looks: u32,
+    pub(super) steps: u32,
+    /// A call that was shown anew lacks what was shown before.
+    pub(super) again: bool,
 }
 
 /// What becomes of a call about a terminal of acpd's.
@@ -152,7 +172,8 @@ impl Terminals {
     pub(crate) fn made(&mut self, key: SessionKey, number: InteractionId, now: Time) -> Bytes {
         let name = TerminalName::Own(number).to_string();
         let result = json!({ "terminalId": name }).to_string();
-        let own = Own { number, released: false, end: None, growth: Growth::new(now) };
+        let growth = Growth { looked: now, ..Growth::default() };
+        let own = Own { number, released: false, end: None, growth };
         self.by_name.insert(name, Terminal { session: key, of: Of::Acpd(own) });
         result.into()
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::client_methods::terminal::Terminals;
+use crate::client_methods::terminal::{Mirror, Terminals};
 use crate::ids::{HostId, IdSource, InteractionId, SessionKey, Time};
 use crate::input::{Batch, Effect, TerminalEnd, TerminalTail};
 use crate::record::{InteractionRow, Record};
@@ -35,37 +35,9 @@ const FARTHEST: u64 = 30_000;
 /// Steps of one command, an hour of them at the greatest distance; then only its end is shown.
 const STEPS: u32 = 120;
 
-/// A tool call that shows commands that run.
-#[derive(Debug)]
-pub(super) struct Mirror {
-    /// As the agent gave it.
-    content: Bytes,
-    running: BTreeSet<InteractionId>,
-    /// The row of its last word.
-    last_word: InteractionId,
-}
-
 impl Mirror {
     fn no_last_word(&self) -> Record {
         Record::InteractionGone { id: self.last_word }
-    }
-}
-
-/// How far a command that runs is shown.
-#[derive(Debug)]
-pub(super) struct Growth {
-    tail: TerminalTail,
-    looked: Time,
-    looks: u32,
-    steps: u32,
-    /// A call that was shown anew lacks what was shown before.
-    again: bool,
-}
-
-impl Growth {
-    /// Of a command that is made now.
-    pub(super) fn new(now: Time) -> Growth {
-        Growth { tail: TerminalTail::default(), looked: now, looks: 0, steps: 0, again: false }
     }
 }
 

@@ -119,7 +119,7 @@ pub(crate) struct Client {
     /// Requests that it has to send again.
     pub(crate) again: Vec<Id>,
     /// When it said something last; nothing before its first line ([`crate::hub::clients::admission`]).
-    pub(crate) heard: Option<Time>,
+    pub(crate) last_heard: Option<Time>,
 }
 
 impl Client {

@@ -18,8 +18,8 @@ use crate::record::{Record, ReplyRow, Sender};
 /// How long a client is waited for that has lost its connection (ms).
 const AWAY: u64 = 60 * 60_000;
 
-/// Clients with a token that are known at once; beyond it one that is away is forgotten: if possible
-/// one that waits for nothing, and of these the one that is away longest.
+/// From so many clients with a token on, each new one displaces one that is away: first one that waits
+/// for nothing, then the one away longest. If none is away, there are more.
 const KNOWN: usize = 1_024;
 
 /// Answers that one client may leave unconfirmed before it is refused more requests.
@@ -125,7 +125,8 @@ impl Clients {
         }
     }
 
-    /// A connection comes back with what it has, for which these requests are open.
+    /// A client is back on a new connection: `resume` says what it has, `waits_for` are its requests that are
+    /// still open here.
     pub(crate) fn come_back(&mut self, client: ClientId, resume: Resume, waits_for: Vec<Id>) {
         let Some((_, known)) = self.known_mut(client) else { return };
         let open = ids(&resume.open);
@@ -156,8 +157,8 @@ impl Clients {
         }
     }
 
-    /// Since when a client that comes back has been at a session, if its last connection was.
-    pub(crate) fn was_there_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
+    /// Takes out since when a client that comes back has been at a session, if its last connection was.
+    pub(crate) fn take_since(&mut self, client: ClientId, key: SessionKey) -> Option<u64> {
         let token = self.connected.get(&client)?.token.as_ref()?;
         self.resumable.get_mut(token)?.was_at.remove(&key)
     }
@@ -201,8 +202,8 @@ impl Clients {
         self.resumable.remove(token).map(|gone| gone.client)
     }
 
-    /// Makes sure that the answer to a request can be kept. Who gives the id of an answer that is
-    /// kept to a new request has that answer.
+    /// Makes sure that the answer to a request can be kept. A client that uses the id of a kept answer again
+    /// has received that answer: it is dropped.
     pub(crate) fn room_for_reply(
         &mut self,
         to: &Requester,
@@ -250,8 +251,9 @@ impl Clients {
         }
     }
 
-    /// The answers that a client has missed which came back: those to its open requests. It has the others.
-    pub(crate) fn missed(
+    /// Drops the kept answers to requests that are no longer open at the client, which has them. Returns the
+    /// others.
+    pub(crate) fn replies_after_return(
         &mut self,
         client: ClientId,
         open: &[RawId],
@@ -311,7 +313,7 @@ impl Resumable {
     }
 }
 
-/// What can be an id of a request.
+/// Parses ids; skips what is no valid request id.
 pub(crate) fn ids(raw: &[RawId]) -> Vec<Id> {
     raw.iter().filter_map(|id| Id::from_raw(&id.0)).collect()
 }

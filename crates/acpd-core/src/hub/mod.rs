@@ -1,5 +1,5 @@
-//! The hub: one owner of all state, stepped by inputs. Its fields are private to this folder, whose files
-//! are the sequences that need more than one room. Its machines change through their methods alone.
+//! The hub: one owner of all state, stepped by inputs. Each file here is a sequence in which several rooms
+//! (the other folders of this crate) take part. The constructor is in `recover.rs`.
 
 mod clients;
 mod hook;
@@ -58,7 +58,7 @@ impl Hub {
         let before = self.now;
         self.now = before.max(now);
         if self.store_health.is_failing() && self.now > before {
-            // Deadlines stand still: also one that is set meanwhile, from then on.
+            // Deadlines stand still; one that is set meanwhile stands still from then on.
             let passed = self.now.since(before);
             self.timers.delay(passed);
             self.clients.wait_longer(passed);
@@ -142,14 +142,14 @@ impl Hub {
         let changed = self.sessions.take_changed();
         out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
         self.processes.commit_read(out);
-        // While the store fails, lines that change nothing are not safe, and are not piled up either.
+        // While the store fails, a batch that changes nothing confirms no lines to clients: a confirmation is
+        // a record, too, and these would pile up.
         if !self.store_health.is_failing() || !out.records.is_empty() {
             self.clients.commit_received(out);
         }
     }
 
-    /// When [`Input::Tick`] is due. Never while the store fails: nobody is heard then, so nobody is
-    /// late.
+    /// When [`Input::Tick`] is due. `None` while the store fails: acpd hears nobody, so nobody is late.
     pub fn deadline(&self) -> Option<Time> {
         self.timers.next().filter(|_| !self.store_health.is_failing())
     }
@@ -161,7 +161,7 @@ impl Hub {
         while let Some(timer) = self.timers.pop_due(self.now) {
             match timer {
                 Timer::Slot(id) if self.processes.contains_key(&id) => {
-                    self.on_agent_timer(id, out);
+                    self.on_slot_timer(id, out);
                 }
                 Timer::Idle(id) if self.processes.contains_key(&id) => self.on_idle(id, out),
                 Timer::Restore(key) if self.sessions.contains_key(&key) => {
@@ -200,7 +200,8 @@ impl Hub {
         looping.map(|slot| slot.profile.as_str())
     }
 
-    /// Whether every session that may come back is at rest for a reason; for tests.
+    /// Sessions that have not settled: being restored, with work but not live, or wanted back but parked; for
+    /// tests.
     #[doc(hidden)]
     pub fn unsettled(&self) -> Vec<String> {
         let stuck = self.sessions.values().filter(|session| {

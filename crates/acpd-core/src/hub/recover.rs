@@ -36,7 +36,7 @@ use crate::questions::decisions::Decisions;
 use crate::questions::question::Question;
 use crate::questions::{Interaction, Questions};
 use crate::record::snapshot::{HostState, SessionState, Snapshot};
-use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRest, TurnRow};
+use crate::record::{Asked, AskedRow, Desired, InteractionRow, Record, Sender, TurnRow, TurnStage};
 use crate::requests::Requests;
 use crate::requests::purpose::{Adoption, Directory, NewSession, Purpose, Steer};
 use crate::session::table::Sessions;
@@ -118,9 +118,9 @@ impl Hub {
         let Profile { start_timeout: timeout, credentials_ttl: ttl, .. } = *self.profile_of(slot);
         let now = self.now;
         // Whose answer to `initialize` is not known yet heard the same, as far as anybody knows.
-        let heard = self.processes.known(&row.agent).row.client_meta.clone();
+        let client_meta = self.processes.known(&row.agent).row.client_meta.clone();
         let agent = self.slot_mut(slot);
-        agent.heard = heard;
+        agent.client_meta = client_meta;
         agent.state = match (row.pid, row.ready) {
             (_, Some(_)) => AgentState::Ready,
             (0, None) => AgentState::Starting,
@@ -165,7 +165,7 @@ impl Hub {
             row.host = None;
             row.children.clear();
         }
-        let held = if holder.is_some() { State::Live } else { State::Resting };
+        let held = if holder.is_some() { State::Live } else { State::Dormant };
         let session = Session {
             head: state.head,
             last_ticket: state.last_ticket,
@@ -239,11 +239,11 @@ impl Hub {
         let sender = row.sender.and_then(|sender| self.clients.requester(sender));
         let Some(session) = self.sessions.get_mut(row.session) else { return };
         match (row.state, row.line) {
-            (TurnRest::Queued, Some(line)) => {
+            (TurnStage::Queued, Some(line)) => {
                 let (ticket, at) = (row.ticket, row.at);
                 session.queue.push_back(Queued { ticket, sender, line, at });
             }
-            (TurnRest::Dispatched { chunk, .. }, line) => {
+            (TurnStage::Dispatched { chunk, .. }, line) => {
                 session.running = Some(Running {
                     added: self.requests.steers(row.session).map(Steer::text).collect(),
                     // What it has said already is not known.
@@ -266,14 +266,14 @@ impl Hub {
                     self.arm_cancel(row.session);
                 }
             }
-            (TurnRest::Queued | TurnRest::Ended, _) => {}
+            (TurnStage::Queued | TurnStage::Ended, _) => {}
         }
     }
 
     /// Turns of sessions that no process holds: a daemon of before there were hosts left them so.
     fn end_lost_turns(&mut self, out: &mut Batch) {
         let lost = self.sessions.iter().filter(|(_, session)| {
-            session.running.is_some() && matches!(session.state, State::Resting)
+            session.running.is_some() && matches!(session.state, State::Dormant)
         });
         for key in lost.map(|(key, _)| *key).collect::<Vec<_>>() {
             let text = "acpd ended while the agent worked on the prompt";
@@ -291,7 +291,7 @@ impl Hub {
         let Ok(acp_wire::Message::Request { id, .. }) = acp_wire::parse(&row.line) else { return };
         let Ok((_, question)) = Question::read(&row.line) else { return };
         if let Some(key) = row.session {
-            let Some(session) = self.sessions.get_mut(key) else { return };
+            let Some(session) = self.sessions.get(&key) else { return };
             if session.row.host != Some(row.host) {
                 // Asked in the middle of a restore, which begins anew.
                 out.records.push(Record::InteractionGone { id: row.id });
@@ -299,7 +299,6 @@ impl Hub {
                 self.host_write(slot, build::response(&id, &question.cancelled()), out);
                 return;
             }
-            session.interactions.insert(row.id);
         }
         if row.frozen.is_none() && matches!(question, Question::Permission(_)) {
             row.frozen = Some(Box::new(Frozen::of_old_question(&row.line)));
@@ -366,8 +365,8 @@ impl Hub {
         let Some(slot) = self.processes.slot_of(host) else { return };
         let Some(known) = self.slot_mut(slot).host_mut() else { return };
         let is_new = known.pid.is_none();
-        known.adopted = true;
-        known.silent = false;
+        known.reachable = true;
+        known.overdue = false;
         known.catch_up = (known.offset < end).then_some(end);
         if is_new {
             return self.on_host_started(host, pid, start, out);
@@ -391,10 +390,10 @@ impl Hub {
     /// A process of the last daemon has not been found for as long as a start may take: who waits for it is
     /// told, and can have it ended. It may be found yet.
     pub(crate) fn on_adoption_timer(&mut self, slot: SlotId, out: &mut Batch) {
-        let Some(host) = self.slot_mut(slot).host_mut().filter(|host| !host.adopted) else {
+        let Some(host) = self.slot_mut(slot).host_mut().filter(|host| !host.reachable) else {
             return;
         };
-        host.silent = true;
+        host.overdue = true;
         let reason = Some("the process that keeps it does not answer".to_owned());
         let state = self.processes[&slot].state.clone();
         self.set_agent_state(slot, state, reason, out);
@@ -421,7 +420,7 @@ impl Hub {
         if let Some(known) = agent.host_mut() {
             known.exited = true;
             known.lost = true;
-            known.silent = false;
+            known.overdue = false;
         }
         let why = match &agent.state {
             AgentState::Stopping { why, .. } => why.clone(),

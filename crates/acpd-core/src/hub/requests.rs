@@ -7,6 +7,7 @@ use crate::hub::Hub;
 use crate::ids::{HostId, SessionKey};
 use crate::input::Batch;
 use crate::record::{self, AskedRow, Record};
+use crate::requests::Asked;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
@@ -41,7 +42,7 @@ impl Hub {
     }
 
     pub(crate) fn on_asked_timer(&mut self, ask: u64, out: &mut Batch) {
-        match self.requests.get(ask).map(|(_, why)| why) {
+        match self.requests.get(ask).map(|asked| &asked.purpose) {
             Some(Purpose::List { .. }) => self.on_list_timer(ask, out),
             Some(Purpose::Adopt(_)) => self.on_adopt_timer(ask, out),
             Some(Purpose::Abandoned { .. }) => self.on_abandoned_timer(ask, out),
@@ -67,7 +68,7 @@ impl Hub {
 
     /// Gives up the open restore step of a session; whether there was one.
     pub(crate) fn give_up_restore_step(&mut self, key: SessionKey, out: &mut Batch) -> bool {
-        let Some(ask) = self.requests.restore_of(key) else { return false };
+        let Some(ask) = self.requests.restore_ask(key) else { return false };
         let session = self.session(key).row.agent_id.clone();
         self.give_up_ask(ask, Some(session), out).is_some()
     }
@@ -86,8 +87,9 @@ impl Hub {
 
     /// What an open request is for has changed.
     pub(crate) fn save_asked(&self, id: u64, out: &mut Batch) {
-        if let Some((host, why)) = self.requests.get(id) {
-            out.records.push(Record::Asked(AskedRow { id, host, what: self.as_record(why) }));
+        if let Some(Asked { host, purpose, .. }) = self.requests.get(id) {
+            let what = self.as_record(purpose);
+            out.records.push(Record::Asked(AskedRow { id, host: *host, what }));
         }
     }
 

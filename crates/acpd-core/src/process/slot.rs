@@ -36,15 +36,16 @@ pub(crate) struct Slot {
     pub(crate) failures: VecDeque<Time>,
     /// Failures since the last run that was ready for long enough.
     pub(crate) attempt: u32,
-    /// What it has heard of a client, see [`crate::hub::process::client_meta`].
-    pub(crate) heard: Option<String>,
+    /// What its `initialize` said of a client, see [`crate::hub::process::client_meta`].
+    pub(crate) client_meta: Option<String>,
     /// It was started anew for fresh credentials, and no prompt has worked since.
     pub(crate) renewed: bool,
     /// Requests that wait until the process is usable.
     pub(crate) waiting: Vec<Waiting>,
     /// Persons who wait for a start or stop to finish.
     pub(crate) watchers: Vec<Requester>,
-    /// Lines for sessions whose `session/new` is not answered yet.
+    /// Lines about sessions that acpd cannot name yet: a `session/new`, an adoption or a restore by
+    /// `session/new` is open.
     pub(crate) parked: BTreeMap<String, Parked>,
 }
 
@@ -123,17 +124,17 @@ pub(crate) struct Host {
     pub(crate) id: HostId,
     pub(crate) pid: Option<u32>,
     pub(crate) start: u64,
-    /// It is spoken with: not yet, while it is being taken over from the last daemon.
-    pub(crate) adopted: bool,
-    /// That takes longer than a start may.
-    pub(crate) silent: bool,
-    /// Its output was committed up to here when it was taken over …
+    /// acpd can talk to it; false for a process of the last daemon until acpd has taken it over.
+    pub(crate) reachable: bool,
+    /// Taking it over takes longer than a start may.
+    pub(crate) overdue: bool,
+    /// Committed output when it was taken over.
     pub(crate) offset: u64,
-    /// … and it had written up to here, as long as that is not read.
+    /// End of what it wrote while no daemon was there; `None` once acpd has read up to there.
     pub(crate) catch_up: Option<u64>,
-    /// It was not there any more when it was to be taken over.
+    /// [`crate::input::HostEvent::Lost`] came: acpd could not take it over.
     pub(crate) lost: bool,
-    /// What was last said of it: it is busy.
+    /// The last [`crate::input::ToHost::Lease`] that was sent: whether it is busy.
     pub(crate) leased: Option<bool>,
     pub(crate) ready_since: Option<Time>,
     /// From when on its credentials are too old.
@@ -153,8 +154,8 @@ impl Host {
             id,
             pid: None,
             start: 0,
-            adopted: true,
-            silent: false,
+            reachable: true,
+            overdue: false,
             offset: 0,
             catch_up: None,
             lost: false,
@@ -174,7 +175,7 @@ impl Host {
         Host {
             pid: (row.pid != 0).then_some(row.pid),
             start: row.start,
-            adopted: false,
+            reachable: false,
             offset: state.offset,
             ready_since: row.ready,
             outbox: Outbox::recovered(state),
@@ -202,7 +203,7 @@ pub(crate) enum WaitFor {
     },
 }
 
-/// The last known `initialize` result of a profile, shared by its slots.
+/// What acpd knows of a profile's agent: its row on disk, and the parsed `initialize` result from it.
 #[derive(Debug)]
 pub(crate) struct AgentInfo {
     pub(crate) row: AgentRow,
@@ -266,7 +267,7 @@ impl Slot {
     /// `initialize` is answered, and the process runs and is spoken with.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, State::Ready | State::NeedsAuth)
-            && self.host.as_ref().is_some_and(|host| host.adopted)
+            && self.host.as_ref().is_some_and(|host| host.reachable)
     }
 
     /// The running process, if it can be talked to.

@@ -1,5 +1,6 @@
-//! All process slots, and what is known of their profiles. The index of processes, the queue of starts and
-//! the ends of committed output agree with the slots because nothing else can change them.
+//! All process slots, and what is known of their profiles. Only this table puts processes into slots and
+//! takes them out, so its index of processes is exact. The hub changes slot states, so the start queue may
+//! hold ids that no longer wait: [`Processes::queued`] removes them.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -31,7 +32,7 @@ pub(crate) struct Processes {
     /// The slot of each process that a slot has.
     by_host: BTreeMap<HostId, SlotId>,
     known: BTreeMap<String, AgentInfo>,
-    /// The slots that wait for a place to start, in the order in which they came.
+    /// See [`Processes::queued`].
     queue: Vec<SlotId>,
     /// Places that were given to them.
     given: u32,
@@ -171,6 +172,7 @@ impl Processes {
         }
     }
 
+    /// The slots that wait for a place to start, in the order in which they came.
     pub(crate) fn queued(&mut self) -> Vec<SlotId> {
         let slots = &self.slots;
         self.queue.retain(|id| slots.get(id).is_some_and(|slot| slot.state == State::Queued));

@@ -22,7 +22,7 @@ const OPEN: usize = 64;
 /// Pages that were shown and are not done yet.
 const PAGES: usize = 256;
 
-/// How often one client is asked the same question before it is given up.
+/// Invalid answers of one client to one question before that client is not asked again.
 const ASKED: u32 = 3;
 
 /// An open question.
@@ -116,6 +116,16 @@ impl Questions {
         self.iter().filter(|(_, open)| is_meant(open)).map(|(id, _)| id).collect()
     }
 
+    /// The open questions of a session.
+    pub(crate) fn of_session(&self, key: SessionKey) -> Vec<InteractionId> {
+        self.which(|open| open.session == Some(key))
+    }
+
+    /// Whether a question of a session is open.
+    pub(crate) fn are_open(&self, key: SessionKey) -> bool {
+        self.open.values().any(|open| open.session == Some(key))
+    }
+
     /// What an agent asks with this id of its own.
     pub(crate) fn asked_as(&self, host: HostId, id: &Id) -> Option<InteractionId> {
         let mut open = self.iter();
@@ -156,13 +166,13 @@ impl Questions {
         self.offers.iter().any(|((of, _), what)| *of == client && *what == id)
     }
 
-    /// The question that a client's response belongs to.
-    pub(crate) fn answered(&mut self, client: ClientId, id: &Id) -> Option<InteractionId> {
+    /// Takes out the offer that a client's response belongs to. Returns its question.
+    pub(crate) fn take_offer(&mut self, client: ClientId, id: &Id) -> Option<InteractionId> {
         self.offers.remove(&(client, id.as_u64()?))
     }
 
-    /// A client gave an answer that means nothing. Returns whether it is asked again.
-    pub(crate) fn refuse(&mut self, client: ClientId, id: InteractionId) -> bool {
+    /// Counts an answer that means nothing. Returns whether the client is asked again.
+    pub(crate) fn count_invalid_answer(&mut self, client: ClientId, id: InteractionId) -> bool {
         let Some(open) = self.open.get_mut(&id) else { return false };
         let refused = open.refused.entry(client).or_insert(0);
         *refused += 1;

@@ -516,7 +516,7 @@ pub struct TurnRow {
     /// Order in the session's queue; never reused within a session.
     pub ticket: u64,
     /// Where it stands.
-    pub state: TurnRest,
+    pub state: TurnStage,
     /// When it was accepted.
     pub at: Time,
     /// Who gets the answer, if it is somebody who comes back.
@@ -538,7 +538,7 @@ pub enum Canceller {
 
 /// Where a turn stands, as far as the disk knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnRest {
+pub enum TurnStage {
     /// Waits for its predecessors or for the session.
     Queued,
     /// Given to a host as this chunk.

@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::ids::{HostId, InteractionId, Seq, SessionKey};
 use crate::record::{
-    AgentRow, AskedRow, AuthRow, HostRow, InteractionRow, Record, ReplyRow, SessionRow, TurnRest,
-    TurnRow,
+    AgentRow, AskedRow, AuthRow, HostRow, InteractionRow, Record, ReplyRow, SessionRow, TurnRow,
+    TurnStage,
 };
 
 /// Everything a daemon needs to go on: what the records so far add up to.
@@ -224,7 +224,7 @@ impl Snapshot {
         let Some(state) = self.sessions.get_mut(&row.session) else { return };
         state.last_ticket = state.last_ticket.max(row.ticket);
         let place = (row.session, row.ticket);
-        if row.state == TurnRest::Ended {
+        if row.state == TurnStage::Ended {
             self.turns.remove(&place);
             return;
         }

@@ -1,4 +1,4 @@
-//! Every open request, with its id on each hop.
+//! Open requests from acpd to agents: which process acpd asked, for what, and which client waits for the answer.
 //!
 //! Ids that acpd issues, to an agent or to a client, come from [`IdSource`](crate::ids::IdSource) and are unique across
 //! daemon incarnations: an answer that comes too late can never be taken for the answer to something
@@ -14,38 +14,37 @@ use bytes::Bytes;
 use crate::ids::{ClientId, HostId, NOBODY, Requester, SessionKey, Time};
 use crate::requests::purpose::{Adoption, NewSession, Purpose, Steer};
 
-/// A request that was sent to an agent.
-#[derive(Debug)]
-struct Asked {
-    host: HostId,
-    why: Purpose,
+/// An open request to an agent.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) host: HostId,
+    pub(crate) purpose: Purpose,
     /// When it was asked, or found by this daemon.
-    since: Time,
-    /// Who asked has taken it back.
-    cancelled: bool,
+    pub(crate) since: Time,
+    /// Its client has cancelled it.
+    pub(crate) cancelled: bool,
 }
 
-/// All open requests that acpd has sent.
+/// Open requests to agents, by the id that acpd gave them.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     asked: BTreeMap<u64, Asked>,
 }
 
 impl Requests {
-    pub(crate) fn ask(&mut self, id: u64, host: HostId, why: Purpose, since: Time) {
-        self.asked.insert(id, Asked { host, why, since, cancelled: false });
+    pub(crate) fn ask(&mut self, id: u64, host: HostId, purpose: Purpose, since: Time) {
+        self.asked.insert(id, Asked { host, purpose, since, cancelled: false });
     }
 
-    /// Who was asked for what since when, and whether it was taken back.
-    pub(crate) fn waits_since(&self, ask: u64) -> Option<(HostId, Purpose, Time, bool)> {
-        let asked = self.asked.get(&ask)?;
-        Some((asked.host, asked.why.clone(), asked.since, asked.cancelled))
+    pub(crate) fn get(&self, ask: u64) -> Option<&Asked> {
+        self.asked.get(&ask)
     }
 
-    /// Who asked takes it back; whether that is news, and has no time of its own.
+    /// Marks a request as cancelled by its client, unless it has a timer of its own. Returns whether that
+    /// is new: then the caller has to time the answer.
     pub(crate) fn cancel(&mut self, ask: u64) -> bool {
         let Some(asked) = self.asked.get_mut(&ask) else { return false };
-        let counts = match &mut asked.why {
+        let counts = match &mut asked.purpose {
             Purpose::Steer(steer) => {
                 steer.take_back();
                 true
@@ -55,30 +54,25 @@ impl Requests {
         counts && !std::mem::replace(&mut asked.cancelled, true)
     }
 
-    /// The answer is nobody's any more; whose it was.
+    /// Makes the answer nobody's and clears the cancellation. Returns whose it was.
     pub(crate) fn disown(&mut self, ask: u64) -> Option<Requester> {
         let asked = self.asked.get_mut(&ask)?;
         asked.cancelled = false;
-        let to = asked.why.requester_mut()?;
+        let to = asked.purpose.requester_mut()?;
         let nobody = Requester { client: NOBODY, id: Id::null() };
         Some(std::mem::replace(to, nobody)).filter(|to| to.client != NOBODY)
     }
 
-    /// The same for everything that a client has asked for; the requests that this changes.
+    /// Makes the answers to all requests of a client nobody's; cancellations stay. Returns the changed requests.
     pub(crate) fn disown_all(&mut self, client: ClientId) -> Vec<u64> {
         let mut changed = Vec::new();
         for (id, asked) in &mut self.asked {
-            if let Some(to) = asked.why.requester_mut().filter(|to| to.client == client) {
+            if let Some(to) = asked.purpose.requester_mut().filter(|to| to.client == client) {
                 to.client = NOBODY;
                 changed.push(*id);
             }
         }
         changed
-    }
-
-    /// Who was asked, and for what.
-    pub(crate) fn get(&self, ask: u64) -> Option<(HostId, &Purpose)> {
-        self.asked.get(&ask).map(|asked| (asked.host, &asked.why))
     }
 
     /// Nobody waits for the answer any more, after which `session` may still be replayed; what it was for.
@@ -88,7 +82,7 @@ impl Requests {
         session: Option<String>,
     ) -> Option<(HostId, Purpose)> {
         let asked = self.asked.get_mut(&ask)?;
-        let was = std::mem::replace(&mut asked.why, Purpose::GivenUp { session });
+        let was = std::mem::replace(&mut asked.purpose, Purpose::GivenUp { session });
         Some((asked.host, was))
     }
 
@@ -98,55 +92,46 @@ impl Requests {
         if self.asked.get(&id)?.host != host {
             return None;
         }
-        self.asked.remove(&id).map(|asked| (id, asked.why))
+        self.asked.remove(&id).map(|asked| (id, asked.purpose))
     }
 
     /// Why something was asked of a host that has not answered it.
     pub(crate) fn open_mut(&mut self, host: HostId, id: &Id) -> Option<&mut Purpose> {
         let asked = self.asked.get_mut(&id.as_u64()?)?;
-        (asked.host == host).then_some(&mut asked.why)
+        (asked.host == host).then_some(&mut asked.purpose)
     }
 
     /// Everything that a host will not answer any more, oldest first.
     pub(crate) fn drop_host(&mut self, host: HostId) -> Vec<(u64, Purpose)> {
         let gone = self.asked.extract_if(.., |_, asked| asked.host == host);
-        gone.map(|(id, asked)| (id, asked.why)).collect()
-    }
-
-    /// The client's request behind one of ours.
-    pub(crate) fn requester(&self, ask: u64) -> Option<&Requester> {
-        self.asked.get(&ask)?.why.requester()
+        gone.map(|(id, asked)| (id, asked.purpose)).collect()
     }
 
     /// Requests of clients that wait for an agent's answer.
     pub(crate) fn requesters(&self) -> impl Iterator<Item = &Requester> {
-        self.asked.values().filter_map(|asked| asked.why.requester())
+        self.asked.values().filter_map(|asked| asked.purpose.requester())
     }
 
     /// The same, to change whose they are.
     pub(crate) fn requesters_mut(&mut self) -> impl Iterator<Item = &mut Requester> {
-        self.asked.values_mut().filter_map(|asked| asked.why.requester_mut())
+        self.asked.values_mut().filter_map(|asked| asked.purpose.requester_mut())
     }
 
     /// The id of the open restore step of a session.
-    pub(crate) fn restore_of(&self, key: SessionKey) -> Option<u64> {
-        let is_it =
-            |asked: &Asked| matches!(asked.why, Purpose::Restore { session, .. } if session == key);
+    pub(crate) fn restore_ask(&self, key: SessionKey) -> Option<u64> {
+        let is_it = |asked: &Asked| matches!(asked.purpose, Purpose::Restore { session, .. } if session == key);
         self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
     }
 
     /// Whether a host may still replay a session that nobody waits for any more.
     pub(crate) fn may_replay(&self, host: HostId, id: &str) -> bool {
-        self.asked.values().any(|asked| {
-            let of =
-                matches!(&asked.why, Purpose::GivenUp { session: Some(session) } if session == id);
-            asked.host == host && of
-        })
+        let may = |purpose: &Purpose| matches!(purpose, Purpose::GivenUp { session: Some(session) } if session == id);
+        self.of_host(host).any(may)
     }
 
     /// All adoptions, with their hosts and the ids of the requests.
     pub(crate) fn adoptions(&mut self) -> impl Iterator<Item = (u64, HostId, &mut Adoption)> {
-        self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.why {
+        self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.purpose {
             Purpose::Adopt(adoption) => Some((*id, asked.host, &mut **adoption)),
             _ => None,
         })
@@ -155,35 +140,31 @@ impl Requests {
     /// The request for the adoption of a session from this host.
     pub(crate) fn adoption_ask(&self, host: HostId, id: &str) -> Option<u64> {
         let is_it = |asked: &Asked| {
-            asked.host == host && matches!(&asked.why, Purpose::Adopt(of) if of.id == id)
+            asked.host == host && matches!(&asked.purpose, Purpose::Adopt(of) if of.id == id)
         };
         self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(id, _)| *id)
     }
 
-    /// The id under which a client's request was relayed.
-    pub(crate) fn relayed(&self, requester: &Requester) -> Option<(u64, HostId)> {
-        let found = self.asked.iter().find(|(_, asked)| asked.why.requester() == Some(requester));
+    /// The request to an agent that serves this client's request, and its process.
+    pub(crate) fn ask_for(&self, requester: &Requester) -> Option<(u64, HostId)> {
+        let found =
+            self.asked.iter().find(|(_, asked)| asked.purpose.requester() == Some(requester));
         found.map(|(id, asked)| (*id, asked.host))
     }
 
     /// The answer to a session's prompt matters only as the end of its turn; the id of the request.
     pub(crate) fn abandon_prompt(&mut self, key: SessionKey, session: String) -> Option<u64> {
         let is_it =
-            |asked: &Asked| matches!(asked.why, Purpose::Prompt { session } if session == key);
+            |asked: &Asked| matches!(asked.purpose, Purpose::Prompt { session } if session == key);
         let (id, asked) = self.asked.iter_mut().find(|(_, asked)| is_it(asked))?;
-        asked.why = Purpose::Abandoned { session };
+        asked.purpose = Purpose::Abandoned { session };
         Some(*id)
-    }
-
-    /// The host that was asked and has not answered.
-    pub(crate) fn host_of(&self, ask: u64) -> Option<HostId> {
-        self.asked.get(&ask).map(|asked| asked.host)
     }
 
     /// Sessions in which a host works on a turn that was given up, by the agent's ids.
     pub(crate) fn abandoned(&self, host: HostId) -> impl Iterator<Item = &str> {
-        self.asked.values().filter_map(move |asked| match &asked.why {
-            Purpose::Abandoned { session } if asked.host == host => Some(session.as_str()),
+        self.of_host(host).filter_map(|purpose| match purpose {
+            Purpose::Abandoned { session } => Some(session.as_str()),
             _ => None,
         })
     }
@@ -191,22 +172,22 @@ impl Requests {
     /// Everything that a host was asked and has not answered.
     pub(crate) fn of_host(&self, host: HostId) -> impl Iterator<Item = &Purpose> {
         let asked = self.asked.values().filter(move |asked| asked.host == host);
-        asked.map(|asked| &asked.why)
+        asked.map(|asked| &asked.purpose)
     }
 
-    pub(crate) fn new_pending(&self, host: HostId) -> bool {
-        self.asked.values().any(|asked| {
-            let makes = matches!(
-                asked.why,
+    /// Returns whether a request is open whose answer may name or take over a session.
+    pub(crate) fn may_name_session(&self, host: HostId) -> bool {
+        self.of_host(host).any(|purpose| {
+            matches!(
+                purpose,
                 Purpose::NewSession(_) | Purpose::Adopt(_) | Purpose::Restore { renews: true, .. }
-            );
-            asked.host == host && makes
+            )
         })
     }
 
     /// Sessions that are being made for clients.
     pub(crate) fn new_sessions(&self) -> impl Iterator<Item = (HostId, &NewSession)> {
-        self.asked.values().filter_map(|asked| match &asked.why {
+        self.asked.values().filter_map(|asked| match &asked.purpose {
             Purpose::NewSession(new) => Some((asked.host, new)),
             _ => None,
         })
@@ -214,7 +195,7 @@ impl Requests {
 
     /// Messages on their way into the turn of a session.
     pub(crate) fn steers(&self, session: SessionKey) -> impl Iterator<Item = &Steer> {
-        self.asked.values().filter_map(move |asked| match &asked.why {
+        self.asked.values().filter_map(move |asked| match &asked.purpose {
             Purpose::Steer(steer) if steer.session == session => Some(&**steer),
             _ => None,
         })
@@ -222,17 +203,16 @@ impl Requests {
 
     /// Nobody wants the messages into the turn of a session any more; the requests that this changes.
     pub(crate) fn take_back_steers(&mut self, session: SessionKey) -> Vec<u64> {
-        let changed = self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.why {
+        let changed = self.asked.iter_mut().filter_map(|(id, asked)| match &mut asked.purpose {
             Purpose::Steer(steer) if steer.session == session => steer.take_back().then_some(*id),
             _ => None,
         });
         changed.collect()
     }
 
-    /// The params of sessions that a host is to make or to load for clients.
-    pub(crate) fn made(&self, host: HostId) -> impl Iterator<Item = &Bytes> {
-        let asked = self.asked.values().filter(move |asked| asked.host == host);
-        asked.filter_map(|asked| match &asked.why {
+    /// The params with which a host was asked to make or load sessions for clients.
+    pub(crate) fn params_of_openings(&self, host: HostId) -> impl Iterator<Item = &Bytes> {
+        self.of_host(host).filter_map(|purpose| match purpose {
             Purpose::NewSession(new) => Some(&new.params),
             Purpose::Adopt(adoption) => Some(&adoption.params),
             _ => None,
@@ -240,7 +220,7 @@ impl Requests {
     }
 
     /// Whether a host works on something whose answer matters.
-    pub(crate) fn open_of_host(&self, host: HostId) -> bool {
+    pub(crate) fn is_working(&self, host: HostId) -> bool {
         self.of_host(host).any(|why| {
             !matches!(
                 why,

@@ -121,6 +121,17 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
+    /// Whether its answer may name or take over a session, or might have before it was given up.
+    pub(crate) fn may_name_session(&self) -> bool {
+        matches!(
+            self,
+            Purpose::NewSession(_)
+                | Purpose::Adopt(_)
+                | Purpose::Restore { .. }
+                | Purpose::GivenUp { .. }
+        )
+    }
+
     /// The session that it is about, if it is one of ours.
     pub(crate) fn session(&self) -> Option<SessionKey> {
         match self {

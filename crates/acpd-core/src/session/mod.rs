@@ -1,5 +1,5 @@
-//! A session in memory: its row, its turns, who is there, what it waits for. Rooms below know nothing of it;
-//! the hub's `session` files change it, the diagram is in `hub/session/sessions.rs`.
+//! A session in memory: its row, its turns, who is there, what it waits for. All of `hub/` changes its
+//! fields; only `hub/session/` changes `state`. The diagram is in `hub/session/sessions.rs`.
 
 pub(crate) mod replay;
 pub(crate) mod reseed;
@@ -9,14 +9,14 @@ pub(crate) mod turn;
 pub(crate) mod unused;
 pub(crate) mod way_out;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::set_member;
 use acpd_api::{SessionInfo, SessionState, TurnInfo, TurnState};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId};
 use crate::params::raw;
 use crate::record::{Dormant, SessionRow};
 use crate::session::reseed::Summary;
@@ -43,12 +43,11 @@ pub(crate) struct Session {
     /// Requests other than prompts that wait until it is live.
     pub(crate) waiting: Vec<Relayed>,
     pub(crate) attached: BTreeMap<ClientId, Attachment>,
-    pub(crate) interactions: BTreeSet<InteractionId>,
     /// Wanted back without a prompt: it was cut off, or somebody opened it.
     pub(crate) eager: bool,
     /// The process at which a restore of this session was given up.
     pub(crate) doubtful: Option<HostId>,
-    /// What it was about, while the agent has to be told.
+    /// Summary still owed after a reseed.
     pub(crate) summary: Summary,
     /// What the agent has said about the tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
@@ -60,7 +59,7 @@ pub(crate) enum State {
     Live,
     Restoring(Box<Restore>),
     /// Nothing; the row says why.
-    Resting,
+    Dormant,
 }
 
 /// A request of a client about a session, to be relayed.
@@ -72,7 +71,7 @@ pub(crate) struct Relayed {
     pub(crate) line: Bytes,
 }
 
-/// Tool calls whose end is remembered; more are not closed by us when the agent dies.
+/// Open tool calls that a session remembers; acpd does not close more when the agent dies.
 pub(crate) const OPEN_TOOLS: usize = 256;
 
 impl Session {
@@ -89,7 +88,6 @@ impl Session {
             running: None,
             waiting: Vec::new(),
             attached: BTreeMap::new(),
-            interactions: BTreeSet::new(),
             eager: false,
             doubtful: None,
             summary: Summary::default(),
@@ -102,12 +100,12 @@ impl Session {
             (State::Live, Dormant::NeedsLogin) => SessionState::Blocked,
             (State::Live, _) => SessionState::Live,
             (State::Restoring(_), _) => SessionState::Restoring,
-            (State::Resting, Dormant::Parked) => SessionState::Parked,
-            (State::Resting, Dormant::Closed) => SessionState::Closed,
-            (State::Resting, Dormant::NeedsLogin | Dormant::Failed | Dormant::NoDirectory) => {
+            (State::Dormant, Dormant::Parked) => SessionState::Parked,
+            (State::Dormant, Dormant::Closed) => SessionState::Closed,
+            (State::Dormant, Dormant::NeedsLogin | Dormant::Failed | Dormant::NoDirectory) => {
                 SessionState::Blocked
             }
-            (State::Resting, Dormant::Lost) => SessionState::Lost,
+            (State::Dormant, Dormant::Lost) => SessionState::Lost,
         }
     }
 
@@ -157,9 +155,10 @@ impl Session {
         queued.chain(self.running.as_mut().map(|turn| &mut turn.sender))
     }
 
-    pub(crate) fn turn_state(&self) -> TurnState {
+    /// `asks`: a question of it is open.
+    pub(crate) fn turn_state(&self, asks: bool) -> TurnState {
         match self.running {
-            Some(_) if !self.interactions.is_empty() => TurnState::NeedsAction,
+            Some(_) if asks => TurnState::NeedsAction,
             Some(_) => TurnState::Working,
             None => TurnState::Idle,
         }
@@ -169,7 +168,8 @@ impl Session {
         self.row.children.values().any(|child| child.busy)
     }
 
-    pub(crate) fn info(&self) -> SessionInfo {
+    /// `asks`: a question of it is open.
+    pub(crate) fn info(&self, asks: bool) -> SessionInfo {
         let running = self.running.as_ref();
         SessionInfo {
             session_id: self.row.public_id.clone().into(),
@@ -183,7 +183,7 @@ impl Session {
             hint: self.way_out().map(Into::into),
             restore: self.row.restore,
             turn: TurnInfo {
-                state: self.turn_state(),
+                state: self.turn_state(asks),
                 since: running.map_or(self.row.updated, |turn| turn.started).0,
                 last: self.row.last_outcome.clone().map(Into::into),
             },

@@ -1,15 +1,17 @@
-//! A restore under way: its step, what it has learned and what is still to be set; and which step follows
-//! ([`Progress::next`], whose diagram is in `hub/session/restore.rs`, which carries it out).
+//! A restore under way: its step, what it has learned and what is still to be set. [`Progress::next`] chooses
+//! the next step; `hub/session/restore.rs` carries it out, has the diagram, and sets [`Step::New`] itself
+//! when it renews or reseeds.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::acp::Modes;
-use acp_wire::{code, locate};
+use acp_wire::code;
 use acpd_api::{Reason, RestoreLevel};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::ids::{Time, duration};
+use crate::params::raw_at;
 use crate::record::SessionRow;
 use crate::session::replay::Replay;
 
@@ -23,7 +25,7 @@ const LIST_PAGES: u32 = 100;
 #[derive(Debug)]
 pub(crate) struct Restore {
     pub(crate) progress: Progress,
-    /// Why it is not the session that it was.
+    /// Why it is reseeded; nothing otherwise.
     pub(crate) reason: Option<String>,
     /// Servers that the agent was not given, in sentences for people.
     pub(crate) left_out: Vec<String>,
@@ -67,12 +69,13 @@ impl Restore {
         matches!(self.step(), Step::Settle | Step::Settings)
     }
 
-    /// The agent tells what was.
+    /// Whether the agent is sending history now.
     pub(crate) fn replays(&self) -> bool {
         matches!(self.step(), Step::Load | Step::Settle)
     }
 
-    /// The agent was not asked to tell what was.
+    /// Whether lines about subagents are news now: the agent resumes or makes the session, so it sends no
+    /// history.
     pub(crate) fn hears_news(&self) -> bool {
         let is_set = self.step() == Step::Settings && self.progress.level != RestoreLevel::Loaded;
         is_set || matches!(self.step(), Step::New | Step::Resume)
@@ -101,7 +104,7 @@ pub struct Progress {
 pub enum Step {
     /// Whether its directory is there, asked with this number.
     Directory(u64),
-    /// `session/new`: there is nothing to lose.
+    /// `session/new`: the session was never used, is made anew, or is reseeded.
     New,
     /// `session/resume`.
     Resume,
@@ -120,7 +123,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The method that it asks, or is going to.
+    /// The method of its request. Steps without one give that of a load.
     pub(crate) fn method(self) -> &'static str {
         match self {
             Step::New => "session/new",
@@ -311,10 +314,7 @@ pub(crate) enum Setting {
 
 /// `modes` and `configOptions` of the answer to a load or a resume.
 pub(crate) fn values_of(result: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
-    let member = |name: &str| {
-        let range = locate(result.get().as_bytes(), &[name])?;
-        serde_json::from_str::<&RawValue>(&result.get()[range]).ok()
-    };
+    let member = |name: &str| raw_at(result.get().as_bytes(), &[name]);
     (member("modes"), member("configOptions"))
 }
 

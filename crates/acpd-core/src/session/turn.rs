@@ -5,7 +5,7 @@ use acpd_policy::Verdict;
 use bytes::Bytes;
 
 use crate::ids::{Requester, SessionKey, Time};
-use crate::record::{Canceller, TurnRest, TurnRow};
+use crate::record::{Canceller, TurnRow, TurnStage};
 
 /// What to do about a session that works on prompts.
 pub(crate) fn wait_or_cancel(session: &str) -> String {
@@ -51,19 +51,19 @@ pub(crate) struct Running {
     pub(crate) continues: bool,
 }
 
-/// The row of a turn: of nobody who comes back, and with the line that is there.
-fn row(session: SessionKey, ticket: u64, state: TurnRest, at: Time) -> TurnRow {
+/// The row of a turn without sender and canceller; `line: None` keeps the line that is on disk.
+fn row(session: SessionKey, ticket: u64, state: TurnStage, at: Time) -> TurnRow {
     TurnRow { session, ticket, state, at, sender: None, cancelling: None, line: None }
 }
 
 impl Queued {
-    pub(crate) fn row(&self, session: SessionKey, state: TurnRest) -> TurnRow {
+    pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
         row(session, self.ticket, state, self.at)
     }
 }
 
 impl Running {
-    pub(crate) fn row(&self, session: SessionKey, state: TurnRest) -> TurnRow {
+    pub(crate) fn row(&self, session: SessionKey, state: TurnStage) -> TurnRow {
         row(session, self.ticket, state, self.started)
     }
 

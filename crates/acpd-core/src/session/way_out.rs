@@ -11,22 +11,22 @@ impl Session {
     pub(crate) fn way_out(&self) -> Option<String> {
         let row = &self.row;
         match (&self.state, row.rest) {
-            (State::Live | State::Resting, Dormant::NeedsLogin) => Some(login_hint(&row.agent)),
+            (State::Live | State::Dormant, Dormant::NeedsLogin) => Some(login_hint(&row.agent)),
             (State::Live | State::Restoring(_), _)
-            | (State::Resting, Dormant::Parked | Dormant::Closed) => None,
-            (State::Resting, Dormant::Failed) if self.has_context() => Some(format!(
+            | (State::Dormant, Dormant::Parked | Dormant::Closed) => None,
+            (State::Dormant, Dormant::Failed) if self.has_context() => Some(format!(
                 "the next prompt tries again, and `acpctl session reseed {}` goes on with a summary \
                  instead",
                 row.word()
             )),
-            (State::Resting, Dormant::Failed) => Some("the next prompt tries again".to_owned()),
-            (State::Resting, Dormant::Lost) => Some(format!(
+            (State::Dormant, Dormant::Failed) => Some("the next prompt tries again".to_owned()),
+            (State::Dormant, Dormant::Lost) => Some(format!(
                 "`acpctl session reseed {}` goes on with a summary, `acpctl agent restart {}` looks for \
                  it once more",
                 row.word(),
                 row.agent
             )),
-            (State::Resting, Dormant::NoDirectory) => Some(format!(
+            (State::Dormant, Dormant::NoDirectory) => Some(format!(
                 "put it back, or tell where it is: `acpctl session move {} --cwd DIR`",
                 row.word()
             )),

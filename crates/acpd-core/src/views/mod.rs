@@ -38,8 +38,8 @@ pub fn render(
     Some(if view.seq { with_seq(&line, kind, seq, session) } else { line })
 }
 
-/// A line of a subagent has that one's id, and a number among those of the session. What acpd has marked
-/// a line with stays.
+/// Adds the sequence number. A subagent's line carries the subagent's id, so it also gets the id of the
+/// session that numbers it.
 fn with_seq(line: &Bytes, kind: EventKind, seq: Seq, session: &str) -> Bytes {
     let own = ["params", "_meta", NAMESPACE];
     let line = set_member(line, &[&own[..], &["seq"]].concat(), json!(seq).to_string().as_bytes());
@@ -62,7 +62,7 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
         EventKind::Update | EventKind::Imported | EventKind::Child => {
             let update = str_at(line, &["params", "update", "sessionUpdate"]);
             match update.as_deref() {
-                // Of a child: the session's own have kinds of their own.
+                // Only lines of subagents: the session's own notices and options have kinds of their own.
                 Some("notice") if !view.notice_updates => None,
                 Some("config_option_update") if !view.boolean_options => {
                     Some(without_boolean_options(line, &["params", "update", "configOptions"]))
@@ -85,7 +85,8 @@ fn downgrade(line: &Bytes, kind: EventKind, view: &View) -> Option<Bytes> {
     }
 }
 
-/// A `plan_update` of items as the `plan` that every client knows; of files and texts there is none.
+/// A `plan_update` with entries as the `plan` that every client knows; `None` if it has no entries (a file
+/// or a text).
 fn as_plan(line: &Bytes) -> Option<Bytes> {
     let entries = line.slice(locate(line, &["params", "update", "plan", "entries"])?);
     let line = remove_member(line, &["params", "update", "plan"]);
@@ -102,7 +103,7 @@ pub(crate) fn with_own_terminals(json: &Bytes, path: &[&str], editor: u64) -> By
             Some(set_member(item, &["terminalId"], id.as_bytes()))
         }
         TerminalName::Editor { .. } => Some(text_item("(a terminal of another editor)")),
-        // Its output may follow, but not to every place that shows it.
+        // acpd adds its output later, but not to every tool call that shows it.
         TerminalName::Own(_) => Some(text_item("(a terminal of acpd)")),
     })
 }

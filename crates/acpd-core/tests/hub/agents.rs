@@ -44,6 +44,23 @@ fn who_waits_for_an_agent_that_cannot_be_started_is_told_why() {
 }
 
 #[test]
+fn the_way_out_of_a_refused_start_outlives_the_refusal_of_another_agent() {
+    let mut bench = Bench::with_agents(&[AGENT, "other"]);
+    bench.capabilities = None;
+    bench.client(&json!({"agent":AGENT}));
+    bench.client(&json!({"agent":"other"}));
+    for (host, hint) in
+        std::mem::take(&mut bench.spawned).into_iter().zip([Some("install it"), None])
+    {
+        let message = "it is not installed".to_owned();
+        let error = SpawnError { message, hint: hint.map(str::to_owned), permanent: true };
+        bench.feed(Input::Host(host, HostEvent::Refused(error)));
+    }
+    let hint = "install it; the next prompt or `acpctl agent start gem` tries again";
+    assert_eq!(bench.show_agent()["hint"], hint);
+}
+
+#[test]
 fn an_agent_that_never_answers_initialize_is_stopped() {
     let mut bench = Bench::new();
     bench.capabilities = None;

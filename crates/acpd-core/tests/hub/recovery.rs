@@ -1,6 +1,6 @@
 //! The daemon dies, or its store fails.
 
-use acpd_core::record::TurnRest;
+use acpd_core::record::TurnStage;
 use acpd_core::{HostEvent, Input};
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ fn a_prompt_in_line_is_still_in_line_for_the_next_daemon() {
     let old = bench.host();
     bench.reboot();
     let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
-    assert_eq!(turns, [TurnRest::Queued]);
+    assert_eq!(turns, [TurnStage::Queued]);
     bench.feed(Input::Host(old, HostEvent::Gone));
     let resume = bench.heard_one("session/resume");
     bench.agent_answers(&resume, &json!({}));

@@ -1,7 +1,7 @@
 //! Clients with a token: what is kept for them, what is not, and what they may do.
 
 use acpd_core::ids::ClientId;
-use acpd_core::record::TurnRest;
+use acpd_core::record::TurnStage;
 use acpd_core::{ClientEvent, HostEvent, Input, SpawnError};
 use serde_json::{Value, json};
 
@@ -260,7 +260,7 @@ fn a_turn_of_a_daemon_that_knew_no_hosts_is_over() {
         session.row.host = None;
     }
     let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
-    assert!(matches!(turns[..], [TurnRest::Dispatched { .. }]));
+    assert!(matches!(turns[..], [TurnStage::Dispatched { .. }]));
     bench.reboot();
     assert_eq!(bench.snapshot.turns.len(), 0);
     let got = back(&mut bench, 0, &json!([2]));

@@ -1,6 +1,6 @@
 //! The daemon dies, its processes live on.
 
-use acpd_core::record::TurnRest;
+use acpd_core::record::TurnStage;
 use acpd_core::{ClientEvent, Input};
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ fn a_prompt_in_line_stays_in_line_and_its_sender_is_answered() {
     bench.prompt(client, &json!(3), "s", "more");
     bench.reboot();
     let turns: Vec<_> = bench.snapshot.turns.values().map(|turn| turn.state).collect();
-    assert!(matches!(turns[..], [TurnRest::Dispatched { .. }, TurnRest::Queued]));
+    assert!(matches!(turns[..], [TurnStage::Dispatched { .. }, TurnStage::Queued]));
     bench.agent_answers(&first, &json!({"stopReason":"end_turn"}));
     let second = bench.heard_one("session/prompt");
     bench.agent_answers(&second, &json!({"stopReason":"max_tokens"}));

@@ -7,8 +7,8 @@ use acpd_api::{AuthSource, AuthState, RestoreLevel};
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, Dormant, EventKind, EventRow,
-    Forked, HostRow, InteractionRow, Record, ReplyRow, Sender, SessionRow, Snapshot, TurnRest,
-    TurnRow, ValueKey,
+    Forked, HostRow, InteractionRow, Record, ReplyRow, Sender, SessionRow, Snapshot, TurnRow,
+    TurnStage, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use bytes::Bytes;
@@ -296,9 +296,9 @@ fn forked() -> impl Strategy<Value = Forked> {
 
 fn turn_row() -> impl Strategy<Value = TurnRow> {
     let state = prop_oneof![
-        Just(TurnRest::Queued),
-        (host(), 0..6_u64).prop_map(|(host, chunk)| TurnRest::Dispatched { host, chunk }),
-        Just(TurnRest::Ended),
+        Just(TurnStage::Queued),
+        (host(), 0..6_u64).prop_map(|(host, chunk)| TurnStage::Dispatched { host, chunk }),
+        Just(TurnStage::Ended),
     ];
     let cancelling = option::of(select(vec![Canceller::Client, Canceller::Acpd]));
     (session(), 1..5_u64, state, time(), sender(), cancelling, option::of(bytes())).prop_map(

@@ -7,7 +7,7 @@ use acpd_api::{AuthSource, AuthState};
 use acpd_core::ids::{HostId, SessionKey, Time};
 use acpd_core::record::{
     AgentRow, Asked, AskedRow, AuthRow, Canceller, Child, Desired, EventKind, HostRow,
-    InteractionRow, Record, SessionRow, Snapshot, TurnRest, TurnRow, ValueKey,
+    InteractionRow, Record, SessionRow, Snapshot, TurnRow, TurnStage, ValueKey,
 };
 use acpd_policy::{Remembered, Subject, Verdict};
 use acpd_store::{OpenError, StoreError, check};
@@ -182,7 +182,7 @@ fn records_of_schema_1() -> Vec<Record> {
         Record::Turn(TurnRow {
             session: SessionKey(1),
             ticket: 4,
-            state: TurnRest::Dispatched { host, chunk: 2 },
+            state: TurnStage::Dispatched { host, chunk: 2 },
             at: Time(5),
             sender: Some(sender("token-1", "\"\\u0061\"")),
             cancelling: Some(Canceller::Client),

@@ -9,7 +9,7 @@ use acpd_core::Frozen;
 use acpd_core::ids::{HostId, InteractionId, Seq, SessionKey, Time};
 use acpd_core::record::{
     Asked, AskedRow, Dormant, EventKind, EventRow, HostRow, InteractionRow, Record, ReplyRow,
-    Sender, SessionRow, Snapshot, TurnRest, TurnRow,
+    Sender, SessionRow, Snapshot, TurnRow, TurnStage,
 };
 use acpd_store::{CommitBatch, OpenError, Reader, Report, Writer, open};
 use bytes::Bytes;
@@ -181,7 +181,7 @@ pub(crate) fn turn(session: u32, ticket: u64) -> Record {
     Record::Turn(TurnRow {
         session: SessionKey(session),
         ticket,
-        state: TurnRest::Queued,
+        state: TurnStage::Queued,
         at: Time(5),
         sender: None,
         cancelling: None,

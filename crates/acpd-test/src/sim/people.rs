@@ -1,7 +1,7 @@
 //! What the model clients do, chosen by the seed: sessions, prompts, answers, administration.
 
 use acpd_core::ids::ClientId;
-use acpd_core::record::{Dormant, TurnRest, TurnRow};
+use acpd_core::record::{Dormant, TurnRow, TurnStage};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -252,7 +252,7 @@ impl World {
     fn busy_session(&mut self, id: ClientId) -> Option<String> {
         let agent = self.clients.get(&id)?.agent.clone();
         let snapshot = &self.store.snapshot;
-        let runs = |turn: &&TurnRow| matches!(turn.state, TurnRest::Dispatched { .. });
+        let runs = |turn: &&TurnRow| matches!(turn.state, TurnStage::Dispatched { .. });
         let busy = snapshot.turns.values().filter(runs);
         let busy = busy.filter_map(|turn| snapshot.sessions.get(&turn.session));
         let busy: Vec<String> = busy

@@ -2,7 +2,7 @@
 //! is repaired (the morning).
 
 use acpd_core::ids::SessionKey;
-use acpd_core::record::{Desired, Dormant, SessionState, TurnRest};
+use acpd_core::record::{Desired, Dormant, SessionState, TurnStage};
 
 use super::client::Asked;
 use super::host::Leader;
@@ -168,7 +168,7 @@ impl World {
                 let Some((key, state)) = self.of_id(session) else { return false };
                 let turns = &self.store.snapshot.turns;
                 let runs = turns.values().any(|turn| {
-                    turn.session == *key && matches!(turn.state, TurnRest::Dispatched { .. })
+                    turn.session == *key && matches!(turn.state, TurnStage::Dispatched { .. })
                 });
                 let asks = self.store.snapshot.interactions.values();
                 let mut asks = asks.filter(|question| question.session == Some(*key));

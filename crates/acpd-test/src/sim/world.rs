@@ -6,7 +6,7 @@ use acp_wire::acp::Steering;
 use acp_wire::{Body, Id, build};
 use acpd_core::ids::{ClientId, HostId, Time};
 use acpd_core::profile::{Config, DaemonFacts, OnLost, Profile, Sharing};
-use acpd_core::record::{Record, TurnRest};
+use acpd_core::record::{Record, TurnStage};
 use acpd_core::{
     Batch, ClientEvent, Effect, Hub, Input, LogPage, SessionValues, StatusPart, ToClient, ToHost,
 };
@@ -411,7 +411,7 @@ impl World {
                 continue;
             }
             let running = snapshot.turns.values().find_map(|turn| match turn.state {
-                TurnRest::Dispatched { host, .. } if turn.session == row.session => Some(host),
+                TurnStage::Dispatched { host, .. } if turn.session == row.session => Some(host),
                 _ => None,
             });
             if let Some(host) =

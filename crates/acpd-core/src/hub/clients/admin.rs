@@ -61,7 +61,7 @@ impl Hub {
             }
             method::SESSION_SHOW => {
                 let key = self.resolve(&read(params)?)?;
-                let info = self.session(key).info();
+                let info = self.session_info(key);
                 self.answer(to, &info, out);
             }
             method::SESSION_LOG => self.session_log(asked, out)?,
@@ -83,7 +83,7 @@ impl Hub {
             method::SESSION_CLOSE => {
                 let key = self.resolve(&read(params)?)?;
                 self.close_session(key, out);
-                let info = self.session(key).info();
+                let info = self.session_info(key);
                 self.answer(to, &info, out);
             }
             method::SESSION_REMOVE => {
@@ -209,8 +209,8 @@ impl Hub {
         &self,
         wanted: impl Fn(&crate::record::SessionRow) -> bool,
     ) -> Vec<SessionInfo> {
-        let sessions = self.sessions.values().filter(|session| wanted(&session.row));
-        let mut infos: Vec<_> = sessions.map(crate::session::Session::info).collect();
+        let wanted = self.sessions.iter().filter(|(_, session)| wanted(&session.row));
+        let mut infos: Vec<_> = wanted.map(|(key, _)| self.session_info(*key)).collect();
         infos.sort_by_key(|info| std::cmp::Reverse(info.updated));
         infos
     }
@@ -428,7 +428,7 @@ impl Hub {
                 agent.as_ref().is_none_or(|agent| session.row.agent == *agent)
                     && cwd.as_ref().is_none_or(|cwd| session.row.cwd == *cwd)
             })
-            .map(|(key, session)| (*key, session.info()))
+            .map(|(key, _)| (*key, self.session_info(*key)))
             .collect();
         // Nothing in the sessions of an agent that does not exist is a mistake.
         if let Some(agent) = agent.filter(|agent| !self.config.agents.contains_key(agent))
@@ -448,7 +448,7 @@ impl Hub {
         let Asked { to, params, .. } = asked;
         let params: AttachParams = read(params)?;
         let key = self.resolve(&params.session)?;
-        let result = AttachResult { session: self.session(key).info() };
+        let result = AttachResult { session: self.session_info(key) };
         self.answer(to, &result, out);
         self.attach(to.client, key, params.role, params.after, ReadStyle::Resume, out);
         if params.role == acpd_api::Role::Controller {
@@ -468,7 +468,7 @@ impl Hub {
             free.map_err(|fault| fault.hint("choose another name"))?;
         }
         self.session_mut(key).row.edit().name = params.name;
-        let info = self.session(key).info();
+        let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
     }
@@ -511,7 +511,7 @@ impl Hub {
         }
         if live || restoring || self.session(key).row.rest == Dormant::Parked {
             self.timers.clear(crate::timers::Timer::Restore(key));
-            self.rest(key, Dormant::Closed, Some("closed".to_owned()), out);
+            self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()), out);
         }
         self.check_idle(self.session(key).slot, out);
     }

@@ -60,7 +60,7 @@ impl Hub {
         out: &mut Batch,
     ) -> bool {
         let Some(here) = self.clients.get_mut(client) else { return false };
-        let is_new = here.heard.replace(self.now).is_none();
+        let is_new = here.last_heard.replace(self.now).is_none();
         let (wish, is_manager) = (Wish::of(message), here.is_manager());
         let most = self.config.max_clients as usize;
         let placed = match wish {
@@ -118,7 +118,7 @@ impl Hub {
     /// was silent for the longest.
     fn least_missed(&self, of: impl Fn(ClientId, &Client) -> bool) -> Option<ClientId> {
         let these = self.clients.iter().filter(|(id, here)| of(**id, here));
-        let least = these.min_by_key(|(id, here)| (!here.is_idle(), here.heard, **id));
+        let least = these.min_by_key(|(id, here)| (!here.is_idle(), here.last_heard, **id));
         least.map(|(id, _)| *id)
     }
 

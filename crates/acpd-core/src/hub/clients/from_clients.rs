@@ -84,7 +84,7 @@ impl Hub {
         }
         acp_wire::receive(&line, None, |message, line, is_intact| {
             if self.admit(client, message.as_ref().ok(), out) {
-                self.client_said(client, message, (line, is_intact), out);
+                self.client_said(client, message, line, is_intact, out);
             }
         });
     }
@@ -93,7 +93,8 @@ impl Hub {
         &mut self,
         client: ClientId,
         message: Result<Message<'_>, Malformed>,
-        (line, is_intact): (&Bytes, bool),
+        line: &Bytes,
+        is_intact: bool,
         out: &mut Batch,
     ) {
         let is_first =

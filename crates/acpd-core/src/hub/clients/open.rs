@@ -105,7 +105,7 @@ impl Hub {
         let session = self.session_mut(key);
         let is_only_read =
             session.row.rest == Dormant::Lost || session.row.archived || session.owes_summary();
-        if !matches!(session.state, State::Resting) || is_only_read {
+        if !matches!(session.state, State::Dormant) || is_only_read {
             return;
         }
         session.eager = true;

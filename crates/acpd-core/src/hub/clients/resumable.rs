@@ -116,7 +116,7 @@ impl Hub {
         }
         // Sessions that it does not know yet are not among those that it named: it has nothing of
         // them, neither of what it asked to make nor of what it was about to follow.
-        for Reply { line, session } in self.clients.missed(client, &open, out) {
+        for Reply { line, session } in self.clients.replies_after_return(client, &open, out) {
             let line = self.as_shown_to(client, line);
             self.send_behind(client, session, Effect::Client(client, ToClient::Line(line)), out);
             self.attach_anew(client, session, out);

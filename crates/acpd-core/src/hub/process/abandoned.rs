@@ -1,4 +1,4 @@
-//! Turns that acpd has given up and the agent has not: their session was closed or deleted.
+//! Abandoned turns: acpd has given up, the agent is still working. Their session was closed or deleted.
 //!
 //! ```text
 //!  close, delete ─▶ abandoned ── the agent answers the prompt ─▶ over: the session may come back
@@ -49,7 +49,7 @@ impl Hub {
     }
 
     pub(crate) fn on_abandoned_timer(&mut self, ask: u64, out: &mut Batch) {
-        let host = self.requests.host_of(ask);
+        let host = self.requests.get(ask).map(|asked| asked.host);
         let Some(slot) = host.and_then(|host| self.processes.slot_of(host)) else { return };
         if matches!(self.processes[&slot].state, AgentState::Stopping { .. }) {
             return;

@@ -154,7 +154,7 @@ impl Hub {
             let row = session.row.edit();
             row.rest = Dormant::Parked;
             row.reason = None;
-            session.eager = matches!(session.state, State::Resting);
+            session.eager = matches!(session.state, State::Dormant);
             self.tell_state(*key, out);
         }
         keys
@@ -332,7 +332,7 @@ impl Hub {
         out: &mut Batch,
     ) {
         let slot = self.session(key).slot;
-        self.rest(key, Dormant::NeedsLogin, Some(error.message.clone()), out);
+        self.make_dormant(key, Dormant::NeedsLogin, Some(error.message.clone()), out);
         let id = self.session(key).row.public_id.clone();
         let fault = self.login_fault(slot, &error.message).session(&id);
         let queue = &mut self.session_mut(key).queue;

@@ -32,17 +32,17 @@ impl Hub {
     /// The line of an `initialize` that tells the process what it hears of a client.
     pub(crate) fn with_offer(&mut self, id: SlotId, line: Bytes) -> Bytes {
         let names = self.profile_of(id).client_meta.clone();
-        let heard = self.offer_for(id).map(|offer| {
+        let meta = self.offer_for(id).map(|offer| {
             // The names may have changed since it was stored.
             copy(&names, offer.as_bytes(), &[], Bytes::from_static(b"{}"))
         });
-        let heard = heard.filter(|heard| *heard != "{}");
-        let text = heard.map(|heard| String::from_utf8_lossy(&heard).into_owned());
+        let meta = meta.filter(|meta| *meta != "{}");
+        let text = meta.map(|meta| String::from_utf8_lossy(&meta).into_owned());
         let line = match &text {
             Some(text) => copy(&names, text.as_bytes(), &["params", "clientCapabilities"], line),
             None => line,
         };
-        self.slot_mut(id).heard = text;
+        self.slot_mut(id).client_meta = text;
         line
     }
 
@@ -67,7 +67,7 @@ impl Hub {
     pub(crate) fn offer_of_maker(&self, slot: SlotId, client: ClientId) -> Option<String> {
         match self.clients.get(&client) {
             Some(client) => client.offer.clone(),
-            None => self.processes[&slot].heard.clone(),
+            None => self.processes[&slot].client_meta.clone(),
         }
     }
 
@@ -77,7 +77,7 @@ impl Hub {
         let shared = self.processes.shared(profile, self.now);
         let agent = &self.processes[&shared];
         let hears_other =
-            agent.host().is_some() && offer.is_some() && agent.heard.as_deref() != offer;
+            agent.host().is_some() && offer.is_some() && agent.client_meta.as_deref() != offer;
         match self.config.agents[profile].sharing {
             Sharing::Session if hears_other => self.slot_for_new(profile),
             _ => shared,

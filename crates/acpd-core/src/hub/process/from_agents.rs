@@ -20,21 +20,23 @@ use crate::auth::Refusal;
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, Requester, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, Process, Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, ReadStyle};
 use crate::mcp::client_mcp::{MESSAGE, undeclared};
 use crate::own::OWN;
+use crate::params::raw_at;
 use crate::process::slot::{Parked, Slot, WaitFor, Waiting};
 use crate::process::table::OutputEnd;
 use crate::record::{EventKind, Record};
 use crate::requests::purpose::{NewSession, Purpose};
 use crate::session::replay::HISTORY_BYTES;
+use crate::session::restore::values_of;
 use crate::session::turn::is_work;
 use crate::session::{State, TITLE};
 use crate::tool_calls::call::update_in;
 use crate::views::without_boolean_options;
 
-/// Bytes that are kept for sessions whose `session/new` is not answered yet.
+/// Most bytes parked for new sessions of one process; an adoption has a limit of its own.
 const PARKED_BYTES: usize = 4 << 20;
 
 /// Characters of a line of a program that is no agent that are told.
@@ -43,17 +45,23 @@ const PRINTED: usize = 200;
 impl Hub {
     pub(crate) fn on_host_line(&mut self, host: HostId, frame: Frame, out: &mut Batch) {
         let Some(slot) = self.processes.slot_of(host) else { return };
+        let process = Process { slot, host };
         let inside = match frame.body {
             Body::Line(line) => {
-                self.read_line(slot, host, &line, out);
+                self.read_line(process, &line, out);
                 false
             }
             Body::Oversized { head, len, inside } => {
-                self.line_skipped(slot, host, &head, len, out);
+                self.line_skipped(process, &head, len, out);
                 inside
             }
         };
-        self.handed_over(slot, host, OutputEnd { offset: frame.end, inside }, out);
+        let offset = frame.end;
+        self.processes.note_read(host, OutputEnd { offset, inside });
+        let Some(host) = self.processes.get_mut(slot).and_then(Slot::host_mut) else { return };
+        if host.catch_up.take_if(|upto| *upto <= offset).is_some() {
+            self.caught_up_with_host(slot, out);
+        }
     }
 
     /// A line that is no message: what begins like that may be no agent, and the line tells what it is.
@@ -67,15 +75,15 @@ impl Hub {
         agent.printed = Some(shown.collect()).filter(|shown: &String| !shown.is_empty());
     }
 
-    fn read_line(&mut self, slot: SlotId, host: HostId, line: &Bytes, out: &mut Batch) {
+    fn read_line(&mut self, process: Process, line: &Bytes, out: &mut Batch) {
         acp_wire::receive(line, Some(&OWN), |message, tidied, is_intact| {
             if !is_intact {
                 let cut = line.len() - tidied.len();
-                out.note(host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
+                out.note(process.host, &format!("took {cut} bytes out of a line: members that only acpd may say, or that came twice"));
             }
             match message {
-                Ok(message) => self.read_message(slot, host, message, (tidied, is_intact), out),
-                Err(malformed) => self.unreadable(slot, host, tidied, &malformed, out),
+                Ok(message) => self.read_message(process, message, tidied, is_intact, out),
+                Err(malformed) => self.unreadable(process, tidied, &malformed, out),
             }
         });
     }
@@ -83,18 +91,17 @@ impl Hub {
     /// A line that is no message. Who waits for the answer that it was to be, or was to get one, is told.
     fn unreadable(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         line: &[u8],
         malformed: &Malformed,
         out: &mut Batch,
     ) {
-        self.printed(slot, line);
-        out.note(host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
+        self.printed(process.slot, line);
+        out.note(process.host, &format!("skipped a line of {} bytes: {malformed}", line.len()));
         let text = format!("the agent's answer cannot be read: {malformed}");
         let fault = Fault::new(Reason::AgentProtocol, text);
         let refusal = ErrorObject::new(malformed.code(), malformed.to_string());
-        self.line_lost(slot, host, &Head::of(line), (&fault, refusal), out);
+        self.line_lost(process, &Head::of(line), &fault, refusal, out);
     }
 
     /// A line is lost for everybody: a request that it answered ends with `fault`, a request that it was
@@ -102,77 +109,83 @@ impl Hub {
     /// still be worked on.
     fn line_lost(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         head: &Head,
-        (fault, refusal): (&Fault, ErrorObject),
+        fault: &Fault,
+        refusal: ErrorObject,
         out: &mut Batch,
     ) {
         let Some(id) = &head.id else { return };
         if head.has_method {
-            self.host_write(slot, build::error(id, &refusal), out);
-        } else if let Some(why) = self.answered(host, id, out) {
-            self.answer_lost(slot, host, why, fault, out);
-            self.forget_questions_about(id, out);
+            self.host_write(process.slot, build::error(id, &refusal), out);
+        } else if let Some(why) = self.answered(process.host, id, out) {
+            let may_name = why.may_name_session();
+            self.answer_lost(process.slot, why, fault, out);
+            self.request_ended(process, id, may_name, out);
         }
     }
 
-    /// `line`, and whether it is as the agent wrote it.
+    /// `is_intact`: the line is as the agent wrote it.
     fn read_message(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         message: Message<'_>,
-        (line, is_intact): (&Bytes, bool),
+        line: &Bytes,
+        is_intact: bool,
         out: &mut Batch,
     ) {
         if matches!(message, Message::Request { .. }) {
-            self.touch_turns(slot, line);
+            self.touch_turns(process.slot, line);
         }
         match message {
             Message::Notification { method, .. } if is_own(&method) => {
-                out.note(host, &format!("skipped a `{method}`, which only acpd may say"));
+                out.note(process.host, &format!("skipped a `{method}`, which only acpd may say"));
             }
             Message::Notification { method, params } => {
                 // Before it is told: no rule may answer a question that it changes.
                 if !is_intact {
-                    self.doubt_call(slot, line, out);
+                    self.doubt_call(process.slot, line, out);
                 }
-                self.agent_notified(slot, host, &method, params, line, out);
+                self.agent_notified(process, &method, params, line, out);
             }
             Message::Request { id, method, .. }
                 if matches!(&*method, "session/request_permission" | "elicitation/create") =>
             {
-                self.person_asked(slot, host, &id, (line, is_intact), out);
+                self.person_asked(process, &id, line, is_intact, out);
             }
             Message::Request { id, method, .. } if method == MESSAGE => {
-                self.server_called(slot, host, &id, line, out);
+                self.server_called(process, &id, line, out);
             }
             Message::Request { id, method, .. }
                 if !is_own(&method)
-                    && self.client_method_asked(slot, host, (&id, &method), line, out) => {}
+                    && self.client_method_asked(process, &id, &method, line, out) => {}
             Message::Request { id, method, .. } => {
-                out.note(host, &format!("asked for `{method}`, which is not on offer"));
+                out.note(process.host, &format!("asked for `{method}`, which is not on offer"));
                 let error = ErrorObject::new(
                     code::METHOD_NOT_FOUND,
                     format!("`{method}` is not offered by this client"),
                 );
-                self.host_write(slot, build::error(&id, &error), out);
+                self.host_write(process.slot, build::error(&id, &error), out);
             }
-            Message::Response { id, outcome } => match self.answered(host, &id, out) {
+            Message::Response { id, outcome } => match self.answered(process.host, &id, out) {
                 Some(why) => {
-                    self.agent_answered(slot, host, why, line, outcome, out);
-                    self.forget_questions_about(&id, out);
+                    let may_name = why.may_name_session();
+                    self.agent_answered(process, why, line, outcome, out);
+                    self.request_ended(process, &id, may_name, out);
                 }
-                None => out.note(host, &format!("answered a request that is not open: id {id}")),
+                None => {
+                    out.note(
+                        process.host,
+                        &format!("answered a request that is not open: id {id}"),
+                    );
+                }
             },
         }
     }
 
     fn agent_notified(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         method: &str,
         params: Option<&RawValue>,
         line: &Bytes,
@@ -180,46 +193,69 @@ impl Hub {
     ) {
         if matches!(method, "$/cancel_request" | "$/cancelRequest") {
             if let Some(id) = params.and_then(cancelled_request) {
-                self.withdraw_request(slot, host, &id, out);
+                self.withdraw_request(process, &id, out);
             }
             return;
         }
         if method == "elicitation/complete" {
-            return self.page_done(host, line, out);
+            return self.page_done(process.host, line, out);
         }
-        let session = str_at(line, &["params", "sessionId"]);
-        let Some(session) = session else {
-            if matches!(method, "session/update" | MESSAGE) {
+        let Some(session) = str_at(line, &["params", "sessionId"]) else {
+            return self.told_about_profile(process, method, params, line, out);
+        };
+        match self.sessions.routed(process.slot, &session) {
+            Some(key) => self.told_about_session(process, key, &session, method, line, out),
+            None => self.park(process, session, line, out),
+        }
+    }
+
+    /// A notification that is not about a session: news for everybody who uses this agent.
+    fn told_about_profile(
+        &mut self,
+        process: Process,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        match (method, params) {
+            ("session/update" | MESSAGE, _) => {
                 // Whose it is cannot be told, and it is nobody else's business.
-                return out.note(host, &format!("skipped a `{method}` without a session"));
+                return out.note(process.host, &format!("skipped a `{method}` without a session"));
             }
-            // Not about a session: news for everybody who uses this agent.
-            match (method, params) {
-                ("auth/status_update", Some(told)) => self.auth_status_told(slot, told, out),
-                ("_auth/status_update", Some(told)) => self.account_told(slot, told, out),
-                _ => {}
-            }
-            let profile = self.processes[&slot].profile.clone();
-            return self.forward_to_profile(&profile, line, out);
-        };
-        let Some(key) = self.sessions.routed(slot, &session) else {
-            return self.park(slot, host, session, line, out);
-        };
+            ("auth/status_update", Some(told)) => self.auth_status_told(process.slot, told, out),
+            ("_auth/status_update", Some(told)) => self.account_told(process.slot, told, out),
+            _ => {}
+        }
+        let profile = self.processes[&process.slot].profile.clone();
+        self.forward_to_profile(&profile, line, out);
+    }
+
+    /// A notification about a session, or about a subagent in it; `session` is the agent's id.
+    fn told_about_session(
+        &mut self,
+        process: Process,
+        key: SessionKey,
+        session: &str,
+        method: &str,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
         let is_update = method == "session/update";
         let update = is_update.then(|| str_at(line, &["params", "update", "sessionUpdate"]));
         let update = update.flatten();
         let child = match update.as_deref() {
-            Some("subagent_update") => self.announce_child(slot, key, line, out),
-            _ => Ok(None),
-        };
-        let child = match child {
-            Ok(child) => child,
-            Err(reason) => {
-                return out.note(host, &format!("skipped a `subagent_update`: {reason}"));
-            }
+            Some("subagent_update") => match self.announce_child(process.slot, key, line, out) {
+                Ok(child) => child,
+                Err(reason) => {
+                    let text = format!("skipped a `subagent_update`: {reason}");
+                    return out.note(process.host, &text);
+                }
+            },
+            _ => None,
         };
         let line = self.to_public_id(key, line.clone());
-        if self.session(key).row.children.contains_key(&*session) {
+        if self.session(key).row.children.contains_key(session) {
             self.child_told(key, line, out);
         } else if is_update {
             self.on_update(key, update.as_deref(), line, out);
@@ -227,43 +263,36 @@ impl Hub {
             self.append(key, EventKind::Extension, line, None, out);
         }
         if let Some(child) = child {
-            self.read_parked(slot, host, child, out);
+            self.deliver_parked(process, child, out);
         }
     }
 
-    /// A line for a session that is not known: kept while a `session/new` is open, else dropped.
-    fn park(
-        &mut self,
-        slot: SlotId,
-        host: HostId,
-        session: Cow<'_, str>,
-        line: &Bytes,
-        out: &mut Batch,
-    ) {
-        let fits = match self.adoption_goes_on(slot, host, &session) {
-            Some(bytes) if bytes + line.len() > HISTORY_BYTES => {
-                return self.adoption_too_long(slot, host, &session, out);
+    /// Keeps a line for an unknown session while an open request may name that session; drops it otherwise.
+    fn park(&mut self, process: Process, session: Cow<'_, str>, line: &Bytes, out: &mut Batch) {
+        if let Some(bytes) = self.adoption_goes_on(process, &session) {
+            if bytes + line.len() > HISTORY_BYTES {
+                return self.adoption_too_long(process, &session, out);
             }
-            Some(_) => true,
-            None => {
-                let of_new =
-                    |(id, _): &(&String, &Parked)| self.requests.adoption_ask(host, id).is_none();
-                let parked = self.processes[&slot].parked.iter().filter(of_new);
-                let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
-                self.requests.new_pending(host) && bytes + line.len() <= PARKED_BYTES
-            }
-        };
-        if fits {
-            let session = session.into_owned();
-            let parked = &mut self.slot_mut(slot).parked;
-            parked.entry(session.clone()).or_default().push(line.clone());
-            out.records.push(Record::Parked { host, session, line: line.clone() });
-        } else {
-            if let Some(parked) = self.slot_mut(slot).parked.get_mut(&*session) {
+        } else if !self.may_park(process, line.len()) {
+            if let Some(parked) = self.slot_mut(process.slot).parked.get_mut(&*session) {
                 parked.cut = true;
             }
-            out.note(host, &format!("skipped a line for the unknown session `{session}`"));
+            let text = format!("skipped a line for the unknown session `{session}`");
+            return out.note(process.host, &text);
         }
+        let session = session.into_owned();
+        let parked = &mut self.slot_mut(process.slot).parked;
+        parked.entry(session.clone()).or_default().push(line.clone());
+        out.records.push(Record::Parked { host: process.host, session, line: line.clone() });
+    }
+
+    /// Whether there is a place for so many bytes more about a session that may turn out to be new.
+    fn may_park(&self, process: Process, len: usize) -> bool {
+        let of_new =
+            |(id, _): &(&String, &Parked)| self.requests.adoption_ask(process.host, id).is_none();
+        let parked = self.processes[&process.slot].parked.iter().filter(of_new);
+        let bytes: usize = parked.map(|(_, parked)| parked.bytes).sum();
+        self.requests.may_name_session(process.host) && bytes + len <= PARKED_BYTES
     }
 
     /// A `session/update` of a session, with its public id; `update` is its kind.
@@ -278,7 +307,7 @@ impl Hub {
         if let Some(running) = session.running.as_mut() {
             running.last_line = now;
             let mut said = running.echo.iter().chain(&running.added);
-            // Of a turn that an earlier daemon began, it is not known what was added to it, but for the last.
+            // For a turn that an earlier daemon began, acpd knows only the hash of the last text sent.
             let is_last = || !running.whole && is_said(&line, session.row.last_prompt);
             if is_user && (said.any(|said| is_echo(&line, said)) || is_last()) {
                 return;
@@ -286,7 +315,7 @@ impl Hub {
             running.touched |= is_work(class);
             if matches!(class, UpdateClass::Conversation | UpdateClass::ToolCall) {
                 running.echo = None;
-                self.heard(key);
+                self.note_spoken(key);
             }
         }
         self.journal_update(key, line, class, out);
@@ -323,8 +352,7 @@ impl Hub {
     }
 
     fn note_tool(&mut self, key: SessionKey, line: &Bytes) {
-        let Some(range) = locate(line, &["params"]) else { return };
-        let Ok(params) = serde_json::from_slice::<&RawValue>(&line[range]) else { return };
+        let Some(params) = raw_at(line, &["params"]) else { return };
         let Ok(head) = UpdateHead::from_raw(params) else { return };
         let Some(id) = &head.tool_call_id else { return };
         self.note_call(key, id, update_in(line));
@@ -343,9 +371,7 @@ impl Hub {
                 }
             }
             StateKey::Options => {
-                let range = locate(line, &["params", "update", "configOptions"]);
-                let options =
-                    range.and_then(|r| serde_json::from_slice::<&RawValue>(&line[r]).ok());
+                let options = raw_at(line, &["params", "update", "configOptions"]);
                 self.take_values(key, None, options, !restoring, out);
             }
             StateKey::Info => {
@@ -365,49 +391,39 @@ impl Hub {
 
     fn agent_answered(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         why: Purpose,
         line: &Bytes,
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        if let Outcome::Error(error) = outcome {
-            let code = Some(ErrorObject::from_raw(error).code);
-            self.log_failure(slot, why.session(), why.what(), code, out);
-        }
-        match why {
-            Purpose::Initialize => self.on_initialized(slot, outcome, out),
-            Purpose::NewSession(new) => self.session_made(slot, host, new, line, outcome, out),
-            Purpose::List { to, wanted } => {
-                let result = match outcome {
-                    Outcome::Result(result) => Some(result),
-                    Outcome::Error(_) => None,
-                };
-                self.listed(slot, &to, &wanted, result, out);
+        let result = match outcome {
+            Outcome::Result(result) => Some(result),
+            Outcome::Error(error) => {
+                let code = Some(ErrorObject::from_raw(error).code);
+                self.log_failure(process.slot, why.session(), why.what(), code, out);
+                None
             }
-            Purpose::Adopt(adoption) => self.adopted(slot, host, &adoption, line, outcome, out),
+        };
+        match why {
+            Purpose::Initialize => self.on_initialized(process.slot, outcome, out),
+            Purpose::NewSession(new) => self.session_made(process, new, line, outcome, out),
+            Purpose::List { to, wanted } => self.listed(process.slot, &to, &wanted, result, out),
+            Purpose::Adopt(adoption) => self.adopted(process, &adoption, line, outcome, out),
             Purpose::Prompt { session } => self.prompt_answered(session, line, outcome, out),
-            Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
+            Purpose::Abandoned { .. } => self.abandoned_ended(process.slot, out),
             Purpose::AuthStatus => {
                 // One that fails says nothing.
-                if let Outcome::Result(result) = outcome {
-                    self.auth_status_told(slot, result, out);
+                if let Some(result) = result {
+                    self.auth_status_told(process.slot, result, out);
                 }
             }
-            Purpose::Restore { session, .. } => {
-                self.restore_answered(session, outcome, out);
-                self.unpark(slot, host, out);
-            }
-            Purpose::Steer(steer) => self.steered(slot, *steer, line, outcome, out),
+            Purpose::Restore { session, .. } => self.restore_answered(session, outcome, out),
+            Purpose::Steer(steer) => self.steered(process.slot, *steer, line, outcome, out),
             Purpose::Relay { to, session, method, params } => {
-                self.relay_answered(slot, to, session, &method, params, line, outcome, out);
+                self.relay_answered(process.slot, to, session, &method, params, line, outcome, out);
             }
-            Purpose::GivenUp { .. } => self.unpark(slot, host, out),
-            Purpose::Title { .. } | Purpose::Farewell => {}
-        }
-        if self.processes.contains_key(&slot) {
-            self.check_idle(slot, out);
+            Purpose::GivenUp { .. } | Purpose::Title { .. } | Purpose::Farewell => {}
         }
     }
 
@@ -431,54 +447,71 @@ impl Hub {
     /// The answer to a client's `session/new` or `session/fork`.
     fn session_made(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         new: NewSession,
         line: &Bytes,
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        let method = new.method();
-        let made = match outcome {
+        let unusable = |text| Fault::new(Reason::AgentProtocol, text);
+        let result = match outcome {
             Outcome::Error(error) => {
-                let error = ErrorObject::from_raw(error);
-                if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
-                    // The next process is asked the same.
-                    if new.fork.is_some() {
-                        self.fork_again(new, out);
-                        return self.unpark(slot, host, out);
-                    }
-                    let new = NewSession { params: undeclared(&new.params), ..new };
-                    let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
-                    self.slot_mut(slot).waiting.push(waiting);
-                    return self.unpark(slot, host, out);
-                }
-                let line = self.for_client(slot, &new.to, line);
-                self.respond(&new.to, None, line, out);
-                return self.unpark(slot, host, out);
+                return self.new_session_refused(process.slot, new, line, error, out);
             }
-            Outcome::Result(result) => NewSessionResult::from_raw(result),
+            Outcome::Result(result) => result,
         };
-        let made = match made {
-            Ok(made) => made,
+        match NewSessionResult::from_raw(result) {
             Err(error) => {
+                let method = new.method();
                 let text = format!("the agent's answer to `{method}` cannot be used: {error}");
-                self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
-                return self.unpark(slot, host, out);
+                self.refuse(&new.to, &unusable(text), out);
             }
-        };
-        if !self.claim_id(slot, &made.session_id, out) {
-            let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
-            self.refuse(&new.to, &Fault::new(Reason::AgentProtocol, text), out);
-            return self.unpark(slot, host, out);
+            Ok(made) if !self.claim_id(process.slot, &made.session_id, out) => {
+                let text = format!("the agent gave the id `{}` to two sessions", made.session_id);
+                self.refuse(&new.to, &unusable(text), out);
+            }
+            Ok(made) => self.open_made_session(process, new, &made, line, out),
         }
-        self.note_success(slot, method, out);
-        let key = self.adopt_new(slot, &new, &made.session_id, out);
+    }
+
+    /// The agent makes no session: the next process is asked the same, or the client gets the error.
+    fn new_session_refused(
+        &mut self,
+        slot: SlotId,
+        new: NewSession,
+        line: &Bytes,
+        error: &RawValue,
+        out: &mut Batch,
+    ) {
+        let error = ErrorObject::from_raw(error);
+        if self.note_refusal(slot, new.method(), &error, out) != Refusal::Renewed {
+            let line = self.for_client(slot, &new.to, line);
+            return self.respond(&new.to, None, line, out);
+        }
+        if new.fork.is_some() {
+            return self.fork_again(new, out);
+        }
+        let new = NewSession { params: undeclared(&new.params), ..new };
+        let waiting = Waiting { to: new.to.clone(), what: WaitFor::New(new) };
+        self.slot_mut(slot).waiting.push(waiting);
+    }
+
+    /// A session that the agent has made belongs to acpd and to its client.
+    fn open_made_session(
+        &mut self,
+        process: Process,
+        new: NewSession,
+        made: &NewSessionResult<'_>,
+        line: &Bytes,
+        out: &mut Batch,
+    ) {
+        self.note_success(process.slot, new.method(), out);
+        let key = self.adopt_new(process.slot, &new, &made.session_id, out);
         if let Some(point) = &new.fork {
             self.begin_forked(key, point, out);
         }
         self.take_values(key, made.modes, made.config_options, true, out);
-        let mut line = self.for_client(slot, &new.to, line);
+        let mut line = self.for_client(process.slot, &new.to, line);
         let row = &self.session(key).row;
         if row.public_id != row.agent_id {
             let id = json!(row.public_id).to_string();
@@ -497,37 +530,33 @@ impl Hub {
         if let Some(point) = &new.fork {
             self.drop_replay_of_fork(key, point.session);
         }
-        self.read_parked(slot, host, self.session(key).row.agent_id.clone(), out);
-        self.unpark(slot, host, out);
+        self.deliver_parked(process, self.session(key).row.agent_id.clone(), out);
     }
 
-    /// What the agent said about a session before it said its id.
-    pub(crate) fn read_parked(
-        &mut self,
-        slot: SlotId,
-        host: HostId,
-        agent_id: String,
-        out: &mut Batch,
-    ) {
-        let Some(parked) = self.slot_mut(slot).parked.remove(&agent_id) else { return };
-        out.records.push(Record::Unparked { host, session: Some(agent_id) });
+    /// Reads the lines that were parked for a session, which acpd knows now.
+    pub(crate) fn deliver_parked(&mut self, process: Process, agent_id: String, out: &mut Batch) {
+        let Some(parked) = self.slot_mut(process.slot).parked.remove(&agent_id) else { return };
+        out.records.push(Record::Unparked { host: process.host, session: Some(agent_id) });
         for line in parked.lines {
-            self.read_line(slot, host, &line, out);
+            self.read_line(process, &line, out);
         }
     }
 
-    /// With no `session/new` open any more, what is still parked belongs to nobody.
-    pub(crate) fn unpark(&mut self, slot: SlotId, host: HostId, out: &mut Batch) {
-        if self.requests.new_pending(host) {
+    /// Drops all parked lines once no open request can name a session any more.
+    pub(crate) fn drop_parked(&mut self, process: Process, out: &mut Batch) {
+        if self.requests.may_name_session(process.host) {
             return;
         }
-        let parked = std::mem::take(&mut self.slot_mut(slot).parked);
+        let parked = std::mem::take(&mut self.slot_mut(process.slot).parked);
         if !parked.is_empty() {
-            out.records.push(Record::Unparked { host, session: None });
+            out.records.push(Record::Unparked { host: process.host, session: None });
         }
         for (session, Parked { lines, .. }) in parked {
             let count = lines.len();
-            out.note(host, &format!("skipped {count} lines for the unknown session `{session}`"));
+            out.note(
+                process.host,
+                &format!("skipped {count} lines for the unknown session `{session}`"),
+            );
         }
     }
 
@@ -544,25 +573,23 @@ impl Hub {
         outcome: Outcome<'_>,
         out: &mut Batch,
     ) {
-        let ok = match outcome {
+        match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
                 if self.note_refusal(slot, method, &error, out) == Refusal::Renewed {
                     return self.refuse(&to, &renewed_fault(), out);
                 }
-                None
             }
-            Outcome::Result(result) => Some(result),
-        };
-        if let Some(result) = ok {
-            match method {
-                "authenticate" => self.authenticated(slot, out),
-                "logout" => self.logged_out(slot, out),
-                "auth/status" => self.auth_status_told(slot, result, out),
-                _ => {}
-            }
-            if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
-                self.setting_changed(key, to.client, method, params.as_deref(), result, out);
+            Outcome::Result(result) => {
+                match method {
+                    "authenticate" => self.authenticated(slot, out),
+                    "logout" => self.logged_out(slot, out),
+                    "auth/status" => self.auth_status_told(slot, result, out),
+                    _ => {}
+                }
+                if let Some(key) = session.filter(|key| self.sessions.contains_key(key)) {
+                    self.setting_changed(key, to.client, method, params.as_deref(), result, out);
+                }
             }
         }
         let line = self.for_client(slot, &to, line);
@@ -582,9 +609,7 @@ impl Hub {
         if here.is_some_and(|client| !client.view.boolean_options) {
             line = without_boolean_options(&line, &["result", "configOptions"]);
         }
-        let error = locate(&line, &["error"]);
-        let error = error.and_then(|at| serde_json::from_slice::<&RawValue>(&line[at]).ok());
-        let error = error.map(ErrorObject::from_raw);
+        let error = raw_at(&line, &["error"]).map(ErrorObject::from_raw);
         if error.is_some_and(|error| self.wants_login(slot, "", &error).is_some()) {
             let data = ErrorData::new(Reason::NeedsLogin).with_hint(self.login_hint(slot));
             // What an agent says there in a text is not overwritten.
@@ -643,9 +668,7 @@ impl Hub {
         by: Option<ClientId>,
         out: &mut Batch,
     ) {
-        let range = locate(result.get().as_bytes(), &["configOptions"]);
-        let raw = range.and_then(|r| serde_json::from_str::<&RawValue>(&result.get()[r]).ok());
-        let Some(config_options) = raw else { return };
+        let (_, Some(config_options)) = values_of(result) else { return };
         let restoring = matches!(self.session(key).state, State::Restoring(_));
         self.take_values(key, None, Some(config_options), !restoring, out);
         let update = Update::ConfigOptionUpdate { config_options };
@@ -655,16 +678,12 @@ impl Hub {
     }
 
     /// A line of an agent was over the limit and is gone; who waits for it must not hang.
-    fn line_skipped(
-        &mut self,
-        slot: SlotId,
-        host: HostId,
-        head: &Bytes,
-        len: u64,
-        out: &mut Batch,
-    ) {
+    fn line_skipped(&mut self, process: Process, head: &Bytes, len: u64, out: &mut Batch) {
         let limit = self.config.line_limit;
-        out.note(host, &format!("skipped a line of {len} bytes, over the limit of {limit}"));
+        out.note(
+            process.host,
+            &format!("skipped a line of {len} bytes, over the limit of {limit}"),
+        );
         let fault = Fault::new(
             Reason::LineTooLong,
             format!("the agent's answer of {len} bytes is over the limit of {limit}"),
@@ -673,10 +692,10 @@ impl Hub {
         let text = format!("a line of {len} bytes is over the limit of {limit}");
         let refusal = ErrorObject::new(code::INVALID_REQUEST, text);
         let said = Head::of(head);
-        self.line_lost(slot, host, &said, (&fault, refusal), out);
+        self.line_lost(process, &said, &fault, refusal, out);
         if said.has_method
             && let Some(session) = head_text(head, b"\"sessionId\":")
-            && let Some(key) = self.sessions.routed(slot, session)
+            && let Some(key) = self.sessions.routed(process.slot, session)
         {
             let session_id = self.session(key).row.public_id.clone();
             let skipped = Skipped { session_id: session_id.into(), bytes: len, limit };
@@ -686,14 +705,7 @@ impl Hub {
     }
 
     /// The answer to a request has come and cannot be had: who waits for it must not hang.
-    fn answer_lost(
-        &mut self,
-        slot: SlotId,
-        host: HostId,
-        why: Purpose,
-        fault: &Fault,
-        out: &mut Batch,
-    ) {
+    fn answer_lost(&mut self, slot: SlotId, why: Purpose, fault: &Fault, out: &mut Batch) {
         self.log_failure(slot, why.session(), why.what(), None, out);
         let error = fault.object();
         match why {
@@ -707,42 +719,37 @@ impl Hub {
                     self.prompt_answered(session, &line, outcome, out);
                 }
             }
-            Purpose::NewSession(new) => {
-                self.refuse(&new.to, fault, out);
-                self.unpark(slot, host, out);
-            }
+            Purpose::NewSession(new) => self.refuse(&new.to, fault, out),
             Purpose::Relay { to, .. } => self.refuse(&to, fault, out),
             Purpose::Steer(steer) => self.refuse(&steer.to, fault, out),
             Purpose::List { to, wanted } => self.listed(slot, &to, &wanted, None, out),
-            Purpose::Adopt(adoption) => {
-                self.refuse_adoption(&adoption, fault, out);
-                self.unpark(slot, host, out);
-            }
+            Purpose::Adopt(adoption) => self.refuse_adoption(&adoption, fault, out),
             Purpose::Restore { session, .. } => {
                 self.timers.clear(crate::timers::Timer::Restore(session));
                 self.restore_failed(session, fault.data.reason, &fault.message, out);
-                self.unpark(slot, host, out);
             }
-            Purpose::GivenUp { .. } => self.unpark(slot, host, out),
             Purpose::Abandoned { .. } => self.abandoned_ended(slot, out),
-            Purpose::AuthStatus | Purpose::Title { .. } | Purpose::Farewell => {}
-        }
-        if self.processes.contains_key(&slot) {
-            self.check_idle(slot, out);
+            Purpose::GivenUp { .. }
+            | Purpose::AuthStatus
+            | Purpose::Title { .. }
+            | Purpose::Farewell => {}
         }
     }
 
-    /// All output up to here is dealt with in this batch.
-    fn handed_over(&mut self, slot: SlotId, host: HostId, end: OutputEnd, out: &mut Batch) {
-        self.processes.note_read(host, end);
-        let Some(process) = self.processes.get_mut(slot).and_then(Slot::host_mut) else { return };
-        if process.catch_up.take_if(|upto| *upto <= end.offset).is_some() {
-            self.caught_up_with_host(slot, out);
+    /// What follows from the end of any request; `may_name`: lines may have been parked until then.
+    fn request_ended(&mut self, process: Process, id: &Id, may_name: bool, out: &mut Batch) {
+        if may_name {
+            self.drop_parked(process, out);
         }
+        if self.processes.contains_key(&process.slot) {
+            self.check_idle(process.slot, out);
+        }
+        self.forget_questions_about(id, out);
     }
 }
 
-/// Whether a line repeats what was said to the agent: some echo it, and acpd journals it itself.
+/// Returns whether the text of a line, which may be empty, is a part of `said`: some agents echo the prompt
+/// in pieces, and acpd has journalled it already.
 fn is_echo(line: &[u8], said: &str) -> bool {
     let text = str_at(line, &["params", "update", "content", "text"]);
     text.is_some_and(|text| said.contains(text.trim()))

@@ -71,7 +71,7 @@ impl Hub {
         let agent = &self.processes[&id];
         let reason = match agent.host() {
             Some(Host { leftovers: Some(_), .. }) => Reason::AgentLeftovers,
-            Some(Host { silent: true, .. }) => Reason::AgentTimeout,
+            Some(Host { overdue: true, .. }) => Reason::AgentTimeout,
             _ => return Ok(()),
         };
         let why = agent.api_reason().unwrap_or_default();
@@ -86,7 +86,7 @@ impl Hub {
             Host { leftovers: Some(_), .. } => Some(format!(
                 "{HANGS}; `acpctl agent restart {profile} --force` starts the agent beside it"
             )),
-            Host { silent: true, .. } => Some(format!(
+            Host { overdue: true, .. } => Some(format!(
                 "it is waited for; `acpctl agent restart {profile}` ends it and starts the agent again"
             )),
             _ => None,

@@ -9,7 +9,7 @@ use crate::hub::Hub;
 use crate::ids::{HostId, Requester, SessionKey, SlotId, Time};
 use crate::input::Batch;
 use crate::process::slot::{Slot, State, StopWhy, WaitFor, Waiting};
-use crate::record::{Record, TurnRest, TurnRow};
+use crate::record::{Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::turn::Queued;
 
@@ -100,7 +100,7 @@ impl Hub {
         out.records.push(Record::Turn(TurnRow {
             sender: prompt.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
             line: Some(prompt.line.clone()),
-            ..prompt.row(key, TurnRest::Queued)
+            ..prompt.row(key, TurnStage::Queued)
         }));
         self.session_mut(key).queue.push_front(prompt);
     }

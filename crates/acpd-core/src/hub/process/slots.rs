@@ -239,8 +239,8 @@ impl Hub {
 
     fn remember_initialize(&mut self, id: SlotId, raw: Bytes, out: &mut Batch) {
         let fingerprint = self.profile_of(id).fingerprint.clone();
-        let Slot { profile, heard, .. } = &self.processes[&id];
-        let (profile, client_meta) = (profile.clone(), heard.clone());
+        let Slot { profile, client_meta, .. } = &self.processes[&id];
+        let (profile, client_meta) = (profile.clone(), client_meta.clone());
         let known = self.processes.known_mut(&profile);
         let before = known.row.clone();
         let mut row =
@@ -284,7 +284,7 @@ impl Hub {
         self.begin_stop(id, StopWhy::BadStart { reason, permanent }, Some(text), out);
     }
 
-    pub(crate) fn on_agent_timer(&mut self, id: SlotId, out: &mut Batch) {
+    pub(crate) fn on_slot_timer(&mut self, id: SlotId, out: &mut Batch) {
         match self.processes[&id].state.clone() {
             State::Starting | State::Initializing => {
                 let time = duration(self.profile_of(id).start_timeout);
@@ -380,7 +380,7 @@ impl Hub {
         let works = self.is_at_work(id);
         let Some(host) = self.processes.get_mut(id).and_then(Slot::host_mut) else { return };
         let busy = works || self.requests.abandoned(host.id).next().is_some();
-        if host.adopted && host.leased != Some(busy) {
+        if host.reachable && host.leased != Some(busy) {
             host.leased = Some(busy);
             out.effects.push(Effect::Host(host.id, ToHost::Lease { busy }));
         }
@@ -389,7 +389,7 @@ impl Hub {
     fn is_used(&self, id: SlotId) -> bool {
         let agent = &self.processes[&id];
         !agent.waiting.is_empty()
-            || agent.host().is_some_and(|host| self.requests.open_of_host(host.id))
+            || agent.host().is_some_and(|host| self.requests.is_working(host.id))
             || self.stays_up(id)
             || self.sessions.of_slot(id).iter().any(|key| self.is_in_use(*key))
     }

@@ -59,7 +59,7 @@ impl Hub {
         self.timers.clear(Timer::Idle(id));
         if let Some(host) = self.slot_mut(id).host_mut() {
             // Nobody waits for its words any more.
-            host.silent = false;
+            host.overdue = false;
         }
         let times = self.profile_of(id).stop;
         let turns =

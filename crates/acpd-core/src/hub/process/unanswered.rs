@@ -17,6 +17,7 @@ use crate::fault::Fault;
 use crate::hub::Hub;
 use crate::ids::{ClientId, HostId, NOBODY, Requester, SlotId, duration};
 use crate::input::Batch;
+use crate::requests::Asked;
 use crate::requests::purpose::Purpose;
 use crate::timers::Timer;
 
@@ -42,7 +43,7 @@ impl Hub {
 
     /// `$/cancel_request` of a client for what an agent was asked.
     pub(crate) fn cancel_relayed(&mut self, to: &Requester, out: &mut Batch) {
-        let Some((id, host)) = self.requests.relayed(to) else { return };
+        let Some((id, host)) = self.requests.ask_for(to) else { return };
         let Some(slot) = self.processes.slot_of(host) else { return };
         let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
         self.host_write(slot, line, out);
@@ -55,7 +56,8 @@ impl Hub {
 
     /// The agent has been silent about a request for long, or ignores that it was cancelled.
     pub(crate) fn on_unanswered_timer(&mut self, ask: u64, out: &mut Batch) {
-        let Some((host, why, since, cancelled)) = self.requests.waits_since(ask) else { return };
+        let Some(asked) = self.requests.get(ask).cloned() else { return };
+        let Asked { host, purpose: why, since, cancelled } = asked;
         let Some(slot) = self.processes.slot_of(host) else { return };
         self.watch_answer(ask, host, &why);
         if cancelled {
@@ -65,8 +67,7 @@ impl Hub {
         let askers = self.askers_of(&profile, &why);
         // A person who is asked about it is waited for, not the agent.
         let session = why.session();
-        let open = session.and_then(|key| self.sessions.get(&key));
-        let is_asked = open.is_some_and(|session| !session.interactions.is_empty());
+        let is_asked = session.is_some_and(|key| self.questions.are_open(key));
         if askers.is_empty() || is_asked || self.is_asked_about(ask) {
             return;
         }

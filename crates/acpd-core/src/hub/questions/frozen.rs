@@ -87,7 +87,7 @@ impl Hub {
     /// An update of a call, which is in the journal: questions about the call that it changes are withdrawn and
     /// asked anew.
     pub(crate) fn call_told(&mut self, key: SessionKey, line: &Bytes, out: &mut Batch) {
-        if self.session(key).interactions.is_empty() {
+        if !self.questions.are_open(key) {
             return;
         }
         let Some(id) = str_at(line, &["params", "update", "toolCallId"]) else { return };
@@ -118,7 +118,7 @@ impl Hub {
         change: impl Fn(&mut Call),
         out: &mut Batch,
     ) {
-        for interaction in self.session(key).interactions.clone() {
+        for interaction in self.questions.of_session(key) {
             let Some(open) = self.questions.get(interaction) else { continue };
             let Some(frozen) = &open.frozen else { continue };
             if self.name_of_asked(key, &open.line).as_deref() != Some(name) {

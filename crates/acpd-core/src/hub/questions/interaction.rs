@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::answer::Answer as ToAgent;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, Effect, ToClient};
 use crate::questions::question::{Answer, Question, Scope};
 use crate::questions::{Closed, Interaction};
@@ -28,46 +28,46 @@ use crate::record::{InteractionRow, Record};
 use crate::views::with_own_terminals;
 
 impl Hub {
-    /// `session/request_permission` or `elicitation/create` of an agent, and whether the line is as the
-    /// agent wrote it.
+    /// `session/request_permission` or `elicitation/create` of an agent; `is_intact`: the line is as the agent
+    /// wrote it.
     pub(crate) fn person_asked(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         id: &Id,
-        line: (&Bytes, bool),
+        line: &Bytes,
+        is_intact: bool,
         out: &mut Batch,
     ) {
-        if let Err(refusal) = self.take_question(slot, host, id, line, out) {
+        if let Err(refusal) = self.take_question(process, id, line, is_intact, out) {
             let error = ErrorObject::new(code::INVALID_PARAMS, refusal);
-            self.host_write(slot, build::error(id, &error), out);
+            self.host_write(process.slot, build::error(id, &error), out);
         }
     }
 
     fn take_question(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         id: &Id,
-        (line, is_intact): (&Bytes, bool),
+        line: &Bytes,
+        is_intact: bool,
         out: &mut Batch,
     ) -> Result<(), String> {
         let (scope, question) = Question::read(line)?;
-        if self.questions.asked_as(host, id).is_some() {
+        if self.questions.asked_as(process.host, id).is_some() {
             return Err(format!("the id {id} is open already"));
         }
         let key = match scope {
             Scope::Session(session) => {
-                let key = self.sessions.routed(slot, &session);
+                let key = self.sessions.routed(process.slot, &session);
                 Some(key.ok_or_else(|| format!("no session `{session}`"))?)
             }
             Scope::Request(_) => None,
         };
-        self.questions.check_room(key, host)?;
+        self.questions.check_room(key, process.host)?;
         let cancelling = key.and_then(|key| self.session(key).running.as_ref()?.cancelling);
         if cancelling.is_some() {
             // The turn is to end; asking a person now would only hold it up.
-            self.host_write(slot, build::response(id, &question.cancelled()), out);
+            self.host_write(process.slot, build::response(id, &question.cancelled()), out);
             return Ok(());
         }
         let line = match key {
@@ -79,11 +79,12 @@ impl Hub {
         if let (Some(key), Some(frozen)) = (key, &frozen)
             && let Some(answer) = self.decided(key, frozen, &question, out)
         {
-            self.host_write(slot, build::response(id, &answer), out);
+            self.host_write(process.slot, build::response(id, &answer), out);
             return Ok(());
         }
         let (interaction, at) = (InteractionId(self.ids.issue()), self.now);
-        let row = InteractionRow { id: interaction, session: key, host, line, at, frozen };
+        let row =
+            InteractionRow { id: interaction, session: key, host: process.host, line, at, frozen };
         self.open_interaction(row, id.clone(), question, out);
         Ok(())
     }
@@ -104,7 +105,6 @@ impl Hub {
             self.offer_to_requester(interaction, out);
             return self.hook_question(interaction, out);
         };
-        self.session_mut(key).interactions.insert(interaction);
         self.tell_state(key, out);
         let attached: Vec<_> = self.session(key).attached.keys().copied().collect();
         for client in attached {
@@ -116,7 +116,8 @@ impl Hub {
     /// A question about a request is for who sent that; if nobody is waited for, nobody is asked.
     fn offer_to_requester(&mut self, interaction: InteractionId, out: &mut Batch) {
         let Some(open) = self.questions.get(interaction) else { return };
-        let requester = open.about.and_then(|ask| self.requests.requester(ask)).cloned();
+        let asked = open.about.and_then(|ask| self.requests.get(ask));
+        let requester = asked.and_then(|asked| asked.purpose.requester()).cloned();
         let Some(to) = requester
             .filter(|to| self.clients.token_of(to.client).is_some() || self.is_here(to.client))
         else {
@@ -140,7 +141,7 @@ impl Hub {
 
     /// Offers every open interaction of a session to a client that has just come.
     pub(crate) fn offer_all(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        for interaction in self.session(key).interactions.clone() {
+        for interaction in self.questions.of_session(key) {
             self.offer(client, interaction, out);
         }
     }
@@ -207,7 +208,8 @@ impl Hub {
         let is_asked = match open.session {
             Some(key) => self.is_controller(client, key),
             None => {
-                let requester = open.about.and_then(|ask| self.requests.requester(ask));
+                let asked = open.about.and_then(|ask| self.requests.get(ask));
+                let requester = asked.and_then(|asked| asked.purpose.requester());
                 requester.is_some_and(|to| to.client == client)
             }
         };
@@ -224,7 +226,7 @@ impl Hub {
         out: &mut Batch,
     ) -> bool {
         // Late answers, answers to notifications and answers to nothing end here.
-        let Some(interaction) = self.questions.answered(client, id) else { return false };
+        let Some(interaction) = self.questions.take_offer(client, id) else { return false };
         let Some(open) = self.questions.get(interaction) else { return false };
         if !self.may_answer(client, open) {
             return true;
@@ -246,7 +248,7 @@ impl Hub {
 
     /// An answer that means nothing is no answer: the client is asked again, but not for ever.
     fn ask_again(&mut self, client: ClientId, interaction: InteractionId, out: &mut Batch) {
-        if !self.questions.refuse(client, interaction) {
+        if !self.questions.count_invalid_answer(client, interaction) {
             return;
         }
         let Some(open) = self.questions.get(interaction) else { return };
@@ -341,10 +343,8 @@ impl Hub {
         }
         if let Some(key) = key {
             let now = self.now;
-            let session = self.session_mut(key);
-            session.interactions.remove(&interaction);
             // The agent was waiting until now: its silence begins here.
-            if let Some(running) = session.running.as_mut() {
+            if let Some(running) = self.session_mut(key).running.as_mut() {
                 running.last_line = now;
             }
             self.tell_state(key, out);
@@ -353,34 +353,26 @@ impl Hub {
 
     /// A client that goes on without a session, or only watches it, is not asked any more.
     pub(crate) fn take_back_offers(&mut self, client: ClientId, key: SessionKey, out: &mut Batch) {
-        for interaction in self.session(key).interactions.clone() {
+        for interaction in self.questions.of_session(key) {
             if let Some(id) = self.questions.take_back(client, interaction) {
                 let line = build::notification("$/cancel_request", &json!({ "requestId": id }));
-                self.send_behind(
-                    client,
-                    Some(key),
-                    Effect::Client(client, ToClient::Line(line)),
-                    out,
-                );
+                let effect = Effect::Client(client, ToClient::Line(line));
+                self.send_behind(client, Some(key), effect, out);
             }
         }
     }
 
     /// `$/cancel_request` of an agent for a request of its own.
-    pub(crate) fn withdraw_request(
-        &mut self,
-        slot: SlotId,
-        host: HostId,
-        request: &Id,
-        out: &mut Batch,
-    ) {
-        if self.cancel_client_method(host, request, out) || self.cancel_call(host, request, out) {
+    pub(crate) fn withdraw_request(&mut self, process: Process, request: &Id, out: &mut Batch) {
+        if self.cancel_client_method(process.host, request, out)
+            || self.cancel_call(process.host, request, out)
+        {
             return;
         }
-        let Some(interaction) = self.questions.asked_as(host, request) else { return };
+        let Some(interaction) = self.questions.asked_as(process.host, request) else { return };
         let Some(closed) = self.questions.close(interaction) else { return };
         let error = ErrorObject::new(code::CANCELLED, "cancelled by the agent");
-        self.host_write(slot, build::error(request, &error), out);
+        self.host_write(process.slot, build::error(request, &error), out);
         self.tell_closed(interaction, &closed, out);
     }
 }

@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use crate::clients::Client;
 use crate::hash::number_of;
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::mcp::calls::Call;
 use crate::mcp::client_mcp::{
@@ -180,7 +180,7 @@ impl Hub {
         }
         let names = || brought.iter().map(|item| label(item)).collect();
         let may = may && self.may_control(client, key).is_ok();
-        if !may || !matches!(self.session(key).state, State::Resting) {
+        if !may || !matches!(self.session(key).state, State::Dormant) {
             return names();
         }
         let slot = self.session(key).slot;
@@ -250,12 +250,12 @@ impl Hub {
     fn server(&self, slot: SlotId, host: HostId, name: &str) -> Option<(Server, String)> {
         let number = Server::number_in(name)?;
         let held = |session: &&crate::session::Session| {
-            session.slot == slot && !matches!(session.state, State::Resting)
+            session.slot == slot && !matches!(session.state, State::Dormant)
         };
         let sessions = self.sessions.values().filter(held);
         let mut lists = sessions.filter_map(|session| session.mcp_servers.as_ref());
         lists.find_map(|list| find(list, number)).or_else(|| {
-            let mut made = self.requests.made(host).filter_map(list);
+            let mut made = self.requests.params_of_openings(host).filter_map(list);
             made.find_map(|list| find(&list, number))
         })
     }
@@ -263,8 +263,7 @@ impl Hub {
     /// `mcp/message` of an agent, for a server in a client.
     pub(crate) fn server_called(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         id: &Id,
         line: &Bytes,
         out: &mut Batch,
@@ -272,12 +271,12 @@ impl Hub {
         let row = InteractionRow {
             id: InteractionId(self.ids.issue()),
             session: None,
-            host,
+            host: process.host,
             line: line.clone(),
             at: self.now,
             frozen: None,
         };
-        let call = self.call(slot, &row, id);
+        let call = self.call(process.slot, &row, id);
         match call.and_then(|call| self.calls.check_room(&call).map(|()| call)) {
             Ok(call) => {
                 out.durable = true;
@@ -285,7 +284,7 @@ impl Hub {
                 out.records.push(Record::Interaction(row));
             }
             Err(error) => {
-                self.host_write(slot, build::error(id, &error), out);
+                self.host_write(process.slot, build::error(id, &error), out);
             }
         }
     }

@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::client_methods::terminal::own_terminal;
 use crate::client_methods::{By, Call, ClientMethod, Kind, file_service};
 use crate::hub::Hub;
-use crate::ids::{ClientId, HostId, InteractionId, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, InteractionId, Process, SessionKey};
 use crate::input::{Batch, Effect, ServeError, ToClient};
 use crate::record::{InteractionRow, Record};
 
@@ -29,19 +29,19 @@ impl Hub {
     /// A request of an agent that is not for a person; whether it was taken.
     pub(crate) fn client_method_asked(
         &mut self,
-        slot: SlotId,
-        host: HostId,
-        (id, method): (&Id, &str),
+        process: Process,
+        id: &Id,
+        method: &str,
         line: &Bytes,
         out: &mut Batch,
     ) -> bool {
         let Some(kind) = Kind::of(method) else { return false };
         let session = str_at(line, &["params", "sessionId"]);
-        let key = session.and_then(|id| self.sessions.routed(slot, &id));
+        let key = session.and_then(|id| self.sessions.routed(process.slot, &id));
         let Some(key) = key else { return false };
         let line = self.to_public_id(key, line.clone());
         let given = match kind {
-            Kind::Call(call) => self.terminal_called(key, call, (id, &line), out),
+            Kind::Call(call) => self.terminal_called(key, call, id, &line, out),
             _ => match self.who_does(key, kind) {
                 Some(by) => Ok(Some((by, line))),
                 None => return false,
@@ -55,14 +55,14 @@ impl Hub {
             Ok(Some(given)) => given,
             Ok(None) => return true,
             Err(error) => {
-                self.host_write(slot, build::error(id, &error), out);
+                self.host_write(process.slot, build::error(id, &error), out);
                 return true;
             }
         };
         let row = InteractionRow {
             id: InteractionId(self.ids.issue()),
             session: Some(key),
-            host,
+            host: process.host,
             line,
             at: self.now,
             frozen: None,

@@ -51,7 +51,8 @@ impl Hub {
         &mut self,
         key: SessionKey,
         call: Call,
-        (id, line): (&Id, &Bytes),
+        id: &Id,
+        line: &Bytes,
         out: &mut Batch,
     ) -> Result<Option<(By, Bytes)>, ErrorObject> {
         let text = str_at(line, &["params", "terminalId"]);

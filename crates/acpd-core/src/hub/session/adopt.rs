@@ -25,7 +25,7 @@ use crate::auth::Refusal;
 use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hub::Hub;
-use crate::ids::{HostId, NOBODY, Requester, SessionKey, SlotId, duration};
+use crate::ids::{HostId, NOBODY, Process, Requester, SessionKey, SlotId, duration};
 use crate::input::{Batch, ReadStyle};
 use crate::mcp::client_mcp::for_agent;
 use crate::params::{filter_of, own_meta, path, raw, session_cwd};
@@ -329,15 +329,10 @@ impl Hub {
 
     /// A line for a session that may be being taken over: the bytes that are there already if it is. A
     /// long history takes its time; what counts is that it goes on.
-    pub(crate) fn adoption_goes_on(
-        &mut self,
-        slot: SlotId,
-        host: HostId,
-        session: &str,
-    ) -> Option<usize> {
-        let ask = self.requests.adoption_ask(host, session)?;
-        self.await_adoption(slot, ask);
-        Some(self.processes[&slot].parked.get(session).map_or(0, |parked| parked.bytes))
+    pub(crate) fn adoption_goes_on(&mut self, process: Process, session: &str) -> Option<usize> {
+        let ask = self.requests.adoption_ask(process.host, session)?;
+        self.await_adoption(process.slot, ask);
+        Some(self.processes[&process.slot].parked.get(session).map_or(0, |parked| parked.bytes))
     }
 
     /// The agent neither answers nor goes on with the history.
@@ -388,26 +383,19 @@ impl Hub {
     }
 
     /// The history of a session that is being taken over is longer than can be kept.
-    pub(crate) fn adoption_too_long(
-        &mut self,
-        slot: SlotId,
-        host: HostId,
-        session: &str,
-        out: &mut Batch,
-    ) {
-        let Some(ask) = self.requests.adoption_ask(host, session) else { return };
+    pub(crate) fn adoption_too_long(&mut self, process: Process, session: &str, out: &mut Batch) {
+        let Some(ask) = self.requests.adoption_ask(process.host, session) else { return };
         let text = format!("the history of `{session}` is over {} MiB", HISTORY_BYTES >> 20);
         let fault = Fault::new(Reason::TooMany, text)
             .session(session)
             .hint("it can be gone on with in the agent's own program");
-        self.give_up_adoption(slot, ask, &fault, out);
+        self.give_up_adoption(process.slot, ask, &fault, out);
     }
 
     /// The agent has loaded a session that is to become ours, and said before what was in it.
     pub(crate) fn adopted(
         &mut self,
-        slot: SlotId,
-        host: HostId,
+        process: Process,
         adoption: &Adoption,
         line: &Bytes,
         outcome: Outcome<'_>,
@@ -416,24 +404,24 @@ impl Hub {
         let result = match outcome {
             Outcome::Error(error) => {
                 let error = ErrorObject::from_raw(error);
-                if self.note_refusal(slot, "session/load", &error, out) == Refusal::Renewed {
-                    self.refuse_adoption(adoption, &renewed_fault(), out);
-                    return self.unpark(slot, host, out);
+                if self.note_refusal(process.slot, "session/load", &error, out) == Refusal::Renewed
+                {
+                    return self.refuse_adoption(adoption, &renewed_fault(), out);
                 }
                 for opener in &adoption.openers {
-                    let line = self.for_client(slot, &opener.to, line);
+                    let line = self.for_client(process.slot, &opener.to, line);
                     self.respond(&opener.to, None, line, out);
                 }
-                return self.unpark(slot, host, out);
+                return;
             }
             Outcome::Result(result) => result,
         };
-        if !self.claim_id(slot, &adoption.id, out) {
+        if !self.claim_id(process.slot, &adoption.id, out) {
             let text = format!("the agent holds another session under the id `{}`", adoption.id);
-            self.refuse_adoption(adoption, &Fault::new(Reason::AgentProtocol, text), out);
-            return self.unpark(slot, host, out);
+            let fault = Fault::new(Reason::AgentProtocol, text);
+            return self.refuse_adoption(adoption, &fault, out);
         }
-        self.note_success(slot, "session/load", out);
+        self.note_success(process.slot, "session/load", out);
         let new = NewSession {
             to: Requester { client: NOBODY, id: Id::null() },
             name: None,
@@ -443,12 +431,12 @@ impl Hub {
             directory: Directory::There,
             fork: None,
         };
-        let profile = self.processes[&slot].profile.clone();
+        let profile = self.processes[&process.slot].profile.clone();
         let was_loaded = self.way(&profile, ReadStyle::History).is_some();
-        let key = self.adopt_new(slot, &new, &adoption.id, out);
+        let key = self.adopt_new(process.slot, &new, &adoption.id, out);
         // Where the rest of the history comes as if it were new, nothing of a later replay must.
-        let late = self.profile_of(slot).late_replay;
-        let parked = self.processes[&slot].parked.get(&adoption.id).filter(|_| !late);
+        let late = self.profile_of(process.slot).late_replay;
+        let parked = self.processes[&process.slot].parked.get(&adoption.id).filter(|_| !late);
         let last_prompt = last_prompt(parked.map_or(&[], |parked| &parked.lines));
         let row = self.session_mut(key).row.edit();
         // It is never begun anew: what the agent has of it may be more than it has shown.
@@ -456,7 +444,7 @@ impl Hub {
         row.last_prompt = last_prompt;
         let (modes, options) = values_of(result);
         self.take_values(key, modes, options, true, out);
-        self.read_parked(slot, host, adoption.id.clone(), out);
+        self.deliver_parked(process, adoption.id.clone(), out);
         let session = self.session_mut(key);
         // Its turns are over, whatever they left open.
         session.calls.clear();
@@ -469,7 +457,6 @@ impl Hub {
         for text in &adoption.notices {
             self.notice(key, "warning", text, out);
         }
-        self.unpark(slot, host, out);
     }
 
     fn open_adopted(&mut self, openers: &[Opener], key: SessionKey, out: &mut Batch) {

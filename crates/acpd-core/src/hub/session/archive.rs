@@ -30,7 +30,7 @@ impl Hub {
         let is_open = match &self.session(key).state {
             State::Live => true,
             State::Restoring(restore) => restore.is_back(),
-            State::Resting => false,
+            State::Dormant => false,
         };
         let status = if is_open { "open" } else { "saved" };
         self.answer(to, &json!({ "status": status }), out);
@@ -60,7 +60,7 @@ impl Hub {
         let Asked { to, params, .. } = asked;
         let key = self.resolve(&read::<SessionRef>(params)?)?;
         self.set_archived(key, archived, out);
-        let info = self.session(key).info();
+        let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Hub {
             self.close_session(key, out);
             // What waits for a login, say, would come back with it.
             if !matches!(self.session(key).row.rest, Dormant::Closed | Dormant::Lost) {
-                self.rest(key, Dormant::Closed, Some("closed".to_owned()), out);
+                self.make_dormant(key, Dormant::Closed, Some("closed".to_owned()), out);
             }
         }
         let row = &mut self.session_mut(key).row;

@@ -143,7 +143,7 @@ impl Hub {
             running.last_line = now;
             running.touched |= class.is_some_and(is_work);
             if matches!(class, Some(UpdateClass::Conversation | UpdateClass::ToolCall)) {
-                self.heard(key);
+                self.note_spoken(key);
             }
         }
         self.append(key, EventKind::Child, line.clone(), None, out);
@@ -174,7 +174,7 @@ impl Hub {
                 let host = self.processes[&session.slot].usable_host();
                 restore.hears_news() && (session.doubtful.is_none() || session.doubtful != host)
             }
-            State::Live | State::Resting => true,
+            State::Live | State::Dormant => true,
         }
     }
 
@@ -305,12 +305,10 @@ impl Hub {
         key: SessionKey,
         is_meant: impl Fn(&str) -> bool,
     ) -> Vec<InteractionId> {
-        let asks = |id: &InteractionId| {
-            let open = self.questions.get(*id)?;
-            str_at(&open.line, SESSION).map(|of| is_meant(&of))
-        };
-        let open = self.session(key).interactions.iter();
-        open.filter(|id| asks(id) == Some(true)).copied().collect()
+        self.questions.which(|open| {
+            let asks = || str_at(&open.line, SESSION).is_some_and(|of| is_meant(&of));
+            open.session == Some(key) && asks()
+        })
     }
 
     /// Those of the session itself.

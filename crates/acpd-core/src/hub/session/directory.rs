@@ -41,7 +41,7 @@ impl Hub {
     pub(crate) fn on_directory_found(&mut self, question: u64, exists: bool, out: &mut Batch) {
         let waits = |state: &State| match state {
             State::Restoring(restore) => restore.step() == Step::Directory(question),
-            State::Live | State::Resting => false,
+            State::Live | State::Dormant => false,
         };
         let restoring = self.sessions.iter().find(|(_, session)| waits(&session.state));
         if let Some(key) = restoring.map(|(key, _)| *key) {
@@ -83,7 +83,7 @@ impl Hub {
     fn directory_missing(&mut self, key: SessionKey, out: &mut Batch) {
         let row = &self.session(key).row;
         let fault = missing(&row.cwd).session(&row.public_id);
-        self.rest(key, Dormant::NoDirectory, Some(fault.message.clone()), out);
+        self.make_dormant(key, Dormant::NoDirectory, Some(fault.message.clone()), out);
         let fault = fault.hint(self.session(key).way_out().unwrap_or_default());
         self.fail_queue(key, &fault, out);
         self.check_idle(self.session(key).slot, out);
@@ -102,7 +102,7 @@ impl Hub {
             let free = self.name_is_free(&row.agent, &cwd, name, Some(key));
             free.map_err(|fault| fault.hint("rename one of them: `acpctl session rename`"))?;
         }
-        if !matches!(session.state, State::Resting) {
+        if !matches!(session.state, State::Dormant) {
             // What the agent holds works in the old directory.
             self.close_session(key, out);
         }
@@ -120,7 +120,7 @@ impl Hub {
             self.session_mut(key).eager = true;
             self.need_session(key, Asker::Policy, out);
         }
-        let info = self.session(key).info();
+        let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
     }

@@ -105,7 +105,7 @@ impl Hub {
         }
         let old = self.session_mut(key).attached.remove(&client);
         let since =
-            old.as_ref().map(|old| old.since).or_else(|| self.clients.was_there_since(client, key));
+            old.as_ref().map(|old| old.since).or_else(|| self.clients.take_since(client, key));
         let since = since.unwrap_or_else(|| self.ids.issue());
         let mut deferred = old.map(|old| old.deferred).unwrap_or_default();
         if cursor == Cursor::Live {

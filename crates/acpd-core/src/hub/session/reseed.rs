@@ -23,7 +23,7 @@ use crate::hub::Hub;
 use crate::ids::SessionKey;
 use crate::input::{Batch, Effect};
 use crate::profile::OnInterrupted;
-use crate::record::{Dormant, Record, TurnRest, TurnRow};
+use crate::record::{Dormant, Record, TurnRow, TurnStage};
 use crate::session::State;
 use crate::session::reseed::{GO_ON, PROMISE, Summary, promise};
 use crate::session::turn::Queued;
@@ -54,7 +54,7 @@ impl Hub {
             self.refuse(&relayed.to, &fault, out);
         }
         self.timers.clear(Timer::Restore(key));
-        self.rest(key, Dormant::Parked, Some(promise(&reason)), out);
+        self.make_dormant(key, Dormant::Parked, Some(promise(&reason)), out);
         self.session_mut(key).eager = false;
         self.check_idle(self.session(key).slot, out);
     }
@@ -126,7 +126,7 @@ impl Hub {
         });
         let line = build::request(&Id::from(0), "session/prompt", &params);
         let prompt = Queued { ticket, sender: None, line, at: now };
-        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnRest::Queued));
+        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
         out.records.push(Record::Turn(TurnRow { line, ..row }));
         session.queue.push_back(prompt);
         let text = "acpd asks the agent to go on (`on_interrupted = \"continue\"`)";

@@ -29,7 +29,7 @@ use serde_json::value::RawValue;
 use crate::auth::Refusal;
 use crate::fault::{Fault, in_words};
 use crate::hub::Hub;
-use crate::ids::{SessionKey, SlotId};
+use crate::ids::{Process, SessionKey, SlotId};
 use crate::input::{Batch, Effect};
 use crate::params::raw;
 use crate::profile::OnLost;
@@ -120,7 +120,7 @@ impl Hub {
     fn restore_mut(&mut self, key: SessionKey) -> Option<&mut Restore> {
         match &mut self.sessions.get_mut(key)?.state {
             State::Restoring(restore) => Some(restore),
-            State::Live | State::Resting => None,
+            State::Live | State::Dormant => None,
         }
     }
 
@@ -302,7 +302,7 @@ impl Hub {
         self.sessions.route(key);
         out.durable = true;
         if let Some(host) = self.processes[&slot].usable_host() {
-            self.read_parked(slot, host, agent_id, out);
+            self.deliver_parked(Process { slot, host }, agent_id, out);
         }
         true
     }
@@ -489,7 +489,7 @@ impl Hub {
         text: &str,
         out: &mut Batch,
     ) {
-        self.rest(key, Dormant::Failed, Some(text.to_owned()), out);
+        self.make_dormant(key, Dormant::Failed, Some(text.to_owned()), out);
         let session = self.session(key);
         let id = &session.row.public_id;
         let way_out = session.way_out().unwrap_or_default();
@@ -509,7 +509,7 @@ impl Hub {
         }
         self.session_mut(key).row.edit().restore = Some(RestoreLevel::Lost);
         self.tell_restored(key, RestoreLevel::Lost, Some(reason.clone()), out);
-        self.rest(key, Dormant::Lost, Some(reason), out);
+        self.make_dormant(key, Dormant::Lost, Some(reason), out);
         let fault = self.lost_fault(key);
         self.fail_queue(key, &fault, out);
     }

@@ -18,9 +18,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use acp_wire::acp::{SessionUpdate, Update};
 use acp_wire::bound::SENTENCE;
 use acp_wire::{build, clipped, remove_member};
-use acpd_api::{SessionGone, SessionNotice, StateChanged, method};
+use acpd_api::{SessionGone, SessionInfo, SessionNotice, StateChanged, method};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -32,10 +33,15 @@ use crate::record::{Dormant, EventKind, Record, SessionRow, ValueKey};
 use crate::requests::purpose::NewSession;
 use crate::session::restore::option_map;
 use crate::session::{Session, State, numbered};
+use crate::timers::Timer;
 
 impl Hub {
     pub(crate) fn session(&self, key: SessionKey) -> &Session {
         &self.sessions[&key]
+    }
+
+    pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {
+        self.session(key).info(self.questions.are_open(key))
     }
 
     pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {
@@ -43,7 +49,7 @@ impl Hub {
     }
 
     /// The agent has said something of its own.
-    pub(crate) fn heard(&mut self, key: SessionKey) {
+    pub(crate) fn note_spoken(&mut self, key: SessionKey) {
         if !self.session(key).row.heard {
             self.session_mut(key).row.edit().heard = true;
         }
@@ -115,7 +121,7 @@ impl Hub {
         self.sessions.routed(slot, agent_id).is_some_and(|key| match &self.session(key).state {
             State::Live => true,
             State::Restoring(restore) => restore.is_back(),
-            State::Resting => false,
+            State::Dormant => false,
         })
     }
 
@@ -159,7 +165,7 @@ impl Hub {
         let session = self.session(key);
         let busy = session.running.is_some() || matches!(session.state, State::Restoring(_));
         busy || self.wants_host(key)
-            || !session.interactions.is_empty()
+            || self.questions.are_open(key)
             || !session.attached.is_empty()
             || session.has_busy_child()
     }
@@ -188,7 +194,7 @@ impl Hub {
                 self.dispatch_next(key, out);
             }
             State::Restoring(_) => {}
-            State::Resting => {
+            State::Dormant => {
                 let Session { slot, row, .. } = self.session(key);
                 let free = self.processes[slot].is_up() && !self.works_on(*slot, &row.agent_id);
                 if free && self.wants_host(key) {
@@ -203,9 +209,9 @@ impl Hub {
         let was_live = match self.session(key).state {
             State::Live => true,
             State::Restoring(_) => false,
-            State::Resting => return,
+            State::Dormant => return,
         };
-        self.timers.clear(crate::timers::Timer::Restore(key));
+        self.timers.clear(Timer::Restore(key));
         self.sessions.unroute(key);
         // There is nobody to answer to any more.
         self.close_questions(self.questions_of(key, |_| true), out);
@@ -227,13 +233,13 @@ impl Hub {
         if self.waits_for_login(key) {
             // It would be refused again.
             let reason = self.session(key).row.reason.clone();
-            return self.rest(key, Dormant::NeedsLogin, reason, out);
+            return self.make_dormant(key, Dormant::NeedsLogin, reason, out);
         }
-        self.rest(key, Dormant::Parked, Some(fault.message.clone()), out);
+        self.make_dormant(key, Dormant::Parked, Some(fault.message.clone()), out);
     }
 
     /// Leaves a session without a process, for a reason.
-    pub(crate) fn rest(
+    pub(crate) fn make_dormant(
         &mut self,
         key: SessionKey,
         rest: Dormant,
@@ -246,7 +252,7 @@ impl Hub {
         self.end_children(key, out);
         self.drop_terminals(key, out);
         let session = self.session_mut(key);
-        session.state = State::Resting;
+        session.state = State::Dormant;
         let row = session.row.edit();
         row.host = None;
         row.rest = rest;
@@ -283,7 +289,7 @@ impl Hub {
             session_id: session.row.public_id.clone().into(),
             state: session.api_state(),
             archived: session.row.archived,
-            turn: session.turn_state(),
+            turn: session.turn_state(self.questions.are_open(key)),
             queued: session.queue.len() as u32,
             reason: session.row.reason.clone().map(Into::into),
             hint: session.way_out().map(Into::into),
@@ -310,10 +316,9 @@ impl Hub {
         }
         let open = std::mem::take(&mut self.session_mut(key).row.edit().open_tools);
         for tool_call_id in open {
-            let update = acp_wire::acp::SessionUpdate {
-                session_id: &self.session(key).row.public_id,
-                update: acp_wire::acp::Update::ToolCallFailed { tool_call_id: &tool_call_id },
-            };
+            let update = Update::ToolCallFailed { tool_call_id: &tool_call_id };
+            let session_id = &self.session(key).row.public_id;
+            let update = SessionUpdate { session_id, update };
             let line = build::notification("session/update", &update);
             self.append(key, EventKind::Update, line, None, out);
         }
@@ -330,11 +335,7 @@ impl Hub {
         self.withdraw_client_methods(key, out);
         self.calls_of_deleted(key, out);
         self.drop_terminals(key, out);
-        for timer in [
-            crate::timers::Timer::Restore(key),
-            crate::timers::Timer::Cancel(key),
-            crate::timers::Timer::Stall(key),
-        ] {
+        for timer in [Timer::Restore(key), Timer::Cancel(key), Timer::Stall(key)] {
             self.timers.clear(timer);
         }
         self.give_up_restore(key, out);

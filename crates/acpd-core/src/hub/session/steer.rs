@@ -39,7 +39,7 @@ use crate::clients::{Asked, Served};
 use crate::fault::{Fault, renewed_fault};
 use crate::hash::hash;
 use crate::hub::Hub;
-use crate::ids::{HostId, NOBODY, SessionKey, SlotId};
+use crate::ids::{NOBODY, Process, SessionKey, SlotId};
 use crate::input::Batch;
 use crate::own::without_own;
 use crate::params::raw;
@@ -77,14 +77,14 @@ impl Hub {
         let message = format!("acpd-{}", self.ids.issue());
         let steer = Steer { to: to.clone(), session: key, blocks, message, form };
         match self.steerable(key)? {
-            Some((slot, host)) => self.ask_to_steer((slot, host), way, steer, &params, out),
+            Some(process) => self.ask_to_steer(process, way, steer, &params, out),
             None => self.steer_late(steer, out)?,
         }
         Ok(())
     }
 
     /// The process in which a turn runs that goes on.
-    fn steerable(&self, key: SessionKey) -> Result<Option<(SlotId, HostId)>, Fault> {
+    fn steerable(&self, key: SessionKey) -> Result<Option<Process>, Fault> {
         let session = self.session(key);
         let slot = session.slot;
         let goes_on = session.running.as_ref().is_some_and(|turn| turn.cancelling.is_none());
@@ -95,12 +95,12 @@ impl Hub {
         if self.is_clogged(slot) {
             return Err(self.clogged_fault(slot));
         }
-        Ok(Some((slot, host)))
+        Ok(Some(Process { slot, host }))
     }
 
     fn ask_to_steer(
         &mut self,
-        (slot, host): (SlotId, HostId),
+        process: Process,
         way: Steering,
         steer: Steer,
         params: &Bytes,
@@ -111,10 +111,10 @@ impl Hub {
             running.added.push(steer.text());
         }
         let (method, params) = for_agent(way, params, &steer.blocks);
-        let ask = self.ask(host, Purpose::Steer(Box::new(steer)), out);
+        let ask = self.ask(process.host, Purpose::Steer(Box::new(steer)), out);
         let line = build::request(&Id::from(ask), method, &raw(&params));
         let line = self.to_agent_id(key, line);
-        self.host_write(slot, line, out);
+        self.host_write(process.slot, line, out);
         out.durable = true;
     }
 

@@ -46,7 +46,7 @@ impl Hub {
         let key = self.resolve(&params.session)?;
         let title = params.title.as_deref().map(one_line).transpose()?;
         self.give_title(key, title, to.client, out);
-        let info = self.session(key).info();
+        let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
     }

@@ -34,7 +34,7 @@ use crate::own::without_own;
 use crate::process::slot::{Asker, State as AgentState, StopWhy};
 use crate::profile::OnLost;
 use crate::prompt::{continues, once, prompt_text};
-use crate::record::{Canceller, Dormant, EventKind, Record, TurnRest, TurnRow};
+use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::turn::{Queued, Running, wait_or_cancel};
 use crate::session::{Session, State};
@@ -50,6 +50,15 @@ const QUEUE_LIMIT: usize = 32;
 
 /// Bytes of prompts that may wait in one session, beside one line of any length.
 const QUEUE_BYTES: usize = 8 << 20;
+
+/// How an agent's answer to a prompt ends the turn.
+struct PromptEnd {
+    outcome: Outcome,
+    /// What the sender gets in place of the agent's answer.
+    fault: Option<Fault>,
+    /// The agent's error.
+    refused: Option<ErrorObject>,
+}
 
 impl Hub {
     /// A client's `session/prompt`.
@@ -107,7 +116,7 @@ impl Hub {
         let stays_lost = self.profile_of(session.slot).on_lost == OnLost::Stop;
         if stays_lost
             && session.row.rest == Dormant::Lost
-            && matches!(session.state, State::Resting)
+            && matches!(session.state, State::Dormant)
         {
             return Err(self.lost_fault(key));
         }
@@ -119,7 +128,7 @@ impl Hub {
         session.last_ticket += 1;
         let ticket = session.last_ticket;
         let prompt = Queued { ticket, sender: to, line, at: now };
-        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnRest::Queued));
+        let (line, row) = (Some(prompt.line.clone()), prompt.row(key, TurnStage::Queued));
         out.records.push(Record::Turn(TurnRow { sender, line, ..row }));
         session.queue.push_back(prompt);
         Ok(ahead)
@@ -131,7 +140,7 @@ impl Hub {
         self.set_archived(key, false, out);
         let slot = self.session(key).slot;
         let needed = match self.session(key).state {
-            State::Resting => self.need_agent(slot, asker, out),
+            State::Dormant => self.need_agent(slot, asker, out),
             State::Live | State::Restoring(_) => self.may_start(slot),
         };
         if let Err(fault) = needed {
@@ -217,7 +226,7 @@ impl Hub {
         let session = self.session_mut(key);
         for prompt in &mut session.queue {
             if prompt.sender.take_if(|sender| sender.client == client).is_some() {
-                out.records.push(Record::Turn(prompt.row(key, TurnRest::Queued)));
+                out.records.push(Record::Turn(prompt.row(key, TurnStage::Queued)));
             }
         }
         let running = session.running.as_mut();
@@ -234,7 +243,7 @@ impl Hub {
         out.records.push(Record::Turn(TurnRow {
             sender: running.sender.as_ref().and_then(|sender| self.clients.sender(sender)),
             cancelling: running.cancelling,
-            ..running.row(key, TurnRest::Dispatched { host, chunk: running.chunk })
+            ..running.row(key, TurnStage::Dispatched { host, chunk: running.chunk })
         }));
     }
 
@@ -258,10 +267,8 @@ impl Hub {
             && let Ok(params) = PromptParams::from_raw(params)
         {
             for content in params.blocks {
-                let update = SessionUpdate {
-                    session_id: &session_id,
-                    update: Update::UserMessageChunk { content, message_id: None },
-                };
+                let update = Update::UserMessageChunk { content, message_id: None };
+                let update = SessionUpdate { session_id: &session_id, update };
                 let line = build::notification("session/update", &update);
                 self.append(key, EventKind::Update, line, sender, out);
             }
@@ -273,7 +280,7 @@ impl Hub {
         &mut self,
         key: SessionKey,
         line: &Bytes,
-        outcome: WireOutcome<'_>,
+        answer: WireOutcome<'_>,
         out: &mut Batch,
     ) {
         // A question that is still open gets its answer, as for a cancel: nobody will give another.
@@ -283,57 +290,68 @@ impl Hub {
         let again = running.again();
         let sender = running.sender.take();
         let slot = self.session(key).slot;
-        let (mut forgotten, mut refused, mut failed) = (None, None, None);
-        let ended = match outcome {
-            WireOutcome::Result(result) => {
-                // A prompt that is refused has not been taken in, nor has the summary before it.
-                self.heard(key);
-                let stop_reason =
-                    stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
-                if let Some(fault) = self.empty_turn(key, &stop_reason) {
-                    let (code, message) = (fault.code, fault.message.clone());
-                    failed = Some(fault);
-                    Outcome::Error { code, message: message.into() }
-                } else {
-                    failed = self.cut_off(key, &stop_reason);
-                    self.slot_mut(slot).renewed = false;
-                    self.note_success(slot, "session/prompt", out);
-                    Outcome::Stopped { stop_reason: stop_reason.into() }
-                }
-            }
-            WireOutcome::Error(error) => {
-                let error = ErrorObject::from_raw(error);
-                let (code, message) = (error.code, error.message.clone());
-                forgotten = says_forgotten(&error).then(|| message.clone());
-                refused = Some(error);
-                Outcome::Error { code, message: message.into() }
-            }
-        };
-        self.end_turn(key, ended, out);
+        let PromptEnd { outcome, mut fault, refused } = self.read_prompt_end(key, answer, out);
+        self.end_turn(key, outcome, out);
         // When the turn is over, for then the process may be free to be started anew.
         let refusal =
             refused.as_ref().map(|error| self.note_refusal(slot, "session/prompt", error, out));
         if refusal == Some(Refusal::Renewed) {
             match again {
                 Some(prompt) => return self.prompt_again(key, prompt, out),
-                None => failed = Some(renewed_fault()),
+                None => fault = Some(renewed_fault()),
             }
         }
         if let Some(sender) = sender {
-            let line = match failed {
+            let line = match fault {
                 Some(fault) => build::error(&sender.id, &fault.object()),
                 None => self.to_public_id_in_error(key, self.for_client(slot, &sender, line)),
             };
             self.respond(&sender, Some(key), line, out);
         }
-        if let Some(reason) = forgotten {
-            self.session_forgotten(key, reason, out);
-        } else if let (Some(Refusal::NeedsLogin), Some(error)) = (refusal, refused) {
-            self.hold_for_login(key, &error.message, out);
+        match refused {
+            Some(error) if says_forgotten(&error) => {
+                self.session_forgotten(key, error.message, out);
+            }
+            Some(error) if refusal == Some(Refusal::NeedsLogin) => {
+                self.hold_for_login(key, &error.message, out);
+            }
+            _ => {}
         }
         self.wake_session(key, out);
         self.turn_ended_while_stopping(slot, out);
         self.check_idle(slot, out);
+    }
+
+    /// Reads the answer to the prompt of the running turn.
+    fn read_prompt_end(
+        &mut self,
+        key: SessionKey,
+        answer: WireOutcome<'_>,
+        out: &mut Batch,
+    ) -> PromptEnd {
+        let result = match answer {
+            WireOutcome::Result(result) => result,
+            WireOutcome::Error(error) => {
+                let error = ErrorObject::from_raw(error);
+                let (code, message) = (error.code, error.message.clone().into());
+                let outcome = Outcome::Error { code, message };
+                return PromptEnd { outcome, fault: None, refused: Some(error) };
+            }
+        };
+        // A prompt that is refused has not been taken in, nor has the summary before it.
+        self.note_spoken(key);
+        let stop_reason = stop_reason(result).map_or_else(String::new, |why| clipped(&why, NAME));
+        if let Some(fault) = self.empty_turn_fault(key, &stop_reason) {
+            let (code, message) = (fault.code, fault.message.clone().into());
+            let outcome = Outcome::Error { code, message };
+            return PromptEnd { outcome, fault: Some(fault), refused: None };
+        }
+        let fault = self.cut_off_fault(key, &stop_reason);
+        let slot = self.session(key).slot;
+        self.slot_mut(slot).renewed = false;
+        self.note_success(slot, "session/prompt", out);
+        let outcome = Outcome::Stopped { stop_reason: stop_reason.into() };
+        PromptEnd { outcome, fault, refused: None }
     }
 
     /// The agent asks for something: in the turn of the session that this is about, or in any turn of the
@@ -353,7 +371,7 @@ impl Hub {
 
     /// The error for a turn that failed although its agent says that it ended: some do so when their
     /// provider refuses them, and without a word.
-    fn empty_turn(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
+    fn empty_turn_fault(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
         let Session { slot, running, row, .. } = self.session(key);
         let profile = self.profile_of(*slot);
         let running = running.as_ref()?;
@@ -369,7 +387,7 @@ impl Hub {
 
     /// The error for who waits for a turn that its agent ended in peace because acpd asked for that, on its
     /// way to stop the agent: nobody cancelled the turn.
-    fn cut_off(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
+    fn cut_off_fault(&self, key: SessionKey, stop_reason: &str) -> Option<Fault> {
         let Session { slot, running, row, .. } = self.session(key);
         let is_cut_off = stop_reason == "cancelled"
             && running.as_ref()?.cancelling == Some(Canceller::Acpd)
@@ -386,14 +404,15 @@ impl Hub {
     /// process that may not work any more, so it is started anew unless it works for somebody else.
     fn session_forgotten(&mut self, key: SessionKey, reason: String, out: &mut Batch) {
         let slot = self.session(key).slot;
-        self.rest(key, Dormant::Parked, Some(reason), out);
+        self.make_dormant(key, Dormant::Parked, Some(reason), out);
         if !self.is_at_work(slot) && self.processes[&slot].is_up() {
             let reason = Some("it forgot a session that it held".to_owned());
             self.begin_stop(slot, StopWhy::Wedged, reason, out);
         }
     }
 
-    /// The running turn is over, in whatever way.
+    /// Records and announces the end of the running turn. Does not answer the prompt: take `sender` out before
+    /// and answer it after.
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
         let now = self.now;
         let session = self.session_mut(key);
@@ -422,10 +441,11 @@ impl Hub {
         self.hook_turn_end(key, &ended, out);
         out.effects.push(Effect::Index(key));
         self.lease(self.session(key).slot, out);
-        out.records.push(Record::Turn(running.row(key, TurnRest::Ended)));
+        out.records.push(Record::Turn(running.row(key, TurnStage::Ended)));
     }
 
-    /// The process that worked on the running turn is gone.
+    /// Ends the running turn without the agent's answer, and answers its sender: the process is gone, or acpd
+    /// abandons the turn.
     pub(crate) fn interrupt_turn(&mut self, key: SessionKey, fault: &Fault, out: &mut Batch) {
         let Some(running) = self.session_mut(key).running.as_mut() else { return };
         let (sender, cancelling, chunk) =
@@ -441,33 +461,48 @@ impl Hub {
             AgentState::Stopping { why: StopWhy::Wedged, .. }
         );
         self.log_failure(slot, Some(key), "turn interrupted", None, out);
-        if self.is_undecided(slot, chunk) {
+        let is_undecided = self.is_undecided(slot, chunk);
+        if is_undecided {
             let reason = "acpd ended before it knew that the agent had got the prompt";
             fault = Fault::new(Reason::OutcomeUnknown, reason);
-            let reason = reason.to_owned();
-            self.end_turn(key, Outcome::OutcomeUnknown { reason: reason.into() }, out);
+        }
+        let reason = fault.message.clone().into();
+        let outcome = if is_undecided {
+            Outcome::OutcomeUnknown { reason }
         } else if cancelling.is_some() && is_wedged {
-            self.end_turn(key, Outcome::Unwedged { reason: fault.message.clone().into() }, out);
+            Outcome::Unwedged { reason }
         } else {
-            self.end_turn(key, Outcome::Interrupted { reason: fault.message.clone().into() }, out);
+            Outcome::Interrupted { reason }
+        };
+        self.end_turn(key, outcome, out);
+        match sender {
+            Some(sender) if cancelling == Some(Canceller::Client) => {
+                // The person wanted it to end and it has ended.
+                let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
+                self.respond(&sender, Some(key), line, out);
+            }
+            Some(sender) => self.answer_interrupted(&sender, key, fault, out),
+            None => {}
         }
-        let Some(sender) = sender else { return };
-        if cancelling == Some(Canceller::Client) {
-            // The person wanted it to end and it has ended.
-            let line = build::response(&sender.id, &json!({ "stopReason": "cancelled" }));
-            self.respond(&sender, Some(key), line, out);
-        } else {
-            let name = self.session(key).row.public_id.clone();
-            let hint = match fault.data.reason {
-                Reason::OutcomeUnknown => format!(
-                    "look at what was done (`acpctl session log {}`), then send it again if need be",
-                    self.session(key).row.word()
-                ),
-                _ => GOES_ON.to_owned(),
-            };
-            let error = fault.session(&name).hint(hint).object();
-            self.respond(&sender, Some(key), build::error(&sender.id, &error), out);
-        }
+    }
+
+    fn answer_interrupted(
+        &mut self,
+        to: &Requester,
+        key: SessionKey,
+        fault: Fault,
+        out: &mut Batch,
+    ) {
+        let row = &self.session(key).row;
+        let hint = match fault.data.reason {
+            Reason::OutcomeUnknown => format!(
+                "look at what was done (`acpctl session log {}`), then send it again if need be",
+                row.word()
+            ),
+            _ => GOES_ON.to_owned(),
+        };
+        let error = fault.session(&row.public_id).hint(hint).object();
+        self.respond(to, Some(key), build::error(&to.id, &error), out);
     }
 
     /// Whether it cannot be known that a process which is lost has got this line.
@@ -566,8 +601,7 @@ impl Hub {
         let notice = self.profile_of(session.slot).stall_notice;
         let Some(running) = &session.running else { return };
         let silent = self.now.since(running.last_line);
-        if !session.interactions.is_empty() || !session.row.open_tools.is_empty() || silent < notice
-        {
+        if self.questions.are_open(key) || !session.row.open_tools.is_empty() || silent < notice {
             let from = if silent < notice { running.last_line } else { self.now };
             return self.timers.set(Timer::Stall(key), from.after(notice));
         }
@@ -623,5 +657,5 @@ fn says_forgotten(error: &ErrorObject) -> bool {
 
 /// A prompt leaves the line without having been dispatched.
 fn drop_queued(key: SessionKey, prompt: &Queued, out: &mut Batch) {
-    out.records.push(Record::Turn(prompt.row(key, TurnRest::Ended)));
+    out.records.push(Record::Turn(prompt.row(key, TurnStage::Ended)));
 }

@@ -76,16 +76,16 @@ impl Hub {
             let hint = "the next prompt goes on in a new one of the agent anyway";
             return Err(Fault::invalid(text).session(&session.row.public_id).hint(hint));
         }
-        let is_stuck = matches!(session.state, State::Resting)
+        let is_stuck = matches!(session.state, State::Dormant)
             && matches!(session.row.rest, Dormant::Failed | Dormant::Lost | Dormant::NoDirectory);
         if !is_stuck && !discard {
             return Err(self.still_has_it(key));
         }
-        if !matches!(session.state, State::Resting) {
+        if !matches!(session.state, State::Dormant) {
             self.close_session(key, out);
         }
         self.give_up_context(key, out);
-        let info = self.session(key).info();
+        let info = self.session_info(key);
         self.answer(to, &info, out);
         Ok(())
     }
