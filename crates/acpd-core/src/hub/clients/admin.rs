@@ -490,7 +490,7 @@ impl Hub {
         } else {
             self.cancel(key, None, out);
         }
-        let session = self.session(key).info();
+        let session = self.session_info(key);
         self.answer(to, &CancelResult { session, running, taken_back }, out);
         Ok(())
     }
