@@ -15,7 +15,7 @@ pub(crate) struct Command {
 impl Command {
     /// A line for a shell. Nothing if it is blank.
     pub(crate) fn line(line: &str) -> Option<Self> {
-        let line = line.trim();
+        let line = trimmed(line);
         // What the outer shell expands could become part of the script.
         let is_literal = !line.contains(|c: char| c == '$' || c.is_control());
         let words = is_literal.then(|| shlex::split(line)).flatten();
@@ -50,8 +50,14 @@ impl Command {
     }
 }
 
+/// The line without what a shell skips at its ends. All other space is a part of a word to a shell: `git status` with
+/// a carriage return behind it runs something else.
+pub(crate) fn trimmed(line: &str) -> &str {
+    line.trim_matches([' ', '\t', '\n'])
+}
+
 /// The script, if it is all that runs and its shell is a known one.
 fn trusted_script(words: &[String]) -> Option<&str> {
     let Script { shell, text, is_all } = script(words)?;
-    Some(text.trim()).filter(|text| is_all && is_known_shell(shell) && !text.is_empty())
+    Some(trimmed(text)).filter(|text| is_all && is_known_shell(shell) && !text.is_empty())
 }

@@ -1,5 +1,6 @@
 //! A rule, compiled, and what its conditions are checked with.
 
+use crate::command::trimmed;
 use crate::config::{Kind, List, RuleConfig, Ruling};
 use crate::facts::Facts;
 use crate::glob::{Glob, Use};
@@ -131,7 +132,7 @@ pub(crate) fn plain(
 
 /// The title without the backticks that some agents put around commands.
 pub(crate) fn unquoted(title: &str) -> &str {
-    let title = title.trim();
+    let title = trimmed(title);
     let inner = title.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
-    inner.map_or(title, str::trim)
+    inner.map_or(title, trimmed)
 }

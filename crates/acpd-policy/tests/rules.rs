@@ -120,6 +120,22 @@ fn a_wildcard_does_not_reach_over_a_shell_operator() {
 }
 
 #[test]
+fn a_line_is_what_a_shell_makes_of_it_also_at_its_ends() {
+    let policy = allow("command = 'git status'");
+    for blank in ["", " ", "\t", "\n", " \n\t "] {
+        assert_eq!(outcome(&policy, run(&format!("{blank}git status{blank}"))), Some(Allow));
+    }
+    // To a shell these are a part of the word beside them: another program, another argument.
+    for letter in ["\r", "\r\n", "\u{b}", "\u{c}", "\u{85}", "\u{a0}", "\u{2003}", "\u{3000}"] {
+        for line in [format!("git status{letter}"), format!("{letter}git status")] {
+            assert_eq!(outcome(&policy, run(&line)), None, "{line:?}");
+            let script = json!({"command": ["bash", "-lc", line]});
+            assert_eq!(outcome(&policy, json!({"rawInput": script})), None, "{line:?}");
+        }
+    }
+}
+
+#[test]
 fn a_title_that_may_be_a_command_is_treated_as_one() {
     let policy = allow("title = 'git status*'");
     let titled = |kind: &str, title: &str| outcome(&policy, json!({"kind": kind, "title": title}));

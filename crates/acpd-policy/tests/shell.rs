@@ -274,7 +274,8 @@ fn check(home: Option<&Home>, line: &str, outcomes: &Outcomes) {
         return;
     }
     // A parser of its own says the same: these are words, and nothing else.
-    let words = shlex::split(line.trim()).filter(|words| !words.is_empty());
+    let words =
+        shlex::split(line.trim_matches([' ', '\t', '\n'])).filter(|words| !words.is_empty());
     let words = words.unwrap_or_else(|| panic!("no words: {line:?}"));
     // And a shell, for a part of them: one takes as long as a thousand decisions.
     let is_chosen = line.len().is_multiple_of(SHELLS);
