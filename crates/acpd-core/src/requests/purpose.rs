@@ -121,8 +121,8 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Whether its answer may name or take over a session, or might have before it was given up.
-    pub(crate) fn may_name_session(&self) -> bool {
+    /// Returns whether lines of a session that acpd could not name may be parked because of it.
+    pub(crate) fn parks_lines(&self) -> bool {
         matches!(
             self,
             Purpose::NewSession(_)

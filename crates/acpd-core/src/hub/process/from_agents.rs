@@ -119,9 +119,9 @@ impl Hub {
         if head.has_method {
             self.host_write(process.slot, build::error(id, &refusal), out);
         } else if let Some(why) = self.answered(process.host, id, out) {
-            let may_name = why.may_name_session();
+            let had_parked = why.parks_lines();
             self.answer_lost(process.slot, why, fault, out);
-            self.request_ended(process, id, may_name, out);
+            self.request_ended(process, id, had_parked, out);
         }
     }
 
@@ -169,9 +169,9 @@ impl Hub {
             }
             Message::Response { id, outcome } => match self.answered(process.host, &id, out) {
                 Some(why) => {
-                    let may_name = why.may_name_session();
+                    let had_parked = why.parks_lines();
                     self.agent_answered(process, why, line, outcome, out);
-                    self.request_ended(process, &id, may_name, out);
+                    self.request_ended(process, &id, had_parked, out);
                 }
                 None => {
                     out.note(
@@ -736,9 +736,9 @@ impl Hub {
         }
     }
 
-    /// What follows from the end of any request; `may_name`: lines may have been parked until then.
-    fn request_ended(&mut self, process: Process, id: &Id, may_name: bool, out: &mut Batch) {
-        if may_name {
+    /// What follows from the end of any request; `had_parked`: lines may have been parked because of it.
+    fn request_ended(&mut self, process: Process, id: &Id, had_parked: bool, out: &mut Batch) {
+        if had_parked {
             self.drop_parked(process, out);
         }
         if self.processes.contains_key(&process.slot) {
