@@ -146,6 +146,11 @@ pub(crate) struct Run {
     /// Work in this directory [default: the current one].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) set_up: SetUp,
+    /// Read the prompt from this file; `-` is stdin. What PROMPT says comes after it.
+    #[arg(long = "prompt-file", value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) prompt_files: Vec<PathBuf>,
     /// Add a file to the prompt, or lines of it: PATH, PATH:10 or PATH:10-20.
     #[arg(short, long = "file", value_name = "PATH[:LINES]", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
@@ -166,11 +171,30 @@ pub(crate) struct Run {
     pub(crate) deny: bool,
     /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
     /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
-    #[arg(long, conflicts_with_all = ["thoughts", "yes", "deny"])]
+    #[arg(long, conflicts_with_all = ["thoughts", "yes", "deny", "model", "mode", "set"])]
     pub(crate) steer: bool,
     /// The prompt; several words are joined.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
+}
+
+/// Settings of a session, made before the prompt is sent.
+#[derive(Debug, Args)]
+pub(crate) struct SetUp {
+    /// Use this model: its id or its name.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Switch to this mode: its id or its name.
+    #[arg(long)]
+    pub(crate) mode: Option<String>,
+    /// Set an option, as `session set` does.
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> Result<(String, String), &'static str> {
+    let (option, value) = text.split_once('=').ok_or("give an option and a value: OPTION=VALUE")?;
+    Ok((option.to_owned(), value.to_owned()))
 }
 
 /// One session.

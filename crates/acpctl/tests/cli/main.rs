@@ -11,6 +11,7 @@ mod remove;
 mod restart;
 mod run;
 mod search;
+mod set_up;
 mod settings;
 mod steer;
 mod support;

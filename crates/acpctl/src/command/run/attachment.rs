@@ -131,6 +131,14 @@ pub(super) fn stdin() -> Result<String> {
     decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
 }
 
+/// Reads a file that holds a prompt; it may be a pipe, as of `<(…)`.
+pub(super) fn prompt_file(path: &Path) -> Result<String> {
+    let failed = |error| CommandError::file("read", path, &error);
+    let bytes = File::open(path).and_then(read_all).map_err(failed)?;
+    let what = text!("`{}`", path);
+    decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
+}
+
 /// The path and the lines of an argument. A file whose name looks as if it had lines is meant whole.
 fn split(argument: &Path) -> Result<(PathBuf, Option<Lines>)> {
     let whole = || Ok((argument.to_owned(), None));

@@ -3,6 +3,7 @@
 mod attachment;
 mod lines;
 mod place;
+mod set_up;
 mod steer;
 mod turn;
 
@@ -10,7 +11,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -36,6 +37,7 @@ use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::{cli, last, lookup};
 use attachment::Attachment;
+use set_up::{set_up, set_up_new};
 use turn::{Ended, Turn};
 
 /// How long stdin is read before the user is told.
@@ -134,9 +136,13 @@ impl Target {
         let known = InitializeResult::from_raw(&raw)
             .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
         let session_id = match found {
-            Some(session) => attach(turn, session.session_id.into_raw(), agent.clone())?,
+            Some(session) => {
+                let session = attach(turn, session.session_id.into_raw(), agent.clone())?;
+                set_up(turn, &session, &args.set_up)?;
+                session.session_id.into_raw()
+            }
             None => {
-                let id = begin(turn, args.session.as_deref(), &cwd, agent.clone())?;
+                let id = begin(turn, args, &cwd, agent.clone())?;
                 let line = match &args.session {
                     Some(name) => text!("new session {}", Untrusted::from(name)),
                     None => {
@@ -231,28 +237,28 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     Ok(session)
 }
 
-fn begin(
-    turn: &mut Turn<'_>,
-    name: Option<&str>,
-    cwd: &str,
-    agent: Option<String>,
-) -> Result<String> {
+fn begin(turn: &mut Turn<'_>, args: &cli::Run, cwd: &str, agent: Option<String>) -> Result<String> {
     let mut params = json!({"cwd": cwd, "mcpServers": []});
-    if let Some(name) = name {
-        let meta = NewSessionMeta { name: Some(name.to_owned()), reuse: false };
+    if let Some(name) = &args.session {
+        let meta = NewSessionMeta { name: Some(name.clone()), reuse: false };
         params["_meta"] = json!({NAMESPACE: meta});
     }
     match turn.try_call::<Box<RawValue>>("session/new", &params)? {
         Ok(result) => {
             let new = NewSessionResult::from_raw(&result)
                 .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
-            turn.begin(Settings::from_raw(&result));
+            let settings = Settings::from_raw(&result);
+            turn.begin(settings.clone());
+            set_up_new(turn, &new.session_id, settings, &args.set_up)?;
             Ok(new.session_id.into_owned())
         }
         // Somebody else began it since we looked.
         Err(error) => match error_data(&error) {
             Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
-                attach(turn, data.session_id.unwrap_or_default().into_raw(), agent)
+                let id = data.session_id.unwrap_or_default().into_raw();
+                let session = attach(turn, id, agent)?;
+                set_up(turn, &session, &args.set_up)?;
+                Ok(session.session_id.into_raw())
             }
             _ => Err(CommandError::rpc(&error)),
         },
@@ -260,12 +266,12 @@ fn begin(
 }
 
 /// Takes part in a session from now on.
-fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Result<String> {
+fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Result<SessionInfo> {
     let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after: None, role: Role::Controller };
     let result: AttachResult = turn.call(method::SESSION_ATTACH, &params)?;
     turn.join(&result.session)?;
-    Ok(result.session.session_id.into_raw())
+    Ok(result.session)
 }
 
 /// What the end of a turn means for the shell.
@@ -301,12 +307,16 @@ impl Said {
         let files = args.files.iter().map(|path| Attachment::file(path));
         let images = args.images.iter().map(|path| Attachment::image(path));
         let mut attachments: Vec<_> = files.chain(images).collect::<Result<_>>()?;
-        let (prompt, piped) = prompt(words, ui)?;
+        let (prompt, piped) = prompt(words, &args.prompt_files, ui)?;
         attachments.extend(piped);
         if prompt.trim().is_empty() && attachments.is_empty() {
-            return Err(CommandError::usage("no prompt given").hint(
-                "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
-            ));
+            let hint = match &args.prompt_files[..] {
+                [] => {
+                    "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin"
+                }
+                _ => "what `--prompt-file` names is empty",
+            };
+            return Err(CommandError::usage("no prompt given").hint(hint));
         }
         Ok(Said { prompt, attachments })
     }
@@ -314,20 +324,36 @@ impl Said {
 
 /// What is said, and what was piped beside it.
 ///
-/// With words, stdin is what they are about; without, or where a `-` asks for it, it is said.
-fn prompt(words: &[String], ui: &mut Ui) -> Result<(String, Option<Attachment>)> {
-    match words.split_last() {
-        Some((last, words)) if last == "-" => {
-            let said = stdin(ui)?;
-            let words = words.join(" ");
-            let gap = if words.is_empty() { "" } else { "\n\n" };
-            Ok((words + gap + said.trim_end(), None))
-        }
-        None if io::stdin().is_terminal() => Ok((String::new(), None)),
-        None => Ok((stdin(ui)?.trim_end().to_owned(), None)),
-        Some(_) if is_piped() => Ok((words.join(" "), Attachment::piped(stdin(ui)?))),
-        Some(_) => Ok((words.join(" "), None)),
+/// With words or files, stdin is what they are about; without, or where a `-` asks for it, it is said.
+fn prompt(
+    words: &[String],
+    files: &[PathBuf],
+    ui: &mut Ui,
+) -> Result<(String, Option<Attachment>)> {
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    let (words, is_asked) = match words.split_last() {
+        Some((last, words)) if last == "-" => (words, true),
+        _ => (words, false),
+    };
+    let asked = files.iter().filter(|path| is_stdin(path)).count() + usize::from(is_asked);
+    if asked > 1 {
+        return Err(CommandError::usage("stdin can be read only once").hint("give one `-`"));
     }
+    let mut parts = Vec::new();
+    for path in files {
+        let said = if is_stdin(path) { stdin(ui)? } else { attachment::prompt_file(path)? };
+        parts.push(said.trim_end().to_owned());
+    }
+    let is_all = words.is_empty() && files.is_empty() && !io::stdin().is_terminal();
+    parts.push(words.join(" "));
+    let mut piped = None;
+    if is_asked || is_all {
+        parts.push(stdin(ui)?.trim_end().to_owned());
+    } else if asked == 0 && is_piped() {
+        piped = Attachment::piped(stdin(ui)?);
+    }
+    parts.retain(|part| !part.is_empty());
+    Ok((parts.join("\n\n"), piped))
 }
 
 /// Whether stdin is a pipe or a file. What else a script may hand down is not meant for a prompt.
