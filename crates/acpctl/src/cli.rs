@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
-pub(crate) use session::{Format, Log, Remove, Search, Session};
+pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session};
 
 /// Talk to AI coding agents that outlive your terminal.
 #[derive(Debug, Parser)]
@@ -143,9 +143,8 @@ pub(crate) struct Run {
     /// Continue the last used session of this directory (and agent).
     #[arg(short = 'c', long = "continue", conflicts_with_all = ["session", "resume"])]
     pub(crate) goes_on: bool,
-    /// Return when the prompt is on disk, and print the session's id; the turn runs without a terminal.
-    #[arg(short, long, conflicts_with_all = ["thoughts", "steer"])]
-    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) turn: Turn,
     /// Work in this directory [default: the current one].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
@@ -160,6 +159,21 @@ pub(crate) struct Run {
     /// Add an image to the prompt.
     #[arg(short, long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) images: Vec<PathBuf>,
+    /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
+    /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
+    #[arg(long, conflicts_with_all = ["detach", "thoughts", "yes", "deny", "model", "mode", "set"])]
+    pub(crate) steer: bool,
+    /// The prompt; several words are joined.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+}
+
+/// How a turn is run and shown.
+#[derive(Debug, Args)]
+pub(crate) struct Turn {
+    /// Return when the prompt is on disk, and print the session's id; the turn runs without a terminal.
+    #[arg(short, long, conflicts_with = "thoughts")]
+    pub(crate) detach: bool,
     /// Show what the agent thinks.
     #[arg(long)]
     pub(crate) thoughts: bool,
@@ -172,13 +186,6 @@ pub(crate) struct Run {
     /// Refuse what the agent asks for in this turn.
     #[arg(long)]
     pub(crate) deny: bool,
-    /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
-    /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
-    #[arg(long, conflicts_with_all = ["thoughts", "yes", "deny", "model", "mode", "set"])]
-    pub(crate) steer: bool,
-    /// The prompt; several words are joined.
-    #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: Vec<String>,
 }
 
 /// Settings of a session, made before the prompt is sent.

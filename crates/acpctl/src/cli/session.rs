@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::{Json, Which};
+use super::{Json, SetUp, Turn, Which};
 use crate::when;
 
 #[derive(Debug, Subcommand)]
@@ -106,6 +106,9 @@ pub(crate) enum Session {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Let another agent continue in the same directory, in a new session that begins with the transcript.
+    #[command(after_help = HANDOFF)]
+    Handoff(Handoff),
     /// Change the directory of a session, after that directory was moved or renamed.
     Move {
         #[command(flatten)]
@@ -143,6 +146,34 @@ pub(crate) enum Session {
     /// Delete sessions and their history for good.
     Rm(Remove),
 }
+
+/// Arguments of `session handoff`.
+#[derive(Debug, Args)]
+pub(crate) struct Handoff {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// The agent that continues.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) to: String,
+    /// Give the new session this name.
+    #[arg(short = 's', long = "name", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Hand over all turns, not only the last ones.
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) set_up: SetUp,
+    #[command(flatten)]
+    pub(crate) turn: Turn,
+    /// What the agent shall do; several words are joined [default: tell where the work stands].
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+}
+
+/// What `session handoff` hands over.
+const HANDOFF: &str = "\
+The transcript is that of `session export`: the last turns, up to 64 KiB. The old session stays. Without
+PROMPT, stdin is read unless it is a terminal. Output and exit codes are those of `run`.";
 
 /// Arguments of `session log`.
 #[derive(Debug, Args)]

@@ -32,7 +32,7 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
         Command::Ps(args) => ps::ps(args, door, ui)?,
-        Command::Session(command) => session::session(command, door, ui)?,
+        Command::Session(command) => return session::session(command, door, ui),
         Command::Agent(command) => agent::agent(command, door, ui)?,
         Command::Auth(command) => auth::auth(command, door, ui)?,
         Command::Pending(args) => pending::pending(&args, door, ui)?,

@@ -4,6 +4,7 @@ mod acp;
 mod archive;
 mod commands;
 mod export;
+mod handoff;
 mod hostile;
 mod log;
 mod pending;

@@ -17,7 +17,7 @@ use crate::human;
 use crate::text::{Text, text};
 
 /// No agent takes more at once; it can read the part that it needs by itself.
-const LIMIT: u64 = 10 * 1024 * 1024;
+pub(super) const LIMIT: u64 = 10 * 1024 * 1024;
 
 /// Something that goes with the prompt.
 #[derive(Debug, PartialEq, Eq)]
@@ -85,6 +85,12 @@ impl Attachment {
         let is_empty = text.trim().is_empty();
         let uri = "untitled:stdin".to_owned();
         (!is_empty).then(|| Attachment::Text { uri, mime: plain(), text, file: None })
+    }
+
+    /// What was said in another session.
+    pub(super) fn transcript(text: String) -> Attachment {
+        let (uri, mime) = ("untitled:transcript.md".to_owned(), "text/markdown".to_owned());
+        Attachment::Text { uri, mime, text, file: None }
     }
 
     /// Reads an image.

@@ -1,6 +1,7 @@
-//! `acpctl run`: prompt an agent and stream its answer.
+//! `acpctl run`: prompt an agent and stream its answer; `session handoff` does it with what another one was told.
 
 mod attachment;
+mod handoff;
 mod lines;
 mod place;
 mod set_up;
@@ -16,6 +17,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use acp_wire::ErrorObject;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acpd_api::{
     AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
@@ -40,6 +42,8 @@ use attachment::Attachment;
 use set_up::{set_up, set_up_new};
 use turn::{Ended, Turn};
 
+pub(super) use handoff::handoff;
+
 /// How long stdin is read before the user is told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -53,35 +57,11 @@ pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> 
     let said = Said::read(args, &args.prompt, ui)?;
     ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
-    let mut turn = Turn::new(live, ui, args.thoughts, args.json);
+    let mut turn = Turn::new(live, ui, &args.turn);
     let target = Target::find(&mut turn, args, &cwd)?;
     let blocks = target.blocks(&said)?;
-    let mut params = json!({"sessionId": target.session_id, "prompt": blocks});
-    if let Some(answer) = beforehand(args) {
-        let meta = PromptMeta { permissions: Some(answer.to_owned()) };
-        params["_meta"] = json!({NAMESPACE: meta});
-    }
-    let session = SessionRef {
-        session: target.session_id.clone(),
-        agent: target.profile.clone(),
-        ..SessionRef::default()
-    };
-    if args.detach {
-        let session = turn.leave_behind(&session, &params)?;
-        return left_behind(&session, args.json, ui);
-    }
-    match turn.prompt(&target.session_id, &params)? {
-        Ended::Answered(Ok(result)) => Ok(end(&mut turn, &result)),
-        Ended::Answered(Err(error)) => Err(CommandError::rpc(&error)),
-        Ended::Left => {
-            let id = Untrusted::from(&target.session_id);
-            let name = args.session.as_deref().filter(|name| *name != "-");
-            let word = shell_word(&name.map_or(id, Untrusted::from));
-            turn.ui
-                .say(text!("detached, the turn goes on; come back with: acpctl attach {}", word));
-            Ok(ExitCode::Ok)
-        }
-    }
+    let name = args.session.as_deref().filter(|name| *name != "-");
+    target.prompt(turn, blocks, &args.turn, name)
 }
 
 /// Prints what a script needs to come back to a turn that was begun.
@@ -104,15 +84,6 @@ fn moved(error: CommandError) -> CommandError {
     }
 }
 
-/// The answer to every permission question of the turn.
-fn beforehand(args: &cli::Run) -> Option<&'static str> {
-    match (args.yes, args.deny) {
-        (true, _) => Some("allow"),
-        (_, true) => Some("reject"),
-        _ => None,
-    }
-}
-
 /// The session to prompt and what its agent can take.
 struct Target {
     session_id: String,
@@ -130,12 +101,8 @@ impl Target {
         let found = existing(turn, args, &cwd)?;
         let known = found.as_ref().map(|session| session.agent.raw().to_owned());
         let agent = known.or(args.agent.clone());
-        let meta =
-            ClientMeta { agent: agent.clone(), notices: true, seq: true, ..ClientMeta::default() };
-        let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
-        let known = InitializeResult::from_raw(&raw)
-            .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
-        let session_id = match found {
+        let mut target = Target::of(turn, agent.clone())?;
+        target.session_id = match found {
             Some(session) => {
                 let session = attach(turn, session.session_id.into_raw(), agent.clone())?;
                 set_up(turn, &session, &args.set_up)?;
@@ -151,18 +118,75 @@ impl Target {
                         text!("session {}; continue with: acpctl run -s {} ...", shown, word)
                     }
                 };
-                if args.session.is_some() || turn.ui.can_ask() && !args.detach {
+                if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
                     turn.ui.say(turn.ui.err_paint().apply(DIM, line));
                 }
                 id
             }
         };
-        let profile = agent.clone();
-        let agent = agent
-            .or(known.agent_info.map(|info| info.name))
-            .unwrap_or_else(|| "the agent".to_owned());
-        let can_embed = known.capabilities.embedded_context;
-        Ok(Target { session_id, profile, agent, can_embed, can_see: known.capabilities.image })
+        Ok(target)
+    }
+
+    /// What is known of an agent; without a session yet.
+    fn of(turn: &mut Turn<'_>, profile: Option<String>) -> Result<Target> {
+        let meta = ClientMeta {
+            agent: profile.clone(),
+            notices: true,
+            seq: true,
+            ..ClientMeta::default()
+        };
+        let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
+        let known = InitializeResult::from_raw(&raw)
+            .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+        let name = profile.clone().or(known.agent_info.map(|info| info.name));
+        Ok(Target {
+            session_id: String::new(),
+            profile,
+            agent: name.unwrap_or_else(|| "the agent".to_owned()),
+            can_embed: known.capabilities.embedded_context,
+            can_see: known.capabilities.image,
+        })
+    }
+
+    /// Sends the prompt and shows the turn to its end, or leaves it alone.
+    fn prompt(
+        &self,
+        mut turn: Turn<'_>,
+        blocks: Vec<Value>,
+        how: &cli::Turn,
+        name: Option<&str>,
+    ) -> Result<ExitCode> {
+        let mut params = json!({"sessionId": self.session_id, "prompt": blocks});
+        // The answer to every permission question of the turn.
+        let permissions = match (how.yes, how.deny) {
+            (true, _) => Some("allow".to_owned()),
+            (_, true) => Some("reject".to_owned()),
+            _ => None,
+        };
+        if permissions.is_some() {
+            params["_meta"] = json!({NAMESPACE: PromptMeta { permissions }});
+        }
+        if how.detach {
+            let session = SessionRef {
+                session: self.session_id.clone(),
+                agent: self.profile.clone(),
+                ..SessionRef::default()
+            };
+            let (session, ui) = turn.leave_behind(&session, &params)?;
+            return left_behind(&session, how.json, ui);
+        }
+        match turn.prompt(&self.session_id, &params)? {
+            Ended::Answered(Ok(result)) => Ok(end(&mut turn, &result)),
+            Ended::Answered(Err(error)) => Err(CommandError::rpc(&error)),
+            Ended::Left => {
+                let id = Untrusted::from(&self.session_id);
+                let word = shell_word(&name.map_or(id, Untrusted::from));
+                let line =
+                    text!("detached, the turn goes on; come back with: acpctl attach {}", word);
+                turn.ui.say(line);
+                Ok(ExitCode::Ok)
+            }
+        }
     }
 
     /// The prompt's content blocks.
@@ -237,32 +261,45 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     Ok(session)
 }
 
+/// Begins a session, or joins one that somebody else has begun by that name since we looked.
 fn begin(turn: &mut Turn<'_>, args: &cli::Run, cwd: &str, agent: Option<String>) -> Result<String> {
+    let error = match make(turn, args.session.as_deref(), cwd, &args.set_up)? {
+        Ok(id) => return Ok(id),
+        Err(error) => error,
+    };
+    match error_data(&error) {
+        Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
+            let id = data.session_id.unwrap_or_default().into_raw();
+            let session = attach(turn, id, agent)?;
+            set_up(turn, &session, &args.set_up)?;
+            Ok(session.session_id.into_raw())
+        }
+        _ => Err(CommandError::rpc(&error)),
+    }
+}
+
+/// Makes a session and sets it up; returns its id, or why the daemon or the agent did not make it.
+fn make(
+    turn: &mut Turn<'_>,
+    name: Option<&str>,
+    cwd: &str,
+    wanted: &cli::SetUp,
+) -> Result<std::result::Result<String, ErrorObject>> {
     let mut params = json!({"cwd": cwd, "mcpServers": []});
-    if let Some(name) = &args.session {
-        let meta = NewSessionMeta { name: Some(name.clone()), reuse: false };
+    if let Some(name) = name {
+        let meta = NewSessionMeta { name: Some(name.to_owned()), reuse: false };
         params["_meta"] = json!({NAMESPACE: meta});
     }
-    match turn.try_call::<Box<RawValue>>("session/new", &params)? {
-        Ok(result) => {
-            let new = NewSessionResult::from_raw(&result)
-                .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
-            let settings = Settings::from_raw(&result);
-            turn.begin(settings.clone());
-            set_up_new(turn, &new.session_id, settings, &args.set_up)?;
-            Ok(new.session_id.into_owned())
-        }
-        // Somebody else began it since we looked.
-        Err(error) => match error_data(&error) {
-            Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
-                let id = data.session_id.unwrap_or_default().into_raw();
-                let session = attach(turn, id, agent)?;
-                set_up(turn, &session, &args.set_up)?;
-                Ok(session.session_id.into_raw())
-            }
-            _ => Err(CommandError::rpc(&error)),
-        },
-    }
+    let result = match turn.try_call::<Box<RawValue>>("session/new", &params)? {
+        Ok(result) => result,
+        Err(error) => return Ok(Err(error)),
+    };
+    let new = NewSessionResult::from_raw(&result)
+        .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+    let settings = Settings::from_raw(&result);
+    turn.begin(settings.clone());
+    set_up_new(turn, &new.session_id, settings, wanted)?;
+    Ok(Ok(new.session_id.into_owned()))
 }
 
 /// Takes part in a session from now on.
