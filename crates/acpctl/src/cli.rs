@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
-pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session};
+pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, Worktree};
 
 /// Talk to AI coding agents that outlive your terminal.
 #[derive(Debug, Parser)]
@@ -148,6 +148,12 @@ pub(crate) struct Run {
     /// Work in this directory [default: the current one].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
+    /// Begin a session in a git worktree of its own, `../REPOSITORY.worktrees/NAME`, on the branch
+    /// `acpd/NAME` [default: the session's name, else a number].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
+        conflicts_with_all = ["resume", "goes_on", "steer"])]
+    #[expect(clippy::option_option, reason = "that is how clap tells an option without its value")]
+    pub(crate) worktree: Option<Option<String>>,
     #[command(flatten)]
     pub(crate) set_up: SetUp,
     /// Read the prompt from this file; `-` is stdin. What PROMPT says comes after it.

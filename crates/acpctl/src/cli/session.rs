@@ -109,6 +109,9 @@ pub(crate) enum Session {
     /// Let another agent continue in the same directory, in a new session that begins with the transcript.
     #[command(after_help = HANDOFF)]
     Handoff(Handoff),
+    /// Show the git worktree of a session that `run --worktree` made, merge it back, or remove it.
+    #[command(after_help = WORKTREE)]
+    Worktree(Worktree),
     /// Change the directory of a session, after that directory was moved or renamed.
     Move {
         #[command(flatten)]
@@ -169,6 +172,29 @@ pub(crate) struct Handoff {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 }
+
+/// Arguments of `session worktree`.
+#[derive(Debug, Args)]
+pub(crate) struct Worktree {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Merge its branch into the one that it came from.
+    #[arg(long)]
+    pub(crate) merge: bool,
+    /// Remove the directory and the branch; with `--merge`, after that.
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// Remove also what is not committed or not merged.
+    #[arg(long, requires = "remove")]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+/// What `session worktree --json` prints.
+const WORKTREE: &str = "\
+JSON has path, branch, from (the branch it came from, or null), changed (files that are not committed) and
+unmerged (commits that no other branch has).";
 
 /// What `session handoff` hands over.
 const HANDOFF: &str = "\

@@ -26,7 +26,7 @@ use pending::Decision;
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {
-        Command::Run(args) => return run::run(&args, door, ui),
+        Command::Run(args) => return run::run(args, door, ui),
         Command::Attach(args) => return attach::attach(&args, door, ui),
         Command::Wait(args) => return wait::wait(&args, door, ui),
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,

@@ -18,3 +18,4 @@ mod steer;
 mod support;
 mod terminal;
 mod watching;
+mod worktree;

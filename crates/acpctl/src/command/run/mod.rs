@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
+use crate::git::{self, Worktree};
 use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
@@ -48,17 +49,22 @@ pub(super) use handoff::handoff;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs one turn.
-pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.steer {
-        return steer::steer(args, door, ui);
+        return steer::steer(&args, door, ui);
     }
     // Everything that can be wrong with the arguments is found before the daemon is bothered.
     let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?).map_err(moved)?;
-    let said = Said::read(args, &args.prompt, ui)?;
+    let said = Said::read(&args, &args.prompt, ui)?;
+    let place = args.worktree.take();
+    args.session = args.session.or_else(|| place.clone().flatten());
     ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
     let mut turn = Turn::new(live, ui, &args.turn);
-    let target = Target::find(&mut turn, args, &cwd)?;
+    let target = match place {
+        Some(name) => Target::in_worktree(&mut turn, &args, &cwd, name.as_deref())?,
+        None => Target::find(&mut turn, &args, &cwd)?,
+    };
     let blocks = target.blocks(&said)?;
     let name = args.session.as_deref().filter(|name| *name != "-");
     target.prompt(turn, blocks, &args.turn, name)
@@ -99,6 +105,16 @@ impl Target {
     fn find(turn: &mut Turn<'_>, args: &cli::Run, cwd: &Path) -> Result<Target> {
         let cwd = utf8(cwd)?;
         let found = existing(turn, args, &cwd)?;
+        Target::open(turn, args, &cwd, found)
+    }
+
+    /// Takes part in a session that was found, or begins one.
+    fn open(
+        turn: &mut Turn<'_>,
+        args: &cli::Run,
+        cwd: &str,
+        found: Option<SessionInfo>,
+    ) -> Result<Target> {
         let known = found.as_ref().map(|session| session.agent.raw().to_owned());
         let agent = known.or(args.agent.clone());
         let mut target = Target::of(turn, agent.clone())?;
@@ -109,7 +125,7 @@ impl Target {
                 session.session_id.into_raw()
             }
             None => {
-                let id = begin(turn, args, &cwd, agent.clone())?;
+                let id = begin(turn, args, cwd, agent.clone())?;
                 let line = match &args.session {
                     Some(name) => text!("new session {}", Untrusted::from(name)),
                     None => {
@@ -125,6 +141,38 @@ impl Target {
             }
         };
         Ok(target)
+    }
+
+    /// Begins a session in its own worktree, which goes again if that fails.
+    fn in_worktree(
+        turn: &mut Turn<'_>,
+        args: &cli::Run,
+        dir: &Path,
+        name: Option<&str>,
+    ) -> Result<Target> {
+        let worktree = Worktree::make(dir, name.or(args.session.as_deref()))?;
+        let target = worktree.inside(dir).and_then(|cwd| {
+            let cwd = utf8(&cwd)?;
+            match existing(turn, args, &cwd)? {
+                Some(session) => {
+                    let text = text!("session {} exists", handle(&session));
+                    Err(CommandError::usage(text)
+                        .hint("`--worktree` begins a new one; choose another name"))
+                }
+                None => Target::open(turn, args, &cwd, None),
+            }
+        });
+        if target.is_err() {
+            worktree.remove()?;
+            return target;
+        }
+        let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
+        turn.ui.say(turn.ui.err_paint().apply(DIM, text!("worktree {}, branch {}", path, branch)));
+        if git::has_changes(dir)? {
+            let line = "what is not committed here is not in the worktree";
+            turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+        }
+        target
     }
 
     /// What is known of an agent; without a session yet.

@@ -6,6 +6,7 @@ mod remove;
 mod reseed;
 mod search;
 mod settings;
+mod worktree;
 
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
@@ -98,6 +99,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result<ExitC
             Ok(())
         }
         Session::Handoff(args) => return super::run::handoff(&args, door, ui),
+        Session::Worktree(args) => worktree::worktree(&args, door, ui),
         Session::Fork { which, name } => fork(&which, name, door, ui),
         Session::Move { which: session, cwd } => {
             let cwd = utf8(&directory(&cwd)?)?;
