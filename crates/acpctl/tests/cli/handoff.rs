@@ -28,7 +28,7 @@ fn turn(number: u32, prompt: &str, answer: &str) -> Vec<Value> {
         notice(
             method::TURN_ENDED,
             json!({"turn": number, "at": number,
-                "outcome": {"kind": "completed", "stopReason": "end_turn"}}),
+                "outcome": {"kind": "stopped", "stopReason": "end_turn"}}),
         ),
     ]
 }
