@@ -100,6 +100,15 @@ impl Worktree {
             let text = text!("the branch `{}` is checked out nowhere", Untrusted::from(from));
             return Err(CommandError::usage(text).hint("check it out (git switch), then try again"));
         };
+        // What a failed merge leaves is taken back below; nothing of the person's may go with it.
+        let is_merging = try_git(&place, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"])?;
+        if is_merging.is_some() || has_changes(&place)? {
+            return Err(CommandError::usage(text!(
+                "`{}` has changes that are not committed",
+                place
+            ))
+            .hint("commit them or put them away (git stash), then try again"));
+        }
         if let Err(error) = git(&place, &["merge", "--quiet", "--no-edit", &self.branch]) {
             // Nothing is left half merged; there may be no merge to end.
             try_git(&place, &["merge", "--abort"])?;

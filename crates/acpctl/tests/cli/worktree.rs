@@ -226,6 +226,28 @@ fn a_merge_that_fails_leaves_everything_as_it_was_and_force_gives_work_up() {
     let place = home.path("work.worktrees/fix").canonicalize().unwrap();
     commit(&place, "README", "theirs\n");
     commit(&work, "README", "ours\n");
+    // A merge of the person's own, without a change so far, is not taken back.
+    git(&work, &["branch", "other"]);
+    commit(&work, "mine", "x\n");
+    git(&work, &["switch", "--quiet", "other"]);
+    git(&work, &["commit", "--quiet", "--allow-empty", "--message", "empty"]);
+    git(&work, &["switch", "--quiet", "main"]);
+    git(&work, &["merge", "--quiet", "--no-commit", "--no-ff", "other"]);
+    for text in ["ours\n", "not committed\n"] {
+        std::fs::write(work.join("README"), text).unwrap();
+        let done = show(&home, &place, "idle", &["--merge"]);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(done.err, @"
+            error: `[HOME]/work` has changes that are not committed
+
+            hint: commit them or put them away (git stash), then try again
+            ");
+        }
+        assert!(work.join(".git/MERGE_HEAD").exists());
+    }
+    git(&work, &["checkout", "--quiet", "README"]);
+    git(&work, &["merge", "--abort"]);
+
     let done = show(&home, &place, "idle", &["--merge", "--remove"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(

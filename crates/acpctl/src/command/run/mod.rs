@@ -162,17 +162,20 @@ impl Target {
                 None => Target::open(turn, args, &cwd, None),
             }
         });
-        if target.is_err() {
-            worktree.remove()?;
-            return target;
-        }
+        let target = target.map_err(|error| match worktree.remove() {
+            Ok(()) => error,
+            Err(_) => error.hint(text!(
+                "remove what was made for it: git worktree remove {}",
+                shell_word(&Untrusted::from(&worktree.path))
+            )),
+        })?;
         let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
         turn.ui.say(turn.ui.err_paint().apply(DIM, text!("worktree {}, branch {}", path, branch)));
         if git::has_changes(dir)? {
             let line = "what is not committed here is not in the worktree";
             turn.ui.say(turn.ui.err_paint().apply(DIM, line));
         }
-        target
+        Ok(target)
     }
 
     /// What is known of an agent; without a session yet.
