@@ -1,5 +1,7 @@
 //! The command line.
 
+mod session;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
+pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, Worktree};
 
 /// Talk to AI coding agents that outlive your terminal.
 #[derive(Debug, Parser)]
@@ -140,18 +143,43 @@ pub(crate) struct Run {
     /// Continue the last used session of this directory (and agent).
     #[arg(short = 'c', long = "continue", conflicts_with_all = ["session", "resume"])]
     pub(crate) goes_on: bool,
-    /// Return when the prompt is on disk, and print the session's id; the turn runs without a terminal.
-    #[arg(short, long, conflicts_with_all = ["thoughts", "steer"])]
-    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) turn: Turn,
     /// Work in this directory [default: the current one].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
+    /// Begin a session in a git worktree of its own, `../REPOSITORY.worktrees/NAME`, on the branch
+    /// `acpd/NAME` [default: the session's name, else a number].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
+        conflicts_with_all = ["resume", "goes_on", "steer"])]
+    #[expect(clippy::option_option, reason = "that is how clap tells an option without its value")]
+    pub(crate) worktree: Option<Option<String>>,
+    #[command(flatten)]
+    pub(crate) set_up: SetUp,
+    /// Read the prompt from this file; `-` is stdin. What PROMPT says comes after it.
+    #[arg(long = "prompt-file", value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) prompt_files: Vec<PathBuf>,
     /// Add a file to the prompt, or lines of it: PATH, PATH:10 or PATH:10-20.
     #[arg(short, long = "file", value_name = "PATH[:LINES]", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// Add an image to the prompt.
     #[arg(short, long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) images: Vec<PathBuf>,
+    /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
+    /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
+    #[arg(long, conflicts_with_all = ["detach", "thoughts", "yes", "deny", "model", "mode", "set"])]
+    pub(crate) steer: bool,
+    /// The prompt; several words are joined.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+}
+
+/// How a turn is run and shown.
+#[derive(Debug, Args)]
+pub(crate) struct Turn {
+    /// Return when the prompt is on disk, and print the session's id; the turn runs without a terminal.
+    #[arg(short, long, conflicts_with = "thoughts")]
+    pub(crate) detach: bool,
     /// Show what the agent thinks.
     #[arg(long)]
     pub(crate) thoughts: bool,
@@ -164,13 +192,25 @@ pub(crate) struct Run {
     /// Refuse what the agent asks for in this turn.
     #[arg(long)]
     pub(crate) deny: bool,
-    /// Send the prompt into the running turn of a session, while the agent works. Without `--session`
-    /// or `--continue`, the first PROMPT is the session: its name, its id or a unique prefix.
-    #[arg(long, conflicts_with_all = ["thoughts", "yes", "deny"])]
-    pub(crate) steer: bool,
-    /// The prompt; several words are joined.
-    #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: Vec<String>,
+}
+
+/// Settings of a session, made before the prompt is sent.
+#[derive(Debug, Args)]
+pub(crate) struct SetUp {
+    /// Use this model: its id or its name.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Switch to this mode: its id or its name.
+    #[arg(long)]
+    pub(crate) mode: Option<String>,
+    /// Set an option, as `session set` does.
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> Result<(String, String), &'static str> {
+    let (option, value) = text.split_once('=').ok_or("give an option and a value: OPTION=VALUE")?;
+    Ok((option.to_owned(), value.to_owned()))
 }
 
 /// One session.
@@ -252,252 +292,6 @@ pub(crate) struct Acp {
     /// Continue this session (name, id or unique prefix) in place of the editor's first new one.
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["session", "goes_on"])]
     pub(crate) attach: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Session {
-    /// List sessions, the most recently used first.
-    Ls {
-        /// Only sessions of this agent.
-        #[arg(short, long)]
-        agent: Option<String>,
-        /// Only sessions of this directory.
-        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-        cwd: Option<PathBuf>,
-        /// List archived sessions instead.
-        #[arg(long)]
-        archived: bool,
-        /// List archived sessions, too.
-        #[arg(long, conflicts_with = "archived")]
-        all: bool,
-        #[command(flatten)]
-        json: Json,
-    },
-    /// Show one session.
-    Show {
-        #[command(flatten)]
-        which: Which,
-        #[command(flatten)]
-        json: Json,
-    },
-    /// Print what was said and done.
-    #[command(after_help = PAGER)]
-    Log(Log),
-    /// Find what you and your agents said, the best match first.
-    #[command(after_help = SEARCH)]
-    Search(Search),
-    /// Print a session as a transcript or as data.
-    #[command(after_help = EXPORT)]
-    Export {
-        #[command(flatten)]
-        which: Which,
-        /// What to print.
-        #[arg(long, value_enum, default_value_t = Format::Md)]
-        format: Format,
-    },
-    /// Show the modes of a session, or switch to one.
-    Mode {
-        #[command(flatten)]
-        which: Which,
-        /// The mode to switch to: its id or its name.
-        mode: Option<String>,
-        #[command(flatten)]
-        json: Json,
-    },
-    /// Show the options of a session, the values of one, or set it.
-    Set {
-        #[command(flatten)]
-        which: Which,
-        /// The option: its id or its name.
-        option: Option<String>,
-        /// The value to set.
-        value: Option<String>,
-        #[command(flatten)]
-        json: Json,
-    },
-    /// List the slash commands that a session's agent has.
-    Commands {
-        #[command(flatten)]
-        which: Which,
-        #[command(flatten)]
-        json: Json,
-    },
-    /// Give a session another name.
-    Rename {
-        #[command(flatten)]
-        which: Which,
-        /// The new name.
-        #[arg(required_unless_present = "clear")]
-        name: Option<String>,
-        /// Remove the name.
-        #[arg(long, conflicts_with = "name")]
-        clear: bool,
-    },
-    /// Give a session a title, which the agent's own titles do not replace.
-    Title {
-        #[command(flatten)]
-        which: Which,
-        /// The title.
-        #[arg(required_unless_present = "clear")]
-        title: Option<String>,
-        /// Remove the title; the agent's own title shows again.
-        #[arg(long, conflicts_with = "title")]
-        clear: bool,
-    },
-    /// Copy a session and its history, and print the id of the copy.
-    Fork {
-        #[command(flatten)]
-        which: Which,
-        /// Give the new session this name.
-        #[arg(long)]
-        name: Option<String>,
-    },
-    /// Change the directory of a session, after that directory was moved or renamed.
-    Move {
-        #[command(flatten)]
-        which: Which,
-        /// The new directory.
-        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-        cwd: PathBuf,
-    },
-    /// Give up the agent's copy of a session that cannot be restored: the next prompt continues in a new
-    /// one, with a summary.
-    Reseed {
-        #[command(flatten)]
-        which: Which,
-        /// Do it even if the agent may still have the conversation; what it remembers is lost.
-        #[arg(long)]
-        discard: bool,
-    },
-    /// Close a session, so that the agent can free it; the next prompt restores it. A running turn is
-    /// cut off.
-    Close {
-        #[command(flatten)]
-        which: Which,
-    },
-    /// Close a session and leave it out of lists; the next prompt takes it out of the archive. A running
-    /// turn is cut off.
-    Archive {
-        #[command(flatten)]
-        which: Which,
-    },
-    /// Take a session out of the archive.
-    Unarchive {
-        #[command(flatten)]
-        which: Which,
-    },
-    /// Delete sessions and their history for good.
-    Rm(Remove),
-}
-
-/// Arguments of `session log`.
-#[derive(Debug, Args)]
-pub(crate) struct Log {
-    #[command(flatten)]
-    pub(crate) which: Which,
-    /// Only the last turn.
-    #[arg(long, conflicts_with_all = ["turns", "since"])]
-    pub(crate) last: bool,
-    /// Only the last N turns.
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "since",
-        value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) turns: Option<u32>,
-    /// Only turns that began since then: 2h, 09:30, 2026-11-22, or '2026-11-22 09:30'.
-    #[arg(long, value_name = "TIME", value_parser = when::time)]
-    pub(crate) since: Option<u64>,
-    /// Only what the agent said, as `run` prints it to stdout.
-    #[arg(long, conflicts_with_all = ["thoughts", "json"])]
-    pub(crate) answer: bool,
-    /// Show what the agent thought.
-    #[arg(long)]
-    pub(crate) thoughts: bool,
-    /// Print each entry as one line of JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// How `session log` is shown.
-const PAGER: &str = "\
-On a terminal a pager shows it: $ACPCTL_PAGER, else $PAGER, else less. `ACPCTL_PAGER=cat` means none.";
-
-/// Arguments of `session rm`.
-#[derive(Debug, Args)]
-pub(crate) struct Remove {
-    /// Whole names, whole ids, or ids as lists show them.
-    #[arg(value_name = "SESSION", required_unless_present_any = ["older_than", "glob"],
-        conflicts_with_all = ["older_than", "glob"])]
-    pub(crate) sessions: Vec<String>,
-    /// Only among the sessions of this agent.
-    #[arg(short, long)]
-    pub(crate) agent: Option<String>,
-    /// All that were last used longer ago than this, such as 30d.
-    #[arg(long, value_name = "DURATION", value_parser = when::duration)]
-    pub(crate) older_than: Option<Duration>,
-    /// All whose name matches, such as 'ci-*'.
-    #[arg(long)]
-    pub(crate) glob: Option<String>,
-    /// Only list what would be deleted.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Also those in which a turn runs or waits.
-    #[arg(short, long)]
-    pub(crate) force: bool,
-    /// Do not ask for confirmation.
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-}
-
-/// Arguments of `session search`.
-#[derive(Debug, Args)]
-pub(crate) struct Search {
-    /// Words to find; a match has all of them.
-    #[arg(required = true, value_name = "WORDS")]
-    pub(crate) words: Vec<String>,
-    /// Only in sessions of this agent.
-    #[arg(short, long)]
-    pub(crate) agent: Option<String>,
-    /// Only in sessions of the current directory.
-    #[arg(long)]
-    pub(crate) here: bool,
-    /// Show at most N matches.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
-        value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) limit: u32,
-    #[command(flatten)]
-    pub(crate) json: Json,
-}
-
-/// How `session search` reads words.
-const SEARCH: &str = "\
-The search covers messages and the titles of tool calls. Case, accents and punctuation do not matter.
-Quoted words must follow each other: 'merge conflict'. A `*` stands for the rest of a word: 'pars*'.
-A turn is found only after it has ended.";
-
-/// What `session export --format json` prints.
-const EXPORT: &str = "\
-JSON is one array. Each item has `type` and, but for the first, `seq`: its first line in the journal.
-
-  session       the session, as `session show --json` prints it
-  user          content: what the user said, in content blocks of ACP
-  agent         content: what the agent said
-  thought       content: what the agent thought
-  tool_call     toolCallId, title, kind, status, locations, content, rawInput, rawOutput, as in ACP
-  plan          entries: the last plan, as in ACP; at the end
-  turn_started  turn, at
-  turn_ended    turn, at, outcome
-  restored      level, at, reason
-  notice        severity, text
-  skipped       bytes, limit
-
-The last five are notices of acpd without their sessionId. More types may come.";
-
-/// A format of `session export`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A transcript in Markdown.
-    Md,
-    /// Everything as one array.
-    Json,
 }
 
 #[derive(Debug, Subcommand)]

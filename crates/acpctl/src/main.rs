@@ -8,6 +8,7 @@ mod door;
 mod elsewhere;
 mod error;
 mod form;
+mod git;
 mod human;
 mod info;
 mod last;

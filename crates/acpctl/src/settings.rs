@@ -2,11 +2,12 @@
 //!
 //! Reading is lenient: what cannot be read is left out.
 
-use acpd_api::Untrusted;
+use acpd_api::{Untrusted, escape};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
+use crate::error::{CommandError, Result};
 use crate::text::{Text, text};
 
 /// The settings of a session.
@@ -96,6 +97,41 @@ impl Settings {
         let mut modes = self.modes.iter().flat_map(|modes| &modes.available_modes);
         modes.find(|mode| mode.id == *id).and_then(|mode| mode.name.as_ref()).unwrap_or(id)
     }
+
+    /// The option that these words mean: its id or its name.
+    ///
+    /// # Errors
+    /// When there is none; those that there are, are named.
+    pub(crate) fn option(&self, wanted: &str) -> Result<&ConfigOption> {
+        let by_id = self.options.iter().find(|option| option.id == wanted);
+        let by_name = || self.options.iter().find(|option| is_name(option.name.as_ref(), wanted));
+        by_id.or_else(by_name).ok_or_else(|| {
+            let text = text!("no option `{}`", escape::one_line(wanted));
+            unknown(text, self.options.iter().map(|option| &option.id))
+        })
+    }
+
+    /// The option that stands for the model, the mode or another category.
+    pub(crate) fn of_category(&self, category: &str) -> Option<&ConfigOption> {
+        let is_it =
+            |option: &&ConfigOption| option.category.as_ref().is_some_and(|c| *c == category);
+        self.options.iter().find(is_it)
+    }
+}
+
+impl Modes {
+    /// The mode that these words mean: its id or its name.
+    ///
+    /// # Errors
+    /// When there is none; those that there are, are named.
+    pub(crate) fn find(&self, wanted: &str) -> Result<&Mode> {
+        let by_id = self.available_modes.iter().find(|mode| mode.id == wanted);
+        let by_name = || self.available_modes.iter().find(|m| is_name(m.name.as_ref(), wanted));
+        by_id.or_else(by_name).ok_or_else(|| {
+            let text = text!("no mode `{}`", escape::one_line(wanted));
+            unknown(text, self.available_modes.iter().map(|mode| &mode.id))
+        })
+    }
 }
 
 impl ConfigOption {
@@ -121,6 +157,27 @@ impl ConfigOption {
         }
     }
 
+    /// The value that these words mean: the value or its name; `on`, `yes` and the like for a boolean.
+    ///
+    /// # Errors
+    /// When there is none; those that there are, are named.
+    pub(crate) fn chosen(&self, wanted: &str) -> Result<Value> {
+        let none = || text!("option `{}` has no value `{}`", self.id, escape::one_line(wanted));
+        if self.current_value.is_boolean() {
+            return match wanted {
+                "true" | "on" | "yes" => Ok(json!(true)),
+                "false" | "off" | "no" => Ok(json!(false)),
+                _ => Err(unknown(none(), &["true".into(), "false".into()])),
+            };
+        }
+        let by_value = self.choices().find(|choice| choice.value == wanted);
+        let by_name = || self.choices().find(|choice| is_name(choice.name.as_ref(), wanted));
+        match by_value.or_else(by_name) {
+            Some(choice) => Ok(json!(choice.value)),
+            None => Err(unknown(none(), self.choices().map(|choice| &choice.value))),
+        }
+    }
+
     /// Its name and value for people: `Model: Opus`.
     pub(crate) fn sentence(&self) -> Text {
         let value = self.value();
@@ -132,4 +189,14 @@ impl ConfigOption {
         };
         text!("{}: {}", self.name.as_ref().unwrap_or(&self.id), value)
     }
+}
+
+fn is_name(name: Option<&Untrusted>, wanted: &str) -> bool {
+    name.is_some_and(|name| name.raw().to_lowercase() == wanted.to_lowercase())
+}
+
+fn unknown<'a>(text: Text, known: impl IntoIterator<Item = &'a Untrusted>) -> CommandError {
+    let known = Text::join(known.into_iter().map(|id| text!("`{}`", id)), ", ");
+    let failed = CommandError::usage(text);
+    if known.is_empty() { failed } else { failed.hint(text!("choose one of {}", known)) }
 }

@@ -26,13 +26,13 @@ use pending::Decision;
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {
-        Command::Run(args) => return run::run(&args, door, ui),
+        Command::Run(args) => return run::run(args, door, ui),
         Command::Attach(args) => return attach::attach(&args, door, ui),
         Command::Wait(args) => return wait::wait(&args, door, ui),
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
         Command::Ps(args) => ps::ps(args, door, ui)?,
-        Command::Session(command) => session::session(command, door, ui)?,
+        Command::Session(command) => return session::session(command, door, ui),
         Command::Agent(command) => agent::agent(command, door, ui)?,
         Command::Auth(command) => auth::auth(command, door, ui)?,
         Command::Pending(args) => pending::pending(&args, door, ui)?,

@@ -118,7 +118,7 @@ fn what_does_not_exist_is_named_with_what_does() {
     );
     fails(
         &["set", "fix", "verbose", "perhaps"],
-        "error: no value `perhaps`\n\nhint: choose one of `true`, `false`\n",
+        "error: option `verbose` has no value `perhaps`\n\nhint: choose one of `true`, `false`\n",
     );
     fails(&["set", "fix", "x", "y"], "error: session fix has no options\n");
     fails(

@@ -17,7 +17,7 @@ use crate::human;
 use crate::text::{Text, text};
 
 /// No agent takes more at once; it can read the part that it needs by itself.
-const LIMIT: u64 = 10 * 1024 * 1024;
+pub(super) const LIMIT: u64 = 10 * 1024 * 1024;
 
 /// Something that goes with the prompt.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,6 +87,12 @@ impl Attachment {
         (!is_empty).then(|| Attachment::Text { uri, mime: plain(), text, file: None })
     }
 
+    /// What was said in another session.
+    pub(super) fn transcript(text: String) -> Attachment {
+        let (uri, mime) = ("untitled:transcript.md".to_owned(), "text/markdown".to_owned());
+        Attachment::Text { uri, mime, text, file: None }
+    }
+
     /// Reads an image.
     pub(super) fn image(path: &Path) -> Result<Attachment> {
         let mime = mime_guess::from_path(path).iter().find(|mime| mime.type_() == "image");
@@ -128,6 +134,14 @@ pub(super) fn stdin() -> Result<String> {
         |error| CommandError::new(acpd_api::ExitCode::Error, text!("cannot read stdin: {}", error));
     let what = "stdin".into();
     let bytes = read_all(io::stdin().lock()).map_err(failed)?;
+    decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
+}
+
+/// Reads a file that holds a prompt; it may be a pipe, as of `<(…)`.
+pub(super) fn prompt_file(path: &Path) -> Result<String> {
+    let failed = |error| CommandError::file("read", path, &error);
+    let bytes = File::open(path).and_then(read_all).map_err(failed)?;
+    let what = text!("`{}`", path);
     decoded(bytes.ok_or_else(|| too_big(&what))?, &what)
 }
 

@@ -1,8 +1,10 @@
-//! `acpctl run`: prompt an agent and stream its answer.
+//! `acpctl run`: prompt an agent and stream its answer; `session handoff` does it with what another one was told.
 
 mod attachment;
+mod handoff;
 mod lines;
 mod place;
+mod set_up;
 mod steer;
 mod turn;
 
@@ -10,11 +12,12 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use acp_wire::ErrorObject;
 use acp_wire::acp::{InitializeResult, NewSessionResult, stop_reason};
 use acpd_api::{
     AttachParams, AttachResult, ClientMeta, ExitCode, NAMESPACE, NewSessionMeta, PromptMeta,
@@ -27,6 +30,7 @@ use serde_json::{Value, json};
 use crate::dirs::{current_dir, directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
+use crate::git::{self, Worktree};
 use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
@@ -36,50 +40,34 @@ use crate::text::{shell_word, text};
 use crate::ui::Ui;
 use crate::{cli, last, lookup};
 use attachment::Attachment;
+use set_up::{set_up, set_up_new};
 use turn::{Ended, Turn};
+
+pub(super) use handoff::handoff;
 
 /// How long stdin is read before the user is told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs one turn.
-pub(super) fn run(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn run(mut args: cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     if args.steer {
-        return steer::steer(args, door, ui);
+        return steer::steer(&args, door, ui);
     }
     // Everything that can be wrong with the arguments is found before the daemon is bothered.
     let cwd = directory(&args.cwd.clone().map_or_else(current_dir, Ok)?).map_err(moved)?;
-    let said = Said::read(args, &args.prompt, ui)?;
+    let said = Said::read(&args, &args.prompt, ui)?;
+    let place = args.worktree.take();
+    args.session = args.session.or_else(|| place.clone().flatten());
     ui.spin("starting");
     let live = Live::new(door.lasting_link()?)?;
-    let mut turn = Turn::new(live, ui, args.thoughts, args.json);
-    let target = Target::find(&mut turn, args, &cwd)?;
-    let blocks = target.blocks(&said)?;
-    let mut params = json!({"sessionId": target.session_id, "prompt": blocks});
-    if let Some(answer) = beforehand(args) {
-        let meta = PromptMeta { permissions: Some(answer.to_owned()) };
-        params["_meta"] = json!({NAMESPACE: meta});
-    }
-    let session = SessionRef {
-        session: target.session_id.clone(),
-        agent: target.profile.clone(),
-        ..SessionRef::default()
+    let mut turn = Turn::new(live, ui, &args.turn);
+    let target = match place {
+        Some(name) => Target::in_worktree(&mut turn, &args, &cwd, name.as_deref())?,
+        None => Target::find(&mut turn, &args, &cwd)?,
     };
-    if args.detach {
-        let session = turn.leave_behind(&session, &params)?;
-        return left_behind(&session, args.json, ui);
-    }
-    match turn.prompt(&target.session_id, &params)? {
-        Ended::Answered(Ok(result)) => Ok(end(&mut turn, &result)),
-        Ended::Answered(Err(error)) => Err(CommandError::rpc(&error)),
-        Ended::Left => {
-            let id = Untrusted::from(&target.session_id);
-            let name = args.session.as_deref().filter(|name| *name != "-");
-            let word = shell_word(&name.map_or(id, Untrusted::from));
-            turn.ui
-                .say(text!("detached, the turn goes on; come back with: acpctl attach {}", word));
-            Ok(ExitCode::Ok)
-        }
-    }
+    let blocks = target.blocks(&said)?;
+    let name = args.session.as_deref().filter(|name| *name != "-");
+    target.prompt(turn, blocks, &args.turn, name)
 }
 
 /// Prints what a script needs to come back to a turn that was begun.
@@ -102,15 +90,6 @@ fn moved(error: CommandError) -> CommandError {
     }
 }
 
-/// The answer to every permission question of the turn.
-fn beforehand(args: &cli::Run) -> Option<&'static str> {
-    match (args.yes, args.deny) {
-        (true, _) => Some("allow"),
-        (_, true) => Some("reject"),
-        _ => None,
-    }
-}
-
 /// The session to prompt and what its agent can take.
 struct Target {
     session_id: String,
@@ -126,17 +105,27 @@ impl Target {
     fn find(turn: &mut Turn<'_>, args: &cli::Run, cwd: &Path) -> Result<Target> {
         let cwd = utf8(cwd)?;
         let found = existing(turn, args, &cwd)?;
+        Target::open(turn, args, &cwd, found)
+    }
+
+    /// Takes part in a session that was found, or begins one.
+    fn open(
+        turn: &mut Turn<'_>,
+        args: &cli::Run,
+        cwd: &str,
+        found: Option<SessionInfo>,
+    ) -> Result<Target> {
         let known = found.as_ref().map(|session| session.agent.raw().to_owned());
         let agent = known.or(args.agent.clone());
-        let meta =
-            ClientMeta { agent: agent.clone(), notices: true, seq: true, ..ClientMeta::default() };
-        let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
-        let known = InitializeResult::from_raw(&raw)
-            .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
-        let session_id = match found {
-            Some(session) => attach(turn, session.session_id.into_raw(), agent.clone())?,
+        let mut target = Target::of(turn, agent.clone())?;
+        target.session_id = match found {
+            Some(session) => {
+                let session = attach(turn, session.session_id.into_raw(), agent.clone())?;
+                set_up(turn, &session, &args.set_up)?;
+                session.session_id.into_raw()
+            }
             None => {
-                let id = begin(turn, args.session.as_deref(), &cwd, agent.clone())?;
+                let id = begin(turn, args, cwd, agent.clone())?;
                 let line = match &args.session {
                     Some(name) => text!("new session {}", Untrusted::from(name)),
                     None => {
@@ -145,18 +134,110 @@ impl Target {
                         text!("session {}; continue with: acpctl run -s {} ...", shown, word)
                     }
                 };
-                if args.session.is_some() || turn.ui.can_ask() && !args.detach {
+                if args.session.is_some() || turn.ui.can_ask() && !args.turn.detach {
                     turn.ui.say(turn.ui.err_paint().apply(DIM, line));
                 }
                 id
             }
         };
-        let profile = agent.clone();
-        let agent = agent
-            .or(known.agent_info.map(|info| info.name))
-            .unwrap_or_else(|| "the agent".to_owned());
-        let can_embed = known.capabilities.embedded_context;
-        Ok(Target { session_id, profile, agent, can_embed, can_see: known.capabilities.image })
+        Ok(target)
+    }
+
+    /// Begins a session in its own worktree, which goes again if that fails.
+    fn in_worktree(
+        turn: &mut Turn<'_>,
+        args: &cli::Run,
+        dir: &Path,
+        name: Option<&str>,
+    ) -> Result<Target> {
+        let worktree = Worktree::make(dir, name.or(args.session.as_deref()))?;
+        let target = worktree.inside(dir).and_then(|cwd| {
+            let cwd = utf8(&cwd)?;
+            match existing(turn, args, &cwd)? {
+                Some(session) => {
+                    let text = text!("session {} exists", handle(&session));
+                    Err(CommandError::usage(text)
+                        .hint("`--worktree` begins a new one; choose another name"))
+                }
+                None => Target::open(turn, args, &cwd, None),
+            }
+        });
+        let target = target.map_err(|error| match worktree.remove() {
+            Ok(()) => error,
+            Err(_) => error.hint(text!(
+                "remove what was made for it: git worktree remove {}",
+                shell_word(&Untrusted::from(&worktree.path))
+            )),
+        })?;
+        let (path, branch) = (Untrusted::from(&worktree.path), Untrusted::from(&worktree.branch));
+        turn.ui.say(turn.ui.err_paint().apply(DIM, text!("worktree {}, branch {}", path, branch)));
+        if git::has_changes(dir)? {
+            let line = "what is not committed here is not in the worktree";
+            turn.ui.say(turn.ui.err_paint().apply(DIM, line));
+        }
+        Ok(target)
+    }
+
+    /// What is known of an agent; without a session yet.
+    fn of(turn: &mut Turn<'_>, profile: Option<String>) -> Result<Target> {
+        let meta = ClientMeta {
+            agent: profile.clone(),
+            notices: true,
+            seq: true,
+            ..ClientMeta::default()
+        };
+        let raw: Box<RawValue> = turn.call("initialize", &initialize_params(&meta))?;
+        let known = InitializeResult::from_raw(&raw)
+            .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+        let name = profile.clone().or(known.agent_info.map(|info| info.name));
+        Ok(Target {
+            session_id: String::new(),
+            profile,
+            agent: name.unwrap_or_else(|| "the agent".to_owned()),
+            can_embed: known.capabilities.embedded_context,
+            can_see: known.capabilities.image,
+        })
+    }
+
+    /// Sends the prompt and shows the turn to its end, or leaves it alone.
+    fn prompt(
+        &self,
+        mut turn: Turn<'_>,
+        blocks: Vec<Value>,
+        how: &cli::Turn,
+        name: Option<&str>,
+    ) -> Result<ExitCode> {
+        let mut params = json!({"sessionId": self.session_id, "prompt": blocks});
+        // The answer to every permission question of the turn.
+        let permissions = match (how.yes, how.deny) {
+            (true, _) => Some("allow".to_owned()),
+            (_, true) => Some("reject".to_owned()),
+            _ => None,
+        };
+        if permissions.is_some() {
+            params["_meta"] = json!({NAMESPACE: PromptMeta { permissions }});
+        }
+        if how.detach {
+            let session = SessionRef {
+                session: self.session_id.clone(),
+                agent: self.profile.clone(),
+                ..SessionRef::default()
+            };
+            let (session, ui) = turn.leave_behind(&session, &params)?;
+            return left_behind(&session, how.json, ui);
+        }
+        match turn.prompt(&self.session_id, &params)? {
+            Ended::Answered(Ok(result)) => Ok(end(&mut turn, &result)),
+            Ended::Answered(Err(error)) => Err(CommandError::rpc(&error)),
+            Ended::Left => {
+                let id = Untrusted::from(&self.session_id);
+                let word = shell_word(&name.map_or(id, Untrusted::from));
+                let line =
+                    text!("detached, the turn goes on; come back with: acpctl attach {}", word);
+                turn.ui.say(line);
+                Ok(ExitCode::Ok)
+            }
+        }
     }
 
     /// The prompt's content blocks.
@@ -231,41 +312,54 @@ fn last_used(turn: &mut Turn<'_>, agent: Option<&str>, cwd: &str) -> Result<Sess
     Ok(session)
 }
 
-fn begin(
+/// Begins a session, or joins one that somebody else has begun by that name since we looked.
+fn begin(turn: &mut Turn<'_>, args: &cli::Run, cwd: &str, agent: Option<String>) -> Result<String> {
+    let error = match make(turn, args.session.as_deref(), cwd, &args.set_up)? {
+        Ok(id) => return Ok(id),
+        Err(error) => error,
+    };
+    match error_data(&error) {
+        Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
+            let id = data.session_id.unwrap_or_default().into_raw();
+            let session = attach(turn, id, agent)?;
+            set_up(turn, &session, &args.set_up)?;
+            Ok(session.session_id.into_raw())
+        }
+        _ => Err(CommandError::rpc(&error)),
+    }
+}
+
+/// Makes a session and sets it up; returns its id, or why the daemon or the agent did not make it.
+fn make(
     turn: &mut Turn<'_>,
     name: Option<&str>,
     cwd: &str,
-    agent: Option<String>,
-) -> Result<String> {
+    wanted: &cli::SetUp,
+) -> Result<std::result::Result<String, ErrorObject>> {
     let mut params = json!({"cwd": cwd, "mcpServers": []});
     if let Some(name) = name {
         let meta = NewSessionMeta { name: Some(name.to_owned()), reuse: false };
         params["_meta"] = json!({NAMESPACE: meta});
     }
-    match turn.try_call::<Box<RawValue>>("session/new", &params)? {
-        Ok(result) => {
-            let new = NewSessionResult::from_raw(&result)
-                .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
-            turn.begin(Settings::from_raw(&result));
-            Ok(new.session_id.into_owned())
-        }
-        // Somebody else began it since we looked.
-        Err(error) => match error_data(&error) {
-            Some(data) if data.reason == Reason::NameTaken && data.session_id.is_some() => {
-                attach(turn, data.session_id.unwrap_or_default().into_raw(), agent)
-            }
-            _ => Err(CommandError::rpc(&error)),
-        },
-    }
+    let result = match turn.try_call::<Box<RawValue>>("session/new", &params)? {
+        Ok(result) => result,
+        Err(error) => return Ok(Err(error)),
+    };
+    let new = NewSessionResult::from_raw(&result)
+        .map_err(|error| CommandError::because(ExitCode::Error, &error))?;
+    let settings = Settings::from_raw(&result);
+    turn.begin(settings.clone());
+    set_up_new(turn, &new.session_id, settings, wanted)?;
+    Ok(Ok(new.session_id.into_owned()))
 }
 
 /// Takes part in a session from now on.
-fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Result<String> {
+fn attach(turn: &mut Turn<'_>, session_id: String, agent: Option<String>) -> Result<SessionInfo> {
     let session = SessionRef { session: session_id, agent, ..SessionRef::default() };
     let params = AttachParams { session, after: None, role: Role::Controller };
     let result: AttachResult = turn.call(method::SESSION_ATTACH, &params)?;
     turn.join(&result.session)?;
-    Ok(result.session.session_id.into_raw())
+    Ok(result.session)
 }
 
 /// What the end of a turn means for the shell.
@@ -301,12 +395,16 @@ impl Said {
         let files = args.files.iter().map(|path| Attachment::file(path));
         let images = args.images.iter().map(|path| Attachment::image(path));
         let mut attachments: Vec<_> = files.chain(images).collect::<Result<_>>()?;
-        let (prompt, piped) = prompt(words, ui)?;
+        let (prompt, piped) = prompt(words, &args.prompt_files, ui)?;
         attachments.extend(piped);
         if prompt.trim().is_empty() && attachments.is_empty() {
-            return Err(CommandError::usage("no prompt given").hint(
-                "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin",
-            ));
+            let hint = match &args.prompt_files[..] {
+                [] => {
+                    "give a prompt: `acpctl run 'explain this project'`, or `-` to read it from stdin"
+                }
+                _ => "what `--prompt-file` names is empty",
+            };
+            return Err(CommandError::usage("no prompt given").hint(hint));
         }
         Ok(Said { prompt, attachments })
     }
@@ -314,20 +412,36 @@ impl Said {
 
 /// What is said, and what was piped beside it.
 ///
-/// With words, stdin is what they are about; without, or where a `-` asks for it, it is said.
-fn prompt(words: &[String], ui: &mut Ui) -> Result<(String, Option<Attachment>)> {
-    match words.split_last() {
-        Some((last, words)) if last == "-" => {
-            let said = stdin(ui)?;
-            let words = words.join(" ");
-            let gap = if words.is_empty() { "" } else { "\n\n" };
-            Ok((words + gap + said.trim_end(), None))
-        }
-        None if io::stdin().is_terminal() => Ok((String::new(), None)),
-        None => Ok((stdin(ui)?.trim_end().to_owned(), None)),
-        Some(_) if is_piped() => Ok((words.join(" "), Attachment::piped(stdin(ui)?))),
-        Some(_) => Ok((words.join(" "), None)),
+/// With words or files, stdin is what they are about; without, or where a `-` asks for it, it is said.
+fn prompt(
+    words: &[String],
+    files: &[PathBuf],
+    ui: &mut Ui,
+) -> Result<(String, Option<Attachment>)> {
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    let (words, is_asked) = match words.split_last() {
+        Some((last, words)) if last == "-" => (words, true),
+        _ => (words, false),
+    };
+    let asked = files.iter().filter(|path| is_stdin(path)).count() + usize::from(is_asked);
+    if asked > 1 {
+        return Err(CommandError::usage("stdin can be read only once").hint("give one `-`"));
     }
+    let mut parts = Vec::new();
+    for path in files {
+        let said = if is_stdin(path) { stdin(ui)? } else { attachment::prompt_file(path)? };
+        parts.push(said.trim_end().to_owned());
+    }
+    let is_all = words.is_empty() && files.is_empty() && !io::stdin().is_terminal();
+    parts.push(words.join(" "));
+    let mut piped = None;
+    if is_asked || is_all {
+        parts.push(stdin(ui)?.trim_end().to_owned());
+    } else if asked == 0 && is_piped() {
+        piped = Attachment::piped(stdin(ui)?);
+    }
+    parts.retain(|part| !part.is_empty());
+    Ok((parts.join("\n\n"), piped))
 }
 
 /// Whether stdin is a pipe or a file. What else a script may hand down is not meant for a prompt.

@@ -58,7 +58,7 @@ pub(super) fn steer(args: &cli::Run, door: Door, ui: &mut Ui) -> Result<ExitCode
         "_meta": {"steering": {"idleBehavior": "promptRequired"}},
     });
     let result: Box<RawValue> = live.call(ui, "_session/steering", &params)?;
-    if args.json {
+    if args.turn.json {
         ui.json_line(&result)?;
     }
     told(&found, &result, ui)

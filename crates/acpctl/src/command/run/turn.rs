@@ -12,6 +12,7 @@ use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::place::Place;
+use crate::cli;
 use crate::elsewhere::Elsewhere;
 use crate::error::{CommandError, Result, gone};
 use crate::live::{Event, Live, result_of};
@@ -49,8 +50,10 @@ pub(super) enum Ended {
 
 impl<'a> Turn<'a> {
     /// A turn that has not begun.
-    pub(super) fn new(live: Live, ui: &'a mut Ui, thoughts: bool, json: bool) -> Turn<'a> {
-        let screen = Screen::answer(ui, thoughts);
+    pub(super) fn new(live: Live, ui: &'a mut Ui, how: &cli::Turn) -> Turn<'a> {
+        let screen = Screen::answer(ui, how.thoughts);
+        // Who leaves it alone gets the session and nothing else.
+        let json = how.json && !how.detach;
         let questions = Questions::default();
         let elsewhere = Elsewhere::default();
         let place = Place::Own;
@@ -99,7 +102,7 @@ impl<'a> Turn<'a> {
         mut self,
         session: &SessionRef,
         params: &impl Serialize,
-    ) -> Result<SessionInfo> {
+    ) -> Result<(SessionInfo, &'a mut Ui)> {
         let prompt = self.live.request("session/prompt", params)?;
         // Answers come when everything before them is on disk; so does this one.
         let show = self.live.request(method::SESSION_SHOW, session)?;
@@ -118,7 +121,7 @@ impl<'a> Turn<'a> {
                     return Err(CommandError::rpc(&ErrorObject::from_raw(error)));
                 }
                 Outcome::Result(result) if id == show => {
-                    return Ok(result_of(method::SESSION_SHOW, result)?);
+                    return Ok((result_of(method::SESSION_SHOW, result)?, self.ui));
                 }
                 _ => {}
             }

@@ -1,11 +1,12 @@
 //! `acpctl session …`.
 
-mod export;
+pub(super) mod export;
 mod log;
 mod remove;
 mod reseed;
 mod search;
 mod settings;
+mod worktree;
 
 use acp_wire::acp::NewSessionResult;
 use acpd_api::{
@@ -17,7 +18,7 @@ use acpd_client::Connection;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli::{Session, Which};
+use crate::cli::{Json, Session, Which};
 use crate::dirs::{directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
@@ -29,8 +30,8 @@ use crate::text::text;
 use crate::ui::Ui;
 
 /// Runs a `session` command.
-pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
-    match command {
+pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+    let done = match command {
         Session::Ls { agent, cwd, archived, all, json } => {
             let cwd = cwd.map(|dir| utf8(&directory(&dir)?)).transpose()?;
             let archived = match (archived, all) {
@@ -38,32 +39,12 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
                 (_, true) => Some(ArchiveFilter::Include),
                 _ => None,
             };
-            let params = SessionListParams { agent, cwd, archived };
-            let mut connection = door.connect()?;
-            let list: SessionList = connection.call(method::SESSION_LIST, &params)?;
-            // No sessions of an agent that does not exist is a mistake.
-            if let (true, Some(agent)) = (list.sessions.is_empty(), params.agent.clone()) {
-                let _: AgentInfo = connection.call(method::AGENT_SHOW, &AgentRef { agent })?;
-            }
-            if json.json {
-                return Ok(ui.json(&list)?);
-            }
-            if list.sessions.is_empty() && params != SessionListParams::default() {
-                ui.say("no session matches");
-                return Ok(());
-            }
-            if list.sessions.is_empty() {
-                ui.say("no sessions; start one with `acpctl run -s NAME PROMPT`");
-                return Ok(());
-            }
-            Ok(ui.print(table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
+            list(&SessionListParams { agent, cwd, archived }, json, door, ui)
         }
         Session::Show { which: session, json } => {
             let info = find(&mut door.connect()?, &session, Care::Guess, ui)?;
-            if json.json {
-                return Ok(ui.json(&info)?);
-            }
-            Ok(ui.print(card(&info, human::now(), ui.out_paint()))?)
+            let card = card(&info, human::now(), ui.out_paint());
+            (if json.json { ui.json(&info) } else { ui.print(card) }).map_err(CommandError::from)
         }
         Session::Log(args) => log::log(&args, door, ui),
         Session::Search(args) => search::search(&args, door, ui),
@@ -117,6 +98,8 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             ui.say(text!("{} is out of the archive", handle(&info)));
             Ok(())
         }
+        Session::Handoff(args) => return super::run::handoff(&args, door, ui),
+        Session::Worktree(args) => worktree::worktree(&args, door, ui),
         Session::Fork { which, name } => fork(&which, name, door, ui),
         Session::Move { which: session, cwd } => {
             let cwd = utf8(&directory(&cwd)?)?;
@@ -136,7 +119,30 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result {
             Ok(())
         }
         Session::Rm(args) => remove::remove(&args, door, ui),
+    };
+    done.map(|()| ExitCode::Ok)
+}
+
+/// Lists sessions, the most recently used first.
+fn list(params: &SessionListParams, json: Json, door: Door, ui: &mut Ui) -> Result {
+    let mut connection = door.connect()?;
+    let list: SessionList = connection.call(method::SESSION_LIST, params)?;
+    // No sessions of an agent that does not exist is a mistake.
+    if let (true, Some(agent)) = (list.sessions.is_empty(), params.agent.clone()) {
+        let _: AgentInfo = connection.call(method::AGENT_SHOW, &AgentRef { agent })?;
     }
+    if json.json {
+        return Ok(ui.json(&list)?);
+    }
+    if list.sessions.is_empty() && *params != SessionListParams::default() {
+        ui.say("no session matches");
+        return Ok(());
+    }
+    if list.sessions.is_empty() {
+        ui.say("no sessions; start one with `acpctl run -s NAME PROMPT`");
+        return Ok(());
+    }
+    Ok(ui.print(table(&list.sessions, human::now(), ui.out_paint(), ui.out_width()))?)
 }
 
 /// Copies a session, with its directory and its MCP servers.

@@ -2,7 +2,7 @@
 
 use acp_wire::acp::{SetConfigOptionParams, SetModeParams};
 use acp_wire::{Message, parse};
-use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, escape, method};
+use acpd_api::{ClientMeta, LogParams, LogResult, SessionInfo, Untrusted, method};
 use anstyle::Style;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, exactly, find, find_live};
 use crate::paint::{BOLD, CYAN};
-use crate::settings::{ConfigOption, Mode, Settings};
+use crate::settings::{ConfigOption, Settings};
 use crate::table::{Cell, Table};
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
@@ -58,15 +58,7 @@ pub(super) fn mode(
     };
     let mut current = modes.current_mode_id.clone();
     if let Some(wanted) = wanted {
-        let mode = modes.available_modes.iter().find(|mode| mode.id == wanted).or_else(|| {
-            let is_named = |mode: &&Mode| is_name(mode.name.as_ref(), wanted);
-            modes.available_modes.iter().find(is_named)
-        });
-        let Some(mode) = mode else {
-            let known = modes.available_modes.iter().map(|mode| &mode.id);
-            return Err(unknown("mode", wanted, known));
-        };
-        current.clone_from(&mode.id);
+        current.clone_from(&modes.find(wanted)?.id);
         let session_id = open.info.session_id.raw();
         let params = SetModeParams { session_id, mode_id: current.raw() };
         let _: Value = open.live.call(ui, "session/set_mode", &params)?;
@@ -125,17 +117,12 @@ pub(super) fn set(
         }
         return Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?);
     };
-    let option = options.iter().find(|option| option.id == wanted).or_else(|| {
-        options.iter().find(|option: &&ConfigOption| is_name(option.name.as_ref(), wanted))
-    });
-    let Some(option) = option else {
-        return Err(unknown("option", wanted, options.iter().map(|option| &option.id)));
-    };
+    let option = open.settings.option(wanted)?;
     let Some(value) = value else {
         return values(option, json, &open.raw, ui);
     };
     let value =
-        serde_json::value::to_raw_value(&chosen(option, value)?).map_err(std::io::Error::from)?;
+        serde_json::value::to_raw_value(&option.chosen(value)?).map_err(std::io::Error::from)?;
     let params = SetConfigOptionParams::new(open.info.session_id.raw(), option.id.raw(), &value);
     let mut result: Value = open.live.call(ui, "session/set_config_option", &params)?;
     let now = result["configOptions"].take();
@@ -168,24 +155,6 @@ fn values(option: &ConfigOption, json: Json, raw: &Value, ui: &mut Ui) -> Result
         table.row([marked(&choice.value, choice.value == current), name]);
     }
     Ok(ui.print(table.render(ui.out_paint(), ui.out_width()))?)
-}
-
-/// The value that these words mean.
-fn chosen(option: &ConfigOption, wanted: &str) -> Result<Value> {
-    if option.current_value.is_boolean() {
-        return match wanted {
-            "true" | "on" | "yes" => Ok(json!(true)),
-            "false" | "off" | "no" => Ok(json!(false)),
-            _ => Err(unknown("value", wanted, &["true".into(), "false".into()])),
-        };
-    }
-    let choice = option.choices().find(|choice| choice.value == wanted);
-    let choice =
-        choice.or_else(|| option.choices().find(|choice| is_name(choice.name.as_ref(), wanted)));
-    match choice {
-        Some(choice) => Ok(json!(choice.value)),
-        None => Err(unknown("value", wanted, option.choices().map(|choice| &choice.value))),
-    }
 }
 
 /// Lists the commands that the agent has told last; they are in the journal, so no agent is needed.
@@ -245,15 +214,10 @@ fn marked(text: impl Into<Text>, is_current: bool) -> Cell {
     Cell::new(text!("{} {}", mark, text.into()), style)
 }
 
-fn is_name(name: Option<&Untrusted>, wanted: &str) -> bool {
-    name.is_some_and(|name| name.raw().to_lowercase() == wanted.to_lowercase())
-}
-
 fn no_modes(open: &Open) -> CommandError {
     let handle = handle(&open.info);
     let failed = CommandError::usage(text!("session {} has no modes", handle));
-    let is_mode = |option: &&ConfigOption| option.category.as_ref().is_some_and(|of| *of == "mode");
-    match open.settings.options.iter().find(is_mode) {
+    match open.settings.of_category("mode") {
         Some(option) => failed.hint(text!(
             "its mode is an option: `acpctl session set {} {}`",
             shell_word(handle),
@@ -261,14 +225,4 @@ fn no_modes(open: &Open) -> CommandError {
         )),
         None => failed,
     }
-}
-
-fn unknown<'a>(
-    what: &'static str,
-    wanted: &str,
-    known: impl IntoIterator<Item = &'a Untrusted>,
-) -> CommandError {
-    let known = Text::join(known.into_iter().map(|id| text!("`{}`", id)), ", ");
-    let failed = CommandError::usage(text!("no {} `{}`", what, escape::one_line(wanted)));
-    if known.is_empty() { failed } else { failed.hint(text!("choose one of {}", known)) }
 }

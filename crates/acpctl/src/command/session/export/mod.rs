@@ -6,7 +6,10 @@
 mod collect;
 mod markdown;
 
+use std::collections::VecDeque;
+
 use acpd_api::{LogParams, LogResult, SessionInfo, method};
+use acpd_client::Connection;
 use serde_json::json;
 
 use crate::cli::{Format, Which};
@@ -22,13 +25,112 @@ pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -
     let mut connection = door.connect()?;
     let info = find(&mut connection, session, Care::Guess, ui)?;
     let mut printer = Printer::begin(format, &info, ui)?;
+    read(&info, &mut connection, |item| printer.print(item, ui))?;
+    printer.end(ui)
+}
+
+/// The transcript of a session, or its end, for somebody who continues it.
+#[derive(Debug)]
+pub(in crate::command) struct Transcript {
+    /// Markdown.
+    pub(in crate::command) text: String,
+    /// How many turns it has.
+    pub(in crate::command) turns: usize,
+    /// How many turns before them are left out.
+    pub(in crate::command) left_out: usize,
+    /// The first of its turns lacks its beginning.
+    pub(in crate::command) is_cut: bool,
+}
+
+impl Transcript {
+    /// Reads it: the last turns that have room in so many bytes. Only they are in memory.
+    pub(in crate::command) fn read(
+        info: &SessionInfo,
+        room: usize,
+        connection: &mut Connection,
+    ) -> Result<Transcript> {
+        let mut turns = Turns::new(info, room);
+        read(info, connection, |item| {
+            turns.item(item);
+            Ok(())
+        })?;
+        Ok(turns.end())
+    }
+}
+
+/// The last turns of a transcript.
+#[derive(Debug)]
+struct Turns<'a> {
+    info: &'a SessionInfo,
+    markdown: Markdown,
+    room: usize,
+    size: usize,
+    left_out: usize,
+    is_cut: bool,
+    texts: VecDeque<String>,
+}
+
+impl Turns<'_> {
+    fn new(info: &SessionInfo, room: usize) -> Turns<'_> {
+        let markdown = Markdown::new(&info.agent);
+        let texts = VecDeque::new();
+        Turns { info, markdown, room, size: 0, left_out: 0, is_cut: false, texts }
+    }
+
+    fn item(&mut self, item: Item) {
+        if matches!(&item, Item::Notice { method, .. } if method == method::TURN_STARTED) {
+            self.markdown = Markdown::new(&self.info.agent);
+            self.texts.push_back(String::new());
+        }
+        // Nothing is said before the first turn.
+        let Some(turn) = self.texts.back_mut() else { return };
+        for part in self.markdown.item(item) {
+            let more = match &part {
+                Part::Ours(text) => text.as_str(),
+                Part::Theirs(text) => text.raw(),
+            };
+            turn.push_str(more);
+            self.size += more.len();
+        }
+        while self.size > self.room && self.texts.len() > 1 {
+            self.size -= self.texts.pop_front().map_or(0, |turn| turn.len());
+            self.left_out += 1;
+            self.is_cut = false;
+        }
+        if self.size > self.room
+            && let Some(turn) = self.texts.front_mut()
+        {
+            let start = turn.ceil_char_boundary(turn.len() - self.room);
+            turn.drain(..start);
+            self.size = turn.len();
+            self.is_cut = true;
+        }
+    }
+
+    fn end(self) -> Transcript {
+        let turns = self.texts.len();
+        let mut text = markdown::head(self.info).as_str().to_owned();
+        if self.is_cut {
+            text.push_str("\n[…]\n\n");
+        }
+        text.extend(self.texts);
+        Transcript { text, turns, left_out: self.left_out, is_cut: self.is_cut }
+    }
+}
+
+/// Reads a journal page by page.
+fn read(
+    info: &SessionInfo,
+    connection: &mut Connection,
+    mut take: impl FnMut(Item) -> Result,
+) -> Result {
     let mut collector = Collector::of(&info.session_id);
-    let mut params = LogParams { session: exactly(&info), after: 0, limit: None };
+    let mut params = LogParams { session: exactly(info), after: 0, limit: None };
     loop {
         let page: LogResult = connection.call(method::SESSION_LOG, &params)?;
         for entry in page.entries {
             for item in collector.line(entry.seq, entry.line.get()) {
-                printer.print(item, ui)?;
+                take(item)?;
             }
         }
         match page.next {
@@ -36,10 +138,7 @@ pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -
             None => break,
         }
     }
-    for item in collector.end() {
-        printer.print(item, ui)?;
-    }
-    printer.end(ui)
+    collector.end().into_iter().try_for_each(take)
 }
 
 enum Printer {

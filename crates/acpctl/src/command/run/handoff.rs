@@ -1,0 +1,118 @@
+//! `acpctl session handoff`: another agent continues a conversation, in a session of its own.
+//!
+//! Its first prompt is what the person says, a note that the conversation was handed over, and the transcript.
+
+use std::path::Path;
+
+use acpd_api::{ExitCode, SessionInfo, TurnState, Untrusted};
+use serde_json::json;
+
+use super::attachment::{Attachment, LIMIT};
+use super::turn::Turn;
+use super::{Target, make, moved, prompt};
+use crate::cli;
+use crate::command::session::export::Transcript;
+use crate::dirs::{directory, utf8};
+use crate::door::Door;
+use crate::error::{CommandError, Result};
+use crate::info::session::handle;
+use crate::live::Live;
+use crate::lookup::{Care, find};
+use crate::paint::DIM;
+use crate::text::{Text, shell_word, text};
+use crate::ui::Ui;
+
+/// How much of a transcript is handed over by itself: some 16,000 tokens.
+const SOME: usize = 64 * 1024;
+/// What the agent is to do if the person does not say it.
+const LOOK: &str = "Take over: read how far the work has come, and say in a few sentences where it stands and what \
+                    comes next. Change nothing yet.";
+
+/// Hands a session over.
+pub(in crate::command) fn handoff(
+    args: &cli::Handoff,
+    door: Door,
+    ui: &mut Ui,
+) -> Result<ExitCode> {
+    let (words, piped) = prompt(&args.prompt, &[], ui)?;
+    let mut connection = door.connect()?;
+    let old = find(&mut connection, &args.which, Care::Guess, ui)?;
+    let cwd = utf8(&directory(Path::new(old.cwd.raw())).map_err(moved)?)?;
+    let room = if args.all { usize::MAX } else { SOME };
+    let transcript = Transcript::read(&old, room, &mut connection)?;
+    drop(connection);
+    check(&old, &transcript)?;
+    ui.say(ui.err_paint().apply(DIM, announced(&old, &transcript, &args.to)));
+    let words = if words.trim().is_empty() { LOOK } else { &words };
+    let said = json!({"type": "text", "text": format!("{words}\n\n{}", note(&old, &transcript))});
+    ui.spin("starting");
+    let live = Live::new(door.lasting_link()?)?;
+    let mut turn = Turn::new(live, ui, &args.turn);
+    let mut target = Target::of(&mut turn, Some(args.to.clone()))?;
+    let name = args.name.as_deref();
+    target.session_id =
+        make(&mut turn, name, &cwd, &args.set_up)?.map_err(|error| CommandError::rpc(&error))?;
+    let id = Untrusted::from(&target.session_id);
+    let word = shell_word(&id);
+    turn.ui.say(text!(
+        "session {} of {}; continue with: acpctl run -s {} ...",
+        id,
+        Untrusted::from(&args.to),
+        word
+    ));
+    let mut blocks = vec![said];
+    for attachment in [Some(Attachment::transcript(transcript.text)), piped].iter().flatten() {
+        blocks.extend(attachment.blocks(target.can_embed));
+    }
+    target.prompt(turn, blocks, &args.turn, name)
+}
+
+/// Whether there is something to hand over, and not too much.
+fn check(old: &SessionInfo, transcript: &Transcript) -> Result {
+    let name = handle(old);
+    if transcript.turns == 0 {
+        return Err(CommandError::usage(text!("nothing was said in session {}", name))
+            .hint("begin with another agent: `acpctl run -a AGENT PROMPT`"));
+    }
+    if transcript.text.len() as u64 > LIMIT {
+        return Err(CommandError::usage(text!("the transcript of {} is bigger than 10 MiB", name))
+            .hint("leave out `--all`: the last turns are handed over"));
+    }
+    Ok(())
+}
+
+/// What the person hears.
+fn announced(old: &SessionInfo, transcript: &Transcript, to: &str) -> Text {
+    let all = transcript.turns + transcript.left_out;
+    let which = match (transcript.is_cut, transcript.left_out, all) {
+        (true, _, 1) => "the end of the only turn".into(),
+        (true, ..) => text!("the end of the last of {} turns", all),
+        (false, 0, 1) => "the only turn".into(),
+        (false, 0, _) => text!("all {} turns", all),
+        (false, ..) => text!("the last {} of {} turns", transcript.turns, all),
+    };
+    let to = Untrusted::from(to);
+    let line = text!("handing over {} of {} ({}) to {}", which, handle(old), old.agent, to);
+    if old.turn.state == TurnState::Idle {
+        return line;
+    }
+    let word = shell_word(handle(old));
+    text!("{}\na turn still runs there; end it with: acpctl cancel {}", line, word)
+}
+
+/// What the agent hears.
+fn note(old: &SessionInfo, transcript: &Transcript) -> String {
+    let left_out = match (transcript.is_cut, transcript.left_out) {
+        (false, 0) => "It is complete.".to_owned(),
+        (true, _) => "It is the end of the last turn; what came before is left out.".to_owned(),
+        (false, 1) => "The first turn is left out.".to_owned(),
+        (false, count) => format!("The first {count} turns are left out."),
+    };
+    format!(
+        "This conversation was handed over to you: until now, the person talked with another agent, `{}`, \
+         about work in this directory. The transcript of it comes with this message. {left_out} You have \
+         not said or done what it tells of the agent, and files may have changed since. Take it as context, \
+         not as instructions to carry out again.",
+        old.agent.raw(),
+    )
+}

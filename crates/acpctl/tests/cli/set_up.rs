@@ -1,0 +1,176 @@
+//! `acpctl run --model`, `--mode`, `--set` and `--prompt-file`.
+
+use std::process::Stdio;
+
+use acpd_api::method;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Done, Home, capable, session};
+
+fn settings(model: &str) -> Value {
+    json!({"modes": {"currentModeId": "ask", "availableModes": [
+            {"id": "ask", "name": "Ask first"}, {"id": "auto", "name": "Do it"}]},
+        "configOptions": options(model, false)})
+}
+
+fn options(model: &str, verbose: bool) -> Value {
+    json!([
+        {"id": "m", "name": "Model", "category": "model", "type": "select", "currentValue": model,
+            "options": [{"value": "m1", "name": "Model One"}, {"value": "m2", "name": "Model Two"}]},
+        {"id": "verbose", "name": "Verbose", "type": "boolean", "currentValue": verbose}])
+}
+
+/// Serves everything up to a session that begins with these settings.
+fn begins(client: &mut Client, settings: &Value) {
+    client.answer("initialize", capable());
+    let mut new = settings.clone();
+    new["sessionId"] = json!("s-1");
+    client.answer("session/new", new);
+}
+
+/// Serves the turn and returns what was asked.
+fn prompted(client: &mut Client) -> Value {
+    let prompt = client.expect("session/prompt");
+    client.result(&prompt, json!({"stopReason": "end_turn"}));
+    prompt["params"]["prompt"].clone()
+}
+
+#[test]
+fn a_session_that_begins_is_set_up_before_its_first_turn() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        begins(&mut client, &settings("m1"));
+        let model = client
+            .answer("session/set_config_option", json!({"configOptions": options("m2", false)}));
+        let params = json!({"sessionId": "s-1", "configId": "m", "value": "m2"});
+        assert_eq!(model["params"], params);
+        let mode = client.answer("session/set_mode", json!({}));
+        assert_eq!(mode["params"], json!({"sessionId": "s-1", "modeId": "auto"}));
+        let verbose = client
+            .answer("session/set_config_option", json!({"configOptions": options("m2", true)}));
+        assert_eq!(verbose["params"]["value"], json!(true));
+        prompted(&mut client);
+        client.closed();
+    });
+    let args = ["run", "--set", "verbose=on", "--mode", "do it", "--model", "model two", "go"];
+    let done = home.run(&args);
+    let told = "Model: Model Two\nmode: Do it\nVerbose: on\n";
+    assert_eq!((done.err.as_str(), done.code), (told, Some(0)));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_session_that_goes_on_is_set_up_as_it_is_now() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        client.follows(&session("s-1"));
+        let resume = client.answer("session/resume", settings("m2"));
+        assert_eq!(resume["params"], json!({"sessionId": "s-1", "cwd": "/work", "mcpServers": []}));
+        client.answer("session/set_config_option", json!({"configOptions": options("m1", false)}));
+        prompted(&mut client);
+        client.closed();
+    });
+    let done = home.run(&["run", "--resume", "fix", "--model", "m1", "go"]);
+    assert_eq!((done.err.as_str(), done.code), ("Model: Model One\n", Some(0)));
+    daemon.join().unwrap();
+}
+
+/// Runs against an agent with these settings; a session that was begun in vain is deleted.
+fn fails(args: &[&str], settings: Value) -> Done {
+    let home = Home::new();
+    let daemon = home.daemon(move |mut client| {
+        begins(&mut client, &settings);
+        let removed = client.answer(method::SESSION_REMOVE, json!({}));
+        assert_eq!(removed["params"]["session"], "s-1");
+        client.closed();
+    });
+    let done = home.run(&[&["run", "go"], args].concat());
+    daemon.join().unwrap();
+    done
+}
+
+#[test]
+fn what_the_agent_does_not_have_is_told_before_any_prompt_and_leaves_no_session() {
+    let error = |args: &[&str], settings: &Value| {
+        let done = fails(args, settings.clone());
+        assert_eq!(done.code, Some(2), "{done:?}");
+        done.err
+    };
+    let all = settings("m1");
+    let err = error(&["--model", "m3"], &all);
+    assert_eq!(err, "error: option `m` has no value `m3`\n\nhint: choose one of `m1`, `m2`\n");
+    let err = error(&["--mode", "x"], &all);
+    assert_eq!(err, "error: no mode `x`\n\nhint: choose one of `ask`, `auto`\n");
+    let err = error(&["--set", "x=y"], &all);
+    assert_eq!(err, "error: no option `x`\n\nhint: choose one of `m`, `verbose`\n");
+    let err = error(&["--model", "m1"], &json!({}));
+    assert_eq!(err, "error: the agent offers no models to choose\n");
+    let one = json!({"configOptions": [{"id": "v", "type": "boolean", "currentValue": true}]});
+    let err = error(&["--mode", "ask"], &one);
+    assert_eq!(
+        err,
+        "error: the agent offers no modes to choose\n\n\
+         hint: `--set OPTION=VALUE` sets its options: `v`\n"
+    );
+}
+
+#[test]
+fn a_session_that_cannot_be_deleted_again_is_named() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        begins(&mut client, &settings("m1"));
+        let data = || json!({"reason": "under_agent"});
+        client.fail("session/set_mode", "not under an agent", data());
+        client.fail(method::SESSION_REMOVE, "not under an agent", data());
+        client.closed();
+    });
+    let done = home.run(&["run", "--mode", "auto", "go"]);
+    insta::assert_snapshot!(done.err, @"
+    error: not under an agent
+
+    hint: session s-1 was made; delete it: acpctl session rm s-1
+    ");
+    assert_eq!(done.code, Some(5));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_setting_without_a_value_is_wrong_usage() {
+    let done = Home::new().run(&["run", "--set", "model", "go"]);
+    let first = "error: invalid value 'model' for '--set <OPTION=VALUE>': \
+                 give an option and a value: OPTION=VALUE";
+    assert_eq!((done.err.lines().next(), done.code), (Some(first), Some(2)));
+}
+
+#[test]
+fn prompts_of_files_come_before_the_words() {
+    let home = Home::new();
+    let daemon = home.daemon(|mut client| {
+        begins(&mut client, &json!({}));
+        let said = "first\n\nfrom stdin\n\nnow go";
+        assert_eq!(prompted(&mut client), json!([{"type": "text", "text": said}]));
+        client.closed();
+    });
+    std::fs::write(home.path("work/first.md"), "first\n\n").unwrap();
+    std::fs::write(home.path("stdin"), "from stdin\n").unwrap();
+    let stdin = std::fs::File::open(home.path("stdin")).unwrap();
+    let args = ["run", "--prompt-file", "first.md", "--prompt-file", "-", "now", "go"];
+    let child = home.acpctl(args).stdin(Stdio::from(stdin)).spawn().unwrap();
+    assert_eq!(home.wait(child).code, Some(0));
+    daemon.join().unwrap();
+}
+
+#[test]
+fn a_prompt_file_that_says_nothing_is_no_prompt() {
+    let home = Home::new();
+    std::fs::write(home.path("work/empty"), " \n").unwrap();
+    let done = home.run(&["run", "--prompt-file", "empty"]);
+    let empty = "error: no prompt given\n\nhint: what `--prompt-file` names is empty\n";
+    assert_eq!((done.err.as_str(), done.code), (empty, Some(2)));
+    let done = home.run(&["run", "--prompt-file", "nope"]);
+    let nope = "error: cannot read `nope`: No such file or directory (os error 2)\n";
+    assert_eq!((done.err.as_str(), done.code), (nope, Some(3)));
+    let done = home.run(&["run", "--prompt-file", "-", "and", "-"]);
+    let twice = "error: stdin can be read only once\n\nhint: give one `-`\n";
+    assert_eq!((done.err.as_str(), done.code), (twice, Some(2)));
+}
