@@ -26,6 +26,9 @@ pub(super) struct Client {
     /// Sessions of which it does not know, for the rest of a connection, whether it has opened them:
     /// a replay may come at any time, and behind what it was shown for another reason.
     unsure: BTreeSet<String>,
+    /// Sessions of which it did not know that when its last connection was lost, so it did not name them when
+    /// it came back: an answer that was kept for it comes without their lines.
+    unnamed: BTreeSet<String>,
     pub(super) agent: String,
     pub(super) view: View,
     /// Requests that are not answered yet, by the JSON text of their id.
@@ -223,7 +226,7 @@ impl Client {
     /// The connection is lost, with all that was on its way.
     pub(super) fn cut_off(&mut self, now: u64) {
         self.waiting.clear();
-        self.unsure.clear();
+        self.unnamed = std::mem::take(&mut self.unsure);
         self.lagged = false;
         for place in self.places.values_mut() {
             if let Place::Loading { before, .. } = place {
@@ -469,7 +472,8 @@ impl Client {
         // After an answer that tells no outcome it does not know either whether it follows the session.
         let untold = store.reused.contains(session)
             || self.left.contains(session)
-            || self.unsure.contains(session);
+            || self.unsure.contains(session)
+            || self.unnamed.contains(session);
         match self.place(session, store) {
             None if self.ride.is_some() && !untold && line["error"].is_null() => {
                 Err(format!("{text} was answered, and its session was never shown"))
