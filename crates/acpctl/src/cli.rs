@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use crate::when;
-pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, Worktree};
+pub(crate) use session::{Format, Handoff, Log, Remove, Search, Session, SessionCommand, Worktree};
 
 /// Talk to AI coding agents that outlive your terminal.
 #[derive(Debug, Parser)]

@@ -27,6 +27,7 @@ mod suggest;
 mod table;
 mod terminal;
 mod text;
+mod transcript;
 mod ui;
 mod watch;
 mod when;

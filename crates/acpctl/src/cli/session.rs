@@ -10,6 +10,16 @@ use crate::when;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Session {
+    #[command(flatten)]
+    Command(SessionCommand),
+    /// Let another agent continue in the same directory, in a new session that begins with the transcript.
+    #[command(after_help = HANDOFF)]
+    Handoff(Handoff),
+}
+
+/// What is done with a session itself.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
     /// List sessions, the most recently used first.
     Ls {
         /// Only sessions of this agent.
@@ -106,9 +116,6 @@ pub(crate) enum Session {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Let another agent continue in the same directory, in a new session that begins with the transcript.
-    #[command(after_help = HANDOFF)]
-    Handoff(Handoff),
     /// Show the git worktree of a session that `run --worktree` made, merge it back, or remove it.
     #[command(after_help = WORKTREE)]
     Worktree(Worktree),

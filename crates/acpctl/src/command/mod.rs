@@ -16,7 +16,7 @@ mod wait;
 
 use acpd_api::ExitCode;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Session};
 use crate::door::Door;
 use crate::error::Result;
 use crate::ui::Ui;
@@ -32,7 +32,9 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
         Command::Cancel(args) => cancel::cancel(&args, door, ui)?,
         Command::Acp(args) => return acp::acp(&args, door),
         Command::Ps(args) => ps::ps(args, door, ui)?,
-        Command::Session(command) => return session::session(command, door, ui),
+        Command::Session(Session::Command(command)) => return session::session(command, door, ui),
+        // It prompts, as `run` does.
+        Command::Session(Session::Handoff(args)) => return run::handoff(&args, door, ui),
         Command::Agent(command) => agent::agent(command, door, ui)?,
         Command::Auth(command) => auth::auth(command, door, ui)?,
         Command::Pending(args) => pending::pending(&args, door, ui)?,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
 use acpd_test::harness::{Agent, Config, Output, Running, TestEnv, until};
 use acpd_test::hostile::{EVIL, FORGED, evil};
@@ -372,6 +373,11 @@ fn sessions(stage: &mut Stage) {
     stage.all(&["session", "ls", "--archived"]);
     stage.both(&["session", "unarchive", "fix"]);
     stage.both(&["run", "--steer", "fix", "say"]);
+    stage.both(&["session", "handoff", "fix", "--to", "evil", "say"]);
+    stage.both(&["session", "worktree", "fix"]);
+    let repository = repository(&stage.env);
+    stage.terminal(&["run", "--cwd", &repository, "--worktree=tree", "say"]);
+    stage.all(&["session", "worktree", "tree"]);
     stage.both(&["session", "reseed", "fix"]);
     stage.both(&["session", "reseed", "fix", "--discard"]);
     stage.terminal(&["session", "close", "fix"]);
@@ -383,6 +389,17 @@ fn sessions(stage: &mut Stage) {
     stage.both(&["session", "rm", "--dry-run", "fix"]);
     stage.piped(&["session", "rm", "fix"]);
     stage.talk(&["session", "rm", "fix", &evil("nobody")], &[("y/n", "y\n")]);
+}
+
+/// A git repository with one commit.
+fn repository(env: &TestEnv) -> String {
+    let dir = env.work("repository");
+    let who = ["-c", "user.name=n", "-c", "user.email=n@example.org"];
+    for args in [&["init", "--quiet"][..], &["commit", "--quiet", "--allow-empty", "-m", "one"]] {
+        let status = Command::new("git").current_dir(&dir).args(who).args(args).status();
+        assert!(status.unwrap().success(), "git {args:?}");
+    }
+    dir.display().to_string()
 }
 
 fn agents(stage: &mut Stage) {

@@ -11,7 +11,6 @@ use super::attachment::{Attachment, LIMIT};
 use super::turn::Turn;
 use super::{Target, make, moved, prompt};
 use crate::cli;
-use crate::command::session::export::Transcript;
 use crate::dirs::{directory, utf8};
 use crate::door::Door;
 use crate::error::{CommandError, Result};
@@ -20,6 +19,7 @@ use crate::live::Live;
 use crate::lookup::{Care, find};
 use crate::paint::DIM;
 use crate::text::{Text, shell_word, text};
+use crate::transcript::Transcript;
 use crate::ui::Ui;
 
 /// How much of a transcript is handed over by itself: some 16,000 tokens.

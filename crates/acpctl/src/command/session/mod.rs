@@ -1,6 +1,6 @@
 //! `acpctl session …`.
 
-pub(super) mod export;
+mod export;
 mod log;
 mod remove;
 mod reseed;
@@ -18,7 +18,7 @@ use acpd_client::Connection;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::cli::{Json, Session, Which};
+use crate::cli::{Json, SessionCommand, Which};
 use crate::dirs::{directory, utf8};
 use crate::door::{Door, initialize_params};
 use crate::error::{CommandError, Result};
@@ -30,9 +30,9 @@ use crate::text::text;
 use crate::ui::Ui;
 
 /// Runs a `session` command.
-pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result<ExitCode> {
+pub(super) fn session(command: SessionCommand, door: Door, ui: &mut Ui) -> Result<ExitCode> {
     let done = match command {
-        Session::Ls { agent, cwd, archived, all, json } => {
+        SessionCommand::Ls { agent, cwd, archived, all, json } => {
             let cwd = cwd.map(|dir| utf8(&directory(&dir)?)).transpose()?;
             let archived = match (archived, all) {
                 (true, _) => Some(ArchiveFilter::Only),
@@ -41,23 +41,23 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result<ExitC
             };
             list(&SessionListParams { agent, cwd, archived }, json, door, ui)
         }
-        Session::Show { which: session, json } => {
+        SessionCommand::Show { which: session, json } => {
             let info = find(&mut door.connect()?, &session, Care::Guess, ui)?;
             let card = card(&info, human::now(), ui.out_paint());
             (if json.json { ui.json(&info) } else { ui.print(card) }).map_err(CommandError::from)
         }
-        Session::Log(args) => log::log(&args, door, ui),
-        Session::Search(args) => search::search(&args, door, ui),
-        Session::Export { which, format } => export::export(&which, format, door, ui),
-        Session::Mode { which, mode, json } => {
+        SessionCommand::Log(args) => log::log(&args, door, ui),
+        SessionCommand::Search(args) => search::search(&args, door, ui),
+        SessionCommand::Export { which, format } => export::export(&which, format, door, ui),
+        SessionCommand::Mode { which, mode, json } => {
             settings::mode(&which, mode.as_deref(), json, door, ui)
         }
-        Session::Set { which, option, value, json } => {
+        SessionCommand::Set { which, option, value, json } => {
             let setting = option.as_deref().map(|option| (option, value.as_deref()));
             settings::set(&which, setting, json, door, ui)
         }
-        Session::Commands { which, json } => settings::commands(&which, json, door, ui),
-        Session::Rename { which: session, name, clear: _ } => {
+        SessionCommand::Commands { which, json } => settings::commands(&which, json, door, ui),
+        SessionCommand::Rename { which: session, name, clear: _ } => {
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 let params = RenameParams { session, name };
                 Ok(connection.call(method::SESSION_RENAME, &params)?)
@@ -68,7 +68,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result<ExitC
             }
             Ok(())
         }
-        Session::Title { which: session, title, clear: _ } => {
+        SessionCommand::Title { which: session, title, clear: _ } => {
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 let params = TitleParams { session, title };
                 Ok(connection.call(method::SESSION_TITLE, &params)?)
@@ -81,7 +81,7 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result<ExitC
             }
             Ok(())
         }
-        Session::Archive { which: session } => {
+        SessionCommand::Archive { which: session } => {
             let info = change(&session, Care::Exact, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_ARCHIVE, &session)?)
             })?;
@@ -91,17 +91,16 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result<ExitC
             ));
             Ok(())
         }
-        Session::Unarchive { which: session } => {
+        SessionCommand::Unarchive { which: session } => {
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_UNARCHIVE, &session)?)
             })?;
             ui.say(text!("{} is out of the archive", handle(&info)));
             Ok(())
         }
-        Session::Handoff(args) => return super::run::handoff(&args, door, ui),
-        Session::Worktree(args) => worktree::worktree(&args, door, ui),
-        Session::Fork { which, name } => fork(&which, name, door, ui),
-        Session::Move { which: session, cwd } => {
+        SessionCommand::Worktree(args) => worktree::worktree(&args, door, ui),
+        SessionCommand::Fork { which, name } => fork(&which, name, door, ui),
+        SessionCommand::Move { which: session, cwd } => {
             let cwd = utf8(&directory(&cwd)?)?;
             let info = change(&session, Care::Guess, door, ui, |session, connection| {
                 let params = MoveParams { session, cwd };
@@ -110,15 +109,15 @@ pub(super) fn session(command: Session, door: Door, ui: &mut Ui) -> Result<ExitC
             ui.say(text!("{} works in {} now", handle(&info), info.cwd));
             Ok(())
         }
-        Session::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),
-        Session::Close { which: session } => {
+        SessionCommand::Reseed { which, discard } => reseed::reseed(&which, discard, door, ui),
+        SessionCommand::Close { which: session } => {
             let info = change(&session, Care::Exact, door, ui, |session, connection| {
                 Ok(connection.call(method::SESSION_CLOSE, &session)?)
             })?;
             ui.say(text!("{} is closed; the next prompt restores it", handle(&info)));
             Ok(())
         }
-        Session::Rm(args) => remove::remove(&args, door, ui),
+        SessionCommand::Rm(args) => remove::remove(&args, door, ui),
     };
     done.map(|()| ExitCode::Ok)
 }

@@ -1,50 +1,35 @@
-//! `acpctl session export`: a session for people, or for programs.
-//!
-//! The journal is read page by page and printed on the way: only one page and the unfinished items are in
-//! memory.
+//! What was said and done in a session, for people and for programs: the journal is read page by page, and its
+//! lines become items ([`collect`]) and Markdown ([`markdown`]).
 
-mod collect;
-mod markdown;
+pub(crate) mod collect;
+pub(crate) mod markdown;
 
 use std::collections::VecDeque;
 
 use acpd_api::{LogParams, LogResult, SessionInfo, method};
 use acpd_client::Connection;
-use serde_json::json;
 
-use crate::cli::{Format, Which};
-use crate::door::Door;
 use crate::error::Result;
-use crate::lookup::{Care, exactly, find};
-use crate::ui::Ui;
+use crate::lookup::exactly;
 use collect::{Collector, Item};
 use markdown::{Markdown, Part};
 
-/// Prints the session.
-pub(super) fn export(session: &Which, format: Format, door: Door, ui: &mut Ui) -> Result {
-    let mut connection = door.connect()?;
-    let info = find(&mut connection, session, Care::Guess, ui)?;
-    let mut printer = Printer::begin(format, &info, ui)?;
-    read(&info, &mut connection, |item| printer.print(item, ui))?;
-    printer.end(ui)
-}
-
 /// The transcript of a session, or its end, for somebody who continues it.
 #[derive(Debug)]
-pub(in crate::command) struct Transcript {
+pub(crate) struct Transcript {
     /// Markdown.
-    pub(in crate::command) text: String,
+    pub(crate) text: String,
     /// How many turns it has.
-    pub(in crate::command) turns: usize,
+    pub(crate) turns: usize,
     /// How many turns before them are left out.
-    pub(in crate::command) left_out: usize,
+    pub(crate) left_out: usize,
     /// The first of its turns lacks its beginning.
-    pub(in crate::command) is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 impl Transcript {
     /// Reads it: the last turns that have room in so many bytes. Only they are in memory.
-    pub(in crate::command) fn read(
+    pub(crate) fn read(
         info: &SessionInfo,
         room: usize,
         connection: &mut Connection,
@@ -118,8 +103,11 @@ impl Turns<'_> {
     }
 }
 
-/// Reads a journal page by page.
-fn read(
+/// Reads a journal page by page: only one page and the unfinished items are in memory.
+///
+/// # Errors
+/// When the daemon does not answer, or an item cannot be taken.
+pub(crate) fn read(
     info: &SessionInfo,
     connection: &mut Connection,
     mut take: impl FnMut(Item) -> Result,
@@ -139,53 +127,4 @@ fn read(
         }
     }
     collector.end().into_iter().try_for_each(take)
-}
-
-enum Printer {
-    Json,
-    Markdown(Markdown),
-}
-
-impl Printer {
-    fn begin(format: Format, info: &SessionInfo, ui: &mut Ui) -> Result<Printer> {
-        match format {
-            Format::Md => {
-                let markdown = Markdown::new(&info.agent);
-                ui.print(markdown::head(info))?;
-                Ok(Printer::Markdown(markdown))
-            }
-            Format::Json => {
-                let mut first = json!(info);
-                first["type"] = json!("session");
-                ui.print("[\n")?;
-                ui.json_item(&first)?;
-                Ok(Printer::Json)
-            }
-        }
-    }
-
-    fn print(&mut self, item: Item, ui: &mut Ui) -> Result {
-        match self {
-            Printer::Json => {
-                ui.print(",\n")?;
-                ui.json_item(&item.into_json())?;
-            }
-            Printer::Markdown(markdown) => {
-                for part in markdown.item(item) {
-                    match part {
-                        Part::Ours(text) => ui.print(&text)?,
-                        Part::Theirs(text) => ui.relay(&text)?,
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn end(self, ui: &mut Ui) -> Result {
-        match self {
-            Printer::Json => Ok(ui.print("\n]\n")?),
-            Printer::Markdown(_) => Ok(()),
-        }
-    }
 }

@@ -16,7 +16,7 @@ use crate::text::{Text, text};
 
 /// A piece of a transcript.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// What we write around it.
     Ours(Text),
     /// What was said, and changes of files: data.
@@ -30,7 +30,7 @@ impl<T: Into<Text>> From<T> for Part {
 }
 
 /// The head of a transcript.
-pub(super) fn head(session: &SessionInfo) -> Text {
+pub(crate) fn head(session: &SessionInfo) -> Text {
     let title = session.title.as_ref().or(session.name.as_ref()).unwrap_or(&session.session_id);
     let name = match &session.name {
         Some(name) => text!("{} ({})", name, session.session_id),
@@ -49,7 +49,7 @@ pub(super) fn head(session: &SessionInfo) -> Text {
 
 /// Writes items, with a heading wherever somebody else speaks.
 #[derive(Debug)]
-pub(super) struct Markdown {
+pub(crate) struct Markdown {
     agent: Text,
     last: Option<Voice>,
 }
@@ -62,12 +62,12 @@ enum Voice {
 
 impl Markdown {
     /// A transcript of a session of this agent.
-    pub(super) fn new(agent: &Untrusted) -> Markdown {
+    pub(crate) fn new(agent: &Untrusted) -> Markdown {
         Markdown { agent: agent.into(), last: None }
     }
 
     /// An item; empty for what a transcript leaves out.
-    pub(super) fn item(&mut self, item: Item) -> Vec<Part> {
+    pub(crate) fn item(&mut self, item: Item) -> Vec<Part> {
         match item {
             Item::Message { by: Speaker::Thought, .. } => Vec::new(),
             Item::Message { by: Speaker::User, content, .. } => {

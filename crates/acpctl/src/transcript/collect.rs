@@ -12,7 +12,7 @@ const NOTICES: &str = "_acpd/";
 
 /// Something that was said or done.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Item {
+pub(crate) enum Item {
     /// A message, whole.
     Message {
         /// Its first line in the journal.
@@ -49,7 +49,7 @@ pub(super) enum Item {
 
 /// Who said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(crate) enum Speaker {
     /// The user.
     User,
     /// The agent.
@@ -60,7 +60,7 @@ pub(super) enum Speaker {
 
 impl Item {
     /// The item as `session export --format json` prints it.
-    pub(super) fn into_json(self) -> Value {
+    pub(crate) fn into_json(self) -> Value {
         let (kind, seq, mut members) = match self {
             Item::Message { seq, by, content } => {
                 let kind = match by {
@@ -89,7 +89,7 @@ impl Item {
 /// Makes items of the lines of a journal, but for those of subagents. It holds the message and the
 /// tool calls that are not over, the last plan, and the ids of a turn's tool calls.
 #[derive(Debug, Default)]
-pub(super) struct Collector {
+pub(crate) struct Collector {
     session: Untrusted,
     /// In the order in which they began; at most one is a message.
     open: Vec<Open>,
@@ -113,12 +113,12 @@ struct Chunk {
 
 impl Collector {
     /// For the journal of the session with this id.
-    pub(super) fn of(session: &Untrusted) -> Collector {
+    pub(crate) fn of(session: &Untrusted) -> Collector {
         Collector { session: session.clone(), ..Collector::default() }
     }
 
     /// Takes a line; returns what is over now, in the order in which it began.
-    pub(super) fn line(&mut self, seq: u64, line: &str) -> Vec<Item> {
+    pub(crate) fn line(&mut self, seq: u64, line: &str) -> Vec<Item> {
         let Ok(Message::Notification { method, params: Some(params) }) = parse(line.as_bytes())
         else {
             return Vec::new();
@@ -140,7 +140,7 @@ impl Collector {
     }
 
     /// The journal is over.
-    pub(super) fn end(mut self) -> Vec<Item> {
+    pub(crate) fn end(mut self) -> Vec<Item> {
         let mut items = self.close(true);
         items.extend(self.plan.map(|(seq, entries)| Item::Plan { seq, entries }));
         items
