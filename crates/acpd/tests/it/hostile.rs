@@ -22,13 +22,14 @@ const OURS: [&str; 8] = [
     "\u{1b}[36m",
 ];
 /// Commands whose stdout is data, byte for byte, where it is no terminal and no JSON.
-const DATA: [&str; 8] = [
+const DATA: [&str; 9] = [
     "run",
     "attach",
     "acp",
     "session log",
     "session export",
     "session fork",
+    "session handoff",
     "agent logs",
     "daemon logs",
 ];
@@ -373,7 +374,7 @@ fn sessions(stage: &mut Stage) {
     stage.all(&["session", "ls", "--archived"]);
     stage.both(&["session", "unarchive", "fix"]);
     stage.both(&["run", "--steer", "fix", "say"]);
-    stage.both(&["session", "handoff", "fix", "--to", "evil", "say"]);
+    stage.all(&["session", "handoff", "fix", "--to", "evil", "say"]);
     stage.both(&["session", "worktree", "fix"]);
     let repository = repository(&stage.env);
     stage.terminal(&["run", "--cwd", &repository, "--worktree=tree", "say"]);
