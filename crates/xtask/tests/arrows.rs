@@ -36,7 +36,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("acpd-store", &["acp-wire", "acpd-api", "acpd-core", "acpd-sys"]),
     ("acpd-client", &["acp-wire", "acpd-api", "acpd-sys"]),
     ("acpd-demo", &[]),
-    ("acpd-test", &["acp-wire", "acpd-api", "acpd-core", "acpd-demo"]),
+    ("acpd-test", &["acp-wire", "acpd-api", "acpd-client", "acpd-core", "acpd-demo"]),
     (
         "acpd",
         &[

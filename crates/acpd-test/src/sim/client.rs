@@ -9,7 +9,7 @@ use acpd_core::{ToClient, View};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::ride::{RETURN, Ride};
+use super::ride::{HELLO, Ride, Word};
 use super::rng::Rng;
 use super::store::Store;
 use super::truth::Truth;
@@ -26,9 +26,11 @@ pub(super) struct Client {
     /// Sessions of which it does not know, for the rest of a connection, whether it has opened them:
     /// a replay may come at any time, and behind what it was shown for another reason.
     unsure: BTreeSet<String>,
-    /// Sessions of which it did not know that when its last connection was lost, so it did not name them when
-    /// it came back: an answer that was kept for it comes without their lines.
+    /// Sessions of which it did not know that when its last connection was lost, so it may not have named them
+    /// when it came back: an answer that was kept for it comes without their lines.
     unnamed: BTreeSet<String>,
+    /// It was not told whether it has made a session: for the rest of the connection it may be any.
+    may_have_made: bool,
     pub(super) agent: String,
     pub(super) view: View,
     /// Requests that are not answered yet, by the JSON text of their id.
@@ -49,6 +51,8 @@ pub(super) struct Client {
     set_modes: u32,
     set_titles: u32,
     prompts: Vec<String>,
+    /// The last line that it was shown of each session, over all connections.
+    shown: BTreeMap<String, u64>,
 }
 
 /// A request.
@@ -113,8 +117,8 @@ fn leaves(asked: &Asked) -> Option<&String> {
 }
 
 impl Place {
-    /// What a client that comes back says that it has.
-    pub(super) fn cursor(self) -> Option<u64> {
+    /// The last line that it has seen, if that can be told.
+    fn cursor(self) -> Option<u64> {
         match self {
             Place::At(seq) => Some(seq),
             Place::Opened { last } => Some(last),
@@ -159,13 +163,11 @@ impl Client {
             acpd_api::method::SESSION_TITLE => self.set_titles += 1,
             _ => {}
         }
-        let mut load = None;
         match &asked {
             Asked::Prompt { text, .. } | Asked::Steer { text, .. } => {
                 self.prompts.push(text.clone());
             }
             Asked::Open { session, load: true } if self.ride.is_some() => {
-                load = Some(session.clone());
                 let before = match self.places.get(session) {
                     Some(Place::Loading { before, .. }) => *before,
                     place => place.and_then(|place| place.cursor()).unwrap_or(0),
@@ -185,48 +187,47 @@ impl Client {
         }
         self.open.entry(id.to_string()).or_default().push(asked);
         let line = line(&json!({"jsonrpc":"2.0","id":id,"method":method,"params":params}));
-        let Some(ride) = &mut self.ride else { return Some(line) };
-        ride.request(&id.to_string(), line, load);
-        None
+        self.say(line)
     }
 
-    /// A line that is no request.
+    /// A line that is no request. What can be sent at once, is to be.
     pub(super) fn say(&mut self, line: Bytes) -> Option<Bytes> {
         let Some(ride) = &mut self.ride else { return Some(line) };
         ride.send(line);
         None
     }
 
-    /// An answer to a question.
-    pub(super) fn answer(&mut self, question: &Value, line: Bytes) -> Option<Bytes> {
-        let Some(ride) = &mut self.ride else { return Some(line) };
-        ride.answer(question, line);
-        None
-    }
-
     /// The first line of a connection.
     pub(super) fn initialize(&mut self, rng: &mut Rng) -> Bytes {
-        let mut own = json!({"agent":self.agent,"notices":self.view.notices,"seq":self.view.seq});
-        if let Some(ride) = &self.ride {
-            own["client"] = ride.meta(&self.places);
-            // What it is told in any case.
-            self.view.seq = true;
-        }
+        let own = json!({"agent":self.agent,"notices":self.view.notices,"seq":self.view.seq});
         let params = json!({"protocolVersion":1,"_meta":{"_acpd":own},"clientCapabilities":{
             "plan":{},"subagents":{},
             "session":{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}}});
-        match self.ride {
-            Some(_) => {
-                line(&json!({"jsonrpc":"2.0","id":RETURN,"method":"initialize","params":params}))
+        let Some(ride) = &mut self.ride else {
+            return self.ask("initialize", params, Asked::Plain, rng).unwrap_or_default();
+        };
+        // What it is told in any case.
+        self.view.seq = true;
+        if ride.has_begun {
+            // Of a session that it has lost track of, its memory may know more.
+            for (session, seq) in ride.back() {
+                self.places.entry(session).or_insert(Place::At(seq));
             }
-            None => self.ask("initialize", params, Asked::Plain, rng).unwrap_or_default(),
+        } else {
+            ride.send(line(
+                &json!({"jsonrpc":"2.0","id":HELLO,"method":"initialize","params":params}),
+            ));
         }
+        ride.wire.pop_front().unwrap_or_default()
     }
 
-    /// The connection is lost, with all that was on its way.
-    pub(super) fn cut_off(&mut self, now: u64) {
+    /// The connection is lost, with all that was on its way. `false`: it does not come back.
+    pub(super) fn cut_off(&mut self, now: u64) -> bool {
         self.waiting.clear();
         self.unnamed = std::mem::take(&mut self.unsure);
+        // How far it has seen of them was not followed here. Its memory knows, and says so when it comes back.
+        self.places.retain(|session, _| !self.unnamed.contains(session));
+        self.may_have_made = false;
         self.lagged = false;
         for place in self.places.values_mut() {
             if let Place::Loading { before, .. } = place {
@@ -242,9 +243,7 @@ impl Client {
             _ => None,
         });
         self.followed = prompted.filter(|session| !self.places.contains_key(session)).collect();
-        if let Some(ride) = &mut self.ride {
-            ride.lost(now);
-        }
+        self.ride.as_mut().is_some_and(|ride| ride.lost(now))
     }
 
     /// Returns whether an attach to this session is on its way, or may be.
@@ -278,7 +277,7 @@ impl Client {
             Asked::New => true,
             _ => false,
         };
-        let is_clear = !self.open.values().flatten().any(named);
+        let is_clear = !self.may_have_made && !self.open.values().flatten().any(named);
         let stands = match self.places.get(wanted) {
             Some(Place::At(seen)) => *seen > 0,
             place => place.is_none(),
@@ -295,15 +294,18 @@ impl Client {
     ) -> Result<(), String> {
         let line: Value =
             serde_json::from_slice(bytes).map_err(|e| format!("client got no JSON: {e}"))?;
-        match (line["method"].as_str(), line.get("id"), &mut self.ride) {
-            (None, Some(id), Some(ride)) if id == RETURN => {
-                ride.greeted(&line, &self.places, store)
+        if let Some(ride) = &mut self.ride {
+            match ride.receive(bytes, &line, store)? {
+                Word::ForMemory => return self.is_open_again(&line),
+                Word::Kept if !self.may_be_kept(&line, store) => {
+                    return Err(format!("the memory keeps {line} from its user"));
+                }
+                Word::Kept | Word::Shown => self.remember_shown(&line),
             }
-            (Some(acpd_api::method::CLIENT_RECEIVED), None, Some(ride)) => {
-                ride.received(line["params"]["lines"].as_u64().unwrap_or_default(), store)
-            }
-            (None, Some(id), _) => self.answered(id, &line, store, truth),
-            (Some("session/request_permission"), Some(id), ride) => {
+        }
+        match (line["method"].as_str(), line.get("id")) {
+            (None, Some(id)) => self.answered(id, &line, store, truth),
+            (Some("session/request_permission"), Some(id)) => {
                 // An id stands for what was shown with it, whoever was shown it and by which daemon.
                 let tool = line["params"]["toolCall"]["title"].as_str().unwrap_or_default();
                 let shown = &line["params"]["_meta"]["_acpd"]["shown"]["title"];
@@ -312,10 +314,8 @@ impl Client {
                 }
                 let number = id.as_u64().unwrap_or_default();
                 let known = truth.asked.entry(number).or_insert_with(|| tool.to_owned());
-                let is_new = match ride {
-                    Some(ride) => ride.ask(number),
-                    None => self.asked.insert(number),
-                };
+                // The memory of one with a token knows those that it has.
+                let is_new = self.ride.is_some() || self.asked.insert(number);
                 if *known != tool || !is_new {
                     return Err(format!("id {id} was issued before"));
                 }
@@ -323,20 +323,49 @@ impl Client {
                 truth.hit("permission offered");
                 Ok(())
             }
-            (Some("$/cancel_request"), None, ride) => {
+            (Some("$/cancel_request"), None) => {
                 let id = &line["params"]["requestId"];
                 if !truth.asked.contains_key(&id.as_u64().unwrap_or_default()) {
                     return Err(format!("a question was withdrawn that was never asked: {id}"));
                 }
-                if let Some(ride) = ride {
-                    ride.withdraw(id.as_u64().unwrap_or_default());
-                }
                 truth.hit("permission withdrawn");
                 Ok(())
             }
-            (Some(acpd_api::method::CAUGHT_UP), None, _) => self.caught_up(&line, store),
-            (Some(_), None, _) => self.told(&line, bytes, store),
+            (Some(acpd_api::method::CAUGHT_UP), None) => self.caught_up(&line, store),
+            (Some(_), None) => self.told(&line, bytes, store),
             _ => Err(format!("client got {line}")),
+        }
+    }
+
+    /// How far it was shown a session, by a line or by the word that it has caught up.
+    fn remember_shown(&mut self, line: &Value) {
+        let params = &line["params"];
+        let seq = params["_meta"]["_acpd"]["seq"].as_u64().or(params["seq"].as_u64());
+        if let (Some(session), Some(seq)) = (params["sessionId"].as_str(), seq) {
+            let shown = self.shown.entry(session.to_owned()).or_default();
+            *shown = seq.max(*shown);
+        }
+    }
+
+    /// What the daemon wants to be sent again was not answered.
+    fn is_open_again(&self, line: &Value) -> Result<(), String> {
+        let again = &line["result"]["agentCapabilities"]["_meta"]["_acpd"]["again"];
+        let mut again = again.as_array().into_iter().flatten();
+        match again.find(|id| !self.open.contains_key(&id.to_string())) {
+            Some(id) => Err(format!("{id} is to be sent again, and is not open")),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether its memory may keep a line from it: one that it was shown before, or that tells it nothing.
+    fn may_be_kept(&self, line: &Value, store: &Store) -> bool {
+        let session = line["params"]["sessionId"].as_str().unwrap_or_default();
+        match (line["method"].as_str(), line["params"]["_meta"]["_acpd"]["seq"].as_u64()) {
+            (None, _) => line["id"].is_null(),
+            (Some(method), None) => method.starts_with("_acpd/"),
+            (Some(_), Some(seq)) => {
+                store.reused.contains(session) || self.shown.get(session) >= Some(&seq)
+            }
         }
     }
 
@@ -367,6 +396,7 @@ impl Client {
         let rides = self.ride.is_some();
         if line["error"]["data"]["_acpd"]["reason"] == "outcome_unknown" {
             truth.hit("answer that tells no outcome");
+            self.may_have_made |= matches!(asked_for, Asked::New);
             if let Asked::Open { session, .. }
             | Asked::Attach { session, .. }
             | Asked::Leave { session } = &asked_for
@@ -375,9 +405,8 @@ impl Client {
                 self.unsure.insert(session.clone());
             }
         }
-        if let Some(ride) = &mut self.ride {
+        if rides {
             truth.hit("answer to a client with a token");
-            ride.answered(id);
         }
         match asked_for {
             Asked::Plain | Asked::Login | Asked::Duplicate | Asked::Mode { .. } => {}

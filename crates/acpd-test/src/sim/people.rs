@@ -348,7 +348,7 @@ impl World {
             3 => {
                 let error = json!({"code":-32800,"message":"cancelled"});
                 let line = line(&json!({"jsonrpc":"2.0","id":request,"error":error}));
-                let line = self.clients.get_mut(&id).and_then(|c| c.answer(&request, line));
+                let line = self.clients.get_mut(&id).and_then(|client| client.say(line));
                 self.send(id, line)?;
                 return Ok(true);
             }
@@ -359,7 +359,7 @@ impl World {
             }
         };
         let line = line(&json!({"jsonrpc":"2.0","id":request,"result":outcome}));
-        let line = self.clients.get_mut(&id).and_then(|client| client.answer(&request, line));
+        let line = self.clients.get_mut(&id).and_then(|client| client.say(line));
         self.send(id, line)?;
         Ok(true)
     }

@@ -540,7 +540,7 @@ impl World {
         let ride = self.clients.get(&id).and_then(|client| client.ride.as_ref());
         if let Some(ride) = ride.filter(|ride| ride.refused) {
             self.truth.hit("client refused");
-            if ride.is_known() {
+            if ride.is_known {
                 self.lose(id)?;
             } else {
                 self.clients.remove(&id);
@@ -596,8 +596,9 @@ impl World {
             self.truth.hit("client never came back");
             return;
         }
-        client.cut_off(self.now + self.set_back);
-        self.away.push(client);
+        if client.cut_off(self.now + self.set_back) {
+            self.away.push(client);
+        }
     }
 
     /// The daemon sees that a connection was lost.
