@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::text::Text;
+use crate::text::{Text, styled};
 
 /// Success, additions.
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
@@ -43,7 +43,7 @@ impl Paint {
     /// The text in this style.
     pub(crate) fn apply(self, style: Style, text: impl Into<Text>) -> Text {
         let text = text.into();
-        if self.on && !style.is_plain() && !text.is_empty() { text.styled(style) } else { text }
+        if self.on && !style.is_plain() && !text.is_empty() { styled(style, &text) } else { text }
     }
 }
 

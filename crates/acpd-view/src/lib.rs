@@ -1,0 +1,31 @@
+//! How a conversation looks. No input or output, no clock, no colours.
+//!
+//! ```text
+//! journal lines ──▶ State: header, turns, blocks ──▶ styled lines
+//!                   answers: Markdown ───────────────────────────────────────────┘
+//! ```
+//!
+//! - [`State`] folds the lines of a journal into [`Block`]s, the same for every client and however the lines were
+//!   paged.
+//! - [`Markdown`] turns text that still grows into [`Line`]s of a width.
+//! - A [`Line`] says what its parts mean ([`Style`]). Each program has its own colours.
+//!
+//! Architecture invariant: a [`Text`](text::Text) is the only thing in a [`Line`], so nothing of an agent reaches a
+//! terminal unescaped.
+
+mod block;
+mod fold;
+mod header;
+pub mod human;
+mod line;
+mod markdown;
+pub mod text;
+
+pub use block::{
+    Answer, Block, Content, Folding, Gap, Id, Kind, Message, Notice, Plan, PlanEntry, Progress,
+    Question, Severity, Subagent, ToolCall, ToolContent, TurnEnd,
+};
+pub use fold::{State, Turn};
+pub use header::{Command, ConfigOption, Cost, Header, Mode, Usage};
+pub use line::{Line, Role, Span, Style};
+pub use markdown::Markdown;
