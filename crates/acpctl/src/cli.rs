@@ -58,6 +58,11 @@ pub(crate) enum When {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// All sessions on one screen, what needs you first; answer, prompt and cancel there.
+    ///
+    /// It is also what `acpctl` alone shows on a terminal.
+    #[cfg(feature = "tui")]
+    Top,
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
     Run(Run),
     /// Follow a session: show its history, then what happens.

@@ -172,14 +172,19 @@ impl Text {
 
     /// Its rows on a screen of this width, if it has no styles. An empty line is a row.
     pub fn rows(&self, room: usize) -> Vec<Text> {
-        let (mut rows, mut used) = (vec![String::new()], 0);
+        self.rows_behind(room, room)
+    }
+
+    /// The same, with another width for the first row, which may stay empty.
+    pub fn rows_behind(&self, first: usize, room: usize) -> Vec<Text> {
+        let (mut rows, mut left) = (vec![String::new()], first);
         for char in self.0.chars() {
             let width = char.width().unwrap_or(0);
-            if used + width > room {
+            if width > left {
                 rows.push(String::new());
-                used = 0;
+                left = room;
             }
-            used += width;
+            left = left.saturating_sub(width);
             rows.last_mut().expect("there is always one").push(char);
         }
         rows.into_iter().map(Text).collect()

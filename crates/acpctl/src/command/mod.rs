@@ -12,6 +12,8 @@ mod policy;
 mod ps;
 mod run;
 mod session;
+#[cfg(feature = "tui")]
+mod top;
 mod wait;
 
 use acpd_api::ExitCode;
@@ -26,6 +28,8 @@ use pending::Decision;
 pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     let door = Door { spawn: !cli.global.no_spawn };
     match cli.command {
+        #[cfg(feature = "tui")]
+        Command::Top => top::top(door, ui)?,
         Command::Run(args) => return run::run(args, door, ui),
         Command::Attach(args) => return attach::attach(&args, door, ui),
         Command::Wait(args) => return wait::wait(&args, door, ui),
