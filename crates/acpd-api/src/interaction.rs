@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Shown, Untrusted};
+use crate::{ClientName, Shown, Untrusted};
 
 /// All open questions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +93,9 @@ pub struct AnswerParams {
     pub id: String,
     /// What is answered.
     pub answer: GivenAnswer,
+    /// Who answers, for others who are told; not needed after `initialize`, which says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ClientName>,
 }
 
 /// What an answer did.

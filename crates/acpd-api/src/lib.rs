@@ -25,14 +25,15 @@ mod search;
 mod shown;
 pub mod under_agent;
 mod untrusted;
+mod watch;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, DaemonInfo, McpInfo, McpKind, RestoreLevel, SessionInfo, SessionState,
-    Status, StoreState, TurnInfo, TurnState,
+    AgentInfo, AgentState, DaemonInfo, Doing, DoingKind, McpInfo, McpKind, RestoreLevel,
+    SessionInfo, SessionState, Status, StoreState, TurnInfo, TurnState,
 };
 pub use interaction::{
     AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
@@ -40,8 +41,9 @@ pub use interaction::{
 };
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
-    AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
-    StateChanged, TurnEnded, TurnStarted, Unanswered,
+    AgentNotice, AnswerInfo, CaughtUp, ClientName, CutShort, Outcome, PromptQueued,
+    QuestionAnswered, Restored, SessionGone, SessionNotice, Skipped, StateChanged, TurnEnded,
+    TurnStarted, Unanswered,
 };
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
@@ -54,6 +56,7 @@ pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
+pub use watch::{Changed, Removed, SessionRowKey, Watched};
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

@@ -193,6 +193,8 @@ impl Session {
             seq: self.head,
             created: self.row.created.0,
             updated: self.row.updated.0,
+            last_line: None,
+            doing: None,
         }
     }
 }

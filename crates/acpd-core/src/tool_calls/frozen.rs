@@ -71,7 +71,8 @@ impl Frozen {
 
     /// The question as it is offered to clients that know what `_acpd` means.
     pub(crate) fn put_into(&self, line: &Bytes) -> Bytes {
-        let meta = PermissionMeta { shown: self.shown.clone(), changed: self.changed };
+        let meta =
+            PermissionMeta { id: String::new(), shown: self.shown.clone(), changed: self.changed };
         let meta = json!(meta).to_string();
         set_member(line, &["params", "_meta", NAMESPACE], meta.as_bytes())
     }

@@ -475,7 +475,7 @@ impl Hub {
 
     fn session_cancel(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
-        let CancelParams { session: wanted, turn_only } = read(params)?;
+        let CancelParams { session: wanted, turn_only, .. } = read(params)?;
         let key = self.resolve(&wanted)?;
         let session = self.session(key);
         let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);

@@ -55,7 +55,7 @@ impl Hub {
     /// A person who looks at no conversation answers.
     pub(crate) fn answer_from_outside(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
-        let AnswerParams { id, answer } = read(params)?;
+        let AnswerParams { id, answer, .. } = read(params)?;
         let found = InteractionId::parse(&id).and_then(|id| Some((id, self.questions.get(id)?)));
         let (id, open) = found.ok_or_else(|| {
             Fault::invalid("no such question is open; it may be answered already")

@@ -425,6 +425,7 @@ impl Hub {
         let calls = std::mem::take(&mut session.calls);
         let files = if running.whole { changed_files(&calls) } else { Vec::new() };
         let ended = TurnEnded {
+            cut_short: None,
             session_id: session.row.public_id.clone().into(),
             turn: running.number,
             started_at: running.started.0,
