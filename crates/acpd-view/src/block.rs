@@ -214,8 +214,10 @@ pub struct Answer {
     pub verdict: Text,
     /// Who did it: a client and where, or a rule.
     pub by: Text,
-    /// Whether no person did.
-    pub automatic: bool,
+    /// No person did.
+    pub is_automatic: bool,
+    /// The agent may not do it.
+    pub is_refused: bool,
 }
 
 /// A subagent.
@@ -362,6 +364,12 @@ impl ToolCall {
     /// What the tool is given.
     pub fn raw_input(&self) -> Option<&Value> {
         self.members.get("rawInput")
+    }
+
+    /// How its command ended, if the agent says so.
+    pub fn exit_code(&self) -> Option<i64> {
+        let output = self.members.get("rawOutput")?;
+        ["exitCode", "exit_code"].iter().find_map(|name| output.get(name)?.as_i64())
     }
 
     /// All members, as the agent wrote them: data, not for a terminal.

@@ -20,8 +20,9 @@ use serde_json::{Map, Value};
 
 use crate::block::{Block, Id};
 use crate::header::{ConfigOption, Field, Header, Live};
-pub use turn::{Started, Turn};
+pub(crate) use notice::person;
 use turn::{Speaker, Step};
+pub use turn::{Started, Turn};
 
 /// A session as far as its lines were read.
 #[derive(Debug, Clone)]
@@ -85,7 +86,8 @@ impl State {
     /// The block with this id, also inside of a subagent.
     pub fn get(&self, id: Id) -> Option<&Block> {
         let Id::Line(seq) = id else { return self.questions.iter().find(|block| block.id == id) };
-        let after = self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
+        let after =
+            self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
         self.turns[..after].iter().rev().find_map(|turn| turn.get(id))
     }
 
@@ -205,9 +207,7 @@ impl State {
         let step = Step { seq, session: &session, is_own, asked: &asked };
         let update = params.remove("update");
         match (method, update) {
-            ("session/update", Some(Value::Object(update))) => {
-                self.update(&step, steered, update)
-            }
+            ("session/update", Some(Value::Object(update))) => self.update(&step, steered, update),
             (method::TURN_STARTED, _) if is_own => self.turn_started(&step, params),
             (method, _) => self.notice(&step, method, params),
         }
@@ -227,6 +227,7 @@ impl State {
         self.header.turn = Some(started.turn);
         self.header.working = true;
         self.header.knows(Field::Turn);
+        self.header.knows(Field::Working);
         let changed = self.turns.last_mut().map_or_else(Vec::new, |turn| turn.close(step.asked));
         self.turns.push(Turn::new(started));
         changed
@@ -238,7 +239,7 @@ impl State {
         let mut changed = self.turn().push(step, block);
         if method == method::TURN_ENDED && step.is_own {
             self.header.working = false;
-            self.header.knows(Field::Turn);
+            self.header.knows(Field::Working);
             changed.extend(self.turn().close(step.asked));
         }
         if let Some(answered) = answered {
@@ -247,7 +248,12 @@ impl State {
         changed
     }
 
-    fn update(&mut self, step: &Step<'_>, steered: bool, mut update: Map<String, Value>) -> Vec<Id> {
+    fn update(
+        &mut self,
+        step: &Step<'_>,
+        steered: bool,
+        mut update: Map<String, Value>,
+    ) -> Vec<Id> {
         let kind = update.remove("sessionUpdate");
         let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
         let speaker = match kind {

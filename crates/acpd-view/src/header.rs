@@ -45,6 +45,7 @@ pub(crate) enum Field {
     Usage,
     Plan,
     Turn,
+    Working,
 }
 
 /// What the daemon says of a session while a client is there.
@@ -199,7 +200,8 @@ impl Header {
                 Field::Commands => self.commands.clone_from(&older.commands),
                 Field::Usage => self.usage.clone_from(&older.usage),
                 Field::Plan => self.plan.clone_from(&older.plan),
-                Field::Turn => (self.turn, self.working) = (older.turn, older.working),
+                Field::Turn => self.turn = older.turn,
+                Field::Working => self.working = older.working,
             }
         }
         self.known.extend(older.known);

@@ -15,11 +15,16 @@
 
 pub mod about;
 mod block;
+mod body;
+mod diff;
 mod fold;
 mod header;
 pub mod human;
 mod line;
 mod markdown;
+mod rows;
+mod sheet;
+mod summary;
 pub mod text;
 
 pub use block::{
@@ -27,9 +32,12 @@ pub use block::{
     PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent, ToolText,
     TurnEnd,
 };
+pub use body::place;
+pub use diff::Change;
 pub use fold::{Started, State, Turn};
-pub use header::{
-    Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage,
-};
+pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};
 pub use line::{Line, Role, Span, Style};
 pub use markdown::Markdown;
+pub use rows::{Group, Row, rows};
+pub use sheet::Sheet;
+pub use summary::{describe, icon};

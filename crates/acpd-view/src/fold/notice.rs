@@ -65,7 +65,10 @@ pub(super) fn mode(step: &Step<'_>, name: &Untrusted) -> Block {
 }
 
 /// What a compaction is now, for the states that are worth a word.
-pub(super) fn compaction(id: &Untrusted, update: &Map<String, Value>) -> Option<(Progress, Notice)> {
+pub(super) fn compaction(
+    id: &Untrusted,
+    update: &Map<String, Value>,
+) -> Option<(Progress, Notice)> {
     let (progress, severity, sentence) = match update.get("status").and_then(Value::as_str)? {
         "in_progress" => (Progress::Running, Severity::Info, "compacting the conversation".into()),
         "completed" => (Progress::Done, Severity::Info, "the conversation was compacted".into()),
@@ -126,8 +129,10 @@ fn restored(restored: &Restored) -> Option<Notice> {
 
 fn decided(step: &Step<'_>, decided: PermissionDecided) -> (Kind, Progress) {
     let PermissionDecided { tool_call_id, title, subject, shown, verdict, by, .. } = decided;
-    let verdict = if verdict == "allow" { "allowed" } else { "denied" };
-    let answer = Answer { verdict: verdict.into(), by: by.into(), automatic: true };
+    let is_refused = verdict != "allow";
+    let verdict = if is_refused { "denied" } else { "allowed" };
+    let (verdict, by) = (verdict.into(), by.into());
+    let answer = Answer { verdict, by, is_automatic: true, is_refused };
     let id = Untrusted::default();
     question(step, id, tool_call_id, permission(title, subject, shown), answer)
 }
@@ -146,7 +151,9 @@ fn answered(step: &Step<'_>, answered: QuestionAnswered) -> (Kind, Progress) {
         AnswerInfo::Decline => "declined".into(),
         AnswerInfo::Cancel => "cancelled".into(),
     };
-    let answer = Answer { verdict, by: person(&by), automatic: false };
+    let is_refused = matches!(&answer, AnswerInfo::Option { option }
+        if option.kind.raw().starts_with("reject"));
+    let answer = Answer { verdict, by: person(&by), is_automatic: false, is_refused };
     question(step, id, tool_call_id, permission(title, subject, None), answer)
 }
 

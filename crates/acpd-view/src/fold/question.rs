@@ -46,9 +46,9 @@ impl State {
 
     /// A question was answered, says the journal.
     pub(super) fn answered(&mut self, answered: &Untrusted) -> Vec<Id> {
-        self.close_questions(|block| {
-            matches!(&block.kind, Kind::Question(question) if question.id == *answered)
-        })
+        self.close_questions(
+            |block| matches!(&block.kind, Kind::Question(question) if question.id == *answered),
+        )
     }
 
     /// What open questions are about.
@@ -91,9 +91,8 @@ fn permission(params: &RawValue) -> Option<Question> {
     }
     let request = PermissionRequest::from_raw(params).ok()?;
     let meta = serde_json::from_str::<Params>(params.get()).ok().and_then(|it| it.meta.own);
-    let (id, shown, changed) = meta.map_or_else(Default::default, |meta| {
-        (meta.id, Some(Box::new(meta.shown)), meta.changed)
-    });
+    let (id, shown, changed) = meta
+        .map_or_else(Default::default, |meta| (meta.id, Some(Box::new(meta.shown)), meta.changed));
     let text = |text: std::borrow::Cow<'_, str>| Untrusted::from(text);
     let options = request.options.into_iter().map(|option| OptionInfo {
         option_id: option.option_id.into(),

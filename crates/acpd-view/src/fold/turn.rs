@@ -83,8 +83,10 @@ impl Turn {
     /// The turn is over, or the next one has begun: so is everything in it.
     pub(super) fn close(&mut self, asked: &Asked) -> Vec<Id> {
         self.has_ended = true;
-        end_all(&mut self.blocks);
-        self.settle(asked)
+        let mut changed = Vec::new();
+        end_all(&mut self.blocks, &mut changed);
+        changed.extend(self.settle(asked));
+        changed
     }
 
     /// Applies the rules of folding anew; returns what they changed.
@@ -183,9 +185,7 @@ impl Turn {
         let plan = Plan { entries, text: said, id };
         let pinned = plan.entries.clone();
         let changed = self.within(step, |blocks, changed| {
-            let same = |block: &Block| {
-                matches!(&block.kind, Kind::Plan(old) if old.id == plan.id)
-            };
+            let same = |block: &Block| matches!(&block.kind, Kind::Plan(old) if old.id == plan.id);
             match blocks.iter().rposition(same) {
                 Some(at) if is_removed => changed.push(blocks.remove(at).id),
                 Some(at) => {
@@ -195,7 +195,9 @@ impl Turn {
                     changed.push(block.id);
                 }
                 None if is_removed => {}
-                None => push(blocks, Block::new(step.seq, Kind::Plan(plan), Progress::Done), changed),
+                None => {
+                    push(blocks, Block::new(step.seq, Kind::Plan(plan), Progress::Done), changed)
+                }
             }
         });
         (changed, Some(pinned))
@@ -231,7 +233,7 @@ impl Turn {
                 _ => Progress::Running,
             };
             if block.progress != Progress::Running {
-                end_all(&mut subagent.blocks);
+                end_all(&mut subagent.blocks, &mut changed);
             }
         }
         changed.extend(self.settle_path(&path, step.asked));
@@ -379,29 +381,40 @@ fn push(blocks: &mut Vec<Block>, block: Block, changed: &mut Vec<Id>) {
     blocks.push(block);
 }
 
-/// Ends what has no end of its own.
-fn end_all(blocks: &mut [Block]) {
+/// Ends what has no end of its own; whatever is in a block that ends is told, too.
+fn end_all(blocks: &mut [Block], changed: &mut Vec<Id>) -> bool {
+    let before = changed.len();
     for block in blocks {
+        let mut ends = false;
         if block.progress == Progress::Running {
             let is_said = block.message().is_some();
             block.progress = if is_said { Progress::Done } else { Progress::Interrupted };
+            ends = true;
         }
         if let Kind::Subagent(subagent) = &mut block.kind {
-            end_all(&mut subagent.blocks);
+            ends |= end_all(&mut subagent.blocks, changed);
         }
-    }
-}
-
-fn settle(blocks: &mut [Block], has_ended: bool, asked: &Asked, changed: &mut Vec<Id>) {
-    for block in blocks {
-        if let Kind::Subagent(subagent) = &mut block.kind {
-            settle(&mut subagent.blocks, has_ended, asked, changed);
-        }
-        let folding = folding(block, has_ended, asked);
-        if std::mem::replace(&mut block.folding, folding) != folding {
+        if ends {
             changed.push(block.id);
         }
     }
+    changed.len() > before
+}
+
+/// Applies the rules anew, and tells what they changed.
+fn settle(blocks: &mut [Block], has_ended: bool, asked: &Asked, changed: &mut Vec<Id>) -> bool {
+    let before = changed.len();
+    for block in blocks {
+        let mut is_new = false;
+        if let Kind::Subagent(subagent) = &mut block.kind {
+            is_new = settle(&mut subagent.blocks, has_ended, asked, changed);
+        }
+        let folding = folding(block, has_ended, asked);
+        if std::mem::replace(&mut block.folding, folding) != folding || is_new {
+            changed.push(block.id);
+        }
+    }
+    changed.len() > before
 }
 
 /// How much of a block is shown by rule. What a person has to see is open.
