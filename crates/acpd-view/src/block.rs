@@ -1,6 +1,6 @@
 //! Blocks: what a person sees of a conversation, one under the other.
 
-use acpd_api::{Outcome, RestoreLevel, Untrusted};
+use acpd_api::{CutShort, Outcome, RestoreLevel, Untrusted};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -22,6 +22,17 @@ pub struct Block {
     pub folding: Folding,
     /// Its beginning was not read.
     pub partial: bool,
+    /// The notice of acpd that it was made of.
+    pub(crate) source: Option<Box<Source>>,
+}
+
+/// A notice of acpd, as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// `_acpd/…`
+    pub method: String,
+    /// All of it but the session and `_meta`: data, not for a terminal.
+    pub params: Map<String, Value>,
 }
 
 /// Names a block.
@@ -103,8 +114,8 @@ pub struct Message {
 pub enum Content {
     /// Text; of an answer it is Markdown.
     Text(Untrusted),
-    /// Anything else, described in a line.
-    Other(Text),
+    /// Anything else, as it came: a picture, a file.
+    Other(Value),
 }
 
 /// A tool call, as far as it was told.
@@ -164,8 +175,9 @@ pub struct Location {
 pub struct Plan {
     /// In order.
     pub entries: Vec<PlanEntry>,
-    /// The plan as text, if it has no steps.
+    /// The plan as Markdown, or where it is, if it has no steps.
     pub text: Option<Untrusted>,
+    pub(crate) id: Option<Untrusted>,
 }
 
 /// A step of a plan.
@@ -183,6 +195,8 @@ pub struct PlanEntry {
 /// A question of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
+    /// What `_acpd/interaction/answer` names it by; empty if that is not known.
+    pub id: Untrusted,
     /// Who asks: the session, or a subagent in it.
     pub session: Untrusted,
     /// The tool call that waits.
@@ -196,12 +210,14 @@ pub struct Question {
 /// What was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// `allowed once`, `denied always`, `cancelled`.
+    /// What was answered: `allowed once`, `denied`, `filled in`.
     pub verdict: Text,
-    /// Who did it: a person and where, or a rule.
+    /// Who did it: a client and where, or a rule.
     pub by: Text,
     /// No person did.
-    pub automatic: bool,
+    pub is_automatic: bool,
+    /// The agent may not do it.
+    pub is_refused: bool,
 }
 
 /// A subagent.
@@ -226,6 +242,7 @@ pub struct Notice {
     pub text: Text,
     /// The session was restored, or could not be.
     pub restored: Option<RestoreLevel>,
+    pub(crate) of: Option<Untrusted>,
 }
 
 /// How much a notice matters.
@@ -259,6 +276,8 @@ pub struct TurnEnd {
     pub at: u64,
     /// How.
     pub outcome: Outcome,
+    /// Who or what cut it short.
+    pub cut_short: Option<CutShort>,
     /// The files that it has changed.
     pub files: Vec<Untrusted>,
     /// The tool calls in it.
@@ -271,9 +290,21 @@ impl Block {
         self.folding == Folding::Closed
     }
 
+    /// The notice of acpd that it was made of.
+    pub fn source(&self) -> Option<&Source> {
+        self.source.as_deref()
+    }
+
     /// The tool call, if it is one.
     pub fn tool_call(&self) -> Option<&ToolCall> {
         match &self.kind {
+            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn tool_call_mut(&mut self) -> Option<&mut ToolCall> {
+        match &mut self.kind {
             Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => Some(call),
             _ => None,
         }
@@ -335,9 +366,19 @@ impl ToolCall {
         self.members.get("rawInput")
     }
 
+    /// How its command ended, if the agent says so.
+    pub fn exit_code(&self) -> Option<i64> {
+        let output = self.members.get("rawOutput")?;
+        ["exitCode", "exit_code"].iter().find_map(|name| output.get(name)?.as_i64())
+    }
+
     /// All members, as the agent wrote them: data, not for a terminal.
     pub fn into_members(self) -> Map<String, Value> {
         self.members
+    }
+
+    pub(crate) fn has_id(&self, id: &str) -> bool {
+        self.members.get("toolCallId").and_then(Value::as_str) == Some(id)
     }
 
     /// Takes what is new; null means unchanged.

@@ -1,5 +1,7 @@
 //! State of a session beside its conversation: what the head of a screen shows.
 
+use std::collections::BTreeSet;
+
 use acpd_api::{SessionState, TurnState, Untrusted};
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,6 +31,21 @@ pub struct Header {
     pub working: bool,
     /// What the daemon says of the session; none until it has said something.
     pub live: Option<Live>,
+    /// What of this the lines told that were read.
+    pub(crate) known: BTreeSet<Field>,
+}
+
+/// A part of the header that the journal tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Field {
+    Title,
+    Mode,
+    Options,
+    Commands,
+    Usage,
+    Plan,
+    Turn,
+    Working,
 }
 
 /// What the daemon says of a session while a client is there.
@@ -169,6 +186,27 @@ impl ConfigOption {
 }
 
 impl Header {
+    pub(crate) fn knows(&mut self, field: Field) {
+        self.known.insert(field);
+    }
+
+    /// Takes what older lines told, where these told nothing.
+    pub(crate) fn take_older(&mut self, older: Header) {
+        for field in older.known.difference(&self.known.clone()) {
+            match field {
+                Field::Title => self.title.clone_from(&older.title),
+                Field::Mode => self.mode.clone_from(&older.mode),
+                Field::Options => self.options.clone_from(&older.options),
+                Field::Commands => self.commands.clone_from(&older.commands),
+                Field::Usage => self.usage.clone_from(&older.usage),
+                Field::Plan => self.plan.clone_from(&older.plan),
+                Field::Turn => self.turn = older.turn,
+                Field::Working => self.working = older.working,
+            }
+        }
+        self.known.extend(older.known);
+    }
+
     /// What people call a mode.
     pub fn mode_name<'a>(&'a self, id: &'a Untrusted) -> &'a Untrusted {
         let mode = self.modes.iter().find(|mode| mode.id == *id);

@@ -13,19 +13,31 @@
 //! Architecture invariant: a [`Text`](text::Text) is the only thing in a [`Line`], so nothing of an agent reaches a
 //! terminal unescaped.
 
+pub mod about;
 mod block;
+mod body;
+mod diff;
 mod fold;
 mod header;
 pub mod human;
 mod line;
 mod markdown;
+mod rows;
+mod sheet;
+mod summary;
 pub mod text;
 
 pub use block::{
-    Answer, Block, Content, Folding, Gap, Id, Kind, Message, Notice, Plan, PlanEntry, Progress,
-    Question, Severity, Subagent, ToolCall, ToolContent, TurnEnd,
+    Answer, Block, Content, FileDiff, Folding, Gap, Id, Kind, Location, Message, Notice, Plan,
+    PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent, ToolText,
+    TurnEnd,
 };
-pub use fold::{State, Turn};
-pub use header::{Command, ConfigOption, Cost, Header, Mode, Usage};
+pub use body::place;
+pub use diff::Change;
+pub use fold::{Started, State, Turn};
+pub use header::{Choice, Command, CommandInput, ConfigOption, Cost, Header, Live, Mode, Usage};
 pub use line::{Line, Role, Span, Style};
 pub use markdown::Markdown;
+pub use rows::{Group, Row, rows};
+pub use sheet::Sheet;
+pub use summary::{describe, icon};

@@ -190,6 +190,16 @@ impl Text {
         rows.into_iter().map(Text).collect()
     }
 
+    /// Of characters of other texts.
+    pub(crate) fn of_chars(chars: impl Iterator<Item = char>) -> Text {
+        Text(chars.collect())
+    }
+
+    /// With spaces in place of tabs: how wide a tab is depends on where it is.
+    pub(crate) fn without_tabs(self) -> Text {
+        if self.0.contains('\t') { Text(self.0.replace('\t', "    ")) } else { self }
+    }
+
     /// Without white space at its end.
     pub fn trim_end(&self) -> Text {
         Text(self.0.trim_end().to_owned())
@@ -264,7 +274,6 @@ impl FromIterator<Text> for Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text;
 
     #[test]
     fn what_others_said_is_escaped_on_its_way_into_a_text() {
