@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal as _};
 
 use acpd_api::ExitCode;
-use acpd_tui::{Failed, Start, Theme};
+use acpd_tui::{Failed, Opens, Start, Theme};
 use nix::unistd::ttyname;
 
 use crate::dirs::{current_dir, utf8};
@@ -29,6 +29,7 @@ pub(crate) fn start(door: Door, ui: &Ui, instead: &'static str) -> Result<Start>
         home: env::var("HOME").ok(),
         cwd: utf8(&current_dir()?)?,
         place,
+        opens: Opens::Top,
         door: Box::new(move || acpd_client::link(options.clone(), acpd_client::PATIENCE)),
     })
 }

@@ -8,6 +8,7 @@
 //!                               view(&State, &mut Cache, &mut Frame)
 //! ```
 
+mod chat;
 mod help;
 mod requests;
 #[cfg(test)]
@@ -15,8 +16,10 @@ mod tests;
 mod top;
 mod view;
 
+use std::collections::HashMap;
+
 use acp_wire::{ErrorObject, Message, Outcome, parse};
-use acpd_api::{AnswerParams, ClientName, Empty, GivenAnswer, Untrusted, method};
+use acpd_api::{AnswerParams, ClientName, Empty, GivenAnswer, SessionRowKey, Untrusted, method};
 use acpd_view::text::Text;
 use acpd_view::{Line, Role};
 use bytes::Bytes;
@@ -27,7 +30,8 @@ use serde_json::value::RawValue;
 use crate::canvas::Theme;
 use crate::fleet::Fleet;
 use crate::keymap::{self, Action, Place};
-use crate::question::Drawn;
+use crate::question::{Card, Drawn};
+use chat::Chat;
 use requests::{Purpose, Requests};
 use top::Top;
 
@@ -69,6 +73,8 @@ pub(crate) struct OnScreen {
     pub(crate) question: Option<Drawn>,
     /// Rows of the list or of the conversation.
     pub(crate) page: usize,
+    /// Older lines of the conversation are wanted soon.
+    pub(crate) is_near_beginning: bool,
 }
 
 /// What is to be done.
@@ -80,6 +86,8 @@ pub(crate) enum Effect {
     Send(Link, Bytes),
     /// End a connection; acpd need not keep anything of it.
     Leave(Link),
+    /// Put a text into the clipboard of the terminal.
+    Copy(String),
     /// Draw all of the screen again.
     Redraw,
     /// Stop the process, as Ctrl-Z does.
@@ -99,6 +107,27 @@ pub(crate) struct Scene {
     pub(crate) cwd: String,
     /// Who others are told did something.
     pub(crate) who: ClientName,
+}
+
+/// What is on the screen first.
+#[derive(Debug, Clone)]
+pub enum Opens {
+    /// All sessions.
+    Top,
+    /// A conversation, whose journal ends at `seq`.
+    Session {
+        /// The agent of the session.
+        agent: String,
+        /// Its id.
+        session_id: String,
+        /// The last line of its journal.
+        seq: u64,
+    },
+    /// A conversation that begins.
+    New {
+        /// With this agent.
+        agent: String,
+    },
 }
 
 /// Whether the daemon is there.
@@ -127,6 +156,10 @@ pub(crate) struct State {
     presence: Presence,
     requests: Requests,
     top: Top,
+    /// The conversation that is in front of the list.
+    chat: Option<Chat>,
+    /// What was written and not sent, by conversation.
+    drafts: HashMap<SessionRowKey, String>,
     /// The page of keys, scrolled by so many rows.
     help: Option<usize>,
     flash: Option<Flash>,
@@ -136,7 +169,7 @@ pub(crate) struct State {
 
 impl State {
     /// Nothing is known yet; the effects open the connection.
-    pub(crate) fn new(scene: Scene, now: u64) -> (State, Vec<Effect>) {
+    pub(crate) fn new(scene: Scene, opens: Opens, now: u64) -> (State, Vec<Effect>) {
         let mut state = State {
             scene,
             now,
@@ -144,12 +177,22 @@ impl State {
             presence: Presence::Connecting,
             requests: Requests::default(),
             top: Top::default(),
+            chat: None,
+            drafts: HashMap::new(),
             help: None,
             flash: None,
             on_screen: OnScreen::default(),
             is_focused: true,
         };
-        let effects = vec![Effect::Open(Link::Fleet), state.watch()];
+        let mut effects = vec![Effect::Open(Link::Fleet), state.watch()];
+        effects.extend(match opens {
+            Opens::Top => Vec::new(),
+            Opens::Session { agent, session_id, seq } => {
+                let key = SessionRowKey { agent: agent.into(), session_id: session_id.into() };
+                state.open_chat(key, seq, false)
+            }
+            Opens::New { agent } => state.begin(&agent.into(), None, false),
+        });
         (state, effects)
     }
 
@@ -163,7 +206,10 @@ impl State {
             Event::Key(key) if key.kind == KeyEventKind::Press => self.key(&key),
             Event::Key(_) | Event::Time => Vec::new(),
             Event::Paste(text) => {
-                self.top.paste(&text);
+                match &mut self.chat {
+                    Some(chat) => chat.paste(&text),
+                    None => self.top.paste(&text),
+                }
                 Vec::new()
             }
             Event::Focused(is_focused) => {
@@ -183,22 +229,34 @@ impl State {
                 self.presence = Presence::Gone(why);
                 Vec::new()
             }
-            Event::Lost(_) | Event::Back(_) => Vec::new(),
+            Event::Lost(link) => {
+                self.on_chat(link, |chat| chat.lost(now));
+                Vec::new()
+            }
+            Event::Back(link) => {
+                self.on_chat(link, Chat::back);
+                Vec::new()
+            }
             Event::Ended(link, why) => {
-                if self.requests.forget(link) {
+                let told = why.clone();
+                if self.requests.forget(link) && !self.on_chat(link, |chat| chat.over(told)) {
                     self.flash(Role::Bad, why);
                 }
                 Vec::new()
             }
             Event::Drawn(on_screen) => {
                 if let Some(drawn) = &on_screen.question {
-                    self.top.card.drawn(drawn);
+                    self.card().drawn(drawn);
                 }
+                let wants_older = on_screen.is_near_beginning;
                 self.on_screen = on_screen;
-                Vec::new()
+                if wants_older { self.near_beginning() } else { Vec::new() }
             }
         };
         self.top.settle(&self.fleet, self.now);
+        if let Some(chat) = &mut self.chat {
+            chat.settle(&self.fleet);
+        }
         effects
     }
 
@@ -249,13 +307,32 @@ impl State {
                 Vec::new()
             }
             Some(Action::Quit) => vec![Effect::Quit],
+            Some(Action::Top) => self.close_chat(),
+            action if self.chat.is_some() => self.chat_key(action, key),
             action => self.top_key(action, key),
         }
     }
 
     /// What keys mean now.
     fn place(&self) -> Place {
-        if self.help.is_some() { Place::Help } else { self.top.place() }
+        match &self.chat {
+            _ if self.help.is_some() => Place::Help,
+            Some(chat) => chat.place(),
+            None => self.top.place(),
+        }
+    }
+
+    /// The question on the screen.
+    fn card(&mut self) -> &mut Card {
+        match &mut self.chat {
+            Some(chat) => &mut chat.card,
+            None => &mut self.top.card,
+        }
+    }
+
+    /// Does something with the conversation, if this is its connection.
+    fn on_chat(&mut self, link: Link, step: impl FnOnce(&mut Chat)) -> bool {
+        self.chat.as_mut().filter(|chat| chat.is_on(link)).map(step).is_some()
     }
 
     fn line(&mut self, link: Link, line: &Bytes) -> Vec<Effect> {
@@ -278,7 +355,14 @@ impl State {
                 }
                 Vec::new()
             }
-            Message::Notification { .. } | Message::Request { .. } => Vec::new(),
+            Message::Notification { method, .. } => {
+                if self.chat.as_ref().is_some_and(|chat| chat.is_on(link)) {
+                    self.chat_line(&method, line);
+                }
+                Vec::new()
+            }
+            // Questions are answered over the connection that watches.
+            Message::Request { .. } => Vec::new(),
         }
     }
 
@@ -292,9 +376,20 @@ impl State {
             }
             Purpose::Answer(_) => self.flash(Role::Good, "answered"),
             Purpose::Cancel => self.flash(Role::Good, "cancelled; the agent ends its turn"),
-            Purpose::New { prompt } => return self.begun(link, result, &prompt),
+            Purpose::New { agent, prompt, is_from_top } => {
+                return self.begun(link, result, agent, prompt.as_deref(), is_from_top);
+            }
             Purpose::Prompted => {
                 self.flash(Role::Good, "sent");
+                self.requests.forget(link);
+                return vec![Effect::Leave(link)];
+            }
+            Purpose::Prompt => return self.prompt_ended(link, None),
+            Purpose::Steer { text } => return self.steered(link, &text, result),
+            Purpose::Attach => return self.attached(result),
+            Purpose::Older(key) => return self.older(&key, result),
+            Purpose::Options => return self.options(link, result),
+            Purpose::Set => {
                 self.requests.forget(link);
                 return vec![Effect::Leave(link)];
             }
@@ -305,12 +400,19 @@ impl State {
 
     fn error(&mut self, link: Link, purpose: Purpose, error: &ErrorObject) -> Vec<Effect> {
         let why = Untrusted::from(error.message.as_str());
-        if let Purpose::Answer(id) = &purpose {
-            self.top.card.not_taken(id);
+        match &purpose {
+            Purpose::Answer(id) => self.card().not_taken(id),
+            Purpose::Prompt if self.chat.is_some() => return self.prompt_ended(link, Some(error)),
+            Purpose::Steer { text } => self.give_back(text),
+            _ => {}
         }
         self.flash(Role::Bad, &why);
         match link {
             Link::Fleet => Vec::new(),
+            Link::Chat(_) => {
+                self.on_chat(link, |chat| chat.over(Text::from(&why)));
+                Vec::new()
+            }
             Link::Errand(_) => {
                 self.requests.forget(link);
                 vec![Effect::Leave(link)]

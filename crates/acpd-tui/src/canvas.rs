@@ -1,7 +1,7 @@
 //! Puts lines on the screen: the only place that knows colours and marks.
 
 use acpd_view::text::Text;
-use acpd_view::{Line, Role, Span, Style, text};
+use acpd_view::{Line, Role, Style, text};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style as Look};
@@ -141,23 +141,4 @@ impl<'a> Canvas<'a> {
         }
         self.line(0, y, self.buffer.area.width, &line);
     }
-}
-
-/// The rows that a line needs in this width: the first one as it is, the others behind `indent`.
-pub(crate) fn wrap(line: &Line, width: usize, indent: &Line) -> Vec<Line> {
-    let room = width.saturating_sub(indent.width()).max(2);
-    let (mut rows, mut row) = (Vec::new(), Line::default());
-    for span in &line.spans {
-        let behind = if rows.is_empty() { 0 } else { indent.width() };
-        let used = row.width() - behind;
-        let first = if rows.is_empty() { width } else { room };
-        let mut parts = span.text.rows_behind(first.saturating_sub(used), room).into_iter();
-        row.push(Span { text: parts.next().unwrap_or_default(), style: span.style });
-        for text in parts {
-            rows.push(std::mem::replace(&mut row, indent.clone()));
-            row.push(Span { text, style: span.style });
-        }
-    }
-    rows.push(row);
-    rows
 }

@@ -24,7 +24,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::app::{Cache, Effect, Event, Link, Scene, State, view};
+use crate::app::{Cache, Effect, Event, Link, Opens, Scene, State, view};
 use crate::canvas::Theme;
 use crate::term::{self, Screen};
 
@@ -52,6 +52,8 @@ pub struct Start {
     pub cwd: String,
     /// Where the person is, for others who are told who did something: `pts/3`.
     pub place: Option<String>,
+    /// What is on the screen first.
+    pub opens: Opens,
     /// The way to the daemon.
     pub door: Door,
 }
@@ -115,7 +117,7 @@ impl Write for Frame {
 
 /// Shows all sessions until the person leaves.
 pub fn run(start: Start) -> Result<(), Failed> {
-    let Start { theme, home, cwd, place, door } = start;
+    let Start { theme, home, cwd, place, opens, door } = start;
     // Whether there is a daemon at all is told on the terminal as it is.
     let first = door().map_err(Failed::Connect)?;
     let who = ClientName {
@@ -123,7 +125,7 @@ pub fn run(start: Start) -> Result<(), Failed> {
         title: None,
         place: place.map(Untrusted::from),
     };
-    let (state, effects) = State::new(Scene { theme, home, cwd, who }, now());
+    let (state, effects) = State::new(Scene { theme, home, cwd, who }, opens, now());
     let _screen = Screen::take()?;
     let (sender, news) = mpsc::sync_channel(QUEUE);
     listen_to_keys(sender.clone())?;
@@ -240,6 +242,7 @@ impl Driver {
                     Some(Connection::Unwanted) | None => {}
                 },
                 Effect::Leave(link) => self.end(link),
+                Effect::Copy(text) => term::copy(&text)?,
                 Effect::Redraw => self.redraw()?,
                 Effect::Suspend => {
                     term::restore();

@@ -130,6 +130,21 @@ impl Fleet {
         self.questions().iter().find(|question| question.id == *id)
     }
 
+    /// The open questions of a session, the oldest first.
+    pub(crate) fn questions_of<'a>(
+        &'a self,
+        key: &'a SessionRowKey,
+    ) -> impl Iterator<Item = &'a InteractionInfo> {
+        self.questions().iter().filter(|question| {
+            question.agent == key.agent && question.session_id.as_ref() == Some(&key.session_id)
+        })
+    }
+
+    /// A session by its key.
+    pub(crate) fn session(&self, key: &SessionRowKey) -> Option<&SessionInfo> {
+        self.sessions().iter().find(|session| is_of(session, &key.agent, &key.session_id))
+    }
+
     /// The rows that fit these words, in the order of the screen.
     pub(crate) fn rows(&self, words: &str, now: u64) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = self.questions().iter().map(|q| self.asked(q)).collect();

@@ -1,4 +1,4 @@
-//! The screens of acpctl: all sessions at a glance.
+//! The screens of acpctl: all sessions at a glance, and one conversation.
 //!
 //! ```text
 //!  keys ─┐
@@ -20,5 +20,6 @@ mod keymap;
 mod question;
 mod term;
 
+pub use app::Opens;
 pub use canvas::Theme;
 pub use driver::{Door, Failed, Start, run};

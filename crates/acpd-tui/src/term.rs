@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr};
 use nix::unistd::write;
@@ -77,6 +78,13 @@ pub(crate) fn enter() -> io::Result<()> {
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
     let before = lock();
     if before.is_some() { write_all(&[BEGIN_FRAME, frame, END_FRAME].concat()) } else { Ok(()) }
+}
+
+/// Puts a text into the clipboard of the person's terminal, wherever that is.
+pub(crate) fn copy(text: &str) -> io::Result<()> {
+    let before = lock();
+    let text = BASE64_STANDARD.encode(text);
+    if before.is_some() { write_all(format!("\x1b]52;c;{text}\x07").as_bytes()) } else { Ok(()) }
 }
 
 /// Puts the terminal back as it was. Does nothing the second time.

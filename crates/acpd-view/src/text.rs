@@ -172,19 +172,14 @@ impl Text {
 
     /// Its rows on a screen of this width, if it has no styles. An empty line is a row.
     pub fn rows(&self, room: usize) -> Vec<Text> {
-        self.rows_behind(room, room)
-    }
-
-    /// The same, with another width for the first row, which may stay empty.
-    pub fn rows_behind(&self, first: usize, room: usize) -> Vec<Text> {
-        let (mut rows, mut left) = (vec![String::new()], first);
+        let (mut rows, mut used) = (vec![String::new()], 0);
         for char in self.0.chars() {
             let width = char.width().unwrap_or(0);
-            if width > left {
+            if used + width > room {
                 rows.push(String::new());
-                left = room;
+                used = 0;
             }
-            left = left.saturating_sub(width);
+            used += width;
             rows.last_mut().expect("there is always one").push(char);
         }
         rows.into_iter().map(Text).collect()

@@ -5,6 +5,8 @@ mod agent;
 mod attach;
 mod auth;
 mod cancel;
+#[cfg(feature = "tui")]
+mod chat;
 mod completions;
 mod daemon;
 mod pending;
@@ -30,6 +32,8 @@ pub(crate) fn dispatch(cli: Cli, ui: &mut Ui) -> Result<ExitCode> {
     match cli.command {
         #[cfg(feature = "tui")]
         Command::Top => top::top(door, ui)?,
+        #[cfg(feature = "tui")]
+        Command::Chat(args) => chat::chat(&args, door, ui)?,
         Command::Run(args) => return run::run(args, door, ui),
         Command::Attach(args) => return attach::attach(&args, door, ui),
         Command::Wait(args) => return wait::wait(&args, door, ui),

@@ -12,6 +12,8 @@ use crate::keymap::{self, Place, TABLE};
 /// The parts of the page.
 const PARTS: &[(Place, &str)] = &[
     (Place::Top, "All sessions"),
+    (Place::Prompt, "Prompt of a conversation"),
+    (Place::Blocks, "Blocks of a conversation (Tab; Esc goes back to the prompt)"),
     (Place::Question, "Question (Tab goes there; it never takes the keys by itself)"),
     (Place::Line, "A line that is typed"),
     (Place::Everywhere, "Everywhere"),
@@ -60,5 +62,5 @@ pub(super) fn view(scroll: usize, canvas: &mut Canvas<'_>, area: Rect) -> OnScre
     for (y, line) in (area.y + 2..area.bottom()).zip(lines.iter().skip(scroll)) {
         canvas.line(0, y, area.width, line);
     }
-    OnScreen { question: None, page }
+    OnScreen { page, ..OnScreen::default() }
 }

@@ -35,7 +35,7 @@ impl Person {
         let who = ClientName { name: "acpctl".into(), title: None, place: Some("pts/3".into()) };
         let scene =
             Scene { theme, home: Some("/home/ada".into()), cwd: "/home/ada/src/api".into(), who };
-        let (state, effects) = State::new(scene, NOW);
+        let (state, effects) = State::new(scene, Opens::Top, NOW);
         let mut person =
             Person { state, cache: Cache::default(), sent: Vec::new(), effects: Vec::new() };
         person.take(effects);

@@ -123,6 +123,7 @@ impl State {
                 self.top.filter = Input::default();
                 Vec::new()
             }
+            Action::Open => self.open_selected(),
             Action::Prompt => {
                 self.type_prompt();
                 Vec::new()
@@ -139,6 +140,18 @@ impl State {
             }
             Action::Cancel => self.cancel(),
             _ => Vec::new(),
+        }
+    }
+
+    fn open_selected(&mut self) -> Vec<Effect> {
+        let rows = self.fleet.rows(self.top.filter.text(), self.now);
+        let session = rows.get(self.top.at).and_then(|row| row.session);
+        match session.map(|session| (session.row_key(), session.seq)) {
+            Some((key, seq)) => self.open_chat(key, seq, true),
+            None => {
+                self.flash(Role::Warning, "there is no session to open");
+                Vec::new()
+            }
         }
     }
 
@@ -203,8 +216,9 @@ impl State {
             Some(Typing::Prompt { session, input, .. }) if !input.text().trim().is_empty() => {
                 self.prompt(&session, input.text())
             }
-            Some(Typing::New { agent, input }) if !input.text().trim().is_empty() => {
-                self.begin(&agent, input.text())
+            Some(Typing::New { agent, input }) => {
+                let prompt = Some(input.text().to_owned()).filter(|text| !text.trim().is_empty());
+                self.begin(&agent, prompt, true)
             }
             _ => Vec::new(),
         }

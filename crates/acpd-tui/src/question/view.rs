@@ -6,14 +6,14 @@ use acpd_view::{Line, Role, Style, text};
 use ratatui::layout::Rect;
 
 use super::{Card, Drawn, choices, sheet};
-use crate::canvas::{Canvas, Theme};
+use crate::canvas::Canvas;
 
 /// Rows beside what is asked and the choices: the head, a line before the choices, and one below.
 const FRAME: usize = 3;
 
 /// The rows that a question needs to be shown whole with its choices.
-pub(crate) fn height(question: &InteractionInfo, width: u16, theme: Theme) -> usize {
-    let rows = sheet::rows(question, usize::from(width), theme).len();
+pub(crate) fn height(question: &InteractionInfo, width: u16) -> usize {
+    let rows = sheet::rows(question, usize::from(width)).len();
     rows + choices(question).len() + FRAME
 }
 
@@ -27,8 +27,7 @@ pub(crate) fn view(
 ) -> Option<Drawn> {
     let theme = canvas.theme();
     let asked = card.asked.as_ref().filter(|asked| asked.id == question.id)?;
-    let (rows, choices) =
-        (sheet::rows(question, usize::from(area.width), theme), choices(question));
+    let (rows, choices) = (sheet::rows(question, usize::from(area.width)), choices(question));
     let height = usize::from(area.height);
     // Choices matter when somebody is about to choose; before, what is asked matters more.
     let fits = rows.len() + choices.len() + FRAME <= height;

@@ -9,8 +9,8 @@ use ratatui::layout::{Position, Rect};
 use super::rows::{age, agent, details, folder, mark, name, news};
 use super::{Top, Typing};
 use crate::app::view::{Cache, footer_keys};
-use crate::app::{OnScreen, Presence, State};
-use crate::canvas::{Canvas, wrap};
+use crate::app::{AWAY, OnScreen, Presence, State};
+use crate::canvas::Canvas;
 use crate::fleet::{Row, Section, What};
 use crate::keymap::{Action, Place};
 use crate::question;
@@ -63,7 +63,7 @@ pub(in crate::app) fn view(
     let room = area.height.saturating_sub(3 + below);
     let question = selected.and_then(Row::question);
     let wanted = match (question, selected) {
-        (Some(question), _) => question::height(question, area.width, canvas.theme()),
+        (Some(question), _) => question::height(question, area.width),
         (None, Some(row)) => details(row, state.now, home, canvas.theme()).len(),
         (None, None) => 0,
     };
@@ -90,20 +90,14 @@ pub(in crate::app) fn view(
         drawn = question::view(canvas, pane, card, question, &head);
     } else if let Some(row) = selected {
         let lines = details(row, state.now, home, theme);
-        let indent = Line::of(Role::Plain, "   ");
-        let behind = |line: Line| {
-            let mut whole = Line::of(Role::Plain, " ");
-            line.spans.into_iter().for_each(|span| whole.push(span));
-            wrap(&whole, width.saturating_sub(1), &indent)
-        };
-        let lines = lines.into_iter().flat_map(behind).take(usize::from(pane.height));
-        for (y, line) in (pane.y..).zip(lines) {
-            canvas.line(area.x, y, area.width, &line);
+        let lines = lines.iter().flat_map(|line| line.wrap(width.saturating_sub(2)));
+        for (y, line) in (pane.y..pane.bottom()).zip(lines) {
+            canvas.line(area.x + 1, y, area.width.saturating_sub(1), &line);
         }
     }
     let cursor = below_pane(state, canvas, footer.saturating_sub(1));
     canvas.footer(footer, &footer_keys(state, canvas.theme()));
-    (OnScreen { question: drawn, page }, cursor)
+    (OnScreen { question: drawn, page, ..OnScreen::default() }, cursor)
 }
 
 fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
@@ -131,7 +125,7 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
     let told = match &state.presence {
         Presence::Connecting => Line::of(Role::Dim, "connecting"),
         Presence::There => Line::default(),
-        Presence::AwaySince(since) if state.now < since + super::super::AWAY => Line::default(),
+        Presence::AwaySince(since) if state.now < since + AWAY => Line::default(),
         Presence::AwaySince(_) => Line::of(Role::Warning, "acpd is away, coming back"),
         Presence::Gone(why) => Line::of(Role::Bad, why),
     };
