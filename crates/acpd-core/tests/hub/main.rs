@@ -46,4 +46,5 @@ mod unused;
 mod unwedging;
 mod unwritten;
 mod views;
+mod watch;
 mod ways_out;
