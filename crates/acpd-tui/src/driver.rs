@@ -293,7 +293,7 @@ impl Driver {
 
     fn end(&mut self, link: Link) {
         match self.connections.remove(&link) {
-            Some(Connection::Open(writer)) => writer.leave(),
+            Some(Connection::Open(writer)) => writer.end(),
             Some(Connection::Opening(_)) => {
                 self.connections.insert(link, Connection::Unwanted);
             }

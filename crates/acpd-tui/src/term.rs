@@ -5,11 +5,12 @@
 //!  as it was ────▶ raw, alternate screen, bracketed paste ────▶ as it was
 //! ```
 //!
-//! What the terminal was like before is global: a panic and a signal must find it from any thread, and a
-//! release build aborts on a panic, so no destructor runs. [`restore`] is one write of all resets; whoever comes
+//! Whether the terminal is ours is global: a panic and a signal must find it from any thread, and a release build
+//! aborts on a panic, so no destructor runs. [`restore`] is one write of all resets; whoever comes
 //! first does it, and frames after it go nowhere.
 
 use std::io;
+use std::mem;
 use std::os::fd::AsFd;
 use std::panic;
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -17,12 +18,13 @@ use std::thread;
 use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use nix::errno::Errno;
-use nix::sys::termios::{FlushArg, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr};
+use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::write;
 
-/// How the terminal was, while it is ours.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+/// Whether the terminal is ours.
+static IS_OURS: Mutex<bool> = Mutex::new(false);
 
 /// Alternate screen, empty; bracketed paste; focus reports; unambiguous keys, where the terminal can.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[H\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[?25l";
@@ -62,13 +64,12 @@ impl Drop for Screen {
 
 /// Enters the modes; also after [`restore`], and when the process was stopped without it.
 pub(crate) fn enter() -> io::Result<()> {
-    let mut before = lock();
-    let now = tcgetattr(io::stdin())?;
-    let mut raw = now.clone();
-    cfmakeraw(&mut raw);
-    tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &raw)?;
-    if before.is_none() {
-        *before = Some(now);
+    let mut is_ours = lock();
+    // Whoever has stopped us may have changed the modes that crossterm believes are set.
+    disable_raw_mode()?;
+    enable_raw_mode()?;
+    if !*is_ours {
+        *is_ours = true;
         write_all(ENTER)?;
     }
     Ok(())
@@ -76,39 +77,41 @@ pub(crate) fn enter() -> io::Result<()> {
 
 /// Shows a frame, unless the terminal is no longer ours.
 pub(crate) fn show(frame: &[u8]) -> io::Result<()> {
-    let before = lock();
-    if before.is_some() { write_all(&[BEGIN_FRAME, frame, END_FRAME].concat()) } else { Ok(()) }
+    let is_ours = lock();
+    if *is_ours { write_all(&[BEGIN_FRAME, frame, END_FRAME].concat()) } else { Ok(()) }
 }
 
 /// Puts a text into the clipboard of the person's terminal, wherever that is.
 pub(crate) fn copy(text: &str) -> io::Result<()> {
-    let before = lock();
+    let is_ours = lock();
     let text = BASE64_STANDARD.encode(text);
-    if before.is_some() { write_all(format!("\x1b]52;c;{text}\x07").as_bytes()) } else { Ok(()) }
+    if *is_ours { write_all(format!("\x1b]52;c;{text}\x07").as_bytes()) } else { Ok(()) }
 }
 
 /// Puts the terminal back as it was. Does nothing the second time.
 pub(crate) fn restore() {
     // Whoever writes may be stuck in a terminal that takes nothing, or be the thread that panics.
     let mut tries = 0..TRIES;
-    let before = loop {
-        match BEFORE.try_lock() {
-            Ok(mut before) => break before.take(),
-            Err(TryLockError::Poisoned(before)) => break before.into_inner().take(),
-            Err(TryLockError::WouldBlock) if tries.next().is_none() => break None,
+    let was_ours = loop {
+        match IS_OURS.try_lock() {
+            Ok(mut is_ours) => break mem::take(&mut *is_ours),
+            Err(TryLockError::Poisoned(is_ours)) => break mem::take(&mut *is_ours.into_inner()),
+            Err(TryLockError::WouldBlock) if tries.next().is_none() => break true,
             Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
         }
     };
-    let Some(before) = before else { return };
+    if !was_ours {
+        return;
+    }
     // A terminal that is gone needs nothing.
     let _ = write_all(LEAVE);
-    let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
+    let _ = disable_raw_mode();
     // What was typed for us is not for the shell; nor are answers of the terminal that come late.
     let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
 }
 
-fn lock() -> MutexGuard<'static, Option<Termios>> {
-    BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, bool> {
+    IS_OURS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Past the standard library's buffer and its lock, which another thread may hold.

@@ -1,6 +1,6 @@
 //! What is on the screen.
 
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 
 use super::chat::Layout;
 use super::{OnScreen, State, chat, help, top};
@@ -11,9 +11,9 @@ use crate::keymap::{self, TABLE};
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     /// Lines of the list that are scrolled past.
-    pub(super) scroll: usize,
+    scroll: usize,
     /// The conversation.
-    pub(super) layout: Layout,
+    layout: Layout,
 }
 
 /// Draws everything, and returns what of it keys depend on, and where the cursor is.
@@ -21,11 +21,18 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
     let area = frame.area();
     let theme = state.scene.theme;
     let mut canvas = Canvas::new(frame.buffer_mut(), theme);
+    // The last row is for keys.
+    let above = Rect { height: area.height.saturating_sub(1), ..area };
     let (on_screen, cursor): (OnScreen, Option<Position>) = match (state.help, &state.chat) {
         (Some(scroll), _) => (help::view(scroll, &mut canvas, area), None),
-        (None, Some(chat)) => (chat::view(state, chat, cache, &mut canvas, area), None),
-        (None, None) => top::view(state, cache, &mut canvas, area),
+        (None, Some(chat)) => {
+            (chat::view(state, chat, &mut cache.layout, &mut canvas, above), None)
+        }
+        (None, None) => top::view(state, &mut cache.scroll, &mut canvas, above),
     };
+    if state.help.is_none() {
+        canvas.footer(above.bottom(), &footer_keys(state, theme));
+    }
     if let Some(cursor) = cursor {
         frame.set_cursor_position(cursor);
     }
@@ -33,7 +40,7 @@ pub(crate) fn view(state: &State, cache: &mut Cache, frame: &mut ratatui::Frame<
 }
 
 /// The keys of the footer.
-pub(super) fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
+fn footer_keys(state: &State, theme: Theme) -> Vec<(String, &'static str)> {
     let place = state.place();
     let rows = TABLE.iter().filter(|row| row.place == place);
     let rows = rows.filter_map(|row| Some((row, row.footer?)));

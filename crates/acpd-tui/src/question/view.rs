@@ -13,7 +13,7 @@ const FRAME: usize = 3;
 
 /// The rows that a question needs to be shown whole with its choices.
 pub(crate) fn height(question: &InteractionInfo, width: u16) -> usize {
-    let rows = sheet::rows(question, usize::from(width)).len();
+    let rows = sheet::rows(question, usize::from(width).saturating_sub(2)).len();
     rows + choices(question).len() + FRAME
 }
 
@@ -27,7 +27,8 @@ pub(crate) fn view(
 ) -> Option<Drawn> {
     let theme = canvas.theme();
     let asked = card.asked.as_ref().filter(|asked| asked.id == question.id)?;
-    let (rows, choices) = (sheet::rows(question, usize::from(area.width)), choices(question));
+    let (rows, choices) =
+        (sheet::rows(question, usize::from(area.width).saturating_sub(2)), choices(question));
     let height = usize::from(area.height);
     // Choices matter when somebody is about to choose; before, what is asked matters more.
     let fits = rows.len() + choices.len() + FRAME <= height;
@@ -47,7 +48,7 @@ pub(crate) fn view(
     canvas.line(area.x, area.y, (area.width - 1).saturating_sub(taken + 1), head);
     let mut y = area.y + 1;
     for row in &rows[scroll..scroll + page] {
-        canvas.line(area.x, y, area.width, row);
+        canvas.line(area.x + 1, y, area.width.saturating_sub(1), row);
         y += 1;
     }
     if hidden > 0 {

@@ -7,9 +7,8 @@ use acpd_view::{Block, Folding, Kind, Line, Progress, Role, Row, Style, text};
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget as _;
 
-use super::layout::Visible;
+use super::layout::{Layout, Visible};
 use super::{Chat, Phase};
-use crate::app::view::{Cache, footer_keys};
 use crate::app::{AWAY, OnScreen, State};
 use crate::canvas::Canvas;
 use crate::fleet::handle;
@@ -23,7 +22,7 @@ const MARGIN: u16 = 3;
 pub(in crate::app) fn view(
     state: &State,
     chat: &Chat,
-    cache: &mut Cache,
+    layout: &mut Layout,
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> OnScreen {
@@ -32,11 +31,10 @@ pub(in crate::app) fn view(
     let place = chat.place();
     let width = area.width;
 
-    // From the bottom: keys, the prompt, what goes on, a question or a menu, and above all that the conversation.
-    let footer = area.bottom().saturating_sub(1);
-    let room = area.height.saturating_sub(4);
+    // From the bottom: the prompt, what goes on, a question or a menu, and above all that the conversation.
+    let room = area.height.saturating_sub(3);
     let prompt = chat.editor.height(width.saturating_sub(2)).min((room / 3).max(1));
-    let status = footer.saturating_sub(prompt + 1);
+    let status = area.bottom().saturating_sub(prompt + 1);
     let question = chat.card.id().and_then(|id| state.fleet.question(id));
     let over = match (&chat.menu, question) {
         (Some(menu), _) => menu.lines(&theme.cursor()).0.len(),
@@ -52,7 +50,7 @@ pub(in crate::app) fn view(
     let body = Rect { y: area.y + 2, height: end.saturating_sub(area.y + 2), ..area };
 
     head(state, chat, session, canvas, area);
-    let (visible, is_empty) = conversation(state, chat, cache, canvas, body);
+    let (visible, is_empty) = conversation(state, chat, layout, canvas, body);
     rule_above(chat, &visible, canvas, area.y + 1, width);
     if is_empty {
         nothing(chat, canvas, body);
@@ -88,7 +86,6 @@ pub(in crate::app) fn view(
     let editor = Rect { x: 1, y: status + 1, width: width.saturating_sub(2), height: prompt };
     let editor = editor.intersection(canvas.buffer().area);
     chat.editor.widget(place == Place::Prompt).render(editor, canvas.buffer());
-    canvas.footer(footer, &footer_keys(state, theme));
     let page = usize::from(body.height);
     OnScreen { question: drawn, page, is_near_beginning: visible.is_near_beginning }
 }
@@ -155,7 +152,7 @@ fn rule_above(chat: &Chat, visible: &Visible, canvas: &mut Canvas<'_>, y: u16, w
 fn conversation(
     state: &State,
     chat: &Chat,
-    cache: &mut Cache,
+    layout: &mut Layout,
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> (Visible, bool) {
@@ -164,7 +161,7 @@ fn conversation(
     let rows = conversation.rows();
     let width = usize::from(area.width.saturating_sub(MARGIN + 1)).max(8);
     let height = usize::from(area.height);
-    let visible = cache.layout.lay_out(chat.link, conversation, &rows, width, height);
+    let visible = layout.lay_out(chat.link, conversation, &rows, width, height);
     for (y, placed) in (area.y..area.bottom()).zip(&visible.lines) {
         let Some(row) = placed.row.map(|at| &rows[at]) else { continue };
         let is_selected = conversation.is_selected(row);
@@ -184,8 +181,11 @@ fn conversation(
             Row::Block(block) if placed.is_head => running(state, chat, block, canvas, area, y),
             _ => 0,
         };
-        let room = area.width.saturating_sub(MARGIN + taken);
-        canvas.line(area.x + MARGIN, y, room, &placed.line);
+        // What the user said stands out to the left.
+        let is_prompt = matches!(row, Row::Block(block) if matches!(block.kind, Kind::Prompt(_)));
+        let margin = if is_prompt { 1 } else { MARGIN };
+        let room = area.width.saturating_sub(margin + taken);
+        canvas.line(area.x + margin, y, room, &placed.line);
     }
     (visible, rows.is_empty())
 }

@@ -8,7 +8,6 @@ use ratatui::layout::{Position, Rect};
 
 use super::rows::{age, agent, details, folder, mark, name, news};
 use super::{Top, Typing};
-use crate::app::view::{Cache, footer_keys};
 use crate::app::{AWAY, OnScreen, Presence, State};
 use crate::canvas::Canvas;
 use crate::fleet::{Row, Section, What};
@@ -47,7 +46,7 @@ impl Columns {
 /// Draws it.
 pub(in crate::app) fn view(
     state: &State,
-    cache: &mut Cache,
+    scrolled: &mut usize,
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> (OnScreen, Option<Position>) {
@@ -57,10 +56,10 @@ pub(in crate::app) fn view(
     let (width, home) = (usize::from(area.width), state.scene.home.as_deref());
     head(state, &rows, canvas, area);
 
-    // From the bottom: keys, a line that is typed or told, what is selected, the list.
-    let footer = area.bottom().saturating_sub(1);
-    let below = u16::from(state.top.typing.is_some() || state.flash.is_some() || area.height > 16);
-    let room = area.height.saturating_sub(3 + below);
+    // From the bottom: a line that is typed or told, what is selected, the list.
+    let footer = area.bottom();
+    let below = u16::from(state.top.typing.is_some() || state.flash.is_some() || area.height > 15);
+    let room = area.height.saturating_sub(2 + below);
     let question = selected.and_then(Row::question);
     let wanted = match (question, selected) {
         (Some(question), _) => question::height(question, area.width),
@@ -74,7 +73,7 @@ pub(in crate::app) fn view(
     let rule = footer.saturating_sub(below + pane + 1);
     let list = Rect { y: area.y + 1, height: rule.saturating_sub(area.y + 1), ..area };
 
-    let (page, more) = draw_list(state, &rows, cache, canvas, list);
+    let (page, more) = draw_list(state, &rows, scrolled, canvas, list);
     let theme = canvas.theme();
     let ruled = width.saturating_sub(2);
     canvas.line(1, rule, area.width, &Line::of(Role::Dim, theme.rule(ruled)));
@@ -96,7 +95,6 @@ pub(in crate::app) fn view(
         }
     }
     let cursor = below_pane(state, canvas, footer.saturating_sub(1));
-    canvas.footer(footer, &footer_keys(state, canvas.theme()));
     (OnScreen { question: drawn, page, ..OnScreen::default() }, cursor)
 }
 
@@ -137,7 +135,7 @@ fn head(state: &State, rows: &[Row<'_>], canvas: &mut Canvas<'_>, area: Rect) {
 fn draw_list(
     state: &State,
     rows: &[Row<'_>],
-    cache: &mut Cache,
+    scrolled: &mut usize,
     canvas: &mut Canvas<'_>,
     area: Rect,
 ) -> (usize, usize) {
@@ -167,10 +165,10 @@ fn draw_list(
     let selected = lines.iter().position(|line| *line == Some(state.top.at)).unwrap_or(0);
     // The heading above the first row comes along.
     let first = if selected <= 1 { 0 } else { selected };
-    cache.scroll = cache.scroll.min(first).max((selected + 1).saturating_sub(height));
-    cache.scroll = cache.scroll.min(lines.len().saturating_sub(height));
+    *scrolled = *scrolled.min(first).max((selected + 1).saturating_sub(height));
+    *scrolled = *scrolled.min(lines.len().saturating_sub(height));
     let columns = Columns::of(rows, usize::from(area.width), state.scene.home.as_deref());
-    let shown = lines.iter().enumerate().skip(cache.scroll).take(height);
+    let shown = lines.iter().enumerate().skip(*scrolled).take(height);
     for (y, (at, line)) in (area.y..).zip(shown) {
         match line {
             Some(row) => {
@@ -187,7 +185,7 @@ fn draw_list(
             }
         }
     }
-    let below = lines.len().saturating_sub(cache.scroll + height);
+    let below = lines.len().saturating_sub(*scrolled + height);
     (height.saturating_sub(1).max(1), below)
 }
 
