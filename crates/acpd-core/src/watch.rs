@@ -137,7 +137,7 @@ impl Watch {
 
     /// The row of a session as it was told last.
     pub(crate) fn session(&self, key: SessionKey) -> Option<&SessionInfo> {
-        self.sessions.rows.get(&key).map(|row| &row.value)
+        self.sessions.by_key.get(&key).map(|row| &row.value)
     }
 
     pub(crate) fn put_session(&mut self, key: SessionKey, now: Option<SessionInfo>) {
@@ -229,7 +229,7 @@ impl Keyed for InteractionInfo {
 /// Rows of one kind.
 #[derive(Debug)]
 struct Rows<K, R: Keyed> {
-    rows: BTreeMap<K, Row<R>>,
+    by_key: BTreeMap<K, Row<R>>,
     /// Rows that some watcher has and that are there no more.
     gone: Vec<Gone<R::Key>>,
     stale: BTreeSet<K>,
@@ -254,25 +254,25 @@ struct Gone<P> {
 
 impl<K, R: Keyed> Default for Rows<K, R> {
     fn default() -> Self {
-        Rows { rows: BTreeMap::new(), gone: Vec::new(), stale: BTreeSet::new(), newest: 0 }
+        Rows { by_key: BTreeMap::new(), gone: Vec::new(), stale: BTreeSet::new(), newest: 0 }
     }
 }
 
 impl<K: Ord, R: Keyed + Clone + PartialEq> Rows<K, R> {
     fn all(&self) -> Vec<R> {
-        self.rows.values().map(|row| row.value.clone()).collect()
+        self.by_key.values().map(|row| row.value.clone()).collect()
     }
 
     /// What a row is in this version; nothing if it is not there.
     fn put(&mut self, key: K, now: Option<R>, version: u64) {
-        match (self.rows.get_mut(&key), now) {
+        match (self.by_key.get_mut(&key), now) {
             (Some(row), Some(now)) if row.value == now => return,
             (Some(row), Some(now)) => (row.value, row.version) = (now, version),
             (None, Some(value)) => {
-                self.rows.insert(key, Row { value, since: version, version });
+                self.by_key.insert(key, Row { value, since: version, version });
             }
             (Some(_), None) => {
-                let row = self.rows.remove(&key);
+                let row = self.by_key.remove(&key);
                 let gone = row.map(|row| Gone { key: row.value.key(), there: row.since..version });
                 self.gone.extend(gone);
             }
@@ -283,7 +283,7 @@ impl<K: Ord, R: Keyed + Clone + PartialEq> Rows<K, R> {
 
     /// The rows that are other than they were in a version, and the keys of those that were there then.
     fn since(&self, version: u64) -> (Vec<R>, Vec<R::Key>) {
-        let newer = self.rows.values().filter(|row| row.version > version);
+        let newer = self.by_key.values().filter(|row| row.version > version);
         let gone = self.gone.iter().filter(|gone| gone.there.contains(&version));
         (newer.map(|row| row.value.clone()).collect(), gone.map(|gone| gone.key.clone()).collect())
     }

@@ -48,3 +48,4 @@ mod unwritten;
 mod views;
 mod watch;
 mod ways_out;
+mod who;

@@ -78,7 +78,7 @@ impl Watcher {
         let Some(line) = self.waiting.take() else { return Ok(false) };
         match parse(&line) {
             Ok(Message::Response { .. }) => {
-                self.rows = from_value(result(&line)?).map_err(unreadable)?
+                self.rows = from_value(result(&line)?).map_err(unreadable)?;
             }
             Ok(Message::Notification { params: Some(params), .. }) => {
                 let changed: Changed = serde_json::from_str(params.get()).map_err(unreadable)?;
