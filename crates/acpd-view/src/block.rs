@@ -40,6 +40,9 @@ pub struct Source {
 pub enum Id {
     /// The number of its first line in the journal.
     Line(u64),
+    /// A subagent whose announcement was not read: the number of the first line that is known of it, which is that of
+    /// a block in it, too.
+    Around(u64),
     /// The request of the daemon that asks this client. It is in no journal until it is answered.
     Question(u64),
 }

@@ -85,7 +85,9 @@ impl State {
 
     /// The block with this id, also inside of a subagent.
     pub fn get(&self, id: Id) -> Option<&Block> {
-        let Id::Line(seq) = id else { return self.questions.iter().find(|block| block.id == id) };
+        let (Id::Line(seq) | Id::Around(seq)) = id else {
+            return self.questions.iter().find(|block| block.id == id);
+        };
         let after =
             self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
         self.turns[..after].iter().rev().find_map(|turn| turn.get(id))
@@ -185,7 +187,11 @@ impl State {
         let meta = params.remove("_meta");
         let own = meta.as_ref().and_then(|meta| meta.get("_acpd"));
         let number = || own.and_then(|own| own.get("seq")).and_then(Value::as_u64);
-        let seq = seq.or_else(number).unwrap_or(self.at + 1);
+        let Some(seq) = seq.or_else(number) else {
+            // It is in no journal: the commands on offer when a session is taken up, say.
+            self.unnumbered(method, params);
+            return Vec::new();
+        };
         if seq <= self.at {
             // Sent again after a lost connection.
             return Vec::new();
@@ -210,6 +216,17 @@ impl State {
             ("session/update", Some(Value::Object(update))) => self.update(&step, steered, update),
             (method::TURN_STARTED, _) if is_own => self.turn_started(&step, params),
             (method, _) => self.notice(&step, method, params),
+        }
+    }
+
+    fn unnumbered(&mut self, method: &str, mut params: Map<String, Value>) {
+        let is_own = text(&params, "sessionId").is_some_and(|session| session == self.session);
+        if let Some(Value::Object(mut update)) = params.remove("update")
+            && is_own
+            && method == "session/update"
+            && let Some(Value::String(kind)) = update.remove("sessionUpdate")
+        {
+            self.head_of_screen(&kind, update);
         }
     }
 

@@ -198,6 +198,15 @@ impl Question {
 }
 
 impl Subagent {
+    /// Calls that failed in it, and in what it made.
+    fn failed(&self) -> usize {
+        let failed = self.blocks.iter().map(|block| match &block.kind {
+            Kind::Subagent(inner) => inner.failed(),
+            _ => usize::from(block.progress == Progress::Failed),
+        });
+        failed.sum()
+    }
+
     fn summary(&self, progress: Progress) -> Line {
         let title = self.title.as_ref().map_or_else(|| "subagent".into(), Text::from);
         let state = match progress {
@@ -211,10 +220,14 @@ impl Subagent {
         };
         let steps = self.blocks.iter().filter(|block| block.tool_call().is_some()).count();
         let line = Line::of(Role::Plain, text!("{}: {}", title, state));
-        match steps {
+        let line = match steps {
             0 => line,
             1 => line.and(Role::Dim, ", 1 step"),
             _ => line.and(Role::Dim, text!(", {} steps", steps)),
+        };
+        match self.failed() {
+            0 => line,
+            failed => line.and(Role::Plain, ", ").and(Role::Bad, text!("{} failed", failed)),
         }
     }
 }

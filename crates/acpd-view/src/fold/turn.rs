@@ -70,7 +70,7 @@ impl Turn {
     /// The number of its first line.
     pub(super) fn first(&self) -> Option<u64> {
         let block = self.blocks.first().map(|block| match block.id {
-            Id::Line(seq) => seq,
+            Id::Line(seq) | Id::Around(seq) => seq,
             Id::Question(_) => 0,
         });
         self.started.map(|started| started.seq).or(block)
@@ -270,7 +270,8 @@ impl Turn {
         if !step.is_own {
             if path(&self.blocks, step.session).is_none() {
                 // It was announced in another turn, or before the first line that was read.
-                let block = Block { partial: true, ..subagent(step.seq, step.session) };
+                let (id, partial) = (Id::Around(step.seq), true);
+                let block = Block { id, partial, ..subagent(step.seq, step.session) };
                 push(&mut self.blocks, block, &mut changed);
             }
             place = path(&self.blocks, step.session).unwrap_or_default();
