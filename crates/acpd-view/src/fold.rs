@@ -85,9 +85,10 @@ impl State {
 
     /// The block with this id, also inside of a subagent.
     pub fn get(&self, id: Id) -> Option<&Block> {
-        let (Id::Line(seq) | Id::Around(seq)) = id else {
+        if let Id::Question(_) = id {
             return self.questions.iter().find(|block| block.id == id);
-        };
+        }
+        let seq = id.seq();
         let after =
             self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
         self.turns[..after].iter().rev().find_map(|turn| turn.get(id))
@@ -109,6 +110,11 @@ impl State {
         self.head.clear();
         let rest = self.turns.len().saturating_sub(1);
         self.turns.drain(..rest).collect()
+    }
+
+    /// All turns; nothing comes any more.
+    pub fn into_turns(self) -> Vec<Turn> {
+        self.turns
     }
 
     /// Takes a line that the daemon has sent: a notification, or a request that asks a question. Returns the blocks
@@ -262,6 +268,8 @@ impl State {
         if let Some(answered) = answered {
             changed.extend(self.answered(&answered));
         }
+        changed.sort_unstable();
+        changed.dedup();
         changed
     }
 
@@ -301,7 +309,7 @@ impl State {
             }
             "current_mode_update" => {
                 let Some(mode) = text(&update, "currentModeId") else { return Vec::new() };
-                let block = notice::mode(step, self.header.mode_name(&mode));
+                let block = notice::mode(step, &mode, self.header.mode_name(&mode));
                 if step.is_own {
                     self.header.mode = Some(mode);
                     self.header.knows(Field::Mode);
