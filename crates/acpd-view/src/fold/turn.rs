@@ -200,7 +200,8 @@ impl Turn {
                 }
                 None if is_removed => {}
                 None => {
-                    push(blocks, Block::new(step.seq, Kind::Plan(plan), Progress::Done), changed)
+                    let block = Block::new(step.seq, Kind::Plan(plan), Progress::Done);
+                    push(blocks, block, changed);
                 }
             }
         });
