@@ -26,6 +26,7 @@ mod shown;
 pub mod under_agent;
 mod untrusted;
 mod watch;
+mod who;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use error::{ErrorData, Reason};
@@ -36,14 +37,14 @@ pub use info::{
     SessionInfo, SessionState, Status, StoreState, TurnInfo, TurnState,
 };
 pub use interaction::{
-    AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
-    OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
+    AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,
+    InteractionList, OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question,
+    QuestionAnswered, RememberedInfo,
 };
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
-    AgentNotice, AnswerInfo, CaughtUp, ClientName, CutShort, Outcome, PromptQueued,
-    QuestionAnswered, Restored, SessionGone, SessionNotice, Skipped, StateChanged, TurnEnded,
-    TurnStarted, Unanswered,
+    AgentNotice, CaughtUp, Outcome, PromptQueued, Restored, SessionGone, SessionNotice, Skipped,
+    StateChanged, TurnEnded, TurnStarted, Unanswered,
 };
 pub use params::{
     AgentList, AgentRef, ArchiveFilter, AttachParams, AttachResult, CancelParams, CancelResult,
@@ -57,6 +58,7 @@ pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
 pub use watch::{Changed, Removed, SessionRowKey, Watched};
+pub use who::{ClientName, CutShort};
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentState, OptionInfo, RestoreLevel, SessionState, TurnState, Untrusted};
+use crate::{AgentState, CutShort, RestoreLevel, SessionState, TurnState, Untrusted};
 
 /// A prompt was given to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,73 +43,6 @@ pub struct TurnEnded {
     /// Files that they have changed, as far as the agent has said, up to 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<Untrusted>,
-}
-
-/// Why a turn was cut short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CutShort {
-    /// In words: `cancelled`, ``agent `demo` was stopped by a person``.
-    pub why: Untrusted,
-    /// The client that did it, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<ClientName>,
-}
-
-/// A client, for people: as it calls itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClientName {
-    /// `clientInfo.name` of its `initialize`.
-    pub name: Untrusted,
-    /// `clientInfo.title`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<Untrusted>,
-    /// Where its person is: `place` of `_meta._acpd`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Untrusted>,
-}
-
-/// A question was answered by a client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct QuestionAnswered {
-    /// Session.
-    pub session_id: Untrusted,
-    /// Id of the question, as in `_acpd/interaction/list` and in `_meta._acpd` of the request.
-    pub id: Untrusted,
-    /// The tool call that it was about, if it was about one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<Untrusted>,
-    /// What was asked: the title of the call, or the message of the form or page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<Untrusted>,
-    /// What acpd reads in the call, in one line, if it says enough for that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<Untrusted>,
-    /// The answer.
-    pub answer: AnswerInfo,
-    /// Who gave it.
-    pub by: ClientName,
-    /// When (ms since the epoch).
-    pub at: u64,
-}
-
-/// What a question was answered with. What was filled into a form is not told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum AnswerInfo {
-    /// This option.
-    Option {
-        /// Which.
-        option: OptionInfo,
-    },
-    /// A form was filled in, or a page agreed to.
-    Accept,
-    /// No to a form or a page.
-    Decline,
-    /// The client did not want to decide.
-    Cancel,
 }
 
 /// How a turn ended.

@@ -46,4 +46,6 @@ mod unused;
 mod unwedging;
 mod unwritten;
 mod views;
+mod watch;
 mod ways_out;
+mod who;
