@@ -1,8 +1,8 @@
 //! Blocks: what a person sees of a conversation, one under the other.
 
 use acpd_api::{CutShort, Outcome, RestoreLevel, Untrusted};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::text::Text;
@@ -40,6 +40,9 @@ pub struct Source {
 pub enum Id {
     /// The number of its first line in the journal.
     Line(u64),
+    /// A subagent whose announcement was not read: the number of the first line that is known of it, which is that of
+    /// a block in it, too.
+    Around(u64),
     /// The request of the daemon that asks this client. It is in no journal until it is answered.
     Question(u64),
 }
@@ -181,14 +184,16 @@ pub struct Plan {
 }
 
 /// A step of a plan.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanEntry {
     /// What to do.
     pub content: Untrusted,
     /// `high`, `medium` or `low`.
+    #[serde(skip_serializing_if = "Untrusted::is_empty")]
     pub priority: Untrusted,
     /// `pending`, `in_progress` or `completed`.
+    #[serde(skip_serializing_if = "Untrusted::is_empty")]
     pub status: Untrusted,
 }
 
@@ -240,9 +245,21 @@ pub struct Notice {
     pub severity: Severity,
     /// The sentence.
     pub text: Text,
+    /// What it is about.
+    pub topic: Topic,
+}
+
+/// What a notice is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topic {
+    /// Anything.
+    Any,
     /// The session was restored, or could not be.
-    pub restored: Option<RestoreLevel>,
-    pub(crate) of: Option<Untrusted>,
+    Restored(RestoreLevel),
+    /// The session is in this mode now.
+    Mode(Untrusted),
+    /// The conversation is made shorter: the id of that.
+    Compaction(Untrusted),
 }
 
 /// How much a notice matters.
@@ -319,6 +336,16 @@ impl Block {
     }
 }
 
+impl Id {
+    /// Where it begins in the journal; 0 for what is not in it.
+    pub fn seq(self) -> u64 {
+        match self {
+            Id::Line(seq) | Id::Around(seq) => seq,
+            Id::Question(_) => 0,
+        }
+    }
+}
+
 impl Message {
     /// Its texts, one after the other.
     pub fn text(&self) -> Untrusted {
@@ -373,8 +400,8 @@ impl ToolCall {
     }
 
     /// All members, as the agent wrote them: data, not for a terminal.
-    pub fn into_members(self) -> Map<String, Value> {
-        self.members
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.members
     }
 
     pub(crate) fn has_id(&self, id: &str) -> bool {

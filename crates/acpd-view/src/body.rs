@@ -57,7 +57,8 @@ impl Block {
             Kind::Prompt(message) => prompt(message, width),
             Kind::Answer(message) => answer(message, width),
             Kind::Thought(message) => thought(message, width),
-            Kind::Call(call) | Kind::Edit(call) | Kind::Command(call) => call.body(width),
+            Kind::Call(call) | Kind::Edit(call) => call.body(width, false),
+            Kind::Command(call) => call.body(width, true),
             Kind::Plan(plan) => plan.body(width),
             Kind::Question(question) => question.body(width),
             Kind::Subagent(subagent) => subagent.body(width),
@@ -109,9 +110,11 @@ fn paragraph(text: &Untrusted, role: Role, width: usize, taken: usize) -> Vec<Li
 }
 
 impl ToolCall {
-    fn body(&self, width: usize) -> Vec<Line> {
-        let title = self.title();
+    fn body(&self, width: usize, is_command: bool) -> Vec<Line> {
+        // One line is in the summary.
+        let title = self.title().filter(|_| !is_command);
         let commands = self.raw_input().map(|input| commands(input, title.as_ref()));
+        let commands = commands.filter(|lines| !is_command || lines.len() > 1);
         let mut lines: Vec<Line> =
             commands.iter().flatten().map(|line| Line::of(Role::Code, line)).collect();
         for item in self.content() {

@@ -85,7 +85,10 @@ impl State {
 
     /// The block with this id, also inside of a subagent.
     pub fn get(&self, id: Id) -> Option<&Block> {
-        let Id::Line(seq) = id else { return self.questions.iter().find(|block| block.id == id) };
+        if let Id::Question(_) = id {
+            return self.questions.iter().find(|block| block.id == id);
+        }
+        let seq = id.seq();
         let after =
             self.turns.partition_point(|turn| turn.first().is_none_or(|first| first <= seq));
         self.turns[..after].iter().rev().find_map(|turn| turn.get(id))
@@ -107,6 +110,11 @@ impl State {
         self.head.clear();
         let rest = self.turns.len().saturating_sub(1);
         self.turns.drain(..rest).collect()
+    }
+
+    /// All turns; nothing comes any more.
+    pub fn into_turns(self) -> Vec<Turn> {
+        self.turns
     }
 
     /// Takes a line that the daemon has sent: a notification, or a request that asks a question. Returns the blocks
@@ -185,7 +193,11 @@ impl State {
         let meta = params.remove("_meta");
         let own = meta.as_ref().and_then(|meta| meta.get("_acpd"));
         let number = || own.and_then(|own| own.get("seq")).and_then(Value::as_u64);
-        let seq = seq.or_else(number).unwrap_or(self.at + 1);
+        let Some(seq) = seq.or_else(number) else {
+            // It is in no journal: the commands on offer when a session is taken up, say.
+            self.unnumbered(method, params);
+            return Vec::new();
+        };
         if seq <= self.at {
             // Sent again after a lost connection.
             return Vec::new();
@@ -210,6 +222,17 @@ impl State {
             ("session/update", Some(Value::Object(update))) => self.update(&step, steered, update),
             (method::TURN_STARTED, _) if is_own => self.turn_started(&step, params),
             (method, _) => self.notice(&step, method, params),
+        }
+    }
+
+    fn unnumbered(&mut self, method: &str, mut params: Map<String, Value>) {
+        let is_own = text(&params, "sessionId").is_some_and(|session| session == self.session);
+        if let Some(Value::Object(mut update)) = params.remove("update")
+            && is_own
+            && method == "session/update"
+            && let Some(Value::String(kind)) = update.remove("sessionUpdate")
+        {
+            self.head_of_screen(&kind, update);
         }
     }
 
@@ -245,6 +268,8 @@ impl State {
         if let Some(answered) = answered {
             changed.extend(self.answered(&answered));
         }
+        changed.sort_unstable();
+        changed.dedup();
         changed
     }
 
@@ -284,7 +309,7 @@ impl State {
             }
             "current_mode_update" => {
                 let Some(mode) = text(&update, "currentModeId") else { return Vec::new() };
-                let block = notice::mode(step, self.header.mode_name(&mode));
+                let block = notice::mode(step, &mode, self.header.mode_name(&mode));
                 if step.is_own {
                     self.header.mode = Some(mode);
                     self.header.knows(Field::Mode);

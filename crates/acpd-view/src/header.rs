@@ -76,11 +76,11 @@ pub struct Mode {
 
 /// A slash command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
 pub struct Command {
     /// Without the slash.
     pub name: Untrusted,
     /// What it does.
+    #[serde(default)]
     pub description: Untrusted,
     /// What it takes.
     pub input: Option<CommandInput>,

@@ -30,7 +30,7 @@ pub mod text;
 pub use block::{
     Answer, Block, Content, FileDiff, Folding, Gap, Id, Kind, Location, Message, Notice, Plan,
     PlanEntry, Progress, Question, Severity, Source, Subagent, ToolCall, ToolContent, ToolText,
-    TurnEnd,
+    Topic, TurnEnd,
 };
 pub use body::place;
 pub use diff::Change;

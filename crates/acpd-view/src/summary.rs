@@ -10,6 +10,7 @@ use crate::block::{
 };
 use crate::diff::Change;
 use crate::fold::person;
+use crate::header::{ConfigOption, Usage};
 use crate::human;
 use crate::line::{Line, Role};
 use crate::text;
@@ -33,7 +34,8 @@ impl Block {
             Kind::Subagent(subagent) => subagent.summary(self.progress),
             Kind::Notice(notice) => notice.line(),
             Kind::Gap(gap) => {
-                let text = text!("1 line of {} is not shown here", human::bytes(gap.bytes));
+                let (bytes, limit) = (human::bytes(gap.bytes), human::bytes(gap.limit));
+                let text = text!("a line of {} was left out: the limit is {}", bytes, limit);
                 Line::of(Role::Warning, text)
             }
             Kind::Turn(end) => end.summary(),
@@ -198,6 +200,15 @@ impl Question {
 }
 
 impl Subagent {
+    /// Calls that failed in it, and in what it made.
+    fn failed(&self) -> usize {
+        let failed = self.blocks.iter().map(|block| match &block.kind {
+            Kind::Subagent(inner) => inner.failed(),
+            _ => usize::from(block.progress == Progress::Failed),
+        });
+        failed.sum()
+    }
+
     fn summary(&self, progress: Progress) -> Line {
         let title = self.title.as_ref().map_or_else(|| "subagent".into(), Text::from);
         let state = match progress {
@@ -211,10 +222,14 @@ impl Subagent {
         };
         let steps = self.blocks.iter().filter(|block| block.tool_call().is_some()).count();
         let line = Line::of(Role::Plain, text!("{}: {}", title, state));
-        match steps {
+        let line = match steps {
             0 => line,
             1 => line.and(Role::Dim, ", 1 step"),
             _ => line.and(Role::Dim, text!(", {} steps", steps)),
+        };
+        match self.failed() {
+            0 => line,
+            failed => line.and(Role::Plain, ", ").and(Role::Bad, text!("{} failed", failed)),
         }
     }
 }
@@ -271,6 +286,32 @@ impl TurnEnd {
             0 => line,
             1 => line.and(Role::Dim, " · 1 file"),
             files => line.and(Role::Dim, text!(" · {} files", files)),
+        }
+    }
+}
+
+impl ConfigOption {
+    /// Its name and value for people: `Model: Opus`.
+    pub fn sentence(&self) -> Text {
+        text!("{}: {}", self.name.as_ref().unwrap_or(&self.id), self.value_name())
+    }
+}
+
+impl Usage {
+    /// How much was used: `15k of 200k tokens used, 0.12 USD`.
+    pub fn sentence(&self) -> Text {
+        let used = human::count(self.used);
+        let sentence = match self.size {
+            0 => text!("{} tokens used", used),
+            size => text!("{} of {} tokens used", used, human::count(size)),
+        };
+        match &self.cost {
+            // Less than a cent is worth being told, too.
+            Some(cost) if cost.amount < 0.01 => {
+                sentence + text!(", {:.4} {}", cost.amount, cost.currency)
+            }
+            Some(cost) => sentence + text!(", {:.2} {}", cost.amount, cost.currency),
+            None => sentence,
         }
     }
 }

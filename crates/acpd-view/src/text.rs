@@ -140,6 +140,7 @@ impl Text {
     }
 
     /// Cut to at most this many columns.
+    #[must_use]
     pub fn cut(&self, room: usize) -> Text {
         if self.width() <= room {
             return self.clone();
@@ -153,6 +154,7 @@ impl Text {
     }
 
     /// Cut in its middle to at most this many columns; more of its end stays, which tells more of a path.
+    #[must_use]
     pub fn cut_middle(&self, room: usize) -> Text {
         if self.width() <= room || room < 4 {
             return self.cut(room);
@@ -196,6 +198,7 @@ impl Text {
     }
 
     /// Without white space at its end.
+    #[must_use]
     pub fn trim_end(&self) -> Text {
         Text(self.0.trim_end().to_owned())
     }

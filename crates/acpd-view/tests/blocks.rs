@@ -112,6 +112,7 @@ fn rows_of(blocks: &[Block]) -> Value {
 fn id(id: Id) -> Value {
     match id {
         Id::Line(seq) => json!(seq),
+        Id::Around(seq) => json!({"around": seq}),
         Id::Question(request) => json!({"question": request}),
     }
 }
@@ -221,6 +222,8 @@ fn what_a_line_changes_is_told() {
                     assert!(changed.contains(&block.id), "{line}: {:?} is not told", block.id);
                 }
             }
+            let ids: std::collections::BTreeSet<Id> = new.iter().map(|block| block.id).collect();
+            assert_eq!(ids.len(), new.len(), "an id stands for one block");
             for id in changed {
                 assert!(state.get(id).is_some() || before.get(id).is_some(), "{line}: {id:?}");
             }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::text;
 use super::turn::Step;
 use crate::block::{
-    Answer, Block, Gap, Kind, Notice, Progress, Question, Severity, Source, TurnEnd,
+    Answer, Block, Gap, Kind, Notice, Progress, Question, Severity, Source, Topic, TurnEnd,
 };
 use crate::text;
 use crate::text::Text;
@@ -59,9 +59,10 @@ fn kind_text(kind: &Kind) -> &str {
 }
 
 /// The block of another mode.
-pub(super) fn mode(step: &Step<'_>, name: &Untrusted) -> Block {
-    let kind = Kind::Notice(notice(Severity::Info, text!("mode: {}", name)));
-    Block::new(step.seq, kind, Progress::Done)
+pub(super) fn mode(step: &Step<'_>, id: &Untrusted, name: &Untrusted) -> Block {
+    let topic = Topic::Mode(id.clone());
+    let notice = Notice { topic, ..notice(Severity::Info, text!("mode: {}", name)) };
+    Block::new(step.seq, Kind::Notice(notice), Progress::Done)
 }
 
 /// What a compaction is now, for the states that are worth a word.
@@ -83,12 +84,12 @@ pub(super) fn compaction(
         }
         _ => return None,
     };
-    let of = Some(id.clone());
-    Some((progress, Notice { of, ..notice(severity, sentence) }))
+    let topic = Topic::Compaction(id.clone());
+    Some((progress, Notice { topic, ..notice(severity, sentence) }))
 }
 
 fn notice(severity: Severity, text: impl Into<Text>) -> Notice {
-    Notice { severity, text: text.into(), restored: None, of: None }
+    Notice { severity, text: text.into(), topic: Topic::Any }
 }
 
 fn ended(ended: TurnEnded) -> (Kind, Progress) {
@@ -124,7 +125,7 @@ fn restored(restored: &Restored) -> Option<Notice> {
             (Severity::Error, text!("session lost: {}; your history is intact", reason))
         }
     };
-    Some(Notice { restored: Some(restored.level), ..notice(severity, sentence) })
+    Some(Notice { topic: Topic::Restored(restored.level), ..notice(severity, sentence) })
 }
 
 fn decided(step: &Step<'_>, decided: PermissionDecided) -> (Kind, Progress) {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{list, notice, text};
 use crate::block::{
-    Block, Content, Folding, Id, Kind, Message, Plan, PlanEntry, Progress, Severity, Subagent,
-    ToolCall,
+    Block, Content, Folding, Id, Kind, Message, Notice, Plan, PlanEntry, Progress, Severity,
+    Subagent, ToolCall, Topic,
 };
 
 /// Lines of a prompt that are shown by rule.
@@ -69,15 +69,19 @@ impl Turn {
 
     /// The number of its first line.
     pub(super) fn first(&self) -> Option<u64> {
-        let block = self.blocks.first().map(|block| match block.id {
-            Id::Line(seq) => seq,
-            Id::Question(_) => 0,
-        });
+        let block = self.blocks.first().map(|block| block.id.seq());
         self.started.map(|started| started.seq).or(block)
     }
 
+    /// The block with this id, unless it is inside of a subagent.
+    pub fn block(&self, id: Id) -> Option<&Block> {
+        let at = self.blocks.binary_search_by_key(&id.seq(), |block| block.id.seq()).ok()?;
+        self.blocks.get(at).filter(|block| block.id == id)
+    }
+
+    /// The same, also inside of subagents.
     pub(super) fn get(&self, id: Id) -> Option<&Block> {
-        find(&self.blocks, &|block| block.id == id)
+        self.block(id).or_else(|| find(&self.blocks, id))
     }
 
     /// The turn is over, or the next one has begun: so is everything in it.
@@ -196,7 +200,8 @@ impl Turn {
                 }
                 None if is_removed => {}
                 None => {
-                    push(blocks, Block::new(step.seq, Kind::Plan(plan), Progress::Done), changed)
+                    let block = Block::new(step.seq, Kind::Plan(plan), Progress::Done);
+                    push(blocks, block, changed);
                 }
             }
         });
@@ -248,7 +253,7 @@ impl Turn {
         let Some((progress, now)) = notice::compaction(&id, update) else { return Vec::new() };
         self.within(step, |blocks, changed| {
             let is_it = |block: &&mut Block| {
-                matches!(&block.kind, Kind::Notice(notice) if notice.of.as_ref() == Some(&id))
+                matches!(&block.kind, Kind::Notice(Notice { topic: Topic::Compaction(it), .. }) if *it == id)
             };
             if let Some(block) = blocks.iter_mut().rev().find(is_it) {
                 (block.progress, block.kind, block.last) = (progress, Kind::Notice(now), step.seq);
@@ -270,7 +275,8 @@ impl Turn {
         if !step.is_own {
             if path(&self.blocks, step.session).is_none() {
                 // It was announced in another turn, or before the first line that was read.
-                let block = Block { partial: true, ..subagent(step.seq, step.session) };
+                let (id, partial) = (Id::Around(step.seq), true);
+                let block = Block { id, partial, ..subagent(step.seq, step.session) };
                 push(&mut self.blocks, block, &mut changed);
             }
             place = path(&self.blocks, step.session).unwrap_or_default();
@@ -453,12 +459,15 @@ fn waits(subagent: &Subagent, asked: &Asked) -> bool {
     asked.contains(&subagent.session) || subagent.blocks.iter().any(inside)
 }
 
-fn find<'a>(blocks: &'a [Block], is_it: &impl Fn(&Block) -> bool) -> Option<&'a Block> {
-    blocks.iter().find_map(|block| match &block.kind {
-        _ if is_it(block) => Some(block),
-        Kind::Subagent(subagent) => find(&subagent.blocks, is_it),
+/// A block inside of subagents.
+fn find(blocks: &[Block], id: Id) -> Option<&Block> {
+    let inside = blocks.iter().filter_map(|block| match &block.kind {
+        Kind::Subagent(subagent) => Some(&subagent.blocks),
         _ => None,
-    })
+    });
+    inside
+        .into_iter()
+        .find_map(|blocks| blocks.iter().find(|block| block.id == id).or_else(|| find(blocks, id)))
 }
 
 /// The way to a subagent: its place among the blocks, or that of the subagent that made it, and so on.

@@ -101,6 +101,11 @@ impl Markdown {
         &self.lines
     }
 
+    /// How many bytes of the text are parsed again when more comes.
+    pub fn unsettled(&self) -> usize {
+        self.text.len() - self.stable
+    }
+
     /// How many of the lines will most likely stay as they are, whatever comes. For those who cannot take a line back.
     pub fn settled(&mut self) -> usize {
         self.lines();

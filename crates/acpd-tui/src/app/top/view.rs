@@ -165,8 +165,8 @@ fn draw_list(
     let selected = lines.iter().position(|line| *line == Some(state.top.at)).unwrap_or(0);
     // The heading above the first row comes along.
     let first = if selected <= 1 { 0 } else { selected };
-    *scrolled = *scrolled.min(first).max((selected + 1).saturating_sub(height));
-    *scrolled = *scrolled.min(lines.len().saturating_sub(height));
+    let most = lines.len().saturating_sub(height);
+    *scrolled = (*scrolled).min(first).max((selected + 1).saturating_sub(height)).min(most);
     let columns = Columns::of(rows, usize::from(area.width), state.scene.home.as_deref());
     let shown = lines.iter().enumerate().skip(*scrolled).take(height);
     for (y, (at, line)) in (area.y..).zip(shown) {
