@@ -23,7 +23,7 @@ use tool::Tools;
 use update::{Blob, Update};
 
 pub(crate) use about::commands;
-pub(crate) use notice::sentence;
+pub(crate) use notice::{answer, cut_short, sentence, who};
 pub(crate) use question::Sheet;
 pub(crate) use tool::{output, place};
 pub(crate) use update::{Content, FileDiff, PlanEntry, ToolCall, ToolContent};

@@ -1,8 +1,8 @@
 //! The daemon's notices as sentences.
 
 use acpd_api::{
-    Outcome, PermissionDecided, PromptQueued, RestoreLevel, Restored, SessionNotice, Skipped,
-    TurnEnded, Unanswered, Untrusted, method,
+    AnswerInfo, ClientName, CutShort, Outcome, PermissionDecided, PromptQueued, QuestionAnswered,
+    RestoreLevel, Restored, SessionNotice, Skipped, TurnEnded, Unanswered, Untrusted, method,
 };
 use anstyle::Style;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub(crate) fn sentence(name: &str, params: &str) -> Option<Text> {
 
 fn styled(name: &str, params: &str, whole: bool) -> Option<(Style, Text)> {
     Some(match name {
-        method::TURN_ENDED if whole => ended(&read::<TurnEnded>(params)?.outcome)?,
+        method::TURN_ENDED if whole => ended(&read(params)?)?,
         method::RESTORED => {
             let notice: Restored = read(params)?;
             if notice.level == RestoreLevel::Lost && !whole {
@@ -43,6 +43,7 @@ fn styled(name: &str, params: &str, whole: bool) -> Option<(Style, Text)> {
             let (bytes, limit) = (human::bytes(bytes), human::bytes(limit));
             (YELLOW, text!("a line of {} was left out: the limit is {}", bytes, limit))
         }
+        method::ANSWERED if whole => (DIM, answered(&read(params)?)),
         method::PERMISSION_DECIDED => (DIM, decided(&read(params)?)),
         method::PROMPT_QUEUED => {
             let PromptQueued { ahead, .. } = read(params)?;
@@ -66,8 +67,11 @@ fn styled(name: &str, params: &str, whole: bool) -> Option<(Style, Text)> {
     })
 }
 
-fn ended(outcome: &Outcome) -> Option<(Style, Text)> {
-    Some(match outcome {
+fn ended(ended: &TurnEnded) -> Option<(Style, Text)> {
+    if let (Some(cut), Outcome::Stopped { .. }) = (&ended.cut_short, &ended.outcome) {
+        return Some((DIM, text!("turn ended: {}", cut_short(cut))));
+    }
+    Some(match &ended.outcome {
         Outcome::Stopped { stop_reason } if *stop_reason == "end_turn" => return None,
         Outcome::Stopped { stop_reason } => {
             let reason = Untrusted::from(stop_reason.raw().replace('_', " "));
@@ -88,6 +92,36 @@ fn ended(outcome: &Outcome) -> Option<(Style, Text)> {
             ),
         ),
     })
+}
+
+/// A client, as people know it.
+pub(crate) fn who(client: &ClientName) -> Text {
+    let name = client.title.as_ref().unwrap_or(&client.name);
+    let name = if name.is_empty() { "another client".into() } else { Text::from(name) };
+    let place = client.place.as_ref().map(|place| text!(" ({})", place));
+    text!("{}{}", name, place)
+}
+
+/// Why a turn was cut short, and who did it.
+pub(crate) fn cut_short(cut: &CutShort) -> Text {
+    let by = cut.by.as_ref().map(|by| text!(" by {}", who(by)));
+    text!("{}{}", cut.why, by)
+}
+
+/// What a question was answered with.
+pub(crate) fn answer(answered: &QuestionAnswered) -> Text {
+    match &answered.answer {
+        AnswerInfo::Option { option } => (&option.name).into(),
+        AnswerInfo::Accept => "accepted".into(),
+        AnswerInfo::Decline => "declined".into(),
+        AnswerInfo::Cancel => "left open".into(),
+    }
+}
+
+fn answered(answered: &QuestionAnswered) -> Text {
+    let title = answered.title.clone().unwrap_or_else(|| "a question".into());
+    let asked = named(&title, answered.subject.as_ref());
+    text!("answered by {}: {}: {}", who(&answered.by), answer(answered), asked)
 }
 
 fn decided(decided: &PermissionDecided) -> Text {

@@ -35,6 +35,7 @@ use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
 use crate::paint::DIM;
+use crate::render::cut_short;
 use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;
@@ -372,8 +373,11 @@ fn end(turn: &mut Turn<'_>, result: &RawValue) -> ExitCode {
         "cancelled" => Some("cancelled"),
         _ => None,
     };
-    if let Some(note) = note {
-        turn.ui.say(note);
+    let others = turn.cut_short.as_ref().filter(|_| stop == "cancelled" && !turn.is_cancelled);
+    match (others.map(cut_short), note) {
+        (Some(others), _) => turn.ui.say(others),
+        (None, Some(note)) => turn.ui.say(note),
+        (None, None) => {}
     }
     match &*stop {
         "refusal" => ExitCode::Refused,
