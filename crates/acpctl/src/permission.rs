@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use acp_wire::Id;
 use acp_wire::acp::{PermissionAnswer, PermissionOption, PermissionRequest};
 use acpd_api::{Meta, PermissionMeta, QuestionAnswered, RawCall, Shown, ShownUnclear, escape};
+use acpd_view::{Sheet, person};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
-use crate::info::question::own_option;
+use crate::info::question::{given, own_option};
 use crate::live::Live;
 use crate::paint::{BOLD, DIM, Paint, YELLOW};
-use crate::render::{Sheet, answer, who};
 use crate::terminal::KeyMode;
 use crate::text::{Text, text};
 use crate::ui::Ui;
@@ -109,7 +109,7 @@ impl Questions {
         match key {
             VIEW if self.typed.is_empty() => {
                 let (width, _) = ui.err_size();
-                let whole = question.sheet.whole(Some(width), ui.err_paint());
+                let whole = ui.err_paint().lines(&question.sheet.whole(Some(width)));
                 ui.talk(&whole);
                 ui.talk(&question.prompt(ui.err_size(), ui.err_paint()));
             }
@@ -152,7 +152,7 @@ impl Questions {
         }
         let is_it = |told: &&QuestionAnswered| gone.is_some_and(|gone| told.id == gone.name);
         let line = match self.answered.as_ref().filter(is_it) {
-            Some(told) => text!("  answered elsewhere, by {}: {}", who(&told.by), answer(told)),
+            Some(told) => text!("  answered elsewhere, by {}: {}", person(&told.by), given(told)),
             None => "  withdrawn: no answer is needed any more".into(),
         };
         ui.say(ui.err_paint().apply(DIM, line));
@@ -252,7 +252,8 @@ impl Question {
         // The widest that the line of keys can be, and the row below it.
         let keys_height = (keys.width() / width).max(self.choices.len() * (NAME + 16) / width) + 2;
         let room = height.saturating_sub(keys_height);
-        let (text, hidden) = self.sheet.fitting(width, room, paint);
+        let (lines, hidden) = self.sheet.fitting(width, room);
+        let text = paint.lines(&lines);
         text + self.keys(hidden, paint)
     }
 
@@ -274,7 +275,7 @@ impl Question {
 fn waiting(question: &Question, paint: Paint) -> Text {
     let names = question.choices.iter();
     let names = names.map(|choice| Text::from(escape::one_line(&choice.option.name)).cut(NAME));
-    let call = question.sheet.whole(None, paint);
+    let call = paint.lines(&question.sheet.whole(None));
     let names = text!("  ({})", Text::join(names, " / "));
     let hint = "answer it with `acpctl allow` or `acpctl deny`, or in another client of this session; \
          Ctrl-C cancels the turn";

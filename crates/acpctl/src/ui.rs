@@ -69,6 +69,8 @@ pub(crate) struct Ui {
     /// The terminal can clear a line.
     can_spin: bool,
     spinner: Option<Spinner>,
+    /// The last line of stdout will be written again.
+    previews: bool,
 }
 
 /// Where data goes.
@@ -118,13 +120,14 @@ impl Ui {
             err_paint: paint(AutoStream::choice(&err)),
             out_is_terminal: out.is_terminal(),
             err_is_terminal: err.is_terminal(),
-            can_spin: err.is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            can_spin: err.is_terminal() && can_redraw(),
             out: BufWriter::with_capacity(64 * 1024, Out::Stdout(out)),
             err,
             out_open: false,
             err_open: false,
             redrawn: 0,
             spinner: None,
+            previews: false,
         }
     }
 
@@ -203,6 +206,19 @@ impl Ui {
     /// Data of an agent: byte for byte, but on a terminal escaped.
     pub(crate) fn relay(&mut self, text: &Untrusted) -> io::Result<()> {
         self.relay_bytes(text.raw().as_bytes())
+    }
+
+    /// A line of which the end is not known yet. Whatever comes next takes its place. Only on a terminal.
+    pub(crate) fn preview(&mut self, line: impl Into<Text>) -> io::Result<()> {
+        if self.out_is_terminal && can_redraw() && matches!(self.out.get_ref(), Out::Stdout(_)) {
+            if self.err_open || self.out_open {
+                self.end_talk();
+            }
+            self.hide_spinner();
+            self.out.write_all(line.into().as_str().as_bytes())?;
+            self.previews = true;
+        }
+        Ok(())
     }
 
     /// A name or an id as data, and a newline.
@@ -350,7 +366,7 @@ impl Ui {
 
     /// Whether [`Ui::tick`] has something to move.
     pub(crate) fn spins(&self) -> bool {
-        self.spinner.is_some() && !self.out_open && !self.err_open
+        self.spinner.is_some() && !self.out_open && !self.err_open && !self.previews
     }
 
     /// Moves the spinner.
@@ -368,7 +384,12 @@ impl Ui {
         let _ = write!(self.err, "{CLEAR_LINE}{line}");
     }
 
+    /// Clears the line that is written again: the spinner, or what is not known whole.
     fn hide_spinner(&mut self) {
+        if std::mem::take(&mut self.previews) {
+            // A terminal that is gone needs nothing.
+            let _ = self.out.write_all(CLEAR_LINE.as_bytes());
+        }
         if let Some(spinner) = self.spinner.as_mut().filter(|spinner| spinner.drawn) {
             spinner.drawn = false;
             let mut shown = spinner_shown();
@@ -376,6 +397,11 @@ impl Ui {
             let _ = self.err.write_all(CLEAR_LINE.as_bytes());
         }
     }
+}
+
+/// Whether a terminal can write a line again.
+fn can_redraw() -> bool {
+    env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 fn spinner_line(frame: usize, label: &Text, passed: Duration, paint: Paint) -> Text {

@@ -8,6 +8,7 @@ use acpd_api::{
     AttachParams, AttachResult, ClientMeta, CutShort, ExitCode, Outcome, RestoreLevel, Restored,
     Role, SessionInfo, SessionState, TurnEnded, TurnState, Untrusted, method,
 };
+use acpd_view::cut_short;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -16,7 +17,6 @@ use crate::error::{CommandError, Result};
 use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::exactly;
-use crate::render::cut_short;
 use crate::text::{Text, shell_word, text};
 use crate::ui::Ui;
 

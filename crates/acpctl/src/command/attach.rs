@@ -148,18 +148,32 @@ impl Part {
 }
 
 fn follow(
+    live: Live,
+    args: &cli::Attach,
+    session: &SessionInfo,
+    part: Part,
+    ui: &mut Ui,
+) -> Result<ExitCode> {
+    let mut screen = Screen::whole(ui, args.thoughts);
+    screen.of(&session.session_id);
+    let ended = show(live, args, session, part, &mut screen, ui);
+    // Of an answer that goes on, what came so far.
+    screen.finish(ui)?;
+    ended
+}
+
+fn show(
     mut live: Live,
     args: &cli::Attach,
     session: &SessionInfo,
     mut part: Part,
+    screen: &mut Screen,
     ui: &mut Ui,
 ) -> Result<ExitCode> {
     let mut watch: Option<Watch> = None;
     if args.until_idle && args.tail {
         watch.insert(Watch::of(session.clone())).look(&mut live)?;
     }
-    let mut screen = Screen::whole(ui, args.thoughts);
-    screen.of(&session.session_id);
     let mut is_joined = false;
     loop {
         let line = match live.next(ui)? {

@@ -38,16 +38,18 @@ fn the_answer_goes_to_stdout_and_everything_else_to_stderr() {
         client.update(json!({"sessionUpdate": "agent_thought_chunk",
             "content": {"type": "text", "text": "secret"}}));
         client.says("Let me ");
+        client.says("look.");
         client.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "read",
             "title": "Read x", "status": "completed"}));
         client.notice(method::RESTORED, json!({"level": "loaded", "at": 1}));
-        client.says("look.");
+        client.says("Found it.");
         client.update(json!({"sessionUpdate": "usage_update", "used": 1_200, "size": 200_000}));
         client.result(&prompt, json!({"stopReason": "end_turn"}));
         client.closed();
     });
     let done = home.run(&["run", "-a", "demo", "hello", "there"]);
-    assert_eq!(done.out, "Let me look.\n");
+    // What it says before and after a call are two messages.
+    assert_eq!(done.out, "Let me look.\nFound it.\n");
     assert_eq!(
         done.err,
         "✓ Read x\nsession restored: the agent has the conversation again\n\

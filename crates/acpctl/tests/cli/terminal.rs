@@ -48,11 +48,21 @@ impl Person {
         args: &[&str],
         pager: &str,
     ) -> (Person, Child) {
+        Person::start_as(home, "dumb", columns, args, pager)
+    }
+
+    fn start_as(
+        home: &Home,
+        term: &str,
+        columns: u16,
+        args: &[&str],
+        pager: &str,
+    ) -> (Person, Child) {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(Some(&size), None).unwrap();
         let end = || Stdio::from(pty.slave.try_clone().unwrap());
         let mut command = home.acpctl(args);
-        command.env("TERM", "dumb").env("ACPCTL_PAGER", pager);
+        command.env("TERM", term).env("ACPCTL_PAGER", pager);
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn();
         let side = File::from(pty.master);
         (Person { side, seen: String::new(), terminal: pty.slave }, child.unwrap())
@@ -61,6 +71,12 @@ impl Person {
     /// All that was on the screen so far.
     pub(crate) fn seen(&self) -> &str {
         &self.seen
+    }
+
+    /// The lines that are there in the end: what was written again is there once.
+    fn lines(&self) -> Vec<&str> {
+        let last = |line: &'_ str| line.rfind("\r\u{1b}[K").map_or(0, |at| at + 4);
+        self.seen.split("\r\n").map(|line| &line[last(line)..]).collect()
     }
 
     pub(crate) fn types(&mut self, keys: &str) {
@@ -146,6 +162,50 @@ fn is_as_before(person: &Person) {
 }
 
 #[test]
+fn on_a_terminal_an_answer_is_markdown_and_wrapped_at_words() {
+    for term in ["dumb", "xterm"] {
+        let (home, listener) = Home::listening();
+        let args = ["--color", "never", "run", "hello"];
+        let (mut person, child) = Person::start_as(&home, term, 30, &args, "");
+        let mut client = Client::accept(&listener);
+        let prompt = client.begins();
+        client.says("**Two** words of a paragraph that go");
+        // A row is there as soon as nothing changes it.
+        person.sees("Two words of a paragraph that\r\n");
+        client.says("es on and on\n\n1. see [the docs](https://a.example/)\n");
+        client.says("2. `\u{1b}[2J`");
+        client.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "read",
+            "title": "Read x", "status": "completed"}));
+        client.says("First.");
+        client.update(json!({"sessionUpdate": "agent_message_chunk", "messageId": "m",
+            "content": {"type": "text", "text": "Second"}}));
+        client.result(&prompt, json!({"stopReason": "end_turn"}));
+        assert_eq!(home.wait(child).code, Some(0));
+        person.sees("Second\r\n");
+        let lines = person.lines();
+        let from = lines.iter().position(|line| line.starts_with("Two")).unwrap();
+        assert_eq!(
+            lines[from..],
+            [
+                "Two words of a paragraph that",
+                "goes on and on",
+                "",
+                "1. see the docs",
+                "   (https://a.example/)",
+                "2. <U+001B>[2J",
+                "✓ Read x",
+                "First.",
+                "",
+                "Second",
+                "",
+            ],
+            "{:?}",
+            person.seen()
+        );
+    }
+}
+
+#[test]
 fn a_name_whose_directory_is_gone_is_told_to_begin_anew() {
     let (home, listener) = Home::listening();
     let (mut person, child) = Person::start(&home, "dumb", &["run", "-s", "fix", "hello"]);
@@ -197,7 +257,7 @@ fn attach_with_control_answers_with_one_key_and_ctrl_c_leaves_the_turn_alone() {
     client.notice(method::ANSWERED, answered);
     client.send(json!({"jsonrpc": "2.0", "method": "$/cancel_request",
         "params": {"requestId": 1}}));
-    person.sees("answered elsewhere, by Zed (phone): Reject");
+    person.sees("answered elsewhere, by Zed, phone: Reject");
     person.sees("rm -rf build");
     person.sees_at_the_end("Reject\r\n");
     person.types("y");

@@ -7,13 +7,13 @@ use acpd_api::{
     Empty, InteractionInfo, LogParams, LogResult, QuestionAnswered, SessionRef, Status, Untrusted,
     Watched, method,
 };
+use acpd_view::person;
 use serde::{Deserialize, Serialize};
 
 use crate::door::Door;
 use crate::error::Result;
-use crate::info::question::described;
+use crate::info::question::{described, given};
 use crate::paint::{BOLD, DIM};
-use crate::render::{answer, who};
 use crate::rows::{News, Rows};
 use crate::text::text;
 use crate::ui::Ui;
@@ -58,7 +58,7 @@ pub(super) fn follow(json: bool, door: Door, ui: &mut Ui) -> Result {
                 continue;
             }
             let end = match &answered {
-                Some(told) => text!("answered by {}: {}", who(&told.by), answer(told)),
+                Some(told) => text!("answered by {}: {}", person(&told.by), given(told)),
                 None => "withdrawn".into(),
             };
             let paint = ui.out_paint();

@@ -24,6 +24,7 @@ use acpd_api::{
     Reason, RestoreLevel, Role, SessionInfo, SessionList, SessionRef, Untrusted, escape, method,
 };
 use acpd_client::error_data;
+use acpd_view::cut_short;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -35,7 +36,6 @@ use crate::info::session::handle;
 use crate::live::Live;
 use crate::lookup::{Care, Named, Wanted};
 use crate::paint::DIM;
-use crate::render::cut_short;
 use crate::settings::Settings;
 use crate::text::{shell_word, text};
 use crate::ui::Ui;

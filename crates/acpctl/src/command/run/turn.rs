@@ -158,6 +158,7 @@ impl<'a> Turn<'a> {
         let ended = self.wait_for(&id);
         // A question that is still open is not ours to answer: it stays for other clients.
         self.questions = Questions::default();
+        self.screen.finish(self.ui)?;
         self.ui.finish()?;
         if !self.json && !matches!(ended, Ok(Ended::Left)) {
             self.screen.end_turn(self.ui)?;
