@@ -117,6 +117,9 @@ pub(crate) struct Ps {
     /// Show all sessions but those in the archive, not only the last ten.
     #[arg(short, long)]
     pub(crate) all: bool,
+    /// Keep showing it as it changes; with `--json`, a line for all rows and then one for each change.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) json: Json,
 }
@@ -379,6 +382,9 @@ pub(crate) struct Decide {
 pub(crate) struct Pending {
     /// Id of a question, or the session that asks it: show all of it [default: list the open questions].
     pub(crate) id: Option<String>,
+    /// List them, then each new one as it comes, and how it ends.
+    #[arg(short, long, conflicts_with = "id")]
+    pub(crate) follow: bool,
     #[command(flatten)]
     pub(crate) json: Json,
 }

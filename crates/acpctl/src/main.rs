@@ -20,6 +20,7 @@ mod pager;
 mod paint;
 mod permission;
 mod render;
+mod rows;
 mod screen;
 mod settings;
 mod signal;
