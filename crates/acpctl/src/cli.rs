@@ -58,6 +58,14 @@ pub(crate) enum When {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// All sessions on one screen, what needs you first; answer, prompt and cancel there.
+    ///
+    /// It is also what `acpctl` alone shows on a terminal.
+    #[cfg(feature = "tui")]
+    Top,
+    /// A conversation on the whole screen: read it, write prompts, answer questions.
+    #[cfg(feature = "tui")]
+    Chat(Chat),
     /// Prompt an agent and stream its answer; Ctrl-C cancels.
     Run(Run),
     /// Follow a session: show its history, then what happens.
@@ -224,6 +232,21 @@ pub(crate) struct Which {
     /// Only among the sessions of this agent.
     #[arg(short, long)]
     pub(crate) agent: Option<String>,
+}
+
+/// Arguments of `chat`.
+#[cfg(feature = "tui")]
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// A name, an id, a unique prefix of either, words of a title, or `-` for the last one used [default: the
+    /// last one used here, else a new one].
+    pub(crate) session: Option<String>,
+    /// Only among the sessions of this agent; the agent of a new one.
+    #[arg(short, long)]
+    pub(crate) agent: Option<String>,
+    /// Begin a new session.
+    #[arg(short, long, conflicts_with = "session")]
+    pub(crate) new: bool,
 }
 
 /// Arguments of `attach`.

@@ -33,6 +33,7 @@ mod others;
 mod permissions;
 mod recovering;
 mod restoring;
+mod screens;
 mod searching;
 mod service;
 mod services;
