@@ -8,6 +8,7 @@ mod door;
 mod elsewhere;
 mod error;
 mod form;
+mod explain;
 mod git;
 mod human;
 mod info;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Err(error) => {
             ui.talk(&error.render(ui.err_paint()));
             error.code()
+            let error = explain::explained(error);
         }
     };
     ExitCode::from(code.code())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_wire::{Body, Frame, Id, clipped};
-use acpd_api::{HookEvent, SessionInfo, Status};
+use acpd_api::{Environment, HookEvent, SessionInfo, Status};
 use bytes::Bytes;
 
 use crate::ids::{ClientId, HostId, InteractionId, Requester, Seq, SessionKey};
@@ -389,8 +389,8 @@ pub enum Effect {
         client: ClientId,
         /// Answer to this request.
         id: Id,
-        /// Start again.
-        restart: bool,
+        /// Start again, with these variables if the configuration names them.
+        restart: Option<Environment>,
     },
     /// End the daemon although the journal cannot be written: every process tree first, without
     /// waiting for anything else. Always urgent.

@@ -36,6 +36,10 @@ fn overview(status: &Status, all: bool, now: u64, paint: Paint, width: Option<us
         if let Some(hint) = &agent.hint {
             text += paint.apply(YELLOW, text!("{}: {}", agent.name, hint)) + "\n";
         }
+        let age = Some(now.saturating_sub(status.daemon.since));
+        if let Some(lacking) = info::environment::lacking(agent, age) {
+            text += paint.apply(YELLOW, text!("{}: {}", agent.name, lacking)) + "\n";
+        }
     }
     let mut recent = 0;
     let is_shown = |session: &&SessionInfo| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use acp_wire::{Body, Frame, Message, StateKey, build};
-use acpd_api::HookEvent;
+use acpd_api::{Environment, HookEvent};
 use acpd_core::ids::{ClientId, HostId, InteractionId, SessionKey, Time};
 use acpd_core::profile::{Config, DaemonFacts, Profile};
 use acpd_core::record::{EventKind, EventRow, Record, Snapshot, ValueKey};
@@ -353,7 +353,10 @@ impl Bench {
                 }
             }
             Effect::Host(_, ToHost::Lease { busy, .. }) => self.leases.push(busy),
-            Effect::Leave { restart, .. } => self.left = Some(restart),
+            Effect::Leave { restart, .. } => {
+                self.left = Some(restart.is_some());
+                self.brought = restart;
+            }
             Effect::Hook { event, about } => {
                 let about: Value = serde_json::from_slice(&about).expect("the hub tells JSON");
                 assert_eq!(about["event"], event.word());

@@ -80,8 +80,10 @@ impl Relay {
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
             }
-            Effect::Leave { client, id, restart: true } => self.trials.begin(client, id),
-            Effect::Leave { client, id, restart: false } => self.leave_for(client, &id, out),
+            Effect::Leave { client, id, restart: Some(brought) } => {
+                self.trials.begin(client, id, brought);
+            }
+            Effect::Leave { client, id, restart: None } => self.leave_for(client, &id, out),
             Effect::Abort => self.end = Some(End::Aborted),
             Effect::Exit => self.end = self.end.or(Some(End::Done)),
         }

@@ -23,7 +23,9 @@ mod sinks;
 use std::io;
 use std::time::Duration;
 
+use acpd_api::Environment;
 use acpd_core::ids::{ClientId, HostId};
+use acpd_core::record::Record;
 use acpd_core::{Batch, ClientEvent, HostEvent, Hub, Input};
 use acpd_store::{Report, Writer};
 use tokio::sync::{mpsc, oneshot};
@@ -97,8 +99,8 @@ pub struct Ended {
     pub writer: Writer,
     /// What clients have still to read.
     pub last: LastLines,
-    /// The daemon is to start again.
-    pub restart: bool,
+    /// The daemon is to start again, with these variables if the configuration names them.
+    pub restart: Option<Environment>,
 }
 
 /// The task.
@@ -121,8 +123,8 @@ pub struct Relay {
     hosts: Hosts,
     opening: Opening,
     end: Option<End>,
-    /// After the end comes a new start.
-    restart: bool,
+    /// After the end comes a new start, with what its asker has brought.
+    restart: Option<Environment>,
 }
 
 /// How the relay ends.
@@ -179,7 +181,7 @@ impl Relay {
             hosts: Hosts::default(),
             opening: Opening::new(open, &first),
             end: None,
-            restart: false,
+            restart: None,
         };
         relay.submit(first);
         Ok(relay)
@@ -229,14 +231,14 @@ impl Relay {
                 // The next daemon does what is not done by then.
                 tokio::time::timeout(LEAVING, self.last_effects(&mut from)).await.ok();
             }
-            Some(End::Done) if !self.restart => self.agents.end_others().await,
+            Some(End::Done) if self.restart.is_none() => self.agents.end_others().await,
             Some(End::Done) | None => {}
         }
         // At the same time: each may have to wait for processes that do not want to end.
         tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end());
         // Without their sinks the writers end after they have written what they were given.
         self.sinks.clear();
-        let restart = self.restart && self.end != Some(End::Aborted);
+        let restart = self.restart.filter(|_| self.end != Some(End::Aborted));
         Ended { writer: self.commits.into_writer(), last: LastLines(from.clients), restart }
     }
 

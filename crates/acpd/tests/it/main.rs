@@ -43,6 +43,7 @@ mod stopping;
 mod streams;
 mod surviving;
 mod tcp;
+mod surprises;
 mod terminals;
 mod turns;
 mod ways_out;

@@ -6,8 +6,8 @@ use acp_wire::bound::{LONGEST_ID, NAME};
 use acp_wire::{build, clipped};
 use acpd_api::{
     AgentInfo, AgentRef, AttachParams, AttachResult, CancelParams, CancelResult, DaemonInfo,
-    DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams, SearchParams,
-    SessionInfo, SessionList, SessionListParams, SessionRef, Status, method,
+    DaemonRestartParams, DaemonStopParams, Empty, LogParams, Reason, RenameParams, RestartParams,
+    SearchParams, SessionInfo, SessionList, SessionListParams, SessionRef, Status, method,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -101,10 +101,14 @@ impl Hub {
             method::POLICY_TEST => self.test_policy(asked, out)?,
             method::DAEMON_RESTART => {
                 self.check_stays()?;
-                self.leave(to, true, out);
+                let DaemonRestartParams { environment } = read_or_default(params)?;
+                // A tool of an agent must not choose what other agents inherit.
+                let may_bring = self.may_decide(to.client);
+                let brought = Some(environment).filter(|_| may_bring).unwrap_or_default();
+                self.leave(to, Some(brought), out);
             }
             method::DAEMON_STOP if read_or_default::<DaemonStopParams>(params)?.detach => {
-                self.leave(to, false, out);
+                self.leave(to, None, out);
             }
             method::DAEMON_STOP => {
                 self.shutdown.watch(to.clone());
@@ -249,6 +253,11 @@ impl Hub {
             hint: waits.and_then(|id| self.agent_way_out(id)).map(Into::into),
             mcp: self.mcp_infos(name),
             auth: self.auth_info(name),
+            installed: None,
+            install: None,
+            inherits: Vec::new(),
+            inherited: Vec::new(),
+            lacks: Vec::new(),
         }
     }
 
@@ -284,6 +293,7 @@ impl Hub {
                 database: facts.database.clone().into(),
                 log: facts.log.clone().into(),
                 config: facts.config.clone().into(),
+                config_changed: None,
             },
             agents: names.into_iter().map(|name| self.agent_info(name)).collect(),
             sessions,

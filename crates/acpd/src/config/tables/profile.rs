@@ -19,8 +19,8 @@ use crate::config::tables::auth::{Credential, Credentials, ErrorPatterns, File};
 keys! {
     /// The keys at the top of the file.
     pub(crate) struct Root {
-        /// The agent for clients that name none. When unset: the agent configured under
-        /// `[agents]` if there is exactly one, else `demo`.
+        /// The agent for clients that name none. When unset: the first one configured under
+        /// `[agents]`; `demo` if there is none.
         Shared "default_agent" => pub(crate) default_agent: Option<String> as Line = None;
     }
     beside {}
