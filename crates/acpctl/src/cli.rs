@@ -96,7 +96,8 @@ pub(crate) enum Command {
     /// Start and stop the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
-    /// Print a completion script for a shell.
+    /// Print what makes a shell complete commands, sessions, agents and questions.
+    #[command(after_help = COMPLETIONS)]
     Completions {
         /// The shell.
         shell: Shell,
@@ -126,7 +127,7 @@ pub(crate) struct Ps {
 #[command(after_help = "\
 Without PROMPT, or with `-` alone, the prompt is read from stdin. With PROMPT, a file or a pipe on
 stdin is attached to it: git diff | acpctl run 'review this'. A `-` after the words puts stdin into
-the text of the prompt. A script keeps its own stdin out of it: acpctl run 'do it' < /dev/null
+the text of the prompt. A script or a loop keeps its own stdin out of it: acpctl run -n 'do it'
 
 The answer goes to stdout, everything else to stderr.")]
 pub(crate) struct Run {
@@ -192,6 +193,9 @@ pub(crate) struct Turn {
     /// Refuse what the agent asks for in this turn.
     #[arg(long)]
     pub(crate) deny: bool,
+    /// Do not read stdin, for loops such as `while read`.
+    #[arg(short = 'n', long)]
+    pub(crate) no_stdin: bool,
 }
 
 /// Settings of a session, made before the prompt is sent.
@@ -262,6 +266,15 @@ pub(crate) struct Wait {
     pub(crate) timeout: Option<Duration>,
 }
 
+/// How completion is installed.
+const COMPLETIONS: &str = "\
+Bash, in ~/.bashrc:                 source <(acpctl completions bash)
+Zsh, in ~/.zshrc after compinit:    source <(acpctl completions zsh)
+Fish, in ~/.config/fish/config.fish: acpctl completions fish | source
+PowerShell, in $PROFILE:            acpctl completions powershell | Out-String | Invoke-Expression
+
+It asks the daemon that runs, and never starts one.";
+
 /// What `wait` prints.
 const WAIT: &str = "\
 Prints a line for each session that is over: its name, or its id if it has none, and how its last turn
@@ -296,8 +309,14 @@ pub(crate) struct Acp {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// List agents.
-    Ls(Json),
+    /// List the agents that are installed, and those with sessions.
+    Ls {
+        /// List also those that acpd knows and that are not installed, with how to install them.
+        #[arg(short, long)]
+        all: bool,
+        #[command(flatten)]
+        json: Json,
+    },
     /// Show one agent.
     Show {
         /// Its name.
@@ -467,7 +486,8 @@ pub(crate) enum Daemon {
         #[arg(long)]
         detach: bool,
     },
-    /// Run the installed daemon in place of the running one; agents and turns continue.
+    /// Run the installed daemon, with the configuration as it is now, in place of the running one; agents and
+    /// turns continue. From a terminal, it gets the variables of this terminal that the configuration names.
     Restart,
     /// Show the daemon; exit with 3 if none runs.
     Status(Json),
