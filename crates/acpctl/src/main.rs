@@ -2,13 +2,14 @@
 
 mod cli;
 mod command;
+mod complete;
 mod confirm;
 mod dirs;
 mod door;
 mod elsewhere;
 mod error;
-mod form;
 mod explain;
+mod form;
 mod git;
 mod human;
 mod info;
@@ -42,6 +43,7 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
+    complete::complete_if_asked();
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
@@ -53,9 +55,9 @@ fn main() -> ExitCode {
     let code = match done.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code,
         Err(error) => {
+            let error = explain::explained(error);
             ui.talk(&error.render(ui.err_paint()));
             error.code()
-            let error = explain::explained(error);
         }
     };
     ExitCode::from(code.code())
