@@ -369,6 +369,14 @@ pub enum Effect {
         /// What it reads: [`acpd_api::HookInfo`] as JSON text.
         about: Bytes,
     },
+    /// Show a person on the desktop what nobody who is attached sees. Both texts are short, escaped, and
+    /// hold nothing of what an agent works on.
+    Notify {
+        /// The session.
+        title: String,
+        /// What happened.
+        body: String,
+    },
     /// An agent refused a request, or a session could not come back, for the log. Never holds a
     /// payload, nor the agent's words.
     Failure {

@@ -25,6 +25,8 @@ pub struct Config {
     pub cold_starts: u32,
     /// What commands are run for; nothing else is told.
     pub hooks: BTreeSet<HookEvent>,
+    /// A person hears of what happens while nobody is attached.
+    pub notify: bool,
     /// Fixed facts for `status`.
     pub daemon: DaemonFacts,
 }

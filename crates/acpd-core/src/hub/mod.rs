@@ -12,6 +12,8 @@ mod session;
 mod shutdown;
 mod unwritten;
 
+use acpd_api::TurnState;
+
 use crate::auth::Logins;
 use crate::client_methods::ClientMethods;
 use crate::client_methods::terminal::Terminals;
@@ -147,6 +149,14 @@ impl Hub {
         if !self.store_health.is_failing() || !out.records.is_empty() {
             self.clients.commit_received(out);
         }
+    }
+
+    /// Whether an agent works on a prompt and waits for nobody.
+    pub fn is_working(&self) -> bool {
+        let mut sessions = self.sessions.iter();
+        sessions.any(|(key, session)| {
+            session.turn_state(self.questions.are_open(*key)) == TurnState::Working
+        })
     }
 
     /// When [`Input::Tick`] is due. `None` while the store fails: acpd hears nobody, so nobody is late.

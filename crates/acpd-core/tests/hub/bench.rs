@@ -43,6 +43,10 @@ pub(crate) struct Bench {
     chunk: u64,
     pub(crate) leases: Vec<bool>,
     pub(crate) left: Option<bool>,
+    /// What the next one is to get.
+    pub(crate) brought: Option<Environment>,
+    /// What the desktop has shown: title and body.
+    pub(crate) notified: Vec<(String, String)>,
     pub(crate) notes: Vec<String>,
     /// Session, what failed and the code of each failure for the log.
     pub(crate) failures: Vec<(Option<String>, String, Option<i64>)>,
@@ -121,6 +125,7 @@ impl Bench {
             max_clients: 64,
             cold_starts: 2,
             hooks: HookEvent::ALL.into(),
+            notify: true,
             daemon: DaemonFacts::default(),
         };
         let mut batch = Batch::default();
@@ -146,6 +151,8 @@ impl Bench {
             chunk: 0,
             leases: Vec::new(),
             left: None,
+            brought: None,
+            notified: Vec::new(),
             notes: Vec::new(),
             failures: Vec::new(),
             watched: Vec::new(),
@@ -362,6 +369,7 @@ impl Bench {
                 assert_eq!(about["event"], event.word());
                 self.hooks.push(about);
             }
+            Effect::Notify { title, body } => self.notified.push((title, body)),
             Effect::ForgetCredentials { .. } => self.forgotten += 1,
             Effect::WatchLogin { wanted, .. } => self.watched.push(wanted),
             Effect::Host(_, ToHost::Note(text)) => self.notes.push(text),

@@ -77,6 +77,7 @@ impl Relay {
             }
             Effect::ForgetCredentials { agent } => self.credentials.forget(&agent),
             Effect::Hook { event, about } => self.hooks.run(event, about),
+            Effect::Notify { title, body } => self.hooks.notify(&title, &body),
             Effect::Failure { agent, session, what, code } => {
                 tracing::warn!(agent, session, code, what, "an agent failed");
             }

@@ -34,6 +34,7 @@ use self::commits::{Commits, WriterDied};
 use self::hosts::Hosts;
 use self::opening::Opening;
 use self::sinks::Sinks;
+use crate::awake::Awake;
 use crate::check::Trials;
 use crate::clients::FromClient;
 use crate::clock::{Clock, until};
@@ -118,6 +119,8 @@ pub struct Relay {
     /// What services, terminals and logins have done.
     served: mpsc::UnboundedReceiver<Input>,
     hooks: Hooks,
+    /// None unless it is configured.
+    awake: Option<Awake>,
     trials: Trials,
     sinks: Sinks,
     hosts: Hosts,
@@ -161,6 +164,8 @@ impl Relay {
         let logins = Logins::new(done);
         let credentials = Credentials::new(agents.reaper.clone());
         let hooks = Hooks::new(&agents.config.hooks, agents.reaper.clone());
+        let awake = agents.config.daemon.keep_awake;
+        let awake = awake.then(|| Awake::new(agents.reaper.clone()));
         let trials = Trials::new(agents.exe.clone(), agents.reaper.clone());
         let sinks = Sinks::new(&agents.config.daemon);
         let mut relay = Relay {
@@ -176,6 +181,7 @@ impl Relay {
             credentials,
             served,
             hooks,
+            awake,
             trials,
             sinks,
             hosts: Hosts::default(),
@@ -235,7 +241,12 @@ impl Relay {
             Some(End::Done) | None => {}
         }
         // At the same time: each may have to wait for processes that do not want to end.
-        tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end());
+        let awake = async {
+            if let Some(awake) = self.awake {
+                awake.end().await;
+            }
+        };
+        tokio::join!(self.hooks.end(), self.terminals.end(), self.credentials.end(), awake);
         // Without their sinks the writers end after they have written what they were given.
         self.sinks.clear();
         let restart = self.restart.filter(|_| self.end != Some(End::Aborted));
@@ -292,6 +303,15 @@ impl Relay {
 
     /// Gives a batch to the store, and performs what does not wait for it.
     fn submit(&mut self, mut batch: Batch) {
+        let is_about_work = |record: &Record| {
+            use Record::{Boot, Interaction, InteractionGone, Turn};
+            matches!(record, Boot { .. } | Turn(_) | Interaction(_) | InteractionGone { .. })
+        };
+        if let Some(awake) = &mut self.awake
+            && batch.records.iter().any(is_about_work)
+        {
+            awake.set(self.hub.is_working());
+        }
         let mut after = Batch::default();
         self.perform_all(std::mem::take(&mut batch.urgent), &mut after);
         match self.commits.push(batch) {

@@ -44,6 +44,11 @@ keys! {
         /// How many agents may be started at the same time. The others wait for their turn: first come
         /// those that somebody waits for, then those with a session that somebody has open.
         Shared "cold_starts" => pub cold_starts: u32 as Count = 4;
+        /// Whether the desktop shows a notification when an agent asks something or a turn of more than a
+        /// minute is over, and nobody is attached to the session.
+        Shared "notify" => pub notify: bool as Flag = true;
+        /// Whether the machine is kept awake while an agent works on a prompt and waits for nobody.
+        Shared "keep_awake" => pub keep_awake: bool as Flag = false;
         /// Who starts agents. With `"shim"` each agent has a small process beside it, which keeps the
         /// agent and its output while the daemon is away. With `"direct"` agents are children of the
         /// daemon and end with it.
