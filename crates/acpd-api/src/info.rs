@@ -255,6 +255,10 @@ pub struct SessionInfo {
     pub restore: Option<RestoreLevel>,
     /// The running turn, or the last one.
     pub turn: TurnInfo,
+    /// Set while acpd waits for the end of a usage limit, to have the agent continue then (ms since the
+    /// epoch).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_until: Option<u64>,
     /// Prompts that wait for the running one.
     pub queued: u32,
     /// Attached clients.

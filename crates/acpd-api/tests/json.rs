@@ -27,6 +27,7 @@ fn session() -> SessionInfo {
         hint: Some("log in".into()),
         restore: Some(RestoreLevel::Loaded),
         turn: TurnInfo { state: TurnState::NeedsAction, since: 5, last: Some("end_turn".into()) },
+        limited_until: Some(12),
         queued: 1,
         clients: 2,
         prompts: 3,
@@ -140,6 +141,7 @@ fn what_is_not_known_is_left_out() {
         name: None,
         title: None,
         reason: None,
+        limited_until: None,
         restore: None,
         turn: TurnInfo { state: TurnState::Idle, since: 0, last: None },
         ..session()

@@ -78,6 +78,7 @@ fn hub_profile(config: &Config, profile: &config::Profile, paths: &Paths) -> Pro
         closed_by: profile.closed_by,
         on_lost: profile.on_lost,
         on_interrupted: profile.on_interrupted,
+        on_limit: profile.on_limit,
         mcp: servers(config, &profile.name),
         services: services(profile),
         subagents: profile.subagents,

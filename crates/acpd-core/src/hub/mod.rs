@@ -183,6 +183,7 @@ impl Hub {
                 Timer::Stall(key) if self.sessions.contains_key(&key) => {
                     self.on_stall_timer(key, out);
                 }
+                Timer::Limit(key) if self.sessions.contains_key(&key) => self.limit_over(key, out),
                 Timer::Asked(ask) => self.on_asked_timer(ask, out),
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
                 Timer::Unused => self.on_unused_timer(out),
@@ -191,6 +192,7 @@ impl Hub {
                 | Timer::Idle(_)
                 | Timer::Restore(_)
                 | Timer::Cancel(_)
+                | Timer::Limit(_)
                 | Timer::Stall(_) => {}
             }
         }

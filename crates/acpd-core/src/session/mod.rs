@@ -1,6 +1,7 @@
 //! A session in memory: its row, its turns, who is there, what it waits for. All of `hub/` changes its
 //! fields; only `hub/session/` changes `state`. The diagram is in `hub/session/sessions.rs`.
 
+pub(crate) mod limit;
 pub(crate) mod replay;
 pub(crate) mod reseed;
 pub(crate) mod restore;
@@ -16,9 +17,10 @@ use acpd_api::{SessionInfo, SessionState, TurnInfo, TurnState};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId};
+use crate::ids::{ClientId, HostId, Requester, Seq, SessionKey, SlotId, Time};
 use crate::params::raw;
 use crate::record::{Dormant, SessionRow};
+use crate::session::limit::Held;
 use crate::session::reseed::Summary;
 use crate::session::restore::Restore;
 use crate::session::table::Saved;
@@ -51,6 +53,8 @@ pub(crate) struct Session {
     pub(crate) summary: Summary,
     /// What the agent has said about the tool calls of the running turn.
     pub(crate) calls: BTreeMap<String, Call>,
+    /// When the usage limit is over that the agent has told of last.
+    pub(crate) limit: Option<Time>,
 }
 
 /// What holds a session.
@@ -92,6 +96,7 @@ impl Session {
             doubtful: None,
             summary: Summary::default(),
             calls: BTreeMap::new(),
+            limit: None,
         }
     }
 
@@ -168,6 +173,11 @@ impl Session {
         self.row.children.values().any(|child| child.busy)
     }
 
+    /// Its next prompt, if that waits for the end of a usage limit.
+    pub(crate) fn held(&self) -> Option<Held> {
+        Held::of(&self.queue.front()?.line)
+    }
+
     /// `asks`: a question of it is open.
     pub(crate) fn info(&self, asks: bool) -> SessionInfo {
         let running = self.running.as_ref();
@@ -187,6 +197,7 @@ impl Session {
                 since: running.map_or(self.row.updated, |turn| turn.started).0,
                 last: self.row.last_outcome.clone().map(Into::into),
             },
+            limited_until: self.held().map(|held| held.until.0),
             queued: self.queue.len() as u32,
             clients: self.attached.len() as u32,
             prompts: self.row.prompts,

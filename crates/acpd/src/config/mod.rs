@@ -7,6 +7,7 @@
 mod catalogue;
 mod error;
 mod file;
+mod inherited;
 mod keys;
 mod launch;
 mod on_disk;
@@ -30,8 +31,8 @@ pub use resolved::{Config, DEMO_AGENT, policy};
 pub use tables::auth::{Credential, CredentialSource};
 pub use tables::mcp::{McpServer, SecretSource, Value, Values};
 pub use tables::profile::{
-    ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLost, Profile, Restart,
-    RestoreMethod, Sharing, Source, Transport,
+    ClosedBy, Daemon, EmptyTurn, Hooks, Host, Offer, OnInterrupted, OnLimit, OnLost, Profile,
+    Restart, RestoreMethod, Sharing, Source, Transport,
 };
 
 /// The longest file that is read, in bytes: far more than a person writes.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use acpd_api::HookEvent;
-pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLost, Sharing};
+pub use acpd_core::profile::{ClosedBy, OnInterrupted, OnLimit, OnLost, Sharing};
 
 use crate::config::keys::kind::{
     Address, Arguments, Choice, Command, CommandLine, Count, Directory, Environment, Flag, Kind,
@@ -213,6 +213,10 @@ keys! {
         /// the turn or sent another prompt.
         Shared "on_interrupted" => pub on_interrupted: OnInterrupted as OneOf<OnInterrupted>
             = OnInterrupted::Fail;
+        /// What becomes of a task whose turn ended by a usage limit of the agent. With `"wait"` acpd waits until
+        /// the limit is over and asks the agent to continue, at most five times in a row; see
+        /// [usage limits](#usage-limits).
+        Shared "on_limit" => pub on_limit: OnLimit as OneOf<OnLimit> = OnLimit::Fail;
         /// What acpd does for the agent when no editor that is attached does it: `fs` reads and writes
         /// files in the folders of a session, and nowhere else; `terminal` runs commands, which end with
         /// the agent, its session or the daemon. What the agent is not offered, it does itself, and its
@@ -365,6 +369,10 @@ impl Choice for OnLost {
 impl Choice for OnInterrupted {
     const WORDS: &'static [(&'static str, Self)] =
         &[("fail", Self::Fail), ("continue", Self::Continue)];
+}
+
+impl Choice for OnLimit {
+    const WORDS: &'static [(&'static str, Self)] = &[("fail", Self::Fail), ("wait", Self::Wait)];
 }
 
 /// What a turn is that ends without a word of the agent.
