@@ -217,6 +217,10 @@ fn setting(text: &str) -> Result<(String, String), &'static str> {
     Ok((option.to_owned(), value.to_owned()))
 }
 
+fn decision(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| "decisions have numbers: `acpctl policy ls` lists them")
+}
+
 /// One session.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
@@ -264,6 +268,9 @@ pub(crate) struct Wait {
     /// Wait at most this long, such as 90s or 10m; then exit with 124.
     #[arg(long, value_name = "DURATION", value_parser = when::duration)]
     pub(crate) timeout: Option<Duration>,
+    /// Print a line of JSON for each session that is over.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How completion is installed.
@@ -430,6 +437,7 @@ pub(crate) enum Policy {
     /// Forget a remembered decision.
     Forget {
         /// Its id, as `policy ls` shows it.
+        #[arg(value_parser = decision)]
         id: i64,
     },
     /// Show who would answer a question about a tool call in this directory, and why.

@@ -86,6 +86,7 @@ impl Found {
 }
 
 /// What begins with what was typed. Without a daemon, nothing does.
+#[expect(clippy::exit, reason = "the main thread may be waiting for a daemon that does not answer")]
 fn offered(
     find: fn(&mut Connection) -> Result<Vec<Found>>,
     begun: &OsStr,

@@ -295,7 +295,7 @@ impl Daemon {
         match closed {
             // The next one tries again; what is not on disk was shown to nobody.
             Err(error) if restart.is_some() => {
-                tracing::error!(%error, "the journal could not be closed")
+                tracing::error!(%error, "the journal could not be closed");
             }
             closed => closed.map_err(|e| {
                 Failure::new(format!("the journal could not be closed: {e}"), e.hint())

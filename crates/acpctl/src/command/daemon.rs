@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use acp_wire::code;
 use acpd_api::{
-    DaemonInfo, DaemonRestartParams, DaemonStopParams, Empty, Environment, ExitCode, Status, method,
+    AgentInfo, AgentState, DaemonInfo, DaemonRestartParams, DaemonStopParams, Empty, Environment,
+    ExitCode, Status, method,
 };
 use acpd_client::{
     CallError, ConnectError, Connection, Options, Paths, connect, link, stopped_daemon,
@@ -47,8 +48,12 @@ fn start(paths: &Paths, door: Door, ui: &mut Ui) -> Result {
         return Ok(());
     }
     let mut connection = door.connect()?;
-    let pid = info(&mut connection)?.pid;
-    ui.say(text!("acpd started (pid {})", pid));
+    let status: Status = connection.call(method::STATUS, &Empty {})?;
+    ui.say(text!("acpd started (pid {})", status.daemon.pid));
+    let kept = |agent: &&AgentInfo| agent.state == AgentState::Stopped && agent.reason.is_some();
+    for AgentInfo { name, reason, hint, .. } in status.agents.iter().filter(kept) {
+        ui.say(text!("{} stays down, {}: {}", name, reason, hint));
+    }
     Ok(())
 }
 

@@ -109,7 +109,8 @@ impl Relay {
             self.restart = Some(brought);
             return self.leave_for(client, &id, out);
         };
-        tracing::warn!(reason = failure.message(), "the daemon does not restart");
+        // A person is told, who has to mend it.
+        tracing::info!(reason = failure.message(), "the daemon does not restart");
         let text = format!("not restarted: {}", failure.message());
         let mut fault = Fault::new(Reason::Other, text);
         if let Some(hint) = failure.hint() {

@@ -40,7 +40,7 @@ fn a_shell_offers_the_sessions_agents_questions_and_settings_that_there_are() {
         let list = env.connect().ok("_acpd/interaction/list", json!({}));
         list["interactions"][0]["id"].as_str().map(str::to_owned)
     });
-    assert_eq!(offered(&env, &["allow", ""]), [question.clone()]);
+    assert_eq!(offered(&env, &["allow", ""]), std::slice::from_ref(&question));
     assert!(!offered(&env, &["allow", &question, "--option", ""]).is_empty());
     env.acpctl(&["deny", &question]).success();
 }

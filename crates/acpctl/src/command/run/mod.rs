@@ -233,7 +233,7 @@ impl Target {
                 let id = Untrusted::from(&self.session_id);
                 let word = shell_word(&name.map_or(id, Untrusted::from));
                 let line =
-                    text!("detached, the turn goes on; come back with: acpctl attach {}", word);
+                    text!("detached, the turn continues; come back with: acpctl attach {}", word);
                 turn.ui.say(line);
                 Ok(ExitCode::Ok)
             }

@@ -32,6 +32,9 @@ const SEARCH_HITS: u32 = 20;
 
 const MOST_SEARCH_HITS: u32 = 1_000;
 
+/// Why an agent is down that a person has stopped.
+const STOPPED: &str = "stopped by a person";
+
 /// Words of one search.
 const SEARCH_WORDS: usize = 64;
 
@@ -233,13 +236,21 @@ impl Hub {
             .find(|id| self.agent_way_out(*id).is_some());
         let pid = |agent: &&Slot| agent.host()?.pid;
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
-        let info = self.processes.known(name).info.as_ref();
+        let known = self.processes.known(name);
+        let info = known.info.as_ref();
+        // It stays down over every restart of the daemon.
+        let is_down = known.row.desired == Desired::Down;
+        let reason = shown.and_then(|agent| agent.api_reason());
+        let reason = reason.or_else(|| is_down.then(|| STOPPED.to_owned()));
+        let hint = waits.and_then(|id| self.agent_way_out(id));
+        let hint =
+            hint.or_else(|| is_down.then(|| format!("`acpctl agent start {name}` starts it")));
         AgentInfo {
             name: name.into(),
             title: profile.title.clone().into(),
             state: shown.map_or(acpd_api::AgentState::Stopped, |agent| agent.api_state()),
             since: shown.map_or(self.config.daemon.since, |agent| agent.since.0),
-            reason: shown.and_then(|agent| agent.api_reason()).map(Into::into),
+            reason: reason.map(Into::into),
             pid: shown.and_then(pid),
             other_pids: others.filter_map(pid).collect(),
             rss: None,
@@ -250,7 +261,7 @@ impl Hub {
             sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
             log: profile.log.clone().into(),
             tried: profile.tried,
-            hint: waits.and_then(|id| self.agent_way_out(id)).map(Into::into),
+            hint: hint.map(Into::into),
             mcp: self.mcp_infos(name),
             auth: self.auth_info(name),
             installed: None,
@@ -344,7 +355,7 @@ impl Hub {
             for key in self.sessions.of_slot(slot) {
                 self.take_back_steers(key, out);
             }
-            self.begin_stop(slot, StopWhy::ByPerson, Some("stopped by a person".to_owned()), out);
+            self.begin_stop(slot, StopWhy::ByPerson, Some(STOPPED.to_owned()), out);
             if self.processes[&slot].host().is_none() {
                 self.give_up(slot, Reason::AgentStopped, out);
             }
