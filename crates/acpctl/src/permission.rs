@@ -203,7 +203,7 @@ fn unknown(question: &PermissionRequest<'_>, params: &RawValue) -> PermissionMet
         raw: Some(RawCall::beginning(params.get())),
         ..Shown::default()
     };
-    PermissionMeta { shown, changed: 0 }
+    PermissionMeta { shown, ..PermissionMeta::default() }
 }
 
 impl Question {
@@ -213,7 +213,7 @@ impl Question {
         meta: &PermissionMeta,
         question: &PermissionRequest<'_>,
     ) -> Question {
-        let PermissionMeta { shown, changed } = meta;
+        let PermissionMeta { shown, changed, .. } = meta;
         let sheet = Sheet::new(head, shown, *changed);
         let choices = choices(&question.options, sheet.is_easy());
         Question { id, sheet, choices }
@@ -304,7 +304,7 @@ mod tests {
             commands: vec![command.into()],
             ..Shown::default()
         };
-        PermissionMeta { shown, changed: 0 }
+        PermissionMeta { shown, ..PermissionMeta::default() }
     }
 
     fn question(meta: &PermissionMeta, kinds: &[&str]) -> Question {

@@ -269,8 +269,56 @@ pub struct SessionInfo {
     pub seq: u64,
     /// Created (ms since the epoch).
     pub created: u64,
-    /// Last prompt or line (ms since the epoch).
+    /// Last prompt, or end of a turn (ms since the epoch).
     pub updated: u64,
+    /// When the agent said something in it last (ms since the epoch); absent if this daemon has heard nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<u64>,
+    /// What the running turn does now; absent if none runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<Doing>,
+}
+
+/// What a running turn does now, as far as its agent has said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Doing {
+    /// What kind of work it is.
+    pub kind: DoingKind,
+    /// For [`DoingKind::Thinking`] and [`DoingKind::Writing`] the beginning of what the agent says, for
+    /// [`DoingKind::Tool`] the title of the call, for [`DoingKind::Command`] its command, for
+    /// [`DoingKind::Waiting`] what is asked: at most [`Doing::TEXT`] characters on one line, the last of them
+    /// `…` if there is more. May be empty.
+    #[serde(default, skip_serializing_if = "Untrusted::is_empty")]
+    pub text: Untrusted,
+    /// Since when (ms since the epoch).
+    pub since: u64,
+}
+
+impl Doing {
+    /// Characters of a text.
+    pub const TEXT: usize = 80;
+}
+
+/// What kind of work a turn does. More kinds may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DoingKind {
+    /// The agent has the prompt and has not said anything yet.
+    Starting,
+    /// The agent thinks.
+    Thinking,
+    /// The agent writes an answer.
+    Writing,
+    /// A tool call that is no command.
+    Tool,
+    /// A command.
+    Command,
+    /// A question waits for a person.
+    Waiting,
+    /// Something else.
+    #[serde(other)]
+    Other,
 }
 
 /// State of a session.

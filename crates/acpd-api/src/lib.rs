@@ -26,6 +26,8 @@ mod search;
 mod shown;
 pub mod under_agent;
 mod untrusted;
+mod watch;
+mod who;
 
 pub use auth::{AuthChanged, AuthInfo, AuthSource, AuthState, LoginMethod};
 pub use environment::{Environment, is_named};
@@ -33,12 +35,13 @@ pub use error::{ErrorData, Reason};
 pub use exit::{ExitCode, LOGIN_NOT_BEGUN};
 pub use hook::{AgentTroubleInfo, HookEvent, HookInfo, TurnEndInfo};
 pub use info::{
-    AgentInfo, AgentState, ConfigChanged, DaemonInfo, McpInfo, McpKind, RestoreLevel, SessionInfo,
-    SessionState, Status, StoreState, TurnInfo, TurnState,
+    AgentInfo, AgentState, ConfigChanged, DaemonInfo, Doing, DoingKind, McpInfo, McpKind,
+    RestoreLevel, SessionInfo, SessionState, Status, StoreState, TurnInfo, TurnState,
 };
 pub use interaction::{
-    AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo, InteractionList,
-    OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question, RememberedInfo,
+    AnswerInfo, AnswerParams, AnswerResult, ForgetParams, GivenAnswer, InteractionInfo,
+    InteractionList, OptionInfo, PermissionDecided, PolicyList, PolicyTestParams, Question,
+    QuestionAnswered, RememberedInfo,
 };
 pub use meta::{ClientMeta, Meta, NewSessionMeta, PermissionMeta, PromptMeta, Role, UpdateMeta};
 pub use notice::{
@@ -56,6 +59,8 @@ pub use search::{Hit, Part, SearchParams, SearchResult, Speaker};
 pub use shown::{RawCall, Shown, ShownDiff, ShownUnclear};
 pub use under_agent::UnderAgent;
 pub use untrusted::Untrusted;
+pub use watch::{Changed, Removed, SessionRowKey, Watched};
+pub use who::{ClientName, CutShort};
 
 /// The key under which acpd puts its own members into `_meta` and `error.data`.
 pub const NAMESPACE: &str = "_acpd";

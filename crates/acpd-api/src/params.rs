@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{AgentInfo, Environment, Role, SessionInfo, Untrusted};
+use crate::{AgentInfo, ClientName, Environment, Role, SessionInfo, Untrusted};
 
 /// Nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +186,9 @@ pub struct CancelParams {
     /// Only the running turn: prompts that wait behind it stay, and the next one begins.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub turn_only: bool,
+    /// Who cancels, for others who are told; not needed after `initialize`, which says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ClientName>,
 }
 
 /// Result of `_acpd/session/cancel`.

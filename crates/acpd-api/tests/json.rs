@@ -3,10 +3,10 @@
 use acpd_api::{
     AgentInfo, AgentNotice, AgentState, AgentTroubleInfo, Answered, ArchiveFilter, AttachParams,
     AuthInfo, AuthSource, AuthState, CancelParams, CaughtUp, ClientMeta, ClientToken,
-    ConfigChanged, DaemonInfo, DaemonStopParams, ErrorData, ExitCode, Hit, HookInfo,
-    InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo, Outcome,
-    Part, PermissionDecided, PermissionMeta, PromptQueued, Question, RawCall, RawId, Reason,
-    Received, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
+    ConfigChanged, DaemonInfo, DaemonStopParams, Doing, DoingKind, ErrorData, ExitCode, Hit,
+    HookInfo, InteractionInfo, LoadMeta, LoginMethod, McpInfo, McpKind, NewSessionMeta, OptionInfo,
+    Outcome, Part, PermissionDecided, PermissionMeta, PromptQueued, Question, RawCall, RawId,
+    Reason, Received, RenameParams, ReseedParams, RestoreLevel, Restored, Resume, Resumed, Role,
     SearchParams, SearchResult, SessionGone, SessionInfo, SessionListParams, SessionNotice,
     SessionRef, SessionState, Shown, ShownDiff, ShownUnclear, Skipped, Speaker, StateChanged,
     Status, StoreState, TitleParams, TurnEndInfo, TurnEnded, TurnInfo, TurnStarted, TurnState,
@@ -34,6 +34,8 @@ fn session() -> SessionInfo {
         seq: 4,
         created: 6,
         updated: 7,
+        last_line: Some(8),
+        doing: Some(Doing { kind: DoingKind::Command, text: "make".into(), since: 9 }),
     }
 }
 
@@ -143,6 +145,8 @@ fn what_is_not_known_is_left_out() {
         reason: None,
         limited_until: None,
         restore: None,
+        last_line: None,
+        doing: None,
         turn: TurnInfo { state: TurnState::Idle, since: 0, last: None },
         ..session()
     };
@@ -158,6 +162,7 @@ fn notices_look_like_this() {
         started_at: 7,
         at: 9,
         outcome,
+        cut_short: None,
         tools: Some(1),
         files: vec!["/w/a".into()],
     };
@@ -289,12 +294,13 @@ fn parameters_and_meta_look_like_this() {
             max_line: Some(1 << 20),
             client: None,
             role: Some(Role::Observer),
+            place: Some("pts/3".to_owned()),
         },
         ClientMeta::default(),
         NewSessionMeta { name: Some("fix".to_owned()), reuse: true },
         AttachParams { session: session.clone(), after: Some(0), role: Role::Observer },
-        CancelParams { session: plain.clone(), turn_only: false },
-        CancelParams { session: plain.clone(), turn_only: true },
+        CancelParams { session: plain.clone(), turn_only: false, by: None },
+        CancelParams { session: plain.clone(), turn_only: true, by: None },
         RenameParams { session: plain.clone(), name: None },
         ReseedParams { session: plain.clone(), discard: false },
         ReseedParams { session: plain.clone(), discard: true },
@@ -303,7 +309,11 @@ fn parameters_and_meta_look_like_this() {
         SessionListParams { archived: Some(ArchiveFilter::Only), ..SessionListParams::default() },
         UpdateMeta { seq: Some(4), steered: false },
         UpdateMeta { seq: None, steered: true },
-        PermissionMeta { shown: Shown { kind: "read".into(), ..Shown::default() }, changed: 0 },
+        PermissionMeta {
+            id: "i-1".to_owned(),
+            shown: Shown { kind: "read".into(), ..Shown::default() },
+            changed: 0
+        },
         session,
     ));
 }

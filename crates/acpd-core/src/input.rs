@@ -99,6 +99,8 @@ pub enum ClientEvent {
         /// Up to and including this position.
         upto: Seq,
     },
+    /// Rows that it watches ([`ToClient::Rows`]) were written. One for each.
+    RowsWritten,
     /// It is gone.
     Closed,
 }
@@ -421,6 +423,8 @@ pub enum ToClient {
         /// What part of it was asked for.
         part: StatusPart,
     },
+    /// A line with rows that the client watches; then [`ClientEvent::RowsWritten`] is reported.
+    Rows(Bytes),
     /// A piece of journal; then [`ClientEvent::ReadDone`] is reported.
     Read(Read),
     /// The answer to `_acpd/session/log`.

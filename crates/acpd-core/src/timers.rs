@@ -27,6 +27,8 @@ pub(crate) enum Timer {
     Unused,
     /// Clients that were expected to come back.
     Resumable,
+    /// Who watches may be told something again.
+    Watch,
 }
 
 /// All armed deadlines.

@@ -56,7 +56,7 @@ pub type ClientEvents = mpsc::Sender<(ClientId, FromClient)>;
 /// About how much memory something takes until it is written, in bytes.
 fn size(what: &ToClient) -> usize {
     match what {
-        ToClient::Line(line) => line.len() + 1,
+        ToClient::Line(line) | ToClient::Rows(line) => line.len() + 1,
         ToClient::Status { status, .. } => 2048 * (1 + status.agents.len() + status.sessions.len()),
         ToClient::Values(values) => 1024 + values.extra.len(),
         ToClient::Search { search, .. } => 1024 * (1 + search.sessions.len()),
@@ -348,6 +348,12 @@ impl Out {
         let journal = &self.service.journal;
         match what {
             ToClient::Line(line) => self.lines.push_back(line),
+            ToClient::Rows(line) => {
+                self.lines.push_back(line);
+                self.flush().await?;
+                self.report(ClientEvent::RowsWritten).await;
+                return Ok(());
+            }
             ToClient::Log(page) => self.lines.push_back(journal.log(page).await),
             ToClient::Values(values) => self.lines.push_back(journal.values(values).await),
             ToClient::Search { id, search } => {
@@ -373,11 +379,6 @@ impl Out {
     }
 
     async fn status(&self, id: &Id, mut status: Status, part: StatusPart) -> Bytes {
-        // An agent that is only connected to is no process of this machine.
-        for agent in &mut status.agents {
-            agent.pid = agent.pid.filter(|pid| *pid != 0);
-            agent.other_pids.retain(|pid| *pid != 0);
-        }
         self.service.tell_lacking(&mut status.agents);
         let leaders = |agent: &AgentInfo| agent.pid.into_iter().chain(agent.other_pids.clone());
         let all: Vec<u32> = status.agents.iter().flat_map(leaders).collect();

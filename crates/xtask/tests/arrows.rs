@@ -72,8 +72,9 @@ const WITHOUT_CIRCLES: &[&str] = &[
 /// The modules of acpd-core from the bottom to the top, and what each may import of the others. A room
 /// never imports the hub: what happened is what its methods return, and what it has to know of other
 /// rooms is an argument.
-const CORE: [(&str, &[&str]); 23] = [
+const CORE: [(&str, &[&str]); 25] = [
     ("fault", &[]),
+    ("gist", &[]),
     ("hash", &[]),
     ("ids", &[]),
     ("answer", &["ids"]),
@@ -90,12 +91,13 @@ const CORE: [(&str, &[&str]); 23] = [
     ("mcp", &["answer", "ids", "input", "profile", "record"]),
     ("auth", &["ids", "input", "record"]),
     ("views", &["ids", "input", "record"]),
+    ("watch", &["ids"]),
     ("requests", &["ids", "input", "prompt", "record"]),
     ("process", &["ids", "input", "profile", "record", "requests"]),
-    ("questions", &["ids", "input", "record", "tool_calls"]),
+    ("questions", &["gist", "ids", "input", "record", "tool_calls"]),
     ("client_methods", &["answer", "ids", "input", "record", "timers", "views"]),
     ("clients", &["fault", "ids", "input", "params", "record"]),
-    ("session", &["auth", "hash", "ids", "params", "record", "tool_calls", "views"]),
+    ("session", &["auth", "gist", "hash", "ids", "params", "record", "tool_calls", "views"]),
 ];
 /// Crates in the tree of `acpd` and `acpctl` together, build scripts and macros included.
 const MOST_CRATES: usize = 120;

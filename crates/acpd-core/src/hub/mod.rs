@@ -11,6 +11,7 @@ mod services;
 mod session;
 mod shutdown;
 mod unwritten;
+mod watch;
 
 use acpd_api::TurnState;
 
@@ -32,6 +33,7 @@ use crate::session::table::Sessions;
 use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::timers::{Timer, Timers};
+use crate::watch::Watch;
 
 /// All state of the daemon. See the crate's documentation.
 #[derive(Debug)]
@@ -52,6 +54,7 @@ pub struct Hub {
     timers: Timers,
     store_health: StoreHealth,
     shutdown: Shutdown,
+    watch: Watch,
 }
 
 impl Hub {
@@ -101,6 +104,7 @@ impl Hub {
             ClientEvent::ReadDone { session, upto } => {
                 self.on_read_done(client, session, upto, out);
             }
+            ClientEvent::RowsWritten => self.watch.written(client),
             ClientEvent::Closed => self.on_client_closed(client, out),
         }
     }
@@ -141,8 +145,10 @@ impl Hub {
 
     /// Completes a batch: rows that changed, and the output that it commits.
     pub fn seal(&mut self, out: &mut Batch) {
+        self.sessions.touched().for_each(|key| self.watch.session_changed(key));
         let changed = self.sessions.take_changed();
         out.records.extend(changed.into_iter().map(|row| Record::Session(Box::new(row))));
+        self.tell_watchers(out);
         self.processes.commit_read(out);
         // While the store fails, a batch that changes nothing confirms no lines to clients: a confirmation is
         // a record, too, and these would pile up.
@@ -188,7 +194,9 @@ impl Hub {
                 Timer::Terminal(terminal) => self.terminals.look(terminal, self.now, out),
                 Timer::Unused => self.on_unused_timer(out),
                 Timer::Resumable => self.on_resumable_timer(out),
-                Timer::Slot(_)
+                // The end of the batch tells them.
+                Timer::Watch
+                | Timer::Slot(_)
                 | Timer::Idle(_)
                 | Timer::Restore(_)
                 | Timer::Cancel(_)

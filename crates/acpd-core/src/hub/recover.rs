@@ -47,6 +47,7 @@ use crate::shutdown::Shutdown;
 use crate::store_health::StoreHealth;
 use crate::timers::{Timer, Timers};
 use crate::tool_calls::frozen::Frozen;
+use crate::watch::Watch;
 
 impl Hub {
     /// Goes on where the journal ends: processes of an earlier daemon are taken over
@@ -107,6 +108,7 @@ impl Hub {
             timers: Timers::default(),
             store_health: StoreHealth::default(),
             shutdown: Shutdown::default(),
+            watch: Watch::default(),
         }
     }
 
@@ -127,6 +129,7 @@ impl Hub {
             (0, None) => AgentState::Starting,
             (_, None) => AgentState::Initializing,
         };
+        agent.since = row.ready.unwrap_or(now);
         agent.reason = Some("being taken over from the last daemon".to_owned());
         let mut host = Host::recovered(state);
         // They are at least as old as the process.
@@ -257,6 +260,7 @@ impl Hub {
                     sender,
                     started: row.at,
                     cancelling: row.cancelling,
+                    cut_short: None,
                     last_line: self.now,
                     echo: line.as_deref().map(prompt_text),
                     once: line.as_deref().and_then(once),

@@ -1,6 +1,6 @@
 //! A hub with a store in memory, clients and a host whose lines the test writes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use acp_wire::{Body, Frame, Message, StateKey, build};
 use acpd_api::{Environment, HookEvent};
@@ -27,6 +27,8 @@ pub(crate) struct Bench {
     /// Connections that the hub has closed.
     pub(crate) closed: Vec<ClientId>,
     inbox: BTreeMap<ClientId, Vec<Bytes>>,
+    /// Clients that do not read the rows which they watch.
+    pub(crate) slow: BTreeSet<ClientId>,
     heard: Vec<Value>,
     pub(crate) spawned: Vec<HostId>,
     /// The profiles that they are of.
@@ -140,6 +142,7 @@ impl Bench {
             config,
             closed: Vec::new(),
             inbox: BTreeMap::new(),
+            slow: BTreeSet::new(),
             heard: Vec::new(),
             spawned: Vec::new(),
             started: Vec::new(),
@@ -256,6 +259,12 @@ impl Bench {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Client(client, ToClient::Line(line)) => self.deliver(client, line),
+            Effect::Client(client, ToClient::Rows(line)) => {
+                self.deliver(client, line);
+                if !self.slow.contains(&client) {
+                    self.feed(Input::Client(client, ClientEvent::RowsWritten));
+                }
+            }
             Effect::Close(client) => self.closed.push(client),
             Effect::Client(client, ToClient::Status { id, mut status, part }) => {
                 let line = match part {

@@ -47,4 +47,6 @@ mod unwedging;
 mod unwritten;
 mod usage_limits;
 mod views;
+mod watch;
 mod ways_out;
+mod who;

@@ -23,6 +23,7 @@ use super::ride::Ride;
 use super::rng::Rng;
 use super::store::Store;
 use super::truth::Truth;
+use super::watcher::Watchers;
 
 /// Operations that may wait for a client before it counts as lagging.
 const LAG: usize = 12;
@@ -78,6 +79,8 @@ pub(super) struct World {
     pub(super) adopting: Vec<Adopting>,
     /// Clients with a token that have no connection.
     pub(super) away: Vec<Client>,
+    /// Connections that watch, in some of the runs.
+    pub(super) watchers: Option<Watchers>,
     /// Connections that are lost, which the daemon has not seen.
     closing: Vec<ClientId>,
     /// The last things that happened, when somebody wants to read them.
@@ -176,6 +179,8 @@ impl World {
             refusals: VecDeque::new(),
             adopting: Vec::new(),
             away: Vec::new(),
+            // Not drawn, and not in the runs that have found something.
+            watchers: (seed % 13 == 10).then(|| Watchers::new(seed)),
             closing: Vec::new(),
             trace: watch.trace.then(VecDeque::new),
             digest: watch.digest.then(Digest::new),
@@ -215,6 +220,7 @@ impl World {
         for (_, client) in std::mem::take(&mut self.clients) {
             self.wait_for(client);
         }
+        self.watchers.iter_mut().for_each(Watchers::drop_all);
         self.closing.clear();
         self.refusals.clear();
         self.adopting.clear();
@@ -480,7 +486,11 @@ impl World {
     }
 
     fn for_client(&mut self, id: ClientId, what: ToClient) -> Result<(), String> {
-        let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
+        let what = match &mut self.watchers {
+            Some(watchers) => watchers.take(id, what)?,
+            None => Some(what),
+        };
+        let (Some(what), Some(client)) = (what, self.clients.get_mut(&id)) else { return Ok(()) };
         client.waiting.push_back(what);
         if client.waiting.len() > LAG && !client.lagged {
             if client.ride.is_some() && self.rng.permille(200) {
@@ -522,6 +532,7 @@ impl World {
             }],
             ToClient::Log(LogPage { id, .. }) => vec![build::response(&id, &json!({"entries":[]}))],
             ToClient::Search { id, .. } => vec![build::response(&id, &json!({"hits":[]}))],
+            ToClient::Rows(_) => return Err(format!("client {}: it does not watch", id.0)),
         };
         for line in lines {
             client
@@ -569,9 +580,14 @@ impl World {
         self.welcome(client)
     }
 
-    fn welcome(&mut self, mut client: Client) -> Result<ClientId, String> {
+    /// The id of a new connection.
+    pub(super) fn next_client(&mut self) -> ClientId {
         self.next_client += 1;
-        let id = ClientId(self.next_client);
+        ClientId(self.next_client)
+    }
+
+    fn welcome(&mut self, mut client: Client) -> Result<ClientId, String> {
+        let id = self.next_client();
         let line = client.initialize(&mut self.rng);
         self.clients.insert(id, client);
         self.feed(Input::Client(id, ClientEvent::Opened { under_agent: false }))?;

@@ -1,6 +1,6 @@
 //! The `_acpd/*` methods: what people and scripts ask about agents and sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_wire::bound::{LONGEST_ID, NAME};
 use acp_wire::{build, clipped};
@@ -20,8 +20,9 @@ use crate::ids::{Requester, SessionKey, SlotId};
 use crate::input::{Batch, Effect, LogPage, ReadStyle, Search, StatusPart, ToClient};
 use crate::params::{read, valid_name};
 use crate::process::slot::{Asker, Slot, State as AgentState, StopWhy};
-use crate::record::{Canceller, Desired, Dormant};
+use crate::record::{Desired, Dormant};
 use crate::requests::purpose::Purpose;
+use crate::session::turn::Cancel;
 use crate::session::{State, numbered};
 
 /// Journal entries in one answer when the caller names no number.
@@ -43,6 +44,7 @@ impl Hub {
         let Asked { to, method: name, params, .. } = asked;
         match name {
             method::PING => self.answer(to, &Empty {}, out),
+            method::WATCH => self.begin_watch(to, out),
             method::STATUS => self.send_status(to, StatusPart::All, out),
             method::AGENT_LIST => self.send_status(to, StatusPart::Agents, out),
             method::AGENT_SHOW => {
@@ -222,8 +224,14 @@ impl Hub {
         infos
     }
 
+    /// All configured agents, and those that have sessions.
+    pub(crate) fn agent_names(&self) -> BTreeSet<String> {
+        let with_sessions = self.sessions.agents();
+        self.config.agents.keys().chain(with_sessions).cloned().collect()
+    }
+
     /// One entry per profile. Of slots of single sessions it shows the state of one, and the processes of all.
-    fn agent_info(&self, name: &str) -> AgentInfo {
+    pub(crate) fn agent_info(&self, name: &str) -> AgentInfo {
         let profile = self.config.profile(name);
         let slots: Vec<&Slot> = self.processes.values().filter(|a| a.profile == name).collect();
         let up = slots.iter().find(|agent| agent.is_up());
@@ -234,7 +242,8 @@ impl Hub {
             .of_profile(name)
             .into_iter()
             .find(|id| self.agent_way_out(*id).is_some());
-        let pid = |agent: &&Slot| agent.host()?.pid;
+        // An agent that is only connected to is no process of this machine.
+        let pid = |agent: &&Slot| agent.host()?.pid.filter(|pid| *pid != 0);
         let others = slots.iter().filter(|agent| shown.is_some_and(|s| !std::ptr::eq(*s, **agent)));
         let known = self.processes.known(name);
         let info = known.info.as_ref();
@@ -258,7 +267,7 @@ impl Hub {
             restarts: slots.iter().map(|agent| agent.restarts).sum(),
             command: profile.command.iter().map(Into::into).collect(),
             version: info.map(|info| format!("{} {}", info.name, info.version).into()),
-            sessions: self.sessions.values().filter(|s| s.row.agent == name).count() as u32,
+            sessions: self.sessions.count_of(name) as u32,
             log: profile.log.clone().into(),
             tried: profile.tried,
             hint: hint.map(Into::into),
@@ -273,15 +282,9 @@ impl Hub {
     }
 
     fn send_status(&mut self, to: &Requester, part: StatusPart, out: &mut Batch) {
-        let names: Vec<&String> = match &part {
-            StatusPart::Agent(name) => vec![name],
-            StatusPart::All | StatusPart::Agents => {
-                let gone = self.sessions.values().map(|session| &session.row.agent);
-                let mut names: Vec<_> = self.config.agents.keys().chain(gone).collect();
-                names.sort();
-                names.dedup();
-                names
-            }
+        let names = match &part {
+            StatusPart::Agent(name) => BTreeSet::from([name.clone()]),
+            StatusPart::All | StatusPart::Agents => self.agent_names(),
         };
         let sessions = if part == StatusPart::All {
             self.session_infos(|row| !row.archived)
@@ -306,7 +309,7 @@ impl Hub {
                 config: facts.config.clone().into(),
                 config_changed: None,
             },
-            agents: names.into_iter().map(|name| self.agent_info(name)).collect(),
+            agents: names.iter().map(|name| self.agent_info(name)).collect(),
             sessions,
         };
         if !self.close_request(to) {
@@ -496,7 +499,7 @@ impl Hub {
 
     fn session_cancel(&mut self, asked: Asked<'_>, out: &mut Batch) -> Served {
         let Asked { to, params, .. } = asked;
-        let CancelParams { session: wanted, turn_only } = read(params)?;
+        let CancelParams { session: wanted, turn_only, by } = read(params)?;
         let key = self.resolve(&wanted)?;
         let session = self.session(key);
         let (running, waiting) = (session.running.is_some(), session.queue.len() as u32);
@@ -506,10 +509,11 @@ impl Hub {
             let fault = Fault::new(Reason::NoTurn, text).with_code(acp_wire::code::INVALID_REQUEST);
             return Err(fault.session(&session.row.public_id));
         }
+        let by = self.name_of(to.client, by);
         if turn_only {
-            self.cancel_running(key, Canceller::Client, None, out);
+            self.cancel_running(key, Cancel::by(by), None, out);
         } else {
-            self.cancel(key, None, out);
+            self.cancel(key, by, None, out);
         }
         let session = self.session_info(key);
         self.answer(to, &CancelResult { session, running, taken_back }, out);
@@ -522,7 +526,7 @@ impl Hub {
         let restoring = matches!(self.session(key).state, State::Restoring(_));
         let closed = Fault::new(Reason::SessionBlocked, "the session was closed");
         self.take_back_steers(key, out);
-        self.cancel_running(key, Canceller::Acpd, None, out);
+        self.cancel_running(key, Cancel::because("the session was closed"), None, out);
         self.abandon_turn(key, &closed, out);
         self.give_up_restore(key, out);
         self.cancel_interactions(key, out);
@@ -548,7 +552,7 @@ impl Hub {
     pub(crate) fn forget_session(&mut self, key: SessionKey, farewell: &str, out: &mut Batch) {
         let slot = self.session(key).slot;
         if matches!(self.session(key).state, State::Live) {
-            self.cancel_running(key, Canceller::Acpd, None, out);
+            self.cancel_running(key, Cancel::because("the session was deleted"), None, out);
             self.farewell(key, farewell, out);
         }
         self.give_up_restore(key, out);

@@ -62,8 +62,8 @@ impl Hub {
             host.overdue = false;
         }
         let times = self.profile_of(id).stop;
-        let turns =
-            matches!(why, StopWhy::ByPerson | StopWhy::Restart) && self.cancel_turns_of(id, out);
+        let turns = matches!(why, StopWhy::ByPerson | StopWhy::Restart)
+            && self.cancel_turns_of(id, reason.as_deref(), out);
         let (stage, time) =
             if turns { (Stage::Cancelling, times.eof) } else { (Stage::Eof, times.eof) };
         self.set_agent_state(id, State::Stopping { why, stage }, reason, out);

@@ -274,6 +274,7 @@ impl Hub {
         }
         if let Some(started) = point.turn {
             let ended = TurnEnded {
+                cut_short: None,
                 session_id: public_id.into(),
                 turn: point.prompts,
                 started_at: started.0,

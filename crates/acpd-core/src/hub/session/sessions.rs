@@ -41,7 +41,7 @@ impl Hub {
     }
 
     pub(crate) fn session_info(&self, key: SessionKey) -> SessionInfo {
-        self.session(key).info(self.questions.are_open(key))
+        self.session(key).info(self.questions.waiting(key))
     }
 
     pub(crate) fn session_mut(&mut self, key: SessionKey) -> &mut Session {

@@ -20,7 +20,7 @@ use acp_wire::{
     ErrorObject, Id, Message, Outcome as WireOutcome, build, clipped, code, set_id, set_member,
     str_at,
 };
-use acpd_api::{Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
+use acpd_api::{ClientName, Outcome, PromptQueued, Reason, TurnEnded, TurnStarted, method};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ use crate::prompt::{continues, once, prompt_text};
 use crate::record::{Canceller, Dormant, EventKind, Record, TurnRow, TurnStage};
 use crate::requests::purpose::Purpose;
 use crate::session::limit::Held;
-use crate::session::turn::{Queued, Running, wait_or_cancel};
+use crate::session::turn::{Cancel, Queued, Running, wait_or_cancel};
 use crate::session::{Session, State};
 use crate::timers::Timer;
 use crate::tool_calls::changed_files::changed_files;
@@ -203,6 +203,7 @@ impl Hub {
         row.updated = now;
         // What was said outside of turns is about none.
         session.calls.clear();
+        session.activity.begin_turn(now);
         session.running = Some(Running {
             ticket: prompt.ticket,
             line: runs_out.then(|| prompt.line.clone()),
@@ -211,6 +212,7 @@ impl Hub {
             sender: prompt.sender,
             started: now,
             cancelling: None,
+            cut_short: None,
             last_line: now,
             echo: Some(text),
             added: Vec::new(),
@@ -422,15 +424,17 @@ impl Hub {
     pub(crate) fn end_turn(&mut self, key: SessionKey, outcome: Outcome, out: &mut Batch) {
         let now = self.now;
         let session = self.session_mut(key);
-        let Some(running) = session.running.take() else { return };
+        let Some(mut running) = session.running.take() else { return };
         let row = session.row.edit();
         row.last_outcome = Some(outcome.word().to_owned());
         // The agent ended the turn: what it left open is not going to be closed, nor to fail later.
         row.open_tools.clear();
         row.updated = now;
         let calls = std::mem::take(&mut session.calls);
+        session.activity.end_turn();
         let files = if running.whole { changed_files(&calls) } else { Vec::new() };
         let ended = TurnEnded {
+            cut_short: running.cut_short.take(),
             session_id: session.row.public_id.clone().into(),
             turn: running.number,
             started_at: running.started.0,
@@ -518,7 +522,13 @@ impl Hub {
     }
 
     /// `session/cancel`: the running turn, and whatever waits behind it or is on its way into it.
-    pub(crate) fn cancel(&mut self, key: SessionKey, line: Option<Bytes>, out: &mut Batch) {
+    pub(crate) fn cancel(
+        &mut self,
+        key: SessionKey,
+        by: Option<ClientName>,
+        line: Option<Bytes>,
+        out: &mut Batch,
+    ) {
         self.take_back_steers(key, out);
         let queued: Vec<_> = self.session_mut(key).queue.drain(..).collect();
         for prompt in queued {
@@ -528,14 +538,14 @@ impl Hub {
                 self.respond(sender, Some(key), line, out);
             }
         }
-        self.cancel_running(key, Canceller::Client, line, out);
+        self.cancel_running(key, Cancel::by(by), line, out);
     }
 
     /// Asks the agent to end the running turn, and begins to count the time that it has for it.
     pub(crate) fn cancel_running(
         &mut self,
         key: SessionKey,
-        by: Canceller,
+        cancel: Cancel,
         line: Option<Bytes>,
         out: &mut Batch,
     ) {
@@ -558,7 +568,8 @@ impl Hub {
             && let Some(running) = self.session_mut(key).running.as_mut()
             && running.cancelling.is_none()
         {
-            running.cancelling = Some(by);
+            running.cancelling = Some(cancel.whose);
+            running.cut_short = Some(cancel.told);
             self.arm_cancel(key);
             self.save_turn(key, host, out);
         }
@@ -570,12 +581,20 @@ impl Hub {
         self.timers.set(Timer::Cancel(key), self.now.after(timeout));
     }
 
-    pub(crate) fn cancel_turns_of(&mut self, slot: SlotId, out: &mut Batch) -> bool {
+    /// Cancels the turns of a process that is to go. Returns whether there are any.
+    pub(crate) fn cancel_turns_of(
+        &mut self,
+        slot: SlotId,
+        reason: Option<&str>,
+        out: &mut Batch,
+    ) -> bool {
         let mut any = false;
+        let agent = &self.processes[&slot].profile;
+        let why = format!("agent `{agent}`: {}", reason.unwrap_or("it is being stopped"));
         for key in self.sessions.of_slot(slot) {
             if self.session(key).running.is_some() {
                 any = true;
-                self.cancel_running(key, Canceller::Acpd, None, out);
+                self.cancel_running(key, Cancel::because(&why), None, out);
             }
         }
         any
@@ -631,7 +650,8 @@ impl Hub {
                 .with_code(code::CANCELLED);
             self.refuse(to, &fault, out);
         } else {
-            self.cancel_running(key, Canceller::Client, None, out);
+            let by = self.name_of(to.client, None);
+            self.cancel_running(key, Cancel::by(by), None, out);
         }
     }
 
