@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use acpd_api::ClientMeta;
+use acpd_api::{ClientMeta, ClientName};
 use acpd_client::{Connection, LinkReader, LinkWriter, Options, PATIENCE, Paths, connect, link};
 use serde_json::{Value, json};
 
 use crate::error::Result;
+use crate::terminal;
+
+/// What acpctl calls itself.
+const NAME: &str = "acpctl";
 
 /// The way to the daemon.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +45,16 @@ impl Door {
     }
 }
 
+/// Who the person at this command is, for others who are told what they did.
+pub(crate) fn me() -> ClientName {
+    let place = terminal::name().map(Into::into);
+    ClientName { name: NAME.into(), title: None, place }
+}
+
 /// The parameters of acpctl's `initialize`: it serves no agent, and shows what not every client does.
 pub(crate) fn initialize_params(meta: &ClientMeta) -> Value {
-    let mut params = acpd_client::initialize_params(meta, "acpctl");
+    let meta = ClientMeta { place: terminal::name(), ..meta.clone() };
+    let mut params = acpd_client::initialize_params(&meta, NAME);
     params["clientCapabilities"]["session"] =
         json!({"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}});
     params

@@ -2,11 +2,13 @@
 
 mod cli;
 mod command;
+mod complete;
 mod confirm;
 mod dirs;
 mod door;
 mod elsewhere;
 mod error;
+mod explain;
 mod form;
 #[cfg(feature = "tui")]
 mod full_screen;
@@ -22,6 +24,7 @@ mod pager;
 mod paint;
 mod permission;
 mod render;
+mod rows;
 mod screen;
 mod settings;
 mod signal;
@@ -45,6 +48,7 @@ use clap::error::ErrorKind;
 
 fn main() -> ExitCode {
     panic::set_hook(Box::new(complain));
+    complete::complete_if_asked();
     let cli = match cli::Cli::try_parse().or_else(all_sessions) {
         Ok(cli) => cli,
         Err(error) => return wrong_usage(&error),
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
     let code = match done.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code,
         Err(error) => {
+            let error = explain::explained(error);
             ui.talk(&error.render(ui.err_paint()));
             error.code()
         }

@@ -8,12 +8,14 @@ mod absence;
 mod archive;
 mod client_meta;
 mod clients;
+mod completing;
 #[cfg(feature = "crash-points")]
 mod crash_points;
 mod crashes;
 mod credentials;
 mod daemon;
 mod database;
+mod desktop;
 mod discovering;
 mod disk;
 mod door;
@@ -42,10 +44,12 @@ mod starting;
 mod steering;
 mod stopping;
 mod streams;
+mod surprises;
 mod surviving;
 mod tcp;
 mod terminals;
 mod turns;
+mod watching;
 mod ways_out;
 mod wire;
 
